@@ -1,0 +1,87 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""The errors of nova-ext-sched.
+
+Each carries its data as attributes, and its text says what was expected
+before what was got.
+"""
+
+import typing
+
+
+class NovaExtSchedError(Exception):
+    """Base of every error that this package raises.
+
+    :param data: what ``message`` interpolates; each item is an attribute of
+        the error too.
+    """
+
+    message = 'An unknown error occurred.'
+
+    def __init__(self, **data: typing.Any) -> None:
+        self.__dict__.update(data)
+        super().__init__(self.message.format(**data))
+
+
+class InvalidValue(NovaExtSchedError, ValueError):
+    """A value that somebody wrote is not of the form that it must have.
+
+    :param where: the path of the value, for example ``policy.rules``
+    :param expected: the form that is expected, in words
+    :param got: the value that was found
+    """
+
+    message = '{where}: expected {expected}, got {got!r}'
+
+
+class PluginError(NovaExtSchedError):
+    """Base: a plugin cannot be used, so the scheduler must not start.
+
+    Every one has the attributes ``namespace`` and ``name``.
+    """
+
+
+class PluginNotFound(PluginError):
+    """A plugin is named and no installed distribution declares it."""
+
+    message = (
+        'plugin {name!r} is not in the namespace {namespace}: expected one '
+        'of {available}'
+    )
+
+
+class PluginAmbiguous(PluginError):
+    """Two installed plugins of one namespace have one name."""
+
+    message = (
+        'plugin {name!r} is ambiguous in the namespace {namespace}: expected '
+        'one entry point of that name, got {candidates}'
+    )
+
+
+class PluginLoadFailed(PluginError):
+    """A plugin's module or attribute cannot be imported."""
+
+    message = (
+        'plugin {name!r} ({target}) of the namespace {namespace} cannot be '
+        'loaded: {cause}'
+    )
+
+
+class PluginInvalid(PluginError):
+    """A plugin is not of the kind that its namespace promises."""
+
+    message = (
+        'plugin {name!r} ({target}) of the namespace {namespace} is of the '
+        'wrong kind: expected {expected}, got {got}'
+    )

@@ -1,0 +1,61 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Warnings about operators' data, once per distinct fault.
+
+A malformed value in one aggregate meets every request and every host: a
+warning for each would bury the log that it is meant to help.
+"""
+
+import collections
+from collections.abc import Hashable
+import threading
+
+from oslo_log import log as logging
+
+
+class FaultLog:
+    """Logs each distinct fault once, and remembers a bounded number.
+
+    :param logger: where the warnings go; the module that found the fault
+    :param capacity: number of faults remembered; past it the oldest is
+        forgotten and may be logged again
+    """
+
+    def __init__(
+        self, logger: logging.KeywordArgumentAdapter, capacity: int = 1024
+    ) -> None:
+        self._logger = logger
+        self._capacity = capacity
+        self._seen: collections.OrderedDict[Hashable, None] = (
+            collections.OrderedDict()
+        )
+        self._lock = threading.Lock()
+
+    def warn(self, fault: str, key: Hashable = None) -> bool:
+        """Log ``fault`` unless it was logged before.
+
+        :param fault: the sentence to log
+        :param key: what makes the fault distinct, where the sentence is
+            shortened; by default the sentence itself
+        :returns: whether it was logged now
+        """
+        key = fault if key is None else key
+        with self._lock:
+            if key in self._seen:
+                self._seen.move_to_end(key)
+                return False
+            self._seen[key] = None
+            if len(self._seen) > self._capacity:
+                self._seen.popitem(last=False)
+        self._logger.warning('%s', fault)
+        return True

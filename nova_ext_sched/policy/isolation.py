@@ -1,0 +1,173 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Isolated aggregates: who may use them, and what placement is asked.
+
+Follows specs "Support filtering of allocation_candidates by forbidden
+aggregates" (forbidden-aggregates-request-filter) and nova's
+nova.scheduler.request_filter.isolate_aggregates.
+
+An aggregate is isolating where its metadata holds one or more
+``trait:<NAME>=required``. It is forbidden to a request unless the request
+requires every one of those traits:
+
+=================  ==================  =========
+aggregate requires request requires    decision
+=================  ==================  =========
+(no trait key)     anything            allowed
+X                  nothing             forbidden
+X                  X                   allowed
+X                  Y                   forbidden
+X                  X, Y                allowed
+X, Y               nothing             forbidden
+X, Y               X                   forbidden
+X, Y               X, Y                allowed
+=================  ==================  =========
+
+``trait:X=forbidden`` in a flavor requires nothing. Values are compared
+exactly: ``trait:X=Required`` in an aggregate isolates nothing, and is
+reported as a fault.
+"""
+
+import collections
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
+
+from nova_ext_sched.policy import verdict
+
+PREFIX = 'trait:'
+REQUIRED = 'required'
+
+
+def isolating_traits(metadata: Mapping[str, str]) -> set[str]:
+    """Return the traits that an aggregate demands of its requests.
+
+    :param metadata: the metadata of one aggregate
+    :returns: trait names; empty where the aggregate is not isolating
+    """
+    return {
+        key[len(PREFIX) :]
+        for key, value in metadata.items()
+        if value == REQUIRED and key.startswith(PREFIX)
+    }
+
+
+def unread_value(name: str, key: str, value: str) -> str | None:
+    """Return what is wrong with one metadata item of an aggregate, if any.
+
+    :param name: the aggregate's name
+    """
+    if not key.startswith(PREFIX) or value == REQUIRED:
+        return None
+    return (
+        f'aggregate {name}: metadata {key}: expected {REQUIRED!r}, got '
+        f'{value!r}; the item isolates nothing'
+    )
+
+
+def missing_traits(
+    isolating: Mapping[str, Collection[str]], required: Collection[str]
+) -> dict[str, list[str]]:
+    """Return the aggregates that are forbidden to a request, and why.
+
+    :param isolating: the traits of each isolating aggregate, by any key
+    :param required: the traits that the request requires
+    :returns: for each forbidden aggregate the traits that the request lacks,
+        sorted; an aggregate that the request may use is not in it
+    """
+    missing = {}
+    for aggregate, traits in isolating.items():
+        lacking = [trait for trait in traits if trait not in required]
+        if lacking:
+            lacking.sort()
+            missing[aggregate] = lacking
+    return missing
+
+
+def judge(
+    aggregates: Iterable[tuple[str, Mapping[str, str]]],
+    required: Collection[str],
+) -> verdict.Verdict:
+    """Decide whether a host in these aggregates may take the request.
+
+    :param aggregates: name and metadata of each aggregate of the host
+    :param required: the traits that the request requires
+    """
+    for name, metadata in aggregates:
+        for lacking in missing_traits(
+            {name: isolating_traits(metadata)}, required
+        ).values():
+            return verdict.reject(
+                f'aggregate {name} is isolated and the request does not '
+                f'require {", ".join(lacking)}'
+            )
+    return verdict.PASS
+
+
+class DeclaredTraits:
+    """The traits that only hosts of isolating aggregates carry.
+
+    :param patterns: trait names; ``*`` at the end stands for any ending.
+        Elsewhere it is an ordinary character, which no trait name has.
+    """
+
+    def __init__(self, patterns: Iterable[str]) -> None:
+        self._names: set[str] = set()
+        prefixes = []
+        for pattern in patterns:
+            if pattern.endswith('*'):
+                prefixes.append(pattern[:-1])
+            else:
+                self._names.add(pattern)
+        self._prefixes = tuple(prefixes)
+
+    def __bool__(self) -> bool:
+        return bool(self._names or self._prefixes)
+
+    def __contains__(self, trait: str) -> bool:
+        return trait in self._names or trait.startswith(self._prefixes)
+
+
+def split_by_trait(
+    missing: Mapping[str, Collection[str]],
+    usable: Collection[str],
+    limit: int,
+) -> tuple[set[str], set[str]]:
+    """Divide forbidden aggregates into those that a trait covers and others.
+
+    A host that carries a trait which only isolated hosts carry, and which the
+    request does not require, is forbidden: placement can be told the trait
+    instead of the aggregate.
+
+    :param missing: as :func:`missing_traits` returns it
+    :param usable: the traits that may be forbidden in the query
+    :param limit: the largest number of traits to forbid; those that cover
+        most aggregates are taken
+    :returns: the traits to forbid, and the aggregates that none of them
+        covers
+    """
+    covering = {
+        uuid: [trait for trait in lacking if trait in usable]
+        for uuid, lacking in missing.items()
+    }
+    counts = collections.Counter(
+        trait for traits in covering.values() for trait in traits
+    )
+    ranked = sorted(counts, key=lambda trait: (-counts[trait], trait))
+    forbidden = set(ranked[:limit])
+    uncovered = {
+        uuid
+        for uuid, traits in covering.items()
+        if forbidden.isdisjoint(traits)
+    }
+    return forbidden, uncovered

@@ -1,0 +1,35 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""What a policy answers about a host."""
+
+import typing
+
+
+class Verdict(typing.NamedTuple):
+    """Whether a host may be used and, where it may not, why.
+
+    The reason names what the operator can change (aggregate, key, wanted and
+    offered value) but not the host: hosts that are refused for one cause
+    share one reason, so that reasons can be counted.
+    """
+
+    passes: bool
+    reason: str = ''
+
+
+PASS = Verdict(True)
+
+
+def reject(reason: str) -> Verdict:
+    """Return the verdict that refuses a host for ``reason``."""
+    return Verdict(False, reason)

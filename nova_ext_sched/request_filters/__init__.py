@@ -1,0 +1,49 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Stage 1: request filters turn policy into what placement is asked."""
+
+from collections.abc import Sequence
+import inspect
+import typing
+
+from nova.scheduler import request_filter as nova_request_filter
+
+from nova_ext_sched import plugins
+
+
+def install(names: Sequence[str]) -> None:
+    """Append request filters to nova's list, each once, in this order.
+
+    :param names: plugins of the namespace ``nova_ext_sched.request_filters``
+    :raises nova_ext_sched.exception.PluginError: a plugin cannot be used;
+        nova's list is then as it was
+    """
+    filters = plugins.load(
+        plugins.REQUEST_FILTERS,
+        _not_a_request_filter,
+        'a function (ctxt, request_spec) -> bool',
+        names,
+    )
+    for fn in filters:
+        if fn not in nova_request_filter.ALL_REQUEST_FILTERS:
+            nova_request_filter.ALL_REQUEST_FILTERS.append(fn)
+
+
+def _not_a_request_filter(name: str, plugin: typing.Any) -> str | None:
+    if inspect.isclass(plugin) or not callable(plugin):
+        return f'a {type(plugin).__name__}'
+    try:
+        inspect.signature(plugin).bind('ctxt', 'request_spec')
+    except TypeError:
+        return f'a function {inspect.signature(plugin)}'
+    return None

@@ -1,0 +1,118 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""The bound on forbidden aggregates in one placement query.
+
+Placement's query string is a request line, and every web server limits that:
+past the limit placement is never reached and every request ends in
+NoValidHost. What does not fit is left to a host filter, where one judges it.
+"""
+
+from collections.abc import Mapping
+import typing
+
+import nova.conf
+from oslo_log import log as logging
+
+from nova_ext_sched import aggregates
+from nova_ext_sched import faults
+from nova_ext_sched.request_filters import base
+
+CONF = nova.conf.CONF
+LOG = logging.getLogger(__name__)
+
+_faults = faults.FaultLog(LOG)
+
+# How many names a message lists: enough to recognize, short enough to read.
+_NAMES = 10
+
+
+def host_filter_judges(request_spec: typing.Any, host_filter: str) -> bool:
+    """Return whether a host filter will judge what the query lets through."""
+    return (
+        host_filter in CONF.filter_scheduler.enabled_filters
+        and base.host_filters_run(request_spec)
+    )
+
+
+def room(request_spec: typing.Any) -> int:
+    """Return how many entries the query of this request may still take."""
+    taken = len(base.forbidden_aggregates(request_spec))
+    return max(0, CONF.nova_ext_sched.max_forbidden_aggregates - taken)
+
+
+def within_bound(
+    ctxt: typing.Any,
+    request_spec: typing.Any,
+    forbidden: Mapping[str, str],
+    host_filter: str,
+    entries: int = 0,
+) -> set[str]:
+    """Choose the forbidden aggregates that go into the placement query.
+
+    ======== ============= =========== =====================================
+    all fit  filter judges host forced what goes in
+    ======== ============= =========== =====================================
+    yes      any           any         all
+    no       yes           no          those with most hosts, up to the bound
+    no       no            no          all, with a warning
+    no       any           yes         all that hold the forced hosts
+    ======== ============= =========== =====================================
+
+    :param ctxt: a nova RequestContext
+    :param request_spec: a nova RequestSpec
+    :param forbidden: the aggregates' names by UUID
+    :param host_filter: the host filter that applies the same policy
+    :param entries: number of entries of the bound that are used otherwise
+    :returns: UUIDs
+    """
+    present = base.forbidden_aggregates(request_spec)
+    wanted = forbidden.keys() - present
+    limit = max(0, room(request_spec) - entries)
+    if len(wanted) <= limit:
+        return set(wanted)
+    if not base.host_filters_run(request_spec):
+        # nova then looks at the forced hosts alone, so other aggregates
+        # cannot matter.
+        if 'force_hosts' in request_spec and request_spec.force_hosts:
+            wanted &= aggregates.get_uuids_by_hosts(
+                ctxt, request_spec.force_hosts
+            )
+        return set(wanted)
+    if not host_filter_judges(request_spec, host_filter):
+        _faults.warn(
+            f'{len(wanted)} forbidden aggregates go into one placement '
+            f'query, more than the {limit} that max_forbidden_aggregates '
+            f'leaves, because {host_filter} is not in [filter_scheduler] '
+            f'enabled_filters to judge the rest. A web server before '
+            f'placement may refuse the query, and the request then ends in '
+            f'NoValidHost. Enable {host_filter}.',
+            key=(host_filter, 'unbounded'),
+        )
+        return set(wanted)
+
+    counts = aggregates.get_host_counts(ctxt)
+    ranked = sorted(wanted, key=lambda uuid: (-counts.get(uuid, 0), uuid))
+    unlisted = ranked[limit:]
+    names = sorted(forbidden[uuid] for uuid in unlisted)
+    more = len(names) - _NAMES
+    _faults.warn(
+        f'{len(wanted)} aggregates are forbidden to a request; the {limit} '
+        f'with most hosts go into its placement query (the bound is '
+        f'max_forbidden_aggregates) and {len(unlisted)} are left to '
+        f'{host_filter}: {", ".join(names[:_NAMES])}'
+        + (f' and {more} more' if more > 0 else '')
+        + '. Naming their traits in forbid_by_trait keeps their hosts out '
+        'of the answer.',
+        key=(host_filter, frozenset(unlisted)),
+    )
+    return set(ranked[:limit])

@@ -1,0 +1,119 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Stage 1 of isolation: keep requests out of isolated aggregates."""
+
+import typing
+
+import nova.conf
+from nova.scheduler import utils
+from oslo_log import log as logging
+
+from nova_ext_sched import aggregates
+from nova_ext_sched import faults
+from nova_ext_sched.policy import isolation
+from nova_ext_sched.request_filters import base
+from nova_ext_sched.request_filters import bound
+from nova_ext_sched.request_filters import known_traits
+
+CONF = nova.conf.CONF
+LOG = logging.getLogger(__name__)
+
+HOST_FILTER = 'IsolatedAggregatesFilter'
+
+_faults = faults.FaultLog(LOG)
+_known_traits = known_traits.KnownTraits()
+
+
+@base.fail_closed
+def isolate_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
+    """Keep a request out of the aggregates whose traits it does not require.
+
+    The decision is :mod:`nova_ext_sched.policy.isolation`'s. What the request
+    requires is nova's ResourceRequest.all_required_traits: traits of the
+    flavor (granular ones too) and the image, and those that nova derives from
+    ports, device profiles and ``hw:`` extra specs.
+
+    Changes ``requested_destination.forbidden_aggregates`` and, for traits of
+    ``forbid_by_trait``, ``root_forbidden``.
+
+    :returns: False where ``enable_isolated_aggregate_filtering`` is off
+    :raises nova.exception.RequestFilterFailed: the aggregates cannot be read
+    """
+    if not CONF.nova_ext_sched.enable_isolated_aggregate_filtering:
+        return False
+
+    names: dict[str, str] = {}
+    traits: dict[str, list[str]] = {}
+    for uuid, name, key, value in aggregates.get_metadata(
+        ctxt, [isolation.PREFIX]
+    ):
+        if value == isolation.REQUIRED:
+            names[uuid] = name
+            traits.setdefault(uuid, []).append(key[len(isolation.PREFIX) :])
+        elif fault := isolation.unread_value(name, key, value):
+            _faults.warn(fault)
+
+    required = utils.ResourceRequest.from_request_spec(
+        request_spec
+    ).all_required_traits
+    missing = isolation.missing_traits(traits, required)
+    if not missing:
+        return True
+
+    root_forbidden, uncovered = _forbid_by_trait(ctxt, request_spec, missing)
+    uuids = bound.within_bound(
+        ctxt,
+        request_spec,
+        {uuid: names[uuid] for uuid in uncovered},
+        HOST_FILTER,
+        entries=len(root_forbidden),
+    )
+    base.forbid_aggregates(request_spec, uuids)
+    request_spec.root_forbidden.update(root_forbidden)
+    LOG.debug(
+        'isolate_aggregates: %(missing)d of %(isolating)d isolating '
+        'aggregates are forbidden to the request, which requires %(required)s:'
+        ' %(uuids)d by UUID, by trait: %(traits)s',
+        {
+            'missing': len(missing),
+            'isolating': len(traits),
+            'required': ', '.join(sorted(required)) or 'no trait',
+            'uuids': len(uuids),
+            'traits': ', '.join(sorted(root_forbidden)) or 'none',
+        },
+    )
+    return True
+
+
+def _forbid_by_trait(
+    ctxt: typing.Any,
+    request_spec: typing.Any,
+    missing: dict[str, list[str]],
+) -> tuple[set[str], set[str]]:
+    declared = isolation.DeclaredTraits(CONF.nova_ext_sched.forbid_by_trait)
+    if not declared or not bound.host_filter_judges(
+        request_spec, HOST_FILTER
+    ):
+        return set(), set(missing)
+    usable = {
+        trait
+        for lacking in missing.values()
+        for trait in lacking
+        # Placement answers 400 to a trait that is required and forbidden.
+        if trait in declared and trait not in request_spec.root_required
+    }
+    return isolation.split_by_trait(
+        missing,
+        _known_traits.among(ctxt, usable),
+        bound.room(request_spec),
+    )
