@@ -1,0 +1,34 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+import importlib.metadata
+
+project = 'nova-ext-sched'
+copyright = 'nova-ext-sched developers'
+release = importlib.metadata.version('nova-ext-sched')
+extensions = [
+    'openstackdocstheme',
+    'oslo_config.sphinxconfiggen',
+    'oslo_config.sphinxext',
+    'sphinx.ext.autodoc',
+]
+html_theme = 'openstackdocs'
+openstackdocs_auto_name = False
+openstackdocs_auto_version = False
+config_generator_config_file = [
+    (
+        '../../etc/nova-ext-sched/config-generator.conf',
+        '_static/nova-ext-sched',
+    )
+]
+master_doc = 'index'
+pygments_style = 'native'
