@@ -67,17 +67,17 @@ def _log_what_is_active(
 ) -> None:
     enabled = set(CONF.filter_scheduler.enabled_filters)
     names = [cls.__name__ for cls in host_filters]
+    ours = CONF.nova_ext_sched
     LOG.info(
         'nova-ext-sched is loaded. Request filters: %(request)s. Host '
         'filters enabled: %(enabled)s; available and not enabled: '
         '%(available)s. enable_isolated_aggregate_filtering is %(isolation)s.',
         {
-            'request': ', '.join(CONF.nova_ext_sched.request_filters)
-            or 'none',
+            'request': ', '.join(ours.request_filters) or 'none',
             'enabled': ', '.join(n for n in names if n in enabled) or 'none',
             'available': ', '.join(n for n in names if n not in enabled)
             or 'none',
-            'isolation': CONF.nova_ext_sched.enable_isolated_aggregate_filtering,
+            'isolation': ours.enable_isolated_aggregate_filtering,
         },
     )
     for warning in conf.contradictions(CONF):
