@@ -52,7 +52,7 @@ def all_filters() -> list[type[nova_filters.BaseHostFilter]]:
 
 def _not_a_host_filter(name: str, plugin: typing.Any) -> str | None:
     if not inspect.isclass(plugin):
-        return f'a {type(plugin).__name__}'
+        return f'an object of type {type(plugin).__name__}'
     if not issubclass(plugin, nova_filters.BaseHostFilter):
         return f'the class {plugin.__qualname__}'
     if plugin.__name__ != name:

@@ -49,7 +49,10 @@ class PolicyFilter(filters.BaseHostFilter):
     def filter_all(
         self, filter_obj_list: Iterable[typing.Any], spec_obj: typing.Any
     ) -> list[typing.Any]:
-        """Return the hosts that pass, and log one DEBUG line about the rest.
+        """Return the hosts that pass, and log one line about the rest.
+
+        The line is for DEBUG, and for INFO where no host is left, as nova's
+        own line about that is.
 
         :param filter_obj_list: nova HostStates
         :param spec_obj: a nova RequestSpec
@@ -86,7 +89,8 @@ class PolicyFilter(filters.BaseHostFilter):
     def _log_summary(
         self, total: int, reasons: collections.Counter[str]
     ) -> None:
-        LOG.debug(
+        LOG.log(
+            logging.DEBUG if reasons.total() < total else logging.INFO,
             '%(filter)s rejected %(rejected)d of %(total)d hosts: '
             '%(reasons)s',
             {

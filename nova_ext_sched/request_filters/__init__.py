@@ -40,8 +40,10 @@ def install(names: Sequence[str]) -> None:
 
 
 def _not_a_request_filter(name: str, plugin: typing.Any) -> str | None:
-    if inspect.isclass(plugin) or not callable(plugin):
-        return f'a {type(plugin).__name__}'
+    if inspect.isclass(plugin):
+        return f'the class {plugin.__qualname__}'
+    if not callable(plugin):
+        return f'an object of type {type(plugin).__name__}'
     try:
         inspect.signature(plugin).bind('ctxt', 'request_spec')
     except TypeError:

@@ -18,7 +18,10 @@ it.
 """
 
 import typing
+import urllib.parse
 
+import fixtures
+from nova.scheduler.client import report
 from nova.tests import fixtures as nova_fixtures
 from nova.tests.functional import integrated_helpers
 
@@ -54,11 +57,10 @@ class PluginMixin:
 
 
 class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
-    """A cloud without hosts; subclasses start the computes that they need.
+    """A cloud with a compute for each host of ``weights``.
 
-    Where ``weights`` is set, the scheduler prefers hosts in that order, so
-    that a test can make the wrong host the default: a pass then proves that
-    a filter acted.
+    The scheduler prefers the hosts of greater weight, so that a test can make
+    the wrong host the default: a pass then proves that a filter acted.
     """
 
     compute_driver = 'fake.MediumFakeDriver'
@@ -71,3 +73,122 @@ class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
                 nova_fixtures.HostNameWeigherFixture(weights=self.weights)
             )
         super().setUp()
+        self.aggregate_ids = {}
+        self.queries = self._record_queries()
+        for host in self.weights:
+            self._start_compute(host)
+
+    def _record_queries(self):
+        """Keep the query string of every request for candidates."""
+        queries = []
+        get = report.SchedulerReportClient.get
+
+        def recording_get(client, url, *args, **kwargs):
+            parts = urllib.parse.urlsplit(url)
+            if parts.path == '/allocation_candidates':
+                queries.append(urllib.parse.parse_qs(parts.query))
+            return get(client, url, *args, **kwargs)
+
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova.scheduler.client.report.SchedulerReportClient.get',
+                recording_get,
+            )
+        )
+        return queries
+
+    @property
+    def log(self):
+        return self.stdlog.logger.output
+
+    def aggregate(self, name, hosts=(), zone=None, **metadata):
+        """Create an aggregate with hosts and metadata; return its UUID.
+
+        Keys with a colon are given as ``metadata={...}``.
+        """
+        metadata.update(metadata.pop('metadata', {}))
+        created = self.admin_api.post_aggregate(
+            {'aggregate': {'name': name, 'availability_zone': zone}}
+        )
+        self.aggregate_ids[name] = created['id']
+        for host in hosts:
+            self.admin_api.add_host_to_aggregate(created['id'], host)
+        self.set_metadata(name, metadata)
+        return created['uuid']
+
+    def set_metadata(self, name, metadata):
+        """Set items of an aggregate's metadata, remove those that are None."""
+        if metadata:
+            self.admin_api.post_aggregate_action(
+                self.aggregate_ids[name],
+                {'set_metadata': {'metadata': metadata}},
+            )
+
+    def isolate(self, name, hosts, *traits):
+        """Create an isolating aggregate whose hosts carry its traits."""
+        uuid = self.aggregate(
+            name, hosts, metadata={f'trait:{t}': 'required' for t in traits}
+        )
+        for host in hosts:
+            self.add_traits(host, *traits)
+        return uuid
+
+    def add_traits(self, host, *traits):
+        """Add traits to a host's provider, creating custom ones."""
+        for trait in traits:
+            if trait.startswith('CUSTOM_'):
+                self._create_trait(trait)
+        provider = self._get_provider_uuid_by_host(host)
+        self._set_provider_traits(
+            provider, sorted({*self._get_provider_traits(provider), *traits})
+        )
+
+    def flavor(self, **extra_specs):
+        """Create a small flavor; extra specs with a colon as ``specs={}``."""
+        extra_specs.update(extra_specs.pop('specs', {}))
+        return self._create_flavor(
+            memory_mb=64, vcpu=1, disk=0, ephemeral=0, extra_spec=extra_specs
+        )
+
+    def image(self, **properties):
+        """Create an image; properties with a colon as ``props={}``."""
+        properties.update(properties.pop('props', {}))
+        return self.glance.create(
+            None,
+            {
+                'name': 'image',
+                'status': 'active',
+                'container_format': 'raw',
+                'disk_format': 'raw',
+                'min_ram': 0,
+                'min_disk': 0,
+                'size': 1,
+                'visibility': 'public',
+                'properties': properties,
+            },
+        )['id']
+
+    def boot(self, flavor=None, image=None, **kwargs):
+        """Boot a server and return it; ACTIVE is waited for."""
+        return self._create_server(
+            flavor_id=flavor or self.flavor(),
+            image_uuid=image or self.image(),
+            networks='none',
+            **kwargs,
+        )
+
+    def host_of(self, server):
+        return self.admin_api.get_server(server['id'])[
+            'OS-EXT-SRV-ATTR:host'
+        ]
+
+    def assertBootsOn(self, host, **kwargs):
+        server = self.boot(**kwargs)
+        self.assertEqual(host, self.host_of(server))
+        return server
+
+    def assertNoValidHost(self, **kwargs):
+        server = self.boot(expected_state='ERROR', **kwargs)
+        self.assertIsNone(self.host_of(server))
+        self.assertIn('No valid host', server['fault']['message'])
+        return server

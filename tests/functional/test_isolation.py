@@ -1,0 +1,410 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Isolated aggregates, through nova's API to the host.
+
+host1 is the wrong host nearly everywhere, and the one that the scheduler
+prefers.
+"""
+
+import ddt
+import fixtures
+from nova.tests.fixtures import cinder as cinder_fixture
+from oslo_db import exception as db_exception
+import sqlalchemy as sa
+
+from nova_ext_sched import aggregates
+from tests.functional import base
+
+X = 'HW_CPU_X86_VMX'
+Y = 'HW_CPU_X86_SGX'
+WINDOWS = 'CUSTOM_LICENSED_WINDOWS'
+
+
+def required(*traits):
+    return {f'trait:{trait}': 'required' for trait in traits}
+
+
+class IsolationTestCase(base.CloudTestCase):
+    host_filters = ('IsolatedAggregatesFilter',)
+    options = {'enable_isolated_aggregate_filtering': True}
+    weights = {'host1': 100, 'host2': 1}
+
+
+class DecisionTestCase(IsolationTestCase):
+    """Who may use which aggregate, by the placement query."""
+
+    def test_licensed_windows(self):
+        """The use case of the specification."""
+        uuid = self.isolate('windows', ['host1'], WINDOWS)
+        windows = self.image(props=required(WINDOWS))
+        self.assertBootsOn('host2')
+        self.assertEqual([f'!in:{uuid}'], self.queries[-1]['member_of'])
+        self.assertBootsOn('host1', image=windows)
+        self.assertNotIn('member_of', self.queries[-1])
+
+    def test_off_by_default(self):
+        self.flags(
+            enable_isolated_aggregate_filtering=False, group='nova_ext_sched'
+        )
+        self.isolate('windows', ['host1'], WINDOWS)
+        self.assertBootsOn('host1')
+
+    def test_several_traits_from_flavor_and_image(self):
+        self.isolate('both', ['host1'], X, Y)
+        self.add_traits('host2', X, Y)
+        x, y = self.flavor(specs=required(X)), self.image(props=required(Y))
+        self.assertBootsOn('host2', flavor=x)
+        self.assertBootsOn('host2', image=y)
+        self.assertBootsOn('host1', flavor=x, image=y)
+
+    def test_a_host_in_two_isolated_aggregates(self):
+        self.isolate('x', ['host1'], X)
+        self.isolate('y', ['host1'], Y)
+        self.add_traits('host2', X)
+        self.assertBootsOn('host2', flavor=self.flavor(specs=required(X)))
+        self.assertBootsOn(
+            'host1', flavor=self.flavor(specs=required(X, Y))
+        )
+
+    def test_granular_trait(self):
+        self.isolate('x', ['host1'], X)
+        self.add_traits('host2', X)
+        # A granular group that the host's own provider satisfies.
+        granular = self.flavor(
+            specs={
+                'resources:VCPU': '0',
+                'resources1:VCPU': '1',
+                f'trait1:{X}': 'required',
+            }
+        )
+        self.assertBootsOn('host1', flavor=granular)
+        self.assertBootsOn('host2')
+
+    def test_trait_forbidden_by_the_flavor_is_not_required(self):
+        self.isolate('x', ['host1'], X)
+        flavor = self.flavor(specs={f'trait:{X}': 'forbidden'})
+        # Without X on host1 only the isolation keeps it from there.
+        self._set_provider_traits(
+            self._get_provider_uuid_by_host('host1'), []
+        )
+        self.assertBootsOn('host2', flavor=flavor)
+
+    def test_volume_backed(self):
+        volume = cinder_fixture.CinderFixture.IMAGE_WITH_TRAITS_BACKED_VOL
+        self.isolate('sgx', ['host1'], Y)
+
+        def boot(volume_id):
+            server = self._build_server(
+                image_uuid='', flavor_id=self.flavor(), networks='none'
+            )
+            server['block_device_mapping_v2'] = [
+                {
+                    'source_type': 'volume',
+                    'destination_type': 'volume',
+                    'boot_index': 0,
+                    'uuid': volume_id,
+                }
+            ]
+            server = self.api.post_server({'server': server})
+            return self.host_of(self._wait_for_state_change(server, 'ACTIVE'))
+
+        self.assertEqual('host1', boot(volume))
+        self.assertEqual(
+            'host2', boot(cinder_fixture.CinderFixture.IMAGE_BACKED_VOL)
+        )
+
+    def test_requested_host(self):
+        self.isolate('windows', ['host1'], WINDOWS)
+        self.assertNoValidHost(host='host1')
+        self.assertBootsOn(
+            'host1', host='host1', image=self.image(props=required(WINDOWS))
+        )
+        self.assertBootsOn('host2', host='host2')
+
+    def test_forced_host(self):
+        self.isolate('windows', ['host1'], WINDOWS)
+        self.assertNoValidHost(az='nova:host1')
+        self.assertBootsOn('host2', az='nova:host2')
+
+    def test_value_that_is_not_required_is_warned_about_once(self):
+        self.aggregate('typo', ['host1'], metadata={f'trait:{X}': 'Required'})
+        self.assertBootsOn('host1')
+        self.assertBootsOn('host1')
+        self.assertEqual(
+            1,
+            self.log.count(
+                f"aggregate typo: metadata trait:{X}: expected 'required', "
+                "got 'Required'; the item isolates nothing"
+            ),
+        )
+
+    def test_moves(self):
+        self.isolate('windows', ['host1'], WINDOWS)
+        self._start_compute('host3')
+        plain = self.assertBootsOn('host2')
+        self._migrate_server(plain)
+        self.assertEqual('host3', self.host_of(plain))
+        self._confirm_resize(plain)
+        self._live_migrate(plain)
+        self.assertEqual('host2', self.host_of(plain))
+        self.flags(allow_resize_to_same_host=False)
+        self._resize_server(plain, self.flavor())
+        self.assertEqual('host3', self.host_of(plain))
+
+
+class OtherRequestFiltersTestCase(IsolationTestCase):
+    """Beside the aggregates that nova's own filters require: AND."""
+
+    weights = {'host1': 100, 'host2': 50, 'host3': 1}
+
+    def setUp(self):
+        self.flags(
+            limit_tenants_to_placement_aggregate=True, group='scheduler'
+        )
+        super().setUp()
+
+    def test_zone_and_tenant(self):
+        isolated = self.isolate('windows', ['host1'], WINDOWS)
+        tenant = self.aggregate(
+            'tenant',
+            ['host1', 'host2', 'host3'],
+            filter_tenant_id=self.api.project_id,
+        )
+        zone = self.aggregate('zone', ['host1', 'host3'], zone='az1')
+        self.assertBootsOn('host3', az='az1')
+        self.assertEqual(
+            {tenant, zone, f'!in:{isolated}'},
+            {
+                value.removeprefix('in:')
+                for value in self.queries[-1]['member_of']
+            },
+        )
+        self.assertBootsOn('host2')
+        self.assertBootsOn(
+            'host1', az='az1', image=self.image(props=required(WINDOWS))
+        )
+
+
+class RebuildTestCase(IsolationTestCase):
+    """nova runs no request filter on rebuild; the host filter closes it."""
+
+    def setUp(self):
+        super().setUp()
+        self.isolate('windows', ['host1'], WINDOWS)
+        self.server = self.assertBootsOn(
+            'host1', image=self.image(props=required(WINDOWS))
+        )
+
+    def rebuild(self, image, expected_state):
+        self.api.post_server_action(
+            self.server['id'], {'rebuild': {'imageRef': image}}
+        )
+        return self._wait_for_state_change(self.server, expected_state)
+
+    def test_plain_image_is_refused(self):
+        licensed = self.server['image']['id']
+        server = self.rebuild(self.image(), 'ERROR')
+        self.assertIn('No valid host', server['fault']['message'])
+        self.assertEqual(licensed, server['image']['id'])
+        self.assertRegex(
+            self.log,
+            'IsolatedAggregatesFilter rejected 1 of 1 hosts: 1 because '
+            'aggregate windows is isolated and the request does not require '
+            f'{WINDOWS}',
+        )
+
+    def test_licensed_image_is_allowed(self):
+        other = self.image(props=required(WINDOWS))
+        server = self.rebuild(other, 'ACTIVE')
+        self.assertEqual(other, server['image']['id'])
+        self.assertEqual('host1', self.host_of(server))
+
+
+class NoHostFilterTestCase(IsolationTestCase):
+    """Without IsolatedAggregatesFilter every UUID goes into the query."""
+
+    host_filters = ()
+    options = {
+        **IsolationTestCase.options,
+        'max_forbidden_aggregates': 1,
+        'forbid_by_trait': ['CUSTOM_*'],
+    }
+
+    def test_all_aggregates_are_named(self):
+        uuids = {
+            self.isolate(f'agg{i}', ['host1'], f'CUSTOM_T{i}')
+            for i in range(3)
+        }
+        self.assertBootsOn('host2')
+        (member_of,) = self.queries[-1]['member_of']
+        self.assertEqual(
+            uuids, set(member_of.removeprefix('!in:').split(','))
+        )
+        self.assertNotIn('!CUSTOM_', str(self.queries[-1]))
+        self.assertBootsOn('host2')
+        self.assertEqual(1, self.log.count('3 forbidden aggregates go into'))
+        self.assertRegex(
+            self.log, 'WARNING .*IsolatedAggregatesFilter is not in'
+        )
+
+
+class BoundTestCase(IsolationTestCase):
+    """max_forbidden_aggregates with the host filter to judge the rest."""
+
+    options = {**IsolationTestCase.options, 'max_forbidden_aggregates': 1}
+    weights = {'host1': 100, 'host2': 90, 'host3': 80, 'host4': 1}
+
+    def setUp(self):
+        super().setUp()
+        self.small = self.isolate('small', ['host1'], X)
+        self.large = self.isolate('large', ['host2', 'host3'], Y)
+
+    def member_of(self):
+        (member_of,) = self.queries[-1]['member_of']
+        return set(member_of.removeprefix('!in:').split(','))
+
+    def test_largest_goes_in_and_the_host_filter_judges_the_rest(self):
+        self.assertBootsOn('host4')
+        self.assertEqual({self.large}, self.member_of())
+        self.assertBootsOn('host4')
+        message = (
+            '2 aggregates are forbidden to a request; the 1 with most hosts '
+            'go into its placement query (the bound is '
+            'max_forbidden_aggregates) and 1 are left to '
+            'IsolatedAggregatesFilter: small.'
+        )
+        self.assertEqual(1, self.log.count(message))
+
+    def test_change_of_what_is_left_is_logged_again(self):
+        self.assertBootsOn('host4')
+        self.isolate('other', [], X)
+        self.assertBootsOn('host4')
+        self.assertIn('2 are left to IsolatedAggregatesFilter', self.log)
+
+    def test_forced_host_is_not_judged_so_its_aggregates_go_in(self):
+        self.assertNoValidHost(az='nova:host1')
+        self.assertEqual({self.small}, self.member_of())
+        self.assertNoValidHost(az='nova:host2')
+        self.assertEqual({self.large}, self.member_of())
+
+    def test_forced_node_takes_all(self):
+        self.assertNoValidHost(az='nova::host1')
+        self.assertEqual({self.small, self.large}, self.member_of())
+
+    def test_aggregates_of_other_filters_take_room(self):
+        # nova's own filter has put both in; ours adds none.
+        self.flags(
+            enable_isolated_aggregate_filtering=True, group='scheduler'
+        )
+        self.assertBootsOn('host4')
+        self.assertEqual({self.small, self.large}, self.member_of())
+
+
+class ForbidByTraitTestCase(IsolationTestCase):
+    options = {
+        **IsolationTestCase.options,
+        'forbid_by_trait': [WINDOWS, 'CUSTOM_GONE'],
+    }
+
+    def forbidden_traits(self):
+        (root_required,) = self.queries[-1]['root_required']
+        return {
+            trait.removeprefix('!')
+            for trait in root_required.split(',')
+            if trait.startswith('!CUSTOM_')
+        }
+
+    def test_trait_stands_for_a_thousand_aggregates(self):
+        for i in range(1000):
+            self.aggregate(f'windows{i}', metadata=required(WINDOWS))
+        self.isolate('windows', ['host1'], WINDOWS)
+        self.assertBootsOn('host2')
+        self.assertEqual({WINDOWS}, self.forbidden_traits())
+        self.assertNotIn('member_of', self.queries[-1])
+        self.assertBootsOn(
+            'host1', image=self.image(props=required(WINDOWS))
+        )
+
+    def test_host_that_lacks_the_trait_is_refused_by_the_host_filter(self):
+        self._create_trait(WINDOWS)
+        self.aggregate('windows', ['host1'], metadata=required(WINDOWS))
+        self.assertBootsOn('host2')
+        self.assertEqual({WINDOWS}, self.forbidden_traits())
+        self.assertNotIn('member_of', self.queries[-1])
+
+    def test_other_aggregates_are_named(self):
+        self.isolate('windows', ['host1'], WINDOWS)
+        x = self.isolate('x', [], X)
+        self.assertBootsOn('host2')
+        self.assertEqual({WINDOWS}, self.forbidden_traits())
+        self.assertEqual([f'!in:{x}'], self.queries[-1]['member_of'])
+
+    def test_trait_that_placement_does_not_know(self):
+        """Placement would answer 400 and no server could be booted."""
+        uuid = self.aggregate(
+            'gone', ['host1'], metadata=required('CUSTOM_GONE')
+        )
+        self.assertBootsOn('host2')
+        self.assertEqual(set(), self.forbidden_traits())
+        self.assertEqual([f'!in:{uuid}'], self.queries[-1]['member_of'])
+        self.assertRegex(
+            self.log, 'WARNING .*Placement does not know the traits CUSTOM_GO'
+        )
+
+    def test_forced_host_is_not_judged_so_aggregates_are_named(self):
+        self._create_trait(WINDOWS)
+        self.aggregate('windows', ['host1'], metadata=required(WINDOWS))
+        self.assertNoValidHost(az='nova:host1')
+
+
+@ddt.ddt
+class DatabaseDownTestCase(IsolationTestCase):
+    """The aggregates cannot be read: no host, and the reason in the log."""
+
+    def test_database_error_during_the_look_up(self):
+        self.isolate('windows', ['host1'], WINDOWS)
+        # The real table goes away under the filter, and comes back.
+        engine = aggregates.api_db.context_manager.writer.get_engine()
+        with engine.begin() as connection:
+            connection.execute(
+                sa.text('ALTER TABLE aggregate_metadata RENAME TO away')
+            )
+        try:
+            server = self.assertNoValidHost()
+        finally:
+            with engine.begin() as connection:
+                connection.execute(
+                    sa.text('ALTER TABLE away RENAME TO aggregate_metadata')
+                )
+        self.assertEqual([], self.queries)
+        self.assertIn('isolate_aggregates cannot decide', self.log)
+        self.assertIn('no such table: aggregate_metadata', self.log)
+        self.assertEqual('ERROR', server['status'])
+        self.assertBootsOn('host2')
+
+    @ddt.data(
+        db_exception.DBConnectionError('server has gone away'),
+        RuntimeError('anything else'),
+    )
+    def test_no_connection(self, error):
+        def fail(*args, **kwargs):
+            raise error
+
+        self.isolate('windows', ['host1'], WINDOWS)
+        with fixtures.MonkeyPatch(
+            'nova_ext_sched.aggregates._select_metadata', fail
+        ):
+            self.assertNoValidHost()
+        self.assertEqual([], self.queries)
+        self.assertIn(str(error), self.log)
+        self.assertBootsOn('host2')

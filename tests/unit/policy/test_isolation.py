@@ -1,0 +1,180 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+import ddt
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+import testtools
+
+from nova_ext_sched.policy import isolation
+
+
+def metadata(*traits):
+    return {f'trait:{trait}': 'required' for trait in traits}
+
+
+@ddt.ddt
+class TruthTableTestCase(testtools.TestCase):
+    """Every row of the table in the module's docstring."""
+
+    @ddt.data(
+        ((), (), True),
+        ((), ('X',), True),
+        (('X',), (), False),
+        (('X',), ('X',), True),
+        (('X',), ('Y',), False),
+        (('X',), ('X', 'Y'), True),
+        (('X', 'Y'), (), False),
+        (('X', 'Y'), ('X',), False),
+        (('X', 'Y'), ('Y',), False),
+        (('X', 'Y'), ('X', 'Y'), True),
+        (('X', 'Y'), ('X', 'Y', 'Z'), True),
+    )
+    @ddt.unpack
+    def test_decision(self, aggregate, request, allowed):
+        verdict = isolation.judge([('agg', metadata(*aggregate))], request)
+        self.assertEqual(allowed, verdict.passes, verdict.reason)
+        self.assertEqual(
+            allowed,
+            not isolation.missing_traits({'agg': aggregate}, set(request)),
+        )
+
+
+@ddt.ddt
+class IsolatingTraitsTestCase(testtools.TestCase):
+    @ddt.data(
+        ({}, set()),
+        ({'trait:X': 'required'}, {'X'}),
+        ({'trait:X': 'required', 'trait:Y': 'required'}, {'X', 'Y'}),
+        ({'trait:X': 'forbidden'}, set()),
+        ({'trait:X': 'Required'}, set()),
+        ({'trait:X': ' required'}, set()),
+        ({'Trait:X': 'required'}, set()),
+        ({'traitX:X': 'required'}, set()),
+        ({'trait1:X': 'required'}, set()),
+        ({'xtrait:X': 'required'}, set()),
+        ({'availability_zone': 'required'}, set()),
+        # No request can require it, so the aggregate takes none.
+        ({'trait:': 'required'}, {''}),
+    )
+    @ddt.unpack
+    def test_isolating_traits(self, items, traits):
+        self.assertEqual(traits, isolation.isolating_traits(items))
+
+    def test_unread_value_names_aggregate_key_and_value(self):
+        fault = isolation.unread_value('windows', 'trait:X', 'Required')
+        self.assertEqual(
+            "aggregate windows: metadata trait:X: expected 'required', got "
+            "'Required'; the item isolates nothing",
+            fault,
+        )
+
+    @ddt.data(('trait:X', 'required'), ('zone', 'Required'))
+    @ddt.unpack
+    def test_unread_value_accepts(self, key, value):
+        self.assertIsNone(isolation.unread_value('windows', key, value))
+
+
+class JudgeTestCase(testtools.TestCase):
+    def test_every_aggregate_of_the_host_counts(self):
+        aggregates = [
+            ('plain', {'availability_zone': 'az1'}),
+            ('windows', metadata('X')),
+            ('gpu', metadata('Y')),
+        ]
+        verdict = isolation.judge(aggregates, {'X'})
+        self.assertEqual(
+            (
+                False,
+                'aggregate gpu is isolated and the request does not require Y',
+            ),
+            verdict,
+        )
+        self.assertTrue(isolation.judge(aggregates, {'X', 'Y'}).passes)
+
+    def test_no_aggregate(self):
+        self.assertTrue(isolation.judge([], set()).passes)
+
+    def test_reason_lists_every_missing_trait_in_order(self):
+        verdict = isolation.judge([('a', metadata('Z', 'Y', 'X'))], {'Y'})
+        self.assertIn('does not require X, Z', verdict.reason)
+
+
+traits = st.sets(st.sampled_from('ABCDEF'))
+
+
+class DefinitionTestCase(testtools.TestCase):
+    @given(st.lists(traits, max_size=6), traits)
+    @settings(deadline=None)
+    def test_equals_the_definition(self, aggregates, required):
+        """"Forbidden unless the request requires every one", naively."""
+        isolating = {str(i): agg for i, agg in enumerate(aggregates)}
+        naive = set()
+        for name, demanded in isolating.items():
+            for trait in demanded:
+                if trait not in required:
+                    naive.add(name)
+        self.assertEqual(
+            naive, isolation.missing_traits(isolating, required).keys()
+        )
+        host = [(n, metadata(*demanded)) for n, demanded in isolating.items()]
+        self.assertEqual(not naive, isolation.judge(host, required).passes)
+
+    @given(st.lists(traits, max_size=6), traits, traits, st.integers(0, 4))
+    @settings(deadline=None)
+    def test_split_by_trait_loses_no_aggregate(
+        self, aggregates, required, usable, limit
+    ):
+        isolating = {str(i): agg for i, agg in enumerate(aggregates)}
+        missing = isolation.missing_traits(isolating, required)
+        forbidden, uncovered = isolation.split_by_trait(
+            missing, usable, limit
+        )
+        # Never a trait that the request requires, or that was not offered.
+        self.assertLessEqual(forbidden, usable - required)
+        self.assertLessEqual(len(forbidden), limit)
+        # Every forbidden aggregate is covered by a trait of its own or left
+        # over, and not both.
+        for uuid, lacking in missing.items():
+            self.assertNotEqual(
+                bool(forbidden.intersection(lacking)), uuid in uncovered
+            )
+        self.assertLessEqual(uncovered, missing.keys())
+
+
+@ddt.ddt
+class DeclaredTraitsTestCase(testtools.TestCase):
+    @ddt.data(
+        ((), 'CUSTOM_A', False),
+        (('CUSTOM_A',), 'CUSTOM_A', True),
+        (('CUSTOM_A',), 'CUSTOM_AB', False),
+        (('CUSTOM_*',), 'CUSTOM_A', True),
+        (('CUSTOM_*',), 'CUSTOM_', True),
+        (('CUSTOM_*',), 'HW_CPU_X86_VMX', False),
+        (('*',), 'HW_CPU_X86_VMX', True),
+        (('C*M_A',), 'CUSTOM_A', False),
+        (('X', 'CUSTOM_*'), 'X', True),
+    )
+    @ddt.unpack
+    def test_contains(self, patterns, trait, expected):
+        declared = isolation.DeclaredTraits(patterns)
+        self.assertEqual(expected, trait in declared)
+        self.assertEqual(bool(patterns), bool(declared))
+
+    def test_limit_takes_the_traits_that_cover_most(self):
+        missing = {'1': ['A'], '2': ['B'], '3': ['B'], '4': ['C']}
+        forbidden, uncovered = isolation.split_by_trait(
+            missing, {'A', 'B', 'C'}, 2
+        )
+        self.assertEqual({'A', 'B'}, forbidden)
+        self.assertEqual({'4'}, uncovered)

@@ -1,0 +1,77 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Every entry point that the package declares, loaded."""
+
+import importlib.metadata
+import inspect
+
+from nova.scheduler import filters as nova_filters
+import testtools
+
+NAMESPACES = {
+    'nova_ext_sched.host_filters': lambda name, plugin: (
+        inspect.isclass(plugin)
+        and issubclass(plugin, nova_filters.BaseHostFilter)
+        and plugin.__name__ == name
+    ),
+    'nova_ext_sched.request_filters': lambda name, plugin: (
+        inspect.isfunction(plugin)
+        and plugin.__name__ == name
+        and list(inspect.signature(plugin).parameters)
+        == ['ctxt', 'request_spec']
+    ),
+    'oslo.config.opts': lambda name, plugin: (
+        name == 'nova_ext_sched' and all(len(item) == 2 for item in plugin())
+    ),
+    'console_scripts': lambda name, plugin: (
+        name.startswith('nova-ext-sched-') and inspect.isfunction(plugin)
+    ),
+}
+
+
+class EntryPointsTestCase(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.entry_points = importlib.metadata.distribution(
+            'nova-ext-sched'
+        ).entry_points
+
+    def test_all_load_and_keep_the_promise_of_their_namespace(self):
+        faults = []
+        for entry_point in self.entry_points:
+            try:
+                plugin = entry_point.load()
+                kept = NAMESPACES[entry_point.group](entry_point.name, plugin)
+            except Exception as exc:
+                faults.append(f'{entry_point}: {exc!r}')
+            else:
+                if not kept:
+                    faults.append(f'{entry_point}: {plugin!r}')
+        self.assertEqual([], faults)
+
+    def test_every_namespace_is_declared(self):
+        self.assertEqual(
+            NAMESPACES.keys(), {ep.group for ep in self.entry_points}
+        )
+
+    def test_names_that_operators_write(self):
+        names = {
+            group: {ep.name for ep in self.entry_points.select(group=group)}
+            for group in NAMESPACES
+        }
+        self.assertIn(
+            'IsolatedAggregatesFilter', names['nova_ext_sched.host_filters']
+        )
+        self.assertIn(
+            'isolate_aggregates', names['nova_ext_sched.request_filters']
+        )

@@ -1,0 +1,119 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+import ddt
+import fixtures
+import testtools
+
+from nova_ext_sched import exception
+from nova_ext_sched import plugins
+from tests import distributions
+
+NAMESPACE = 'nova_ext_sched.tests'
+
+
+def not_a_number(name, plugin):
+    return None if isinstance(plugin, int) else f'a {type(plugin).__name__}'
+
+
+@ddt.ddt
+class LoadTestCase(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.dists = self.useFixture(distributions.Distributions())
+
+    def load(self, names=None):
+        return plugins.load(NAMESPACE, not_a_number, 'a number', names)
+
+    def test_nothing_declared(self):
+        self.assertEqual([], self.load())
+        self.assertEqual([], self.load(names=[]))
+
+    def test_all_in_the_order_of_names(self):
+        self.dists.declare(
+            'ext_b', NAMESPACE, ['b = ext_b:B', 'c = ext_b:C'], 'B=2; C=3'
+        )
+        self.dists.declare('ext_a', NAMESPACE, ['a = ext_a:A'], 'A=1')
+        self.assertEqual([1, 2, 3], self.load())
+
+    def test_named_in_the_order_that_is_asked(self):
+        self.dists.declare(
+            'ext',
+            NAMESPACE,
+            ['a = ext:A', 'b = ext:B', 'broken = no_such_module:X'],
+            'A=1; B=2',
+        )
+        self.assertEqual([2, 1], self.load(['b', 'a']))
+
+    def test_missing(self):
+        self.dists.declare('ext', NAMESPACE, ['a = ext:A'], 'A=1')
+        error = self.assertRaises(
+            exception.PluginNotFound, self.load, ['a', 'x']
+        )
+        self.assertEqual('x', error.name)
+        self.assertEqual(
+            "plugin 'x' is not in the namespace nova_ext_sched.tests: "
+            "expected one of ['a']",
+            str(error),
+        )
+
+    @ddt.data(None, ['a'], ['b', 'a'])
+    def test_ambiguous_though_not_adjacent(self, names):
+        self.dists.declare(
+            'ext_1', NAMESPACE, ['a = ext_1:A', 'b = ext_1:A'], 'A=1'
+        )
+        self.dists.declare('ext_2', NAMESPACE, ['a = ext_2:A'], 'A=2')
+        error = self.assertRaises(
+            exception.PluginAmbiguous, self.load, names
+        )
+        self.assertEqual(['ext_1:A', 'ext_2:A'], error.candidates)
+        self.assertIn("'a' is ambiguous", str(error))
+
+    def test_ambiguous_but_not_asked_for(self):
+        self.dists.declare(
+            'ext_1', NAMESPACE, ['a = ext_1:A', 'b = ext_1:A'], 'A=1'
+        )
+        self.dists.declare('ext_2', NAMESPACE, ['a = ext_2:A'], 'A=2')
+        self.assertEqual([1], self.load(['b']))
+
+    @ddt.data(
+        ('ext:A', 'import no_such_library', 'no_such_library'),
+        ('ext:A', '1 / 0', 'ZeroDivisionError: division by zero'),
+        ('ext:A', 'B = 1', "AttributeError: module 'ext' has no attribute"),
+        ('no_such_module:A', '', 'ModuleNotFoundError'),
+        ('ext:A', 'A = = 1', 'SyntaxError'),
+    )
+    @ddt.unpack
+    def test_import_fails(self, target, code, cause):
+        self.dists.declare('ext', NAMESPACE, [f'a = {target}'], code)
+        error = self.assertRaises(exception.PluginLoadFailed, self.load)
+        self.assertEqual(
+            ('a', NAMESPACE, target),
+            (error.name, error.namespace, error.target),
+        )
+        for part in ("'a'", NAMESPACE, target, cause):
+            self.assertIn(part, str(error))
+
+    def test_wrong_kind(self):
+        self.dists.declare('ext', NAMESPACE, ['a = ext:A'], 'A="text"')
+        error = self.assertRaises(exception.PluginInvalid, self.load)
+        self.assertEqual(
+            "plugin 'a' (ext:A) of the namespace nova_ext_sched.tests is of "
+            'the wrong kind: expected a number, got a str',
+            str(error),
+        )
+
+    def test_nothing_is_swallowed_into_the_log(self):
+        logger = self.useFixture(fixtures.FakeLogger(name='stevedore'))
+        self.dists.declare('ext', NAMESPACE, ['a = ext:A'], '1 / 0')
+        self.assertRaises(exception.PluginLoadFailed, self.load)
+        self.assertNotIn('Could not load', logger.output)
