@@ -45,7 +45,8 @@ def get_metadata(
 
     :param ctxt: a nova RequestContext
     :param prefixes: beginnings of metadata keys, none of them empty
-    :raises oslo_db.exception.DBError: the database does not answer
+    :raises Exception: whatever oslo.db, SQLAlchemy or the driver raises where
+        the database does not answer; so do the other functions here
     """
     wanted = tuple(prefixes)
     # SQLite's LIKE and MySQL's collations ignore case, MySQL's also accents:
@@ -87,7 +88,6 @@ def get_host_counts(context: typing.Any) -> dict[str, int]:
     """Return the number of hosts of each aggregate that has one, by UUID.
 
     :param context: a nova RequestContext
-    :raises oslo_db.exception.DBError: the database does not answer
     """
     query = (
         sa.select(models.Aggregate.uuid, sa.func.count())
@@ -109,7 +109,6 @@ def get_uuids_by_hosts(
     Names are compared without case, as nova compares forced hosts.
 
     :param context: a nova RequestContext
-    :raises oslo_db.exception.DBError: the database does not answer
     """
     query = (
         sa.select(models.Aggregate.uuid)

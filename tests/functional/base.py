@@ -182,9 +182,9 @@ class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
             'OS-EXT-SRV-ATTR:host'
         ]
 
-    def assertBootsOn(self, host, **kwargs):
+    def assertBootsOn(self, expected, **kwargs):
         server = self.boot(**kwargs)
-        self.assertEqual(host, self.host_of(server))
+        self.assertEqual(expected, self.host_of(server))
         return server
 
     def assertNoValidHost(self, **kwargs):
