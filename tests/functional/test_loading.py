@@ -13,6 +13,7 @@
 """nova-scheduler loads the package, or does not start."""
 
 import ddt
+from nova import exception as nova_exception
 from nova.scheduler import filters as nova_filters
 from nova.scheduler import host_manager
 from nova.scheduler import request_filter as nova_request_filter
@@ -238,7 +239,10 @@ class BrokenPluginTestCase(
             enabled_filters=['Absent'], group='filter_scheduler'
         )
         exc = self.assertRaises(
-            Exception, self.start_service, 'scheduler', host='scheduler'
+            nova_exception.SchedulerHostFilterNotFound,
+            self.start_service,
+            'scheduler',
+            host='scheduler',
         )
         self.assertIn('Absent', str(exc))
 
