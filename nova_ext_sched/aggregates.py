@@ -131,9 +131,7 @@ def get_uuids_by_hosts(
 
 
 @api_db.context_manager.reader
-def get_names(
-    context: typing.Any, uuids: Collection[str]
-) -> list[str]:
+def get_names(context: typing.Any, uuids: Collection[str]) -> list[str]:
     """Return the names of aggregates, for messages.
 
     :param context: a nova RequestContext

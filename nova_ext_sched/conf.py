@@ -49,7 +49,8 @@ Related options:
   nova-ext-sched is loaded.
 * ``[nova_ext_sched] enable_isolated_aggregate_filtering`` turns
   ``isolate_aggregates`` on.
-"""),
+""",
+    ),
 ]
 
 ISOLATION_OPTS = [
@@ -84,7 +85,8 @@ Related options:
 * ``[scheduler] enable_isolated_aggregate_filtering`` is nova's own filter of
   the same meaning. Both on is legal and costs the work twice: turn nova's
   off.
-"""),
+""",
+    ),
     cfg.IntOpt(
         'max_forbidden_aggregates',
         default=100,
@@ -116,7 +118,8 @@ Related options:
 * ``[scheduler] max_placement_results`` bounds how many hosts come back; where
   most of them stand in aggregates left to the host filter, hosts that would
   do may be cut off. Declare the traits in ``forbid_by_trait`` then.
-"""),
+""",
+    ),
     cfg.ListOpt(
         'forbid_by_trait',
         default=[],
@@ -148,7 +151,8 @@ Related options:
   ``IsolatedAggregatesFilter``; without it, and where an administrator forced
   a host, this option has no effect and UUIDs are used.
 * ``[nova_ext_sched] max_forbidden_aggregates``
-"""),
+""",
+    ),
 ]
 
 ALL_OPTS = [*LOADING_OPTS, *ISOLATION_OPTS]
@@ -176,9 +180,9 @@ def contradictions(conf: cfg.ConfigOpts) -> list[str]:
     isolating = ours.enable_isolated_aggregate_filtering
     if isolating and conf.scheduler.enable_isolated_aggregate_filtering:
         found.append(
-            'Both [scheduler] enable_isolated_aggregate_filtering (nova\'s) '
+            "Both [scheduler] enable_isolated_aggregate_filtering (nova's) "
             'and [nova_ext_sched] enable_isolated_aggregate_filtering are '
-            'True: every request does the work twice, and nova\'s filter '
+            "True: every request does the work twice, and nova's filter "
             'puts every isolated aggregate into the query whatever '
             'max_forbidden_aggregates says. Set the one of [scheduler] to '
             'False.'

@@ -91,8 +91,7 @@ class PolicyFilter(filters.BaseHostFilter):
     ) -> None:
         LOG.log(
             logging.DEBUG if reasons.total() < total else logging.INFO,
-            '%(filter)s rejected %(rejected)d of %(total)d hosts: '
-            '%(reasons)s',
+            '%(filter)s rejected %(rejected)d of %(total)d hosts: %(reasons)s',
             {
                 'filter': type(self).__name__,
                 'rejected': reasons.total(),

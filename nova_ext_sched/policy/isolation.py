@@ -74,11 +74,7 @@ def missing_traits(
     allowed = {PREFIX + trait for trait in required}
     missing: dict[str, list[str]] = {}
     for uuid, _name, key, value in items:
-        if (
-            value == REQUIRED
-            and key not in allowed
-            and key.startswith(PREFIX)
-        ):
+        if value == REQUIRED and key not in allowed and key.startswith(PREFIX):
             missing.setdefault(uuid, []).append(key[len(PREFIX) :])
     return missing
 

@@ -93,9 +93,7 @@ def _forbid_by_trait(
     missing: dict[str, list[str]],
 ) -> tuple[set[str], set[str]]:
     declared = isolation.DeclaredTraits(CONF.nova_ext_sched.forbid_by_trait)
-    if not declared or not bound.host_filter_judges(
-        request_spec, HOST_FILTER
-    ):
+    if not declared or not bound.host_filter_judges(request_spec, HOST_FILTER):
         return set(), set(missing)
     usable = {
         trait

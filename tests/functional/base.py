@@ -178,9 +178,7 @@ class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
         )
 
     def host_of(self, server):
-        return self.admin_api.get_server(server['id'])[
-            'OS-EXT-SRV-ATTR:host'
-        ]
+        return self.admin_api.get_server(server['id'])['OS-EXT-SRV-ATTR:host']
 
     def assertBootsOn(self, expected, **kwargs):
         server = self.boot(**kwargs)

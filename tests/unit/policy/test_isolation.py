@@ -124,7 +124,7 @@ class DefinitionTestCase(testtools.TestCase):
     @given(st.lists(traits, max_size=6), traits)
     @settings(deadline=None)
     def test_equals_the_definition(self, aggregates, required):
-        """"Forbidden unless the request requires every one", naively."""
+        """ "Forbidden unless the request requires every one", naively."""
         isolating = {str(i): agg for i, agg in enumerate(aggregates)}
         host = [(n, metadata(*demanded)) for n, demanded in isolating.items()]
         naive = set()
@@ -149,9 +149,7 @@ class DefinitionTestCase(testtools.TestCase):
             ),
             required,
         )
-        forbidden, uncovered = isolation.split_by_trait(
-            missing, usable, limit
-        )
+        forbidden, uncovered = isolation.split_by_trait(missing, usable, limit)
         # Never a trait that the request requires, or that was not offered.
         self.assertLessEqual(forbidden, usable - required)
         self.assertLessEqual(len(forbidden), limit)
