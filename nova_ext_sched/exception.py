@@ -88,20 +88,28 @@ class PluginInvalid(PluginError):
     )
 
 
+class ScenarioFault(InvalidValue):
+    """One thing that is wrong with a scenario of the simulator.
+
+    :param where: file, line and the path in the document
+    :param line: the line alone; 0 where there is none
+    """
+
+    line: int
+
+
 class ScenarioInvalid(NovaExtSchedError):
     """A scenario of the simulator cannot be run as it stands.
 
     :param path: the scenario's file
-    :param faults: everything that is wrong with it, each an
-        :class:`InvalidValue` whose ``where`` names file, line and the path
-        in the document
+    :param faults: everything that is wrong with it
     """
 
     message = '{path}: expected a scenario, got {count} faults'
-    faults: Sequence[InvalidValue]
+    faults: Sequence[ScenarioFault]
 
     def __init__(
-        self, *, path: str, faults: Sequence[InvalidValue]
+        self, *, path: str, faults: Sequence[ScenarioFault]
     ) -> None:
         super().__init__(path=path, faults=faults, count=len(faults))
 

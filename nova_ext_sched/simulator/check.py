@@ -29,6 +29,7 @@ def load(file: str) -> tuple[document.Document, scenario.Scenario]:
     :raises exception.ScenarioInvalid: with every fault that was found
     """
     doc = document.load(file)
+    # Two checks may find one fault.
     faults = {
         str(fault): fault
         for check in (schema.faults, references.faults, _options)
@@ -36,12 +37,13 @@ def load(file: str) -> tuple[document.Document, scenario.Scenario]:
     }
     if faults:
         raise exception.ScenarioInvalid(
-            path=file, faults=list(faults.values())
+            path=file,
+            faults=sorted(faults.values(), key=lambda fault: fault.line),
         )
     return doc, scenario.parse(doc.data)
 
 
-def _options(doc: document.Document) -> Iterator[exception.InvalidValue]:
+def _options(doc: document.Document) -> Iterator[exception.ScenarioFault]:
     for path in (('nova_conf',), ('plain', 'nova_conf')):
         value = doc.data
         for key in path:

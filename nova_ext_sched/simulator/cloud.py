@@ -22,7 +22,6 @@ import typing
 import unittest
 
 import fixtures
-from nova.tests import fixtures as nova_fixtures
 from nova.tests.functional import integrated_helpers
 from nova.tests.functional.api import client
 from oslo_utils import uuidutils
@@ -33,6 +32,7 @@ from nova_ext_sched.simulator import driver
 from nova_ext_sched.simulator import fixtures as sim_fixtures
 from nova_ext_sched.simulator import options
 from nova_ext_sched.simulator import scenario
+from nova_ext_sched.simulator import weigher
 
 #: The image of servers that name none.
 DEFAULT_IMAGE = 'default'
@@ -104,15 +104,7 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
                 options.compose(self._declared, self._plain)
             )
         )
-        if prefer := self._declared.prefer:
-            self.useFixture(
-                nova_fixtures.HostNameWeigherFixture(
-                    weights={
-                        host: float(len(prefer) - rank)
-                        for rank, host in enumerate(prefer)
-                    }
-                )
-            )
+        weigher.PreferredHosts.order = self._declared.prefer
         super().setUp()
 
     def test_scenario(self) -> None:

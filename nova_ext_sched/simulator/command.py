@@ -35,6 +35,10 @@ FAILED = 3
 INTERRUPTED = 130
 
 
+class UsageError(Exception):
+    """An argument cannot be used; its text says why."""
+
+
 class Simulate(lister.Lister):
     """Run a placement scenario on a simulated cloud.
 
@@ -89,6 +93,7 @@ class Simulate(lister.Lister):
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Sequence[report.Row]]:
         """See cliff."""
+        self._check_usage(parsed_args)
         doc, declared = check.load(parsed_args.scenario)
         clouds = (False, True) if parsed_args.compare else (False,)
         log = runner.Log(
@@ -96,7 +101,10 @@ class Simulate(lister.Lister):
             or (worker.STDERR if parsed_args.debug else None),
             'DEBUG' if parsed_args.debug else 'INFO',
         )
-        total = len(clouds) * (len(declared.hosts) + len(declared.steps))
+        total = len(clouds) * (
+            len(declared.hosts)
+            + sum(len(step.servers) for step in declared.steps)
+        )
         with progress.Progress(total, sys.stderr) as shown:
             outcomes = runner.run(doc, clouds, log, shown.update)
         told = report.Report(
@@ -106,8 +114,24 @@ class Simulate(lister.Lister):
             parsed_args.verbose,
         )
         self.status = HELD if told.held else DIFFERED
-        self.summary = told.summary
+        self.summary = ' '.join(
+            part for part in (declared.description, told.summary) if part
+        )
         return told.columns, told.rows
+
+    def _check_usage(self, parsed_args: argparse.Namespace) -> None:
+        """Refuse before the run what cliff would refuse after it."""
+        columns = (
+            report.COMPARED_COLUMNS
+            if parsed_args.compare
+            else report.COLUMNS
+        )
+        try:
+            self._generate_columns_and_selector(parsed_args, columns)
+            if parsed_args.log_file:
+                open(parsed_args.log_file, 'a').close()
+        except (OSError, ValueError) as exc:
+            raise UsageError(str(exc)) from exc
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -117,16 +141,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     command = Simulate(app, None)
     parser = command.get_parser('nova-ext-sched-simulate')
     parsed_args = parser.parse_args(argv)
-    columns = (
-        report.COMPARED_COLUMNS if parsed_args.compare else report.COLUMNS
-    )
-    try:
-        command._generate_columns_and_selector(parsed_args, columns)
-    except ValueError as exc:
-        # Before the run, not after it.
-        parser.error(str(exc))
     try:
         command.run(parsed_args)
+    except UsageError as exc:
+        parser.error(str(exc))
     except exception.ScenarioInvalid as exc:
         for fault in exc.faults:
             print(fault, file=sys.stderr)

@@ -50,23 +50,29 @@ class Document:
 
     def fault(
         self, path: Path, expected: str, got: typing.Any
-    ) -> exception.InvalidValue:
+    ) -> exception.ScenarioFault:
         """Return what is wrong at one place of the document.
 
         :param path: keys and list indexes from the top
         :param expected: the form that is expected, in words
         :param got: the value that was found, or :class:`Words`
         """
-        line: int | None = None
-        for length in range(len(path), -1, -1):
-            line = self.lines.get(path[:length])
-            if line is not None:
-                break
-        place = self.file if line is None else f'{self.file}:{line}'
+        line = next(
+            (
+                self.lines[path[:length]]
+                for length in range(len(path), -1, -1)
+                if path[:length] in self.lines
+            ),
+            0,
+        )
+        place = f'{self.file}:{line}' if line else self.file
         if not isinstance(got, Words):
             got = Words(textwrap.shorten(repr(got), 100))
-        return exception.InvalidValue(
-            where=f'{place}: {dotted(path)}', expected=expected, got=got
+        return exception.ScenarioFault(
+            where=f'{place}: {dotted(path)}',
+            expected=expected,
+            got=got,
+            line=line,
         )
 
 
@@ -126,7 +132,7 @@ def load(file: str) -> Document:
 
 
 def _invalid(
-    file: str, *faults: exception.InvalidValue
+    file: str, *faults: exception.ScenarioFault
 ) -> exception.ScenarioInvalid:
     return exception.ScenarioInvalid(path=file, faults=faults)
 
@@ -146,7 +152,7 @@ def _index(
     node: yaml.Node | None,
     path: Path,
     above: frozenset[int],
-) -> Iterator[exception.InvalidValue]:
+) -> Iterator[exception.ScenarioFault]:
     """Note each value's line; yield the keys that cannot be."""
     if node is None:
         return

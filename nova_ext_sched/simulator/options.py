@@ -29,6 +29,7 @@ CONF = nova.conf.CONF
 NOVA_FILTERS = 'nova.scheduler.filters.all_filters'
 ALL_FILTERS = 'nova_ext_sched.filters.all_filters'
 _PACKAGE = 'nova_ext_sched'
+_WEIGHER = 'nova_ext_sched.simulator.weigher.PreferredHosts'
 
 # What the simulated cloud is built from; a scenario that changes these would
 # leave it.
@@ -83,6 +84,15 @@ def compose(declared: scenario.Scenario, plain: bool) -> scenario.Options:
         ]
         ours = _filters_that_nova_lacks()
         enabled = [name for name in enabled if name not in ours]
+    if declared.prefer:
+        scheduler['weight_classes'] = [
+            *_listed(
+                scheduler,
+                'weight_classes',
+                CONF.filter_scheduler.weight_classes,
+            ),
+            _WEIGHER,
+        ]
     scheduler['available_filters'] = available
     scheduler['enabled_filters'] = enabled
     return options

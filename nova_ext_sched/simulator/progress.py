@@ -12,6 +12,7 @@
 
 """Progress on standard error, where a run takes a while."""
 
+from collections.abc import Callable
 import time
 import typing
 
@@ -27,14 +28,21 @@ LINES = 10.0
 class Progress:
     """Shows how far a run is: a bar on a terminal, else a line now and then.
 
-    :param total: the number of hosts and steps over all clouds
+    :param total: the number of hosts and servers over all clouds
     :param stream: where to show it
+    :param clock: tells seconds
     """
 
-    def __init__(self, total: int, stream: typing.TextIO) -> None:
+    def __init__(
+        self,
+        total: int,
+        stream: typing.TextIO,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._total = total
         self._stream = stream
-        self._begin = time.monotonic()
+        self._clock = clock
+        self._begin = clock()
         self._next = self._begin + PATIENCE
         self._bar: rich_progress.Progress | None = None
         self._task: typing.Any = None
@@ -48,7 +56,7 @@ class Progress:
 
     def update(self, done: int) -> None:
         """Show that ``done`` of the total are done."""
-        now = time.monotonic()
+        now = self._clock()
         if self._bar is not None:
             self._bar.update(self._task, completed=done)
         elif now < self._next:
@@ -64,7 +72,7 @@ class Progress:
         else:
             self._next = now + LINES
             print(
-                f'Simulating: {done} of {self._total} hosts and steps after '
+                f'Simulating: {done} of {self._total} hosts and servers after '
                 f'{now - self._begin:.0f} s',
                 file=self._stream,
                 flush=True,

@@ -25,7 +25,7 @@ from nova_ext_sched.simulator import hostnames
 from nova_ext_sched.simulator import scenario
 from nova_ext_sched.simulator import schema
 
-Faults = Iterator[exception.InvalidValue]
+Faults = Iterator[exception.ScenarioFault]
 
 #: The zone of hosts that are in none.
 _DEFAULT_ZONE = 'nova'
@@ -73,7 +73,9 @@ class _References:
     def faults(self) -> Faults:
         yield from self._hosts()
         yield from self._aggregates()
-        yield from self._prefer()
+        yield from self._declared_hosts(
+            ('prefer',), self.doc.data.get('prefer')
+        )
         for name, group in self.groups.items():
             yield from self._declared(
                 ('server_groups', name, 'project'),
@@ -123,19 +125,6 @@ class _References:
                             f'{host} in {zone_of[host]} and {zone}'
                         ),
                     )
-
-    def _prefer(self) -> Faults:
-        prefer = self.doc.data.get('prefer')
-        yield from self._declared_hosts(('prefer',), prefer)
-        scheduler = _mapping(
-            _mapping(self.doc.data.get('nova_conf')).get('filter_scheduler')
-        )
-        if prefer and 'weight_classes' in scheduler:
-            yield self.doc.fault(
-                ('prefer',),
-                'either prefer or [filter_scheduler] weight_classes',
-                document.Words('both'),
-            )
 
     def _step(
         self, path: document.Path, action: str, step: dict[str, typing.Any]
@@ -247,7 +236,7 @@ class _References:
 
     def _declared_hosts(
         self, path: document.Path, value: typing.Any
-    ) -> typing.Generator[exception.InvalidValue, None, list[str]]:
+    ) -> typing.Generator[exception.ScenarioFault, None, list[str]]:
         names = yield from self._names(path, value)
         for name in names:
             yield from self._declared(path, name, 'host', self.hosts)
@@ -272,7 +261,7 @@ class _References:
 
     def _names(
         self, path: document.Path, value: typing.Any
-    ) -> typing.Generator[exception.InvalidValue, None, list[str]]:
+    ) -> typing.Generator[exception.ScenarioFault, None, list[str]]:
         names: list[str] = []
         for index, pattern in enumerate(
             [value] if isinstance(value, str) else _list(value)

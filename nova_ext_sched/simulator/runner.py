@@ -60,7 +60,7 @@ def run(
     :param clouds: for each cloud, whether it is plain nova
     :param log: where their log goes
     :param tick: called every TICK seconds with the number of hosts that are
-        up and steps that are done, over all clouds
+        up and of servers that are placed, over all clouds
     :returns: for each cloud the outcome of each step
     :raises exception.ScenarioInvalid: nova or placement does not take a part
         of the scenario
@@ -89,8 +89,7 @@ def run(
                         running.remove(plain)
                     case 'step':
                         outcomes[plain].append(_outcome(event))
-                        done += 1
-                    case 'host':
+                    case 'host' | 'server':
                         done += 1
                     case _:
                         raise _failure(doc, plain, event)

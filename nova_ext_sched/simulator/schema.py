@@ -292,7 +292,7 @@ def action(step: typing.Any) -> str | None:
     return actions[0] if len(actions) == 1 else None
 
 
-def faults(doc: document.Document) -> Iterator[exception.InvalidValue]:
+def faults(doc: document.Document) -> Iterator[exception.ScenarioFault]:
     """Yield each place where the document is not of the form of a scenario."""
     yield from _check(doc, (), _TOP, doc.data)
     steps = doc.data.get('steps') if isinstance(doc.data, dict) else None
@@ -314,7 +314,7 @@ def faults(doc: document.Document) -> Iterator[exception.InvalidValue]:
 
 def _check(
     doc: document.Document, at: document.Path, schema: Schema, value: object
-) -> Iterator[exception.InvalidValue]:
+) -> Iterator[exception.ScenarioFault]:
     validator = jsonschema.Draft202012Validator(schema)
     for error in validator.iter_errors(value):
         yield from _told(doc, at, error)
@@ -324,7 +324,7 @@ def _told(
     doc: document.Document,
     at: document.Path,
     error: jsonschema.ValidationError,
-) -> Iterator[exception.InvalidValue]:
+) -> Iterator[exception.ScenarioFault]:
     path = (*at, *error.absolute_path)
     if error.validator == 'additionalProperties':
         known = error.schema['properties']

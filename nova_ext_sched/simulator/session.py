@@ -78,7 +78,7 @@ class Session:
     def _run_steps(self, simulated: cloud.Cloud) -> None:
         # What was logged while the cloud was built is no step's.
         self._reasons.take()
-        runner = steps.Steps(simulated)
+        runner = steps.Steps(simulated, lambda: self._send('server'))
         for index, step in enumerate(self._scenario.steps):
             placements = runner.run(step)
             self._send(

@@ -13,6 +13,7 @@
 """Running the steps of a scenario on a cloud."""
 
 from collections.abc import Callable
+import dataclasses
 import time
 import typing
 
@@ -41,10 +42,14 @@ class Steps:
     """Does what steps say, and tells where their servers are afterwards.
 
     :param on: a cloud that stands
+    :param placed: called whenever a server is where its step puts it
     """
 
-    def __init__(self, on: cloud.Cloud) -> None:
+    def __init__(
+        self, on: cloud.Cloud, placed: Callable[[], None] = lambda: None
+    ) -> None:
         self._cloud = on
+        self._placed = placed
         self._api = on.client(scenario.DEFAULT_PROJECT)
         #: Ids of the servers that were booted, by name.
         self._ids: dict[str, str] = {}
@@ -62,7 +67,18 @@ class Steps:
 
     def run(self, step: scenario.Step) -> tuple[expectation.Placement, ...]:
         """Do one step and wait for its end."""
-        return tuple(self._actions[step.action](step))
+        return tuple(
+            dataclasses.replace(
+                placement, detail=self._named(placement.detail)
+            )
+            for placement in self._actions[step.action](step)
+        )
+
+    def _named(self, text: str) -> str:
+        # nova speaks of servers by id, which is another in each run.
+        for name, server_id in self._ids.items():
+            text = text.replace(server_id, name)
+        return text
 
     def _boot(self, step: scenario.Step) -> Placements:
         names = step.servers
@@ -350,6 +366,7 @@ class Steps:
     def _placement(
         self, name: str, server: Server, hosted: bool = True
     ) -> expectation.Placement:
+        self._placed()
         if server.get('timed_out'):
             return expectation.Placement(
                 name,

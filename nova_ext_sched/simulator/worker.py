@@ -21,6 +21,7 @@ file descriptor that the first argument names:
 ``event``      with
 =============  ============================================================
 ``host``       ``number`` of hosts that are up
+``server``     a server is where its step puts it
 ``step``       ``index``; ``placements`` and ``reasons`` of its outcome
 ``refused``    ``path`` and ``cause``: a part of the scenario that nova or
                placement does not take
