@@ -16,10 +16,10 @@ from collections.abc import Iterator
 
 from nova_ext_sched import exception
 from nova_ext_sched.simulator import document
+from nova_ext_sched.simulator import form
 from nova_ext_sched.simulator import options
 from nova_ext_sched.simulator import references
 from nova_ext_sched.simulator import scenario
-from nova_ext_sched.simulator import schema
 
 
 def load(file: str) -> tuple[document.Document, scenario.Scenario]:
@@ -32,7 +32,7 @@ def load(file: str) -> tuple[document.Document, scenario.Scenario]:
     # Two checks may find one fault.
     faults = {
         str(fault): fault
-        for check in (schema.faults, references.faults, _options)
+        for check in (form.faults, references.faults, _options)
         for fault in check(doc)
     }
     if faults:

@@ -32,6 +32,7 @@ from nova_ext_sched.simulator import driver
 from nova_ext_sched.simulator import fixtures as sim_fixtures
 from nova_ext_sched.simulator import options
 from nova_ext_sched.simulator import scenario
+from nova_ext_sched.simulator import traits
 from nova_ext_sched.simulator import weigher
 
 #: The image of servers that name none.
@@ -111,6 +112,7 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         """Build the cloud and do what it is for."""
         self._clients: dict[str, client.TestOpenStackClient] = {}
         self.volumes = self.useFixture(sim_fixtures.VolumeImages())
+        self._traits = traits.Traits(self.placement)
         self._start_hosts()
         self.aggregate_ids: dict[str, int] = {}
         for aggregate in self._declared.aggregates:
@@ -154,13 +156,11 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         implied: dict[str, set[str]] = {}
         aggregates = self.admin_api.api_get('/os-aggregates').body
         for aggregate in aggregates['aggregates']:
-            traits = isolation.isolating_traits(aggregate['metadata'])
+            isolating = isolation.isolating_traits(aggregate['metadata'])
             for host in aggregate['hosts']:
-                implied.setdefault(host, set()).update(traits)
-        for host, traits in implied.items():
-            self._add_traits(
-                host, {trait for trait in traits if self._make_trait(trait)}
-            )
+                implied.setdefault(host, set()).update(isolating)
+        for host, names in implied.items():
+            self._traits.add(host, names)
 
     def scheduler_aggregate(self, name: str) -> typing.Any:
         """Return the scheduler's own copy of an aggregate."""
@@ -181,32 +181,8 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         )
         for number, host in enumerate(self._declared.hosts, 1):
             self._start_compute(host.name)
-            for trait in host.traits:
-                self._make_trait(trait)
-            self._add_traits(host.name, set(host.traits))
+            self._traits.add(host.name, host.traits)
             self._progress(number)
-
-    def _make_trait(self, trait: str) -> bool:
-        if trait not in self._known_traits:
-            if not trait.startswith('CUSTOM_'):
-                return False
-            response = self._create_trait(trait)
-            if response.status not in (201, 204):
-                return False
-            self._known_traits.add(trait)
-        return True
-
-    @property
-    def _known_traits(self) -> set[str]:
-        if not hasattr(self, '_traits'):
-            self._traits = set(self._get_all_traits())
-        return self._traits
-
-    def _add_traits(self, host: str, traits: set[str]) -> None:
-        provider = self._get_provider_uuid_by_host(host)
-        present = set(self._get_provider_traits(provider))
-        if not traits <= present:
-            self._set_provider_traits(provider, sorted(present | traits))
 
     def _create_declared_aggregate(
         self, aggregate: scenario.Aggregate

@@ -20,6 +20,8 @@ _OURS = 'nova_ext_sched'
 # nova's own lines that say which stage left no host, by their logger.
 _NOVA = {
     'nova.filters': re.compile('Filter .* returned 0 hosts'),
+    # A move leaves its own host, whatever placement returned.
+    'nova.scheduler.host_manager': re.compile('Host filter ignoring hosts'),
     'nova.scheduler.manager': re.compile('Got no allocation candidates'),
     'nova.scheduler.request_filter': re.compile('.'),
 }
@@ -28,6 +30,7 @@ _NOVA = {
 LEVELS = {
     _OURS: logging.DEBUG,
     'nova.filters': logging.INFO,
+    'nova.scheduler.host_manager': logging.INFO,
     'nova.scheduler.manager': logging.INFO,
     'nova.scheduler.request_filter': logging.WARNING,
 }

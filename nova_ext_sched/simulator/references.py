@@ -36,7 +36,7 @@ _CUSTOM = re.compile('CUSTOM_[A-Z0-9_]+')
 def faults(doc: document.Document) -> Faults:
     """Yield each reference that leads nowhere, and each contradiction.
 
-    The document may have faults of form (:mod:`schema`) as well: what is of
+    The document may have faults of form (:mod:`form`) as well: what is of
     the wrong type is passed over here.
     """
     if isinstance(doc.data, dict):

@@ -174,7 +174,7 @@ class Scenario:
 def parse(data: dict[str, typing.Any]) -> Scenario:
     """Return the scenario that a document states.
 
-    :param data: a document's content that :mod:`schema` and
+    :param data: a document's content that :mod:`form` and
         :mod:`references` find no fault with
     """
     plain = data.get('plain', {})

@@ -14,7 +14,6 @@
 
 from collections.abc import Callable
 import dataclasses
-import time
 import typing
 
 from nova.tests.functional.api import client
@@ -23,18 +22,9 @@ from nova_ext_sched.simulator import cloud
 from nova_ext_sched.simulator import expectation
 from nova_ext_sched.simulator import hostnames
 from nova_ext_sched.simulator import scenario
+from nova_ext_sched.simulator import servers
 
-# Seconds between two looks at a server, and until one is given up.
-_POLL = 0.03
-_PATIENCE = 120
-
-# Microversion 2.60 and later name these in a server's representation.
-_HOST = 'OS-EXT-SRV-ATTR:host'
-_TASK = 'OS-EXT-STS:task_state'
-
-_NO_VALID_HOST = 'No valid host'
-
-Server = dict[str, typing.Any]
+Body = dict[str, typing.Any]
 Placements = list[expectation.Placement]
 
 
@@ -45,14 +35,11 @@ class Steps:
     :param placed: called whenever a server is where its step puts it
     """
 
-    def __init__(
-        self, on: cloud.Cloud, placed: Callable[[], None] = lambda: None
-    ) -> None:
+    def __init__(self, on: cloud.Cloud, placed: Callable[[], None]) -> None:
         self._cloud = on
         self._placed = placed
         self._api = on.client(scenario.DEFAULT_PROJECT)
-        #: Ids of the servers that were booted, by name.
-        self._ids: dict[str, str] = {}
+        self._servers = servers.Servers(self._api)
         self._actions: dict[str, Callable[[scenario.Step], Placements]] = {
             'boot': self._boot,
             'rebuild': self._rebuild,
@@ -69,25 +56,20 @@ class Steps:
         """Do one step and wait for its end."""
         return tuple(
             dataclasses.replace(
-                placement, detail=self._named(placement.detail)
+                placement,
+                # nova still shows where a deleted server was.
+                host=placement.host if step.places else None,
+                detail=self._servers.named(placement.detail),
             )
             for placement in self._actions[step.action](step)
         )
-
-    def _named(self, text: str) -> str:
-        # nova speaks of servers by id, which is another in each run.
-        for name, server_id in self._ids.items():
-            text = text.replace(server_id, name)
-        return text
 
     def _boot(self, step: scenario.Step) -> Placements:
         names = step.servers
         if not step.arguments.get('multi_create'):
             # One after the other, so that each is placed by what the ones
             # before it left.
-            return [
-                self._create(name, [name], step)[0] for name in names
-            ]
+            return [self._create(name, [name], step)[0] for name in names]
         return self._create(str(step.target), names, step)
 
     def _create(
@@ -108,20 +90,25 @@ class Steps:
                 'reservation_id'
             ]
         except client.OpenStackApiException as exc:
-            return [_refusal(name, exc) for name in names]
-        self._ids.update(
+            return [servers.refusal(name, exc) for name in names]
+        self._servers.ids.update(
             (server['name'], server['id'])
             for server in api.api_get(
                 f'/servers?reservation_id={reservation}'
             ).body['servers']
         )
-        return [self._after_boot(name) for name in names]
+        return [
+            self._settled(
+                name, lambda server: server['status'] in ('ACTIVE', 'ERROR')
+            )
+            for name in names
+        ]
 
     def _boot_body(
         self, name: str, arguments: dict[str, typing.Any]
-    ) -> dict[str, typing.Any]:
+    ) -> dict[str, Body]:
         image = arguments.get('image', cloud.DEFAULT_IMAGE)
-        server: dict[str, typing.Any] = {
+        server: Body = {
             'name': name,
             'flavorRef': self._cloud.flavor_ids[arguments['flavor']],
             'networks': 'none',
@@ -142,28 +129,19 @@ class Steps:
             ]
         else:
             server['imageRef'] = self._cloud.image_ids[image]
-        body: dict[str, typing.Any] = {'server': server}
         hints = {
             key: self._hint(value)
             for key, value in arguments.get('hints', {}).items()
         }
         if 'group' in arguments:
             hints['group'] = self._cloud.group_ids[arguments['group']]
-        if hints:
-            body['os:scheduler_hints'] = hints
-        return body
+        return {'server': server, 'os:scheduler_hints': hints}
 
     def _hint(self, value: typing.Any) -> typing.Any:
         if isinstance(value, list):
             return [self._hint(item) for item in value]
         # same_host and the like name servers, by id.
-        return self._ids.get(value, value)
-
-    def _after_boot(self, name: str) -> expectation.Placement:
-        server = self._wait(
-            name, lambda server: server['status'] in ('ACTIVE', 'ERROR')
-        )
-        return self._placement(name, server)
+        return self._servers.ids.get(value, value)
 
     def _rebuild(self, step: scenario.Step) -> Placements:
         image = self._cloud.image_ids[step.arguments['image']]
@@ -176,16 +154,13 @@ class Steps:
     def _migrate(self, step: scenario.Step) -> Placements:
         host = step.arguments.get('host')
         if step.arguments.get('live'):
-            return self._act(
-                step,
-                {'os-migrateLive': {'host': host, 'block_migration': 'auto'}},
-                event_of='live-migration',
-            )
+            body = {'host': host, 'block_migration': 'auto'}
+            return self._act(step, {'os-migrateLive': body}, 'live-migration')
         return self._move(step, {'migrate': {'host': host} if host else None})
 
-    def _move(self, step: scenario.Step, body: Server) -> Placements:
+    def _move(self, step: scenario.Step, body: Body) -> Placements:
         (action,) = body
-        placements = self._act(step, body, event_of=action)
+        placements = self._act(step, body, action)
         if step.arguments.get('confirm', True):
             for placement in placements:
                 if placement.failure is None and placement.server:
@@ -193,17 +168,18 @@ class Steps:
         return placements
 
     def _confirm(self, name: str) -> None:
-        self._post(name, {'confirmResize': None})
-        self._wait(name, lambda server: server['status'] == 'ACTIVE')
+        self._servers.post(name, {'confirmResize': None})
+        self._servers.wait(name, lambda server: server['status'] == 'ACTIVE')
         # The source host's allocation goes after the server's status.
-        self._events(name, 'confirmResize')
+        self._servers.wait_for_events(name, 'confirmResize')
 
     def _evacuate(self, step: scenario.Step) -> Placements:
         for name in step.servers:
-            host = self._show(name).get(_HOST, '')
+            # nova evacuates from a host that is down.
+            host = self._servers.show(name)[servers.HOST]
             for service in self._api.get_services('nova-compute', host):
                 self._api.put_service(service['id'], {'forced_down': True})
-        return self._act(step, {'evacuate': {}}, event_of='evacuate')
+        return self._act(step, {'evacuate': {}}, 'evacuate')
 
     def _shelve(self, step: scenario.Step) -> Placements:
         return self._act(
@@ -211,52 +187,49 @@ class Steps:
             {'shelve': None},
             done=lambda server: (
                 server['status'] in ('SHELVED_OFFLOADED', 'ERROR')
+                and server[servers.TASK] is None
             ),
-            hosted=False,
         )
 
     def _unshelve(self, step: scenario.Step) -> Placements:
-        return self._act(step, {'unshelve': None})
+        return [
+            # A server that fits nowhere stays as it was, without an event.
+            servers.failure(placement.server, servers.NO_VALID_HOST)
+            if placement.server
+            and placement == expectation.Placement(placement.server)
+            else placement
+            for placement in self._act(step, {'unshelve': None})
+        ]
 
     def _delete(self, step: scenario.Step) -> Placements:
         placements = []
         for name in step.servers:
             try:
-                self._api.api_delete(f'/servers/{self._id(name)}')
+                self._servers.delete(name)
             except client.OpenStackApiException as exc:
-                placements.append(_refusal(name, exc))
-                continue
-            self._wait(name, lambda server: server['status'] == 'DELETED')
-            placements.append(expectation.Placement(name))
+                placements.append(servers.refusal(name, exc))
+            else:
+                placements.append(
+                    self._settled(
+                        name, lambda server: server['status'] == 'DELETED'
+                    )
+                )
         return placements
 
     def _aggregate(self, step: scenario.Step) -> Placements:
         name = str(step.target)
         url = f'/os-aggregates/{self._cloud.aggregate_ids[name]}'
-        arguments = step.arguments
-        metadata: dict[str, str | None] = {
-            key: str(value) for key, value in arguments.get('set', {}).items()
-        }
-        metadata.update(dict.fromkeys(arguments.get('unset', ())))
-        actions: list[Server] = []
-        if metadata:
-            actions.append({'set_metadata': {'metadata': metadata}})
-        for key, verb in (('add_hosts', 'add'), ('remove_hosts', 'remove')):
-            actions += [
-                {f'{verb}_host': {'host': host}}
-                for host in hostnames.expand_all(arguments.get(key, ()))
-            ]
-        for action in actions:
+        for action in _aggregate_actions(step.arguments):
             try:
                 self._api.api_post(f'{url}/action', action)
             except client.OpenStackApiException as exc:
-                return [_refusal(None, exc)]
+                return [servers.refusal(None, exc)]
         self._cloud.imply_traits()
         wanted = self._api.api_get(url).body['aggregate']
-        self._until(lambda: self._scheduler_knows(name, wanted))
+        servers.until(lambda: self._scheduler_knows(name, wanted))
         return [expectation.Placement(None)]
 
-    def _scheduler_knows(self, name: str, wanted: Server) -> bool:
+    def _scheduler_knows(self, name: str, wanted: Body) -> bool:
         # nova-api tells the scheduler of the change by a cast.
         known = self._cloud.scheduler_aggregate(name)
         return (
@@ -268,10 +241,11 @@ class Steps:
     def _act(
         self,
         step: scenario.Step,
-        body: Server,
+        body: Body,
         event_of: str | None = None,
-        done: Callable[[Server], bool] | None = None,
-        hosted: bool = True,
+        done: Callable[[servers.Server], bool] = (
+            lambda server: server[servers.TASK] is None
+        ),
     ) -> Placements:
         """Do one action of nova-api to each server of a step.
 
@@ -279,125 +253,42 @@ class Steps:
             leaves the server as it was
         :param done: when the action is over; by default when the server has
             no task
-        :param hosted: whether the server has a host afterwards
         """
         placements = []
         for name in step.servers:
             try:
-                self._post(name, body)
+                self._servers.post(name, body)
             except client.OpenStackApiException as exc:
-                placements.append(_refusal(name, exc))
+                placements.append(servers.refusal(name, exc))
                 continue
-            server = self._wait(
-                name, done or (lambda server: server[_TASK] is None)
-            )
-            placement = self._placement(name, server, hosted)
+            placement = self._settled(name, done)
             if event_of and placement.failure is None:
-                placement = self._failed_quietly(placement, event_of)
+                events = self._servers.wait_for_events(name, event_of)
+                placement = servers.failed_event(name, events) or placement
             placements.append(placement)
         return placements
 
-    def _failed_quietly(
-        self, placement: expectation.Placement, action: str
+    def _settled(
+        self, name: str, done: Callable[[servers.Server], bool]
     ) -> expectation.Placement:
-        assert placement.server is not None
-        for event in self._events(placement.server, action):
-            if str(event['result']).lower() == 'error':
-                detail = event.get('details') or event.get('traceback') or ''
-                return _failure(placement.server, detail.strip())
-        return placement
-
-    def _events(self, name: str, action: str) -> list[Server]:
-        """Return the events of a server's newest action of a kind.
-
-        Waits until each has its result.
-        """
-        server_id = self._ids[name]
-        events: list[Server] = []
-
-        def finished() -> bool:
-            newest = next(
-                item
-                for item in self._api.get_instance_actions(server_id)
-                if item['action'] == action
-            )
-            events[:] = self._api.get_instance_action_details(
-                server_id, newest['request_id']
-            )['events']
-            return all(event['result'] for event in events)
-
-        self._until(finished)
-        return events
-
-    def _post(self, name: str, body: Server) -> None:
-        self._api.api_post(f'/servers/{self._id(name)}/action', body)
-
-    def _id(self, name: str) -> str:
-        # A server that nova refused to make is one that nova does not know.
-        return self._ids.get(name, name)
-
-    def _show(self, name: str) -> Server:
-        try:
-            return self._api.get_server(self._id(name))
-        except client.OpenStackApiNotFoundException:
-            return {'status': 'DELETED', _TASK: None, _HOST: None}
-
-    def _wait(self, name: str, done: Callable[[Server], bool]) -> Server:
-        server = self._show(name)
-
-        def look() -> bool:
-            server.clear()
-            server.update(self._show(name))
-            return done(server)
-
-        if not self._until(look):
-            server['timed_out'] = True
-        return server
-
-    @staticmethod
-    def _until(done: Callable[[], bool]) -> bool:
-        deadline = time.monotonic() + _PATIENCE
-        while not done():
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(_POLL)
-        return True
-
-    def _placement(
-        self, name: str, server: Server, hosted: bool = True
-    ) -> expectation.Placement:
+        server = self._servers.wait(name, done)
         self._placed()
-        if server.get('timed_out'):
-            return expectation.Placement(
-                name,
-                failure=expectation.FAILED,
-                detail=f'still {server["status"]}, task {server[_TASK]}, '
-                f'after {_PATIENCE} seconds',
-            )
-        if server['status'] == 'ERROR':
-            fault = server.get('fault', {}).get('message', '')
-            return _failure(name, fault)
-        host = server.get(_HOST)
-        if hosted and not host:
-            # unshelve leaves a server that fits nowhere as it was.
-            return _failure(name, _NO_VALID_HOST)
-        return expectation.Placement(name, host=host if hosted else None)
+        return servers.placement(server, name)
 
 
-def _refusal(
-    name: str | None, exc: client.OpenStackApiException
-) -> expectation.Placement:
-    return expectation.Placement(
-        name, failure=expectation.REFUSED, detail=cloud.api_message(exc)
-    )
-
-
-def _failure(name: str, detail: str) -> expectation.Placement:
-    no_valid_host = _NO_VALID_HOST in detail or 'NoValidHost' in detail
-    return expectation.Placement(
-        name,
-        failure=(
-            expectation.NO_VALID_HOST if no_valid_host else expectation.FAILED
-        ),
-        detail=detail,
-    )
+def _aggregate_actions(arguments: dict[str, typing.Any]) -> list[Body]:
+    """Return the bodies of the API requests that change an aggregate."""
+    metadata: dict[str, str | None] = {
+        key: str(value) for key, value in arguments.get('set', {}).items()
+    }
+    # nova-api removes a key that is set to null.
+    metadata.update(dict.fromkeys(arguments.get('unset', ())))
+    actions: list[Body] = []
+    if metadata:
+        actions.append({'set_metadata': {'metadata': metadata}})
+    for key, verb in (('add_hosts', 'add'), ('remove_hosts', 'remove')):
+        actions += [
+            {f'{verb}_host': {'host': host}}
+            for host in hostnames.expand_all(arguments.get(key, ()))
+        ]
+    return actions
