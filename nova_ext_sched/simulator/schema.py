@@ -20,6 +20,8 @@ refers to something else in the document is the business of
 
 import typing
 
+from nova_ext_sched.simulator import hostnames
+
 Schema = dict[str, typing.Any]
 
 
@@ -94,6 +96,9 @@ def _count(least: int) -> Schema:
     }
 
 
+#: The numbers of servers that one step may boot.
+COUNTS = range(1, hostnames.MAX_NAMES + 1)
+
 TRAITS = _list('a list of traits', NAME)
 
 OPTIONS = _named(
@@ -164,7 +169,12 @@ STEPS: dict[str, Schema] = {
         flavor=NAME,
         image=NAME,
         volume=BOOLEAN,
-        count=_count(1),
+        count={
+            'type': 'integer',
+            'minimum': COUNTS[0],
+            'maximum': COUNTS[-1],
+            'description': f'an integer, {COUNTS[0]} to {COUNTS[-1]}',
+        },
         multi_create=BOOLEAN,
         availability_zone=NAME,
         host=HOST,
