@@ -264,7 +264,10 @@ class Steps:
             placement = self._settled(name, done)
             if event_of and placement.failure is None:
                 events = self._servers.wait_for_events(name, event_of)
-                placement = servers.failed_event(name, events) or placement
+                # An evacuated server has no task before it has its new host.
+                placement = servers.failed_event(
+                    name, events
+                ) or servers.placement(self._servers.show(name), name)
             placements.append(placement)
         return placements
 
