@@ -101,9 +101,7 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
             )
         self.useFixture(sim_fixtures.ApiPaste())
         self.useFixture(
-            sim_fixtures.NovaConf(
-                options.compose(self._declared, self._plain)
-            )
+            sim_fixtures.NovaConf(options.compose(self._declared, self._plain))
         )
         weigher.PreferredHosts.order = self._declared.prefer
         super().setUp()

@@ -202,9 +202,7 @@ class _References:
             return
         # nova's ZONE:HOST forces the host.
         zone, _, host = zone.partition(':')
-        yield from self._declared(
-            path, zone, 'availability zone', self.zones
-        )
+        yield from self._declared(path, zone, 'availability zone', self.zones)
         yield from self._declared(path, host or None, 'host', self.hosts)
 
     def _acted_on(

@@ -74,8 +74,7 @@ HOSTS: Schema = {
 }
 SERVERS: Schema = {
     'oneOf': [HOST, _list('servers', HOST, at_least=1)],
-    'description': 'a server, a pattern such as web-{1..3}, or a list of '
-    'them',
+    'description': 'a server, a pattern such as web-{1..3}, or a list of them',
 }
 BOOLEAN: Schema = {'type': 'boolean', 'description': 'true or false'}
 TEXT: Schema = {'type': 'string', 'description': 'a text'}
@@ -189,9 +188,7 @@ STEPS: dict[str, Schema] = {
         ),
     ),
     'rebuild': _step('rebuild', SERVERS, 'image', image=NAME),
-    'resize': _step(
-        'resize', SERVERS, 'flavor', flavor=NAME, confirm=BOOLEAN
-    ),
+    'resize': _step('resize', SERVERS, 'flavor', flavor=NAME, confirm=BOOLEAN),
     'migrate': _step(
         'migrate', SERVERS, live=BOOLEAN, host=HOST, confirm=BOOLEAN
     ),

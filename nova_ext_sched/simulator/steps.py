@@ -86,9 +86,7 @@ class Steps:
             return_reservation_id=True,
         )
         try:
-            reservation = api.api_post('/servers', body).body[
-                'reservation_id'
-            ]
+            reservation = api.api_post('/servers', body).body['reservation_id']
         except client.OpenStackApiException as exc:
             return [servers.refusal(name, exc) for name in names]
         self._servers.ids.update(

@@ -159,8 +159,10 @@ class SimulatorTest(unittest.TestCase):
 
     def test_nova_refuses_a_part(self):
         done = self.run_command(
-            SMALL.replace("{'trait:CUSTOM_FENCED': required}}",
-                          '{hw:cpu_policy: sometimes}}')
+            SMALL.replace(
+                "{'trait:CUSTOM_FENCED': required}}",
+                '{hw:cpu_policy: sometimes}}',
+            )
         )
 
         self.assertEqual(2, done.returncode, done.stderr)

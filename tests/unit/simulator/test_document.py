@@ -76,12 +76,18 @@ class LoadTest(unittest.TestCase):
         ('a: 2026-13-45\n', 's.yaml: (top): expected YAML, got month'),
         ('a: 1\n---\nb: 2\n', 's.yaml:2: (top): expected YAML, got '),
         (b'a: \xff\xfe\n', 's.yaml: (top): expected YAML, got '),
-        ('a: 1\nb: 2\na: 3\n',
-         's.yaml:3: a: expected each key once, got it twice'),
-        ('a:\n  b: {c: 1, c: 2}\n',
-         's.yaml:2: a.b.c: expected each key once, got it twice'),
-        ('a:\n  1: x\n',
-         's.yaml:2: a.1: expected a string as key (quote it), got 1'),
+        (
+            'a: 1\nb: 2\na: 3\n',
+            's.yaml:3: a: expected each key once, got it twice',
+        ),
+        (
+            'a:\n  b: {c: 1, c: 2}\n',
+            's.yaml:2: a.b.c: expected each key once, got it twice',
+        ),
+        (
+            'a:\n  1: x\n',
+            's.yaml:2: a.1: expected a string as key (quote it), got 1',
+        ),
         ('? [a, b]\n: x\n', 's.yaml:1: '),
         ('a: &x [*x]\n', 's.yaml:1: a[0]: expected a value, got an alias'),
     )

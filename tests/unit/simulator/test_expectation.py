@@ -93,9 +93,7 @@ class ExpectationTest(unittest.TestCase):
         (NONE_FAILS, [NONE], False),
     )
     def test_met_by(self, expect, hosts, met):
-        self.assertIs(
-            met, expectation.parse(expect).met_by(outcome(*hosts))
-        )
+        self.assertIs(met, expectation.parse(expect).met_by(outcome(*hosts)))
 
     @ddt.unpack
     @ddt.data(
@@ -117,8 +115,7 @@ class ExpectationTest(unittest.TestCase):
         (['a'], 'a'),
         (['a', 'b', 'a'], 'a ×2, b ×1'),
         ([f'h{n}' for n in range(8)], '8 servers on 8 hosts, 1 each'),
-        ([f'h{n % 6}' for n in range(8)],
-         '8 servers on 6 hosts, 1 to 2 each'),
+        ([f'h{n % 6}' for n in range(8)], '8 servers on 6 hosts, 1 to 2 each'),
         ([NONE], 'no valid host'),
         (['a', NONE, NONE], 'a ×1, no valid host ×2'),
         ([REFUSED], 'refused by nova'),

@@ -50,76 +50,133 @@ class FormTest(unittest.TestCase):
 
     @ddt.unpack
     @ddt.data(
-        ({'steps': None, 'hosts': None},
-         '(top): expected the key hosts and steps, got flavors'),
+        (
+            {'steps': None, 'hosts': None},
+            '(top): expected the key hosts and steps, got flavors',
+        ),
         ({'host': []}, 'host: expected one of the keys description, '),
         ({'hosts': []}, 'hosts: expected a list of hosts, got []'),
         ({'hosts': 'a'}, "hosts: expected a list of hosts, got 'a'"),
         ({'hosts': [3]}, 'hosts[0]: expected a host, a pattern such as'),
         ({'hosts': ['a b']}, 'hosts[0]: expected a host, a pattern such'),
-        ({'hosts': [{'vcpus': 1}]},
-         'hosts[0]: expected the key name, got vcpus'),
-        ({'hosts': [{'name': 'a', 'vcpus': 0}]},
-         'hosts[0].vcpus: expected an integer, 1 or more, got 0'),
-        ({'hosts': [{'name': 'a', 'vcpus': True}]},
-         'hosts[0].vcpus: expected an integer, 1 or more, got True'),
-        ({'hosts': [{'name': 'a', 'ram': 1}]},
-         'hosts[0].ram: expected one of the keys name, vcpus, memory_mb, '
-         'disk_gb, traits, got ram'),
-        ({'flavors': ['small']},
-         "flavors: expected a mapping of flavors by name, got ['small']"),
+        (
+            {'hosts': [{'vcpus': 1}]},
+            'hosts[0]: expected the key name, got vcpus',
+        ),
+        (
+            {'hosts': [{'name': 'a', 'vcpus': 0}]},
+            'hosts[0].vcpus: expected an integer, 1 or more, got 0',
+        ),
+        (
+            {'hosts': [{'name': 'a', 'vcpus': True}]},
+            'hosts[0].vcpus: expected an integer, 1 or more, got True',
+        ),
+        (
+            {'hosts': [{'name': 'a', 'ram': 1}]},
+            'hosts[0].ram: expected one of the keys name, vcpus, memory_mb, '
+            'disk_gb, traits, got ram',
+        ),
+        (
+            {'flavors': ['small']},
+            "flavors: expected a mapping of flavors by name, got ['small']",
+        ),
         ({'flavors': {' x': {}}}, "flavors: expected a name, got ' x'"),
         ({'flavors': {'s': None}}, 'flavors.s: expected a mapping with the '),
-        ({'flavors': {'s': {'extra_specs': {'k': 1.5}}}},
-         'flavors.s.extra_specs.k: expected a string or an integer (quote '
-         'anything else), got 1.5'),
-        ({'flavors': {'s': {'extra_specs': {'k': True}}}},
-         'flavors.s.extra_specs.k: expected a string or an integer'),
-        ({'aggregates': {'x': {'host': 'a'}}},
-         'aggregates.x.host: expected one of the keys hosts, metadata, '
-         'availability_zone, got host'),
-        ({'aggregates': {'x': {'hosts': 3}}},
-         'aggregates.x.hosts: expected a host, a pattern such as'),
-        ({'aggregates': {'x': {'hosts': ['a', 3]}}},
-         'aggregates.x.hosts[1]: expected a host, or a pattern of hosts'),
-        ({'images': {'x': {'trait:X': 'required'}}},
-         'images.x.trait:X: expected one of the keys properties, got'),
-        ({'server_groups': {'g': {}}},
-         'server_groups.g: expected the key policy, got no key'),
-        ({'nova_conf': {'scheduler': 'x'}},
-         "nova_conf.scheduler: expected options and their values, got 'x'"),
-        ({'nova_conf': {'scheduler': {'x': {}}}},
-         "nova_conf.scheduler.x: expected an option's value, got {}"),
-        ({'plain': {'steps': []}},
-         'plain.steps: expected one of the keys nova_conf, host_filters'),
-        ({'imply_traits': 'yes'},
-         "imply_traits: expected true or false, got 'yes'"),
-        ({'steps': ['boot']},
-         'steps[0]: expected a mapping with one of the keys boot, rebuild'),
-        ({'steps': [{}]},
-         'steps[0]: expected one of the keys boot, rebuild'),
-        ({'steps': [{'boot': 'a', 'delete': 'b'}]},
-         'steps[0]: expected one of the keys boot, rebuild'),
-        ({'steps': [{'boot': 'a'}]},
-         'steps[0]: expected the key flavor, got boot'),
-        ({'steps': [{'boot': ['a'], 'flavor': 's'}]},
-         "steps[0].boot: expected a name, got ['a']"),
-        ({'steps': [{'boot': 'a', 'flavor': 's', 'count': 0}]},
-         'steps[0].count: expected an integer, 1 to 1000, got 0'),
-        ({'steps': [{'boot': 'a', 'flavor': 's', 'count': 10 ** 9}]},
-         'steps[0].count: expected an integer, 1 to 1000, got 1000000000'),
-        ({'steps': [{'boot': 'a', 'flavor': 's', 'confirm': True}]},
-         'steps[0].confirm: expected one of the keys boot, flavor, image'),
-        ({'steps': [{'boot': 'a', 'flavor': 's', 'expect': 3}]},
-         "steps[0].expect: expected a host, a list of hosts, 'no valid"),
-        ({'steps': [{'boot': 'a', 'flavor': 's', 'expect': 'any host'}]},
-         "steps[0].expect: expected a host, a list of hosts, 'no valid"),
-        ({'steps': [{'boot': 'a', 'flavor': 's', 'expect': {}}]},
-         'steps[0].expect: expected an expectation, got {}'),
-        ({'steps': [{'boot': 'a', 'flavor': 's', 'expect': {'host': 'a'}}]},
-         'steps[0].expect.host: expected one of the keys hosts, per_host'),
-        ({'steps': [{'delete': 'a', 'expect': 'b'}]},
-         "steps[0].expect: expected 'refused by nova', got 'b'"),
+        (
+            {'flavors': {'s': {'extra_specs': {'k': 1.5}}}},
+            'flavors.s.extra_specs.k: expected a string or an integer (quote '
+            'anything else), got 1.5',
+        ),
+        (
+            {'flavors': {'s': {'extra_specs': {'k': True}}}},
+            'flavors.s.extra_specs.k: expected a string or an integer',
+        ),
+        (
+            {'aggregates': {'x': {'host': 'a'}}},
+            'aggregates.x.host: expected one of the keys hosts, metadata, '
+            'availability_zone, got host',
+        ),
+        (
+            {'aggregates': {'x': {'hosts': 3}}},
+            'aggregates.x.hosts: expected a host, a pattern such as',
+        ),
+        (
+            {'aggregates': {'x': {'hosts': ['a', 3]}}},
+            'aggregates.x.hosts[1]: expected a host, or a pattern of hosts',
+        ),
+        (
+            {'images': {'x': {'trait:X': 'required'}}},
+            'images.x.trait:X: expected one of the keys properties, got',
+        ),
+        (
+            {'server_groups': {'g': {}}},
+            'server_groups.g: expected the key policy, got no key',
+        ),
+        (
+            {'nova_conf': {'scheduler': 'x'}},
+            "nova_conf.scheduler: expected options and their values, got 'x'",
+        ),
+        (
+            {'nova_conf': {'scheduler': {'x': {}}}},
+            "nova_conf.scheduler.x: expected an option's value, got {}",
+        ),
+        (
+            {'plain': {'steps': []}},
+            'plain.steps: expected one of the keys nova_conf, host_filters',
+        ),
+        (
+            {'imply_traits': 'yes'},
+            "imply_traits: expected true or false, got 'yes'",
+        ),
+        (
+            {'steps': ['boot']},
+            'steps[0]: expected a mapping with one of the keys boot, rebuild',
+        ),
+        ({'steps': [{}]}, 'steps[0]: expected one of the keys boot, rebuild'),
+        (
+            {'steps': [{'boot': 'a', 'delete': 'b'}]},
+            'steps[0]: expected one of the keys boot, rebuild',
+        ),
+        (
+            {'steps': [{'boot': 'a'}]},
+            'steps[0]: expected the key flavor, got boot',
+        ),
+        (
+            {'steps': [{'boot': ['a'], 'flavor': 's'}]},
+            "steps[0].boot: expected a name, got ['a']",
+        ),
+        (
+            {'steps': [{'boot': 'a', 'flavor': 's', 'count': 0}]},
+            'steps[0].count: expected an integer, 1 to 1000, got 0',
+        ),
+        (
+            {'steps': [{'boot': 'a', 'flavor': 's', 'count': 10**9}]},
+            'steps[0].count: expected an integer, 1 to 1000, got 1000000000',
+        ),
+        (
+            {'steps': [{'boot': 'a', 'flavor': 's', 'confirm': True}]},
+            'steps[0].confirm: expected one of the keys boot, flavor, image',
+        ),
+        (
+            {'steps': [{'boot': 'a', 'flavor': 's', 'expect': 3}]},
+            "steps[0].expect: expected a host, a list of hosts, 'no valid",
+        ),
+        (
+            {'steps': [{'boot': 'a', 'flavor': 's', 'expect': 'any host'}]},
+            "steps[0].expect: expected a host, a list of hosts, 'no valid",
+        ),
+        (
+            {'steps': [{'boot': 'a', 'flavor': 's', 'expect': {}}]},
+            'steps[0].expect: expected an expectation, got {}',
+        ),
+        (
+            {'steps': [{'boot': 'a', 'flavor': 's', 'expect': {'host': 'a'}}]},
+            'steps[0].expect.host: expected one of the keys hosts, per_host',
+        ),
+        (
+            {'steps': [{'delete': 'a', 'expect': 'b'}]},
+            "steps[0].expect: expected 'refused by nova', got 'b'",
+        ),
     )
     def test_fault(self, changes, beginning):
         (fault,) = set(faults(**changes))

@@ -26,9 +26,15 @@ class ExpandTest(unittest.TestCase):
         ('compute1', ['compute1']),
         ('compute{1..3}', ['compute1', 'compute2', 'compute3']),
         ('compute{08..10}', ['compute08', 'compute09', 'compute10']),
-        ('r{1..2}n{1..2}.example', [
-            'r1n1.example', 'r1n2.example', 'r2n1.example', 'r2n2.example',
-        ]),
+        (
+            'r{1..2}n{1..2}.example',
+            [
+                'r1n1.example',
+                'r1n2.example',
+                'r2n1.example',
+                'r2n2.example',
+            ],
+        ),
         # Not a range: a name like another.
         ('compute{a..c}', ['compute{a..c}']),
         ('compute{1,2}', ['compute{1,2}']),

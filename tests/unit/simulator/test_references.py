@@ -58,24 +58,43 @@ class ReferencesTest(unittest.TestCase):
     @ddt.unpack
     @ddt.data(
         ({'hosts': ['c', 'c']}, "hosts[1]: expected each host once, got 'c'"),
-        ({'hosts': ['c{3..1}']},
-         'hosts[0]: expected a pattern of at most 1000 names such as '
-         'compute{01..50}, got c{3..1}, a range that ends before'),
-        ({'hosts': [{'name': 'c', 'traits': ['AVX', 'CUSTOM_y']}]},
-         'hosts[0].traits[0]: expected a standard trait',
-         'hosts[0].traits[1]: expected a standard trait'),
-        ({'prefer': ['nowhere']},
-         'prefer: expected a declared host (a1, a2, a3, b), got'),
-        ({'aggregates': {'x': {'hosts': ['nowhere']}}},
-         'aggregates.x.hosts: expected a declared host'),
-        ({'aggregates': {
-            'x': {'hosts': 'b', 'availability_zone': 'az1'},
-            'y': {'hosts': 'b', 'availability_zone': 'az2'}}},
-         'aggregates.y.hosts: expected hosts in one availability zone each, '
-         'got b in az1 and az2'),
-        ({'server_groups': {'g': {'policy': 'affinity', 'project': 'blue'}}},
-         'server_groups.g.project: expected a declared project (default, '
-         "red), got 'blue'"),
+        (
+            {'hosts': ['c{3..1}']},
+            'hosts[0]: expected a pattern of at most 1000 names such as '
+            'compute{01..50}, got c{3..1}, a range that ends before',
+        ),
+        (
+            {'hosts': [{'name': 'c', 'traits': ['AVX', 'CUSTOM_y']}]},
+            'hosts[0].traits[0]: expected a standard trait',
+            'hosts[0].traits[1]: expected a standard trait',
+        ),
+        (
+            {'prefer': ['nowhere']},
+            'prefer: expected a declared host (a1, a2, a3, b), got',
+        ),
+        (
+            {'aggregates': {'x': {'hosts': ['nowhere']}}},
+            'aggregates.x.hosts: expected a declared host',
+        ),
+        (
+            {
+                'aggregates': {
+                    'x': {'hosts': 'b', 'availability_zone': 'az1'},
+                    'y': {'hosts': 'b', 'availability_zone': 'az2'},
+                }
+            },
+            'aggregates.y.hosts: expected hosts in one availability zone '
+            'each, got b in az1 and az2',
+        ),
+        (
+            {
+                'server_groups': {
+                    'g': {'policy': 'affinity', 'project': 'blue'}
+                }
+            },
+            'server_groups.g.project: expected a declared project (default, '
+            "red), got 'blue'",
+        ),
     )
     def test_fault(self, changes, *beginnings):
         data = yaml.safe_load(GOOD)
@@ -88,42 +107,70 @@ class ReferencesTest(unittest.TestCase):
 
     @ddt.unpack
     @ddt.data(
-        ({**BOOT, 'flavor': 'big'},
-         "flavor: expected a declared flavor (small), got 'big'"),
-        ({**BOOT, 'image': 'bsd'},
-         "image: expected a declared image (linux), got 'bsd'"),
+        (
+            {**BOOT, 'flavor': 'big'},
+            "flavor: expected a declared flavor (small), got 'big'",
+        ),
+        (
+            {**BOOT, 'image': 'bsd'},
+            "image: expected a declared image (linux), got 'bsd'",
+        ),
         ({**BOOT, 'project': 'blue'}, 'project: expected a declared project'),
         ({**BOOT, 'host': 'c'}, 'host: expected a declared host'),
-        ({**BOOT, 'availability_zone': 'az3'},
-         'availability_zone: expected a declared availability zone (az1, '
-         "az2, nova), got 'az3'"),
-        ({**BOOT, 'availability_zone': 'az1:c'},
-         'availability_zone: expected a declared host'),
+        (
+            {**BOOT, 'availability_zone': 'az3'},
+            'availability_zone: expected a declared availability zone (az1, '
+            "az2, nova), got 'az3'",
+        ),
+        (
+            {**BOOT, 'availability_zone': 'az1:c'},
+            'availability_zone: expected a declared host',
+        ),
         ({**BOOT, 'group': 'none'}, 'group: expected a declared server group'),
-        ({**BOOT, 'group': 'reds'},
-         'group: expected a server group of the project default, got reds, '
-         'of red'),
-        ({**BOOT, 'volume': True},
-         'volume: expected an image to make the volume of, got nothing'),
-        ({**BOOT, 'boot': 'y'},
-         "boot: expected a name that no server had, got 'y'"),
-        ({**BOOT, 'boot': 'x', 'count': 2},
-         'boot: expected a name that no server had',
-         'boot: expected a name that no server had'),
+        (
+            {**BOOT, 'group': 'reds'},
+            'group: expected a server group of the project default, got reds, '
+            'of red',
+        ),
+        (
+            {**BOOT, 'volume': True},
+            'volume: expected an image to make the volume of, got nothing',
+        ),
+        (
+            {**BOOT, 'boot': 'y'},
+            "boot: expected a name that no server had, got 'y'",
+        ),
+        (
+            {**BOOT, 'boot': 'x', 'count': 2},
+            'boot: expected a name that no server had',
+            'boot: expected a name that no server had',
+        ),
         ({**BOOT, 'expect': ['b', 'c']}, 'expect: expected a declared host'),
-        ({**BOOT, 'expect_plain': {'hosts': 'c', 'per_host': {'d': 1}}},
-         'expect_plain.hosts: expected a declared host',
-         'expect_plain.per_host.d: expected a declared host'),
-        ({'migrate': 'q'},
-         "migrate: expected a server that an earlier step boots, got 'q'"),
-        ({'migrate': 'x'},
-         'migrate: expected a server that an earlier step boots'),
-        ({'migrate': 'x-1'},
-         'migrate: expected a server that still exists, got x-1, which'),
-        ({'aggregate': 'three'},
-         "aggregate: expected a declared aggregate (one, two), got 'three'"),
-        ({'aggregate': 'one', 'add_hosts': 'c'},
-         'add_hosts: expected a declared host'),
+        (
+            {**BOOT, 'expect_plain': {'hosts': 'c', 'per_host': {'d': 1}}},
+            'expect_plain.hosts: expected a declared host',
+            'expect_plain.per_host.d: expected a declared host',
+        ),
+        (
+            {'migrate': 'q'},
+            "migrate: expected a server that an earlier step boots, got 'q'",
+        ),
+        (
+            {'migrate': 'x'},
+            'migrate: expected a server that an earlier step boots',
+        ),
+        (
+            {'migrate': 'x-1'},
+            'migrate: expected a server that still exists, got x-1, which',
+        ),
+        (
+            {'aggregate': 'three'},
+            "aggregate: expected a declared aggregate (one, two), got 'three'",
+        ),
+        (
+            {'aggregate': 'one', 'add_hosts': 'c'},
+            'add_hosts: expected a declared host',
+        ),
     )
     def test_step(self, step, *beginnings):
         data = yaml.safe_load(GOOD)
@@ -137,12 +184,26 @@ class ReferencesTest(unittest.TestCase):
             self.assertEqual('s: ' + beginning, fault[: len(beginning) + 3])
 
     @ddt.data(
-        None, 3, [], {}, {'hosts': 3, 'steps': 3},
-        {'hosts': [3, {}, {'name': 3, 'traits': 3}], 'aggregates': [],
-         'server_groups': {'g': 3}, 'projects': [3], 'prefer': [3],
-         'steps': [3, {}, {'boot': 3, 'flavor': 3, 'count': 'x', 'group': []},
-                   {'delete': {}}, {'aggregate': 3},
-                   {'boot': 'x', 'expect': 3, 'availability_zone': 3}]},
+        None,
+        3,
+        [],
+        {},
+        {'hosts': 3, 'steps': 3},
+        {
+            'hosts': [3, {}, {'name': 3, 'traits': 3}],
+            'aggregates': [],
+            'server_groups': {'g': 3},
+            'projects': [3],
+            'prefer': [3],
+            'steps': [
+                3,
+                {},
+                {'boot': 3, 'flavor': 3, 'count': 'x', 'group': []},
+                {'delete': {}},
+                {'aggregate': 3},
+                {'boot': 'x', 'expect': 3, 'availability_zone': 3},
+            ],
+        },
     )
     def test_wrong_types_are_left_to_the_form(self, data):
         self.assertEqual([], faults(data))

@@ -60,9 +60,7 @@ class ReportTest(unittest.TestCase):
         self.assertEqual([report.DIFFERS, report.OK], told.results)
         self.assertEqual('1 of 2 steps as expected', told.summary)
         # Why it is not where it should be.
-        self.assertEqual(
-            ['a is full'], told.rows[0][-1].machine_readable()
-        )
+        self.assertEqual(['a is full'], told.rows[0][-1].machine_readable())
         self.assertEqual([], told.rows[1][-1].machine_readable())
 
     def test_verbose(self):

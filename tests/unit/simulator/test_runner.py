@@ -58,7 +58,10 @@ class RunTest(unittest.TestCase):
 
     def test_finished(self):
         events = [
-            {'event': 'host'}, {'event': 'server'}, STEP, {'event': 'finished'}
+            {'event': 'host'},
+            {'event': 'server'},
+            STEP,
+            {'event': 'finished'},
         ]
         self.worker_does(
             f'for event in {events!r}: print(json.dumps(event), file=told)'
@@ -110,9 +113,7 @@ class RunTest(unittest.TestCase):
                 raise KeyboardInterrupt
 
         with mock.patch.object(runner.subprocess, 'Popen', popen):
-            self.assertRaises(
-                KeyboardInterrupt, runner.run, DOC, tick=tick
-            )
+            self.assertRaises(KeyboardInterrupt, runner.run, DOC, tick=tick)
         self.assertIsNotNone(processes[0].returncode)
 
     def test_environment(self):

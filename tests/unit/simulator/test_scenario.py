@@ -92,19 +92,37 @@ class ParseTest(unittest.TestCase):
     @ddt.unpack
     @ddt.data(
         ({'boot': 'x', 'flavor': 'f'}, ['x'], 'boot x (flavor f)'),
-        ({'boot': 'x', 'flavor': 'f', 'count': 1}, ['x'],
-         'boot x ×1 (flavor f)'),
-        ({'boot': 'x', 'flavor': 'f', 'count': 2}, ['x-1', 'x-2'],
-         'boot x ×2 (flavor f)'),
-        ({'boot': 'x', 'flavor': 'f', 'hints': {'a': ['b', 'c'], 'd': 1}},
-         ['x'], 'boot x (flavor f, hints a=b c d=1)'),
-        ({'delete': ['x-{1..2}', 'y']}, ['x-1', 'x-2', 'y'],
-         'delete x-{1..2}, y'),
+        (
+            {'boot': 'x', 'flavor': 'f', 'count': 1},
+            ['x'],
+            'boot x ×1 (flavor f)',
+        ),
+        (
+            {'boot': 'x', 'flavor': 'f', 'count': 2},
+            ['x-1', 'x-2'],
+            'boot x ×2 (flavor f)',
+        ),
+        (
+            {'boot': 'x', 'flavor': 'f', 'hints': {'a': ['b', 'c'], 'd': 1}},
+            ['x'],
+            'boot x (flavor f, hints a=b c d=1)',
+        ),
+        (
+            {'delete': ['x-{1..2}', 'y']},
+            ['x-1', 'x-2', 'y'],
+            'delete x-{1..2}, y',
+        ),
         ({'migrate': 'x', 'live': True}, ['x'], 'migrate x (live yes)'),
-        ({'resize': 'x', 'flavor': 'f', 'confirm': False}, ['x'],
-         'resize x (flavor f, confirm no)'),
-        ({'aggregate': 'g', 'set': {'k': 'v'}, 'unset': ['l', 'm']}, [],
-         'aggregate g (set k=v, unset l m)'),
+        (
+            {'resize': 'x', 'flavor': 'f', 'confirm': False},
+            ['x'],
+            'resize x (flavor f, confirm no)',
+        ),
+        (
+            {'aggregate': 'g', 'set': {'k': 'v'}, 'unset': ['l', 'm']},
+            [],
+            'aggregate g (set k=v, unset l m)',
+        ),
     )
     def test_step(self, item, servers, words):
         data = {**yaml.safe_load(LEAST), 'steps': [item]}

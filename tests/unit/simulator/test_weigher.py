@@ -25,8 +25,6 @@ class PreferredHostsTest(unittest.TestCase):
             weights.WeighedObject(types.SimpleNamespace(host=name), 0.0)
             for name in 'abcd'
         ]
-        with mock.patch.object(
-            weigher.PreferredHosts, 'order', ('c', 'a')
-        ):
+        with mock.patch.object(weigher.PreferredHosts, 'order', ('c', 'a')):
             weighed = weigher.PreferredHosts().weigh_objects(hosts, None)
         self.assertEqual([1.0, 0.0, 2.0, 0.0], weighed)
