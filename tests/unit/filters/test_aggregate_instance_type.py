@@ -296,6 +296,17 @@ class AggregateInstanceTypeFilterTestCase(FilterTestCase):
         self.assertTrue(self.passes({}, reserved))
         self.assertTrue(self.passes(extra_specs, reserved))
 
+    def test_warning_where_novas_filter_is_enabled_too(self):
+        enabled = ['AggregateInstanceTypeFilter']
+        self.config(group='filter_scheduler', enabled_filters=enabled)
+        self.assertEqual([], conf.contradictions(CONF))
+        self.config(
+            group='filter_scheduler',
+            enabled_filters=[*enabled, 'AggregateInstanceExtraSpecsFilter'],
+        )
+        (found,) = conf.contradictions(CONF)
+        self.assertIn('Remove AggregateInstanceExtraSpecsFilter', found)
+
     def test_update_of_an_aggregate_takes_effect_on_the_next_request(self):
         # As nova's host manager does it: the new object takes the place of
         # the old one, and host states get it with their next update.
