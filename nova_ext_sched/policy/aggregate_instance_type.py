@@ -43,30 +43,29 @@ none                            any             no             passes
 prefix
 ==============================  ==============  =============  ===========
 
-A host passes where it passes for every key. A malformed expression, or a
-value that is no number where the other side compares numbers, rejects the
-host. ``force_metadata_check`` itself, the ignored keys, ``group_policy`` and
-keys of the reserved prefixes are never forced; where a flavor wants one of
-them, its values count as they stand. The scope ``aggregate_instance_extra_
-specs`` is taken off a flavor's key only: in metadata it is part of the key.
+A host passes where it passes for every key. A malformed expression rejects
+the host. So does an offered value that is no number where the flavor compares
+numbers, whatever else is offered: nova's filter passes or raises there by
+chance. A flavor's value that is no number where aggregates compare numbers is
+not accepted by those, and reported.
+
+``force_metadata_check`` itself, the ignored keys, ``group_policy`` and keys of
+the reserved prefixes are never forced; where a flavor wants one of them, its
+values count as they stand. The scope ``aggregate_instance_extra_specs`` is
+taken off a flavor's key only: in metadata it is part of the key.
 """
 
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
-import dataclasses
-
-from oslo_utils import strutils
 
 from nova_ext_sched import exception
+from nova_ext_sched.policy import aggregate_instance_rule
 from nova_ext_sched.policy import extra_specs as language
+from nova_ext_sched.policy import force_metadata_check
 from nova_ext_sched.policy import verdict
 
 SCOPE = 'aggregate_instance_extra_specs'
-FLAG = 'force_metadata_check'
-
-#: nova's own unscoped extra spec; aggregates have nothing to say about it.
-GROUP_POLICY = 'group_policy'
 
 Aggregates = Iterable[tuple[str, Mapping[str, str]]]
 
@@ -76,28 +75,6 @@ Aggregates = Iterable[tuple[str, Mapping[str, str]]]
 _REPORT = 1
 _HAS, _MEETS, _FAULT = 0, 1, 2
 _BITS = 3
-
-# Operators' values reach the log: bounded, whatever their length.
-_LONGEST = 1000
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Rule:
-    """What the flavor wants of one key.
-
-    :param key: the key in aggregates' metadata
-    :param spec: the extra spec as the flavor has it; None where it has none
-    :param wants: None where the flavor's value is malformed
-    :param mandatory: whether a host without the key is judged
-    :param place: number of the rule's lowest bit in a digest
-    """
-
-    key: str
-    spec: str | None
-    value: str
-    wants: language.Expression | None
-    mandatory: bool
-    place: int
 
 
 class Decision:
@@ -123,23 +100,22 @@ class Decision:
         reserved_prefixes: Collection[str] = (),
     ) -> None:
         self._flavor = flavor
-        # The empty prefix would be that of every key.
-        self._reserved = tuple(filter(None, reserved_prefixes))
-        self._unforced = {FLAG, GROUP_POLICY, *ignored}
-        self._rules: dict[str, list[_Rule]] = {}
+        self._force = force_metadata_check.ForceMetadataCheck(
+            ignored, reserved_prefixes
+        )
+        self._rules: dict[str, list[aggregate_instance_rule.Rule]] = {}
         self._places = 0
         self._all_has = 0
         self._needed = 0
         # The bits of each value of each key, as it stands and as expression.
         self._literals: dict[str, dict[str, int]] = {}
         self._forced: dict[tuple[str, str], int] = {}
-        self._flags: dict[str, bool | None] = {}
         #: What is malformed in the flavor: a sentence each.
         self.request_faults: list[str] = []
         # In the order of keys, so that of several causes one is reported
         # whatever the order of the extra specs.
         for spec in sorted(extra_specs):
-            if spec != GROUP_POLICY and not spec.startswith(self._reserved):
+            if not self._force.is_foreign(spec):
                 self._add_spec(spec, extra_specs[spec])
 
     def digest(self, metadata: Mapping[str, str]) -> int:
@@ -151,8 +127,8 @@ class Decision:
         :returns: a bit set, odd where :meth:`faults` has something to say
         """
         digest = 0
-        if FLAG in metadata:
-            flag = self._read_flag(metadata[FLAG])
+        if force_metadata_check.FLAG in metadata:
+            flag = self._force.flag(metadata)
             if flag:
                 return self._forced_digest(metadata)
             if flag is None:
@@ -194,11 +170,13 @@ class Decision:
             ),
             key=lambda rule: (rule.key, rule.spec or ''),
         )
-        faulty = digest >> rule.place + _FAULT & 1
-        if rule.wants is None or faulty:
-            for sentence in self._faults_of_rule(rule, aggregates):
-                return verdict.reject(sentence)
-        return verdict.reject(self._reason(rule, aggregates))
+        if isinstance(rule.wants, str):
+            return verdict.reject(rule.wants)
+        if digest >> (rule.place + _FAULT) & 1:
+            for name, metadata in aggregates:
+                for fault in rule.faults(self._force, name, metadata):
+                    return verdict.reject(fault)
+        return verdict.reject(rule.reason(self._force, aggregates))
 
     def faults(self, name: str, metadata: Mapping[str, str]) -> list[str]:
         """Return what is malformed where an aggregate and the flavor meet.
@@ -207,20 +185,11 @@ class Decision:
         :returns: a sentence each, which names aggregate or flavor, key and
             value
         """
-        found = []
-        if FLAG in metadata and self._read_flag(metadata[FLAG]) is None:
-            booleans = ', '.join(
-                strutils.TRUE_STRINGS + strutils.FALSE_STRINGS
-            )
-            found.append(
-                f'aggregate {name}: metadata {FLAG!r}: expected one of '
-                f'{booleans}, got {metadata[FLAG]!r}; the aggregate forces '
-                f'nothing'
-            )
+        found = self._force.faults(name, metadata)
         for key in metadata:
             for rule in self._rules.get(key, ()):
-                found += self._faults_of_rule(rule, [(name, metadata)])
-        return list(map(_bounded, found))
+                found += rule.faults(self._force, name, metadata)
+        return found
 
     def _failing(self, digest: int) -> int:
         # The lowest bit of every rule by which the host is rejected.
@@ -234,53 +203,32 @@ class Decision:
         escaped = bool(colon) and scope == SCOPE
         mandatory = escaped or not colon
         key = rest if escaped else spec
-        try:
-            wants = language.parse(value, self._spec_where(spec))
-        except exception.InvalidValue as exc:
-            wants = None
-            if mandatory:
-                self.request_faults.append(_bounded(str(exc)))
-        rule = self._add_rule(key, spec, value, wants, mandatory)
+        rule = self._add_rule(key, spec, value)
         self._literals.setdefault(key, {})
-        if mandatory and not (wants and wants.absent):
+        if not mandatory:
+            return
+        if isinstance(rule.wants, str):
+            self.request_faults.append(rule.wants)
+            self._needed |= 1 << rule.place
+        elif not rule.wants.absent:
             self._needed |= 1 << rule.place
 
     def _add_rule(
-        self,
-        key: str,
-        spec: str | None,
-        value: str,
-        wants: language.Expression | None,
-        mandatory: bool,
-    ) -> _Rule:
+        self, key: str, spec: str | None = None, value: str = ''
+    ) -> aggregate_instance_rule.Rule:
         place = 1 + _BITS * self._places
         self._places += 1
         self._all_has |= 1 << place
-        rule = _Rule(key, spec, value, wants, mandatory, place)
+        rule = aggregate_instance_rule.Rule(
+            self._flavor, key, spec, value, place
+        )
         self._rules.setdefault(key, []).append(rule)
         return rule
-
-    def _read_flag(self, text: str) -> bool | None:
-        try:
-            return self._flags[text]
-        except KeyError:
-            pass
-        try:
-            flag = strutils.bool_from_string(text, strict=True)
-        except ValueError:
-            flag = None
-        self._flags[text] = flag
-        return flag
-
-    def _is_forced(self, key: str) -> bool:
-        return key not in self._unforced and not key.startswith(
-            self._reserved
-        )
 
     def _forced_digest(self, metadata: Mapping[str, str]) -> int:
         digest = 0
         for key, value in metadata.items():
-            if self._is_forced(key):
+            if self._force.may_force(key):
                 digest |= self._forced_bits(key, value)
             elif key in self._literals:
                 digest |= self._literal_bits(key, value)
@@ -298,7 +246,7 @@ class Decision:
         if bits is None:
             if key not in self._rules:
                 # The flavor is silent about a key that an aggregate forces.
-                self._add_rule(key, None, '', language.ABSENCE, False)
+                self._add_rule(key)
             try:
                 offer = language.parse_values(value, '')
             except exception.InvalidValue:
@@ -309,94 +257,16 @@ class Decision:
     def _bits(self, key: str, offer: language.Expression | None) -> int:
         bits = 0
         for rule in self._rules[key]:
-            bits |= 1 << rule.place + _HAS
+            wants = rule.wants
+            bits |= 1 << (rule.place + _HAS)
             if (
                 offer is None
-                or rule.wants is None
-                or rule.wants.unreadable(offer)
-                or offer.unreadable(rule.wants)
+                or isinstance(wants, str)
+                or wants.unreadable(offer)
             ):
-                bits |= 1 << rule.place + _FAULT | _REPORT
-            elif rule.wants.meets(offer):
-                bits |= 1 << rule.place + _MEETS
+                bits |= 1 << (rule.place + _FAULT) | _REPORT
+            elif wants.meets(offer):
+                bits |= 1 << (rule.place + _MEETS)
+            elif offer.unreadable(wants):
+                bits |= _REPORT
         return bits
-
-    def _forces(self, metadata: Mapping[str, str]) -> bool:
-        return FLAG in metadata and bool(self._read_flag(metadata[FLAG]))
-
-    def _spec_where(self, spec: str) -> str:
-        return f'flavor {self._flavor}: extra spec {spec!r}'
-
-    def _faults_of_rule(
-        self, rule: _Rule, aggregates: Aggregates
-    ) -> list[str]:
-        if rule.wants is None:
-            try:
-                language.parse(
-                    rule.value, self._spec_where(rule.spec or rule.key)
-                )
-            except exception.InvalidValue as exc:
-                return [_bounded(str(exc))]
-        found = []
-        for name, metadata in aggregates:
-            if rule.key in metadata:
-                found += self._faults_of_offer(rule, name, metadata)
-        return list(map(_bounded, found))
-
-    def _faults_of_offer(
-        self, rule: _Rule, name: str, metadata: Mapping[str, str]
-    ) -> list[str]:
-        assert rule.wants is not None
-        value = metadata[rule.key]
-        where = f'aggregate {name}: metadata {rule.key!r}'
-        if self._forces(metadata) and self._is_forced(rule.key):
-            try:
-                offer = language.parse_values(value, where)
-            except exception.InvalidValue as exc:
-                return [str(exc)]
-        elif rule.spec is None:
-            return []
-        else:
-            offer = language.literal(language.split(value))
-        if unreadable := rule.wants.unreadable(offer):
-            return [
-                f'{where}: expected numbers, because flavor {self._flavor} '
-                f'compares them by {rule.value!r}, got {got!r}'
-                for got in unreadable
-            ]
-        return [
-            f'{self._spec_where(rule.spec or rule.key)}: expected a number, '
-            f'because aggregates compare it by {value!r}, got {got!r}'
-            for got in offer.unreadable(rule.wants)
-        ]
-
-    def _reason(self, rule: _Rule, aggregates: Aggregates) -> str:
-        offers: dict[str, list[str]] = {}
-        forcing = []
-        for name, metadata in aggregates:
-            if rule.key in metadata:
-                offers.setdefault(metadata[rule.key], []).append(name)
-                if self._forces(metadata) and self._is_forced(rule.key):
-                    forcing.append(name)
-        wants = (
-            f'flavor {self._flavor} wants {rule.value!r} of {rule.key!r}'
-            if rule.spec is not None
-            else f'flavor {self._flavor} has no extra spec {rule.key!r}'
-        )
-        offered = ', '.join(
-            f'{value!r} ({", ".join(names)})'
-            for value, names in sorted(offers.items())
-        )
-        force = (
-            f'; {FLAG} is on in {", ".join(forcing)}' if forcing else ''
-        )
-        return _bounded(
-            f'{wants} and its aggregates offer {offered or "no such key"}'
-            f'{force}'
-        )
-
-
-def _bounded(sentence: str) -> str:
-    if len(sentence) <= _LONGEST:
-        return sentence
-    return sentence[:_LONGEST] + '...'

@@ -34,20 +34,17 @@ expression                  accepts
 anything else               the value itself, as it is written
 ==========================  ================================================
 
-The operators are written here once more, not taken from nova, so that tools
-on a workstation without nova decide as the scheduler does; a test holds them
-against nova's. As with nova's, the words after the first operand of an
-operator are not read, and ``<or>`` reads every second word.
+As with nova's, the words after the first operand of an operator are not read,
+and ``<or>`` reads every second word.
 """
 
 from collections.abc import Callable
 from collections.abc import Iterable
 import dataclasses
 import itertools
-import math
-import operator
 
 from nova_ext_sched import exception
+from nova_ext_sched.policy import extra_specs_ops
 
 ANY = '*'
 ABSENT = '~'
@@ -55,115 +52,9 @@ FORBIDDEN = '!'
 OR = '<or>'
 IN = '<in>'
 ALL_IN = '<all-in>'
+EQUAL_STRING = 's=='
 
 SENTINELS = frozenset((ANY, ABSENT, FORBIDDEN))
-
-_NUMBER_OPERATORS: dict[str, Callable[[float, float], bool]] = {
-    '=': operator.ge,
-    '>=': operator.ge,
-    '<=': operator.le,
-    '==': operator.eq,
-    '!=': operator.ne,
-}
-
-_STRING_OPERATORS: dict[str, Callable[[str, str], bool]] = {
-    's!=': operator.ne,
-    's<': operator.lt,
-    's<=': operator.le,
-    's>': operator.gt,
-    's>=': operator.ge,
-}
-
-_EQUAL_STRING = 's=='
-
-
-def is_number(value: str) -> bool:
-    """Return whether the operators on numbers can read ``value``."""
-    try:
-        float(value)
-    except ValueError:
-        return False
-    return True
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Operator:
-    """One operator with its operand.
-
-    :param accepts: whether it accepts a value; never raises
-    :param operand: the operand as one string
-    :param samples: values at the borders of what it accepts, of which at
-        least one is accepted where any value is
-    :param compares_numbers: whether a value that is no number is a fault
-    """
-
-    accepts: Callable[[str], bool]
-    operand: str
-    samples: tuple[str, ...]
-    compares_numbers: bool = False
-
-    def satisfiable(self) -> bool:
-        """Return whether it accepts any value (``== nan`` does not)."""
-        return any(map(self.accepts, self.samples))
-
-    def meets(self, other: 'Operator') -> bool:
-        """Return whether a value is found that both accept.
-
-        Tried are the samples of both and the two operands joined. True is
-        always right. False is right for two operators on numbers, two on the
-        order of strings, two on substrings, and a substring with a lower
-        bound or ``s!=``. For the remaining mixtures (``<= 0`` with
-        ``<in> 7``) a value may exist and not be found: the two are then held
-        not to meet, and the host is rejected.
-        """
-        return any(
-            self.accepts(value) and other.accepts(value)
-            for value in itertools.chain(
-                self.samples,
-                other.samples,
-                (self.operand + other.operand, other.operand + self.operand),
-            )
-        )
-
-
-def _number_operator(name: str, operand: str) -> Operator:
-    compare = _NUMBER_OPERATORS[name]
-    bound = float(operand)
-
-    def accepts(value: str) -> bool:
-        try:
-            return compare(float(value), bound)
-        except ValueError:
-            return False
-
-    neighbours = (
-        math.nextafter(bound, -math.inf),
-        math.nextafter(bound, math.inf),
-    )
-    return Operator(
-        accepts,
-        operand,
-        (operand, *map(repr, neighbours), '0', '1', '2'),
-        compares_numbers=True,
-    )
-
-
-def _string_operator(name: str, operand: str) -> Operator:
-    compare = _STRING_OPERATORS[name]
-    # The empty string is the first of all, and no string stands between one
-    # and the same with a NUL after it.
-    samples = ('', operand, operand + '\0')
-    return Operator(lambda value: compare(value, operand), operand, samples)
-
-
-def _substring_operator(operands: tuple[str, ...]) -> Operator:
-    joined = ''.join(operands)
-    # '!' is the first printable character, for upper bounds.
-    return Operator(
-        lambda value: all(part in value for part in operands),
-        joined,
-        (joined, '!' + joined),
-    )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -177,7 +68,7 @@ class Expression:
     """
 
     values: frozenset[str] = frozenset()
-    operators: tuple[Operator, ...] = ()
+    operators: tuple[extra_specs_ops.Operator, ...] = ()
     any_value: bool = False
     absent: bool = False
 
@@ -222,7 +113,11 @@ class Expression:
         """
         if not any(op.compares_numbers for op in self.operators):
             return []
-        return sorted(v for v in other.values if not is_number(v))
+        return sorted(
+            value
+            for value in other.values
+            if not extra_specs_ops.is_number(value)
+        )
 
     def _accepts_some_value(self) -> bool:
         return (
@@ -277,29 +172,29 @@ def parse(text: str, where: str) -> Expression:
     first, *operands = words
     if first == OR:
         return _parse_or(operands, malformed)
-    if first in _NUMBER_OPERATORS:
-        if not operands or not is_number(operands[0]):
+    if first in extra_specs_ops.NUMBERS:
+        if not operands or not extra_specs_ops.is_number(operands[0]):
             raise malformed(f"'{first} NUMBER'")
         return Expression(
-            operators=(_number_operator(first, operands[0]),)
+            operators=(extra_specs_ops.number(first, operands[0]),)
         )
-    if first in (*_STRING_OPERATORS, _EQUAL_STRING, IN):
+    if first in (*extra_specs_ops.STRINGS, EQUAL_STRING, IN):
         if not operands:
             raise malformed(f"'{first} WORD'")
-        if first == _EQUAL_STRING:
+        if first == EQUAL_STRING:
             return literal(operands[:1])
         if first == IN:
             return Expression(
-                operators=(_substring_operator((operands[0],)),)
+                operators=(extra_specs_ops.substring((operands[0],)),)
             )
         return Expression(
-            operators=(_string_operator(first, operands[0]),)
+            operators=(extra_specs_ops.string(first, operands[0]),)
         )
     if first == ALL_IN:
         if not operands:
             raise malformed(f"'{ALL_IN} WORD [WORD ...]'")
         return Expression(
-            operators=(_substring_operator(tuple(operands)),)
+            operators=(extra_specs_ops.substring(tuple(operands)),)
         )
     if FORBIDDEN in words:
         if operands:
