@@ -108,8 +108,12 @@ class AggregateInstanceTypeFilterTestCase(base.CloudTestCase):
     def test_malformed_flavor_finds_no_host(self):
         server = self.boot_with({'key': '<or>'}, expected_state='ERROR')
         self.assertIn('No valid host', server['fault']['message'])
-        output = self.stdlog.logger.output
-        self.assertEqual(1, output.count("extra spec 'key': expected '<or>"))
+        warning = (
+            'AggregateInstanceTypeFilter: flavor '
+            f'{server["flavor"]["original_name"]}: extra spec \'key\': '
+            "expected '<or> VALUE"
+        )
+        self.assertEqual(1, self.stdlog.logger.output.count(warning))
 
     def test_rebuild_of_a_server_whose_aggregate_has_changed(self):
         server = self.assertLandsOn('wrong', {'key': '~'})
