@@ -273,14 +273,21 @@ def _count_reasons(
     decision: PooledDecision, rejected: list[typing.Any]
 ) -> collections.Counter[str]:
     reasons: collections.Counter[str] = collections.Counter()
-    known: dict[frozenset[int], str] = {}
+    # Fields of nova's objects are slow to read, and where every host has a
+    # set of its own there are many to read.
+    read: dict[typing.Any, tuple[str, Mapping[str, str]]] = {}
+    known: dict[frozenset[typing.Any], str] = {}
     for host_state in rejected:
-        key = frozenset(map(id, host_state.aggregates))
-        if key not in known:
-            known[key] = decision.judge(
-                _names_and_metadata(host_state.aggregates)
+        key = frozenset(host_state.aggregates)
+        reason = known.get(key)
+        if reason is None:
+            for aggregate in key:
+                if aggregate not in read:
+                    read[aggregate] = (_name(aggregate), aggregate.metadata)
+            reason = known[key] = decision.judge(
+                [read[aggregate] for aggregate in key]
             ).reason
-        reasons[known[key]] += 1
+        reasons[reason] += 1
     return reasons
 
 
