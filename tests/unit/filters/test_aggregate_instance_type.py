@@ -516,7 +516,7 @@ class NovaTestCase(FilterTestCase):
                             return None
         return self.novas.host_passes(host_state, spec)
 
-    @hypothesis.settings(deadline=None, max_examples=1500)
+    @hypothesis.settings(deadline=None, max_examples=2000)
     @hypothesis.given(
         st.dictionaries(novas_keys, requirements, max_size=3),
         st.lists(metadata, max_size=3),

@@ -457,7 +457,7 @@ def naive(extra_specs, host):
 
 
 class PropertyTestCase(testtools.TestCase):
-    @hypothesis.settings(deadline=None, max_examples=2000)
+    @hypothesis.settings(deadline=None, max_examples=1500)
     @hypothesis.given(specs, hosts)
     def test_the_letter_of_the_contract(self, extra_specs, host):
         verdict = judge(extra_specs, *host)
