@@ -85,17 +85,18 @@ class Rule:
     parse: Callable[[typing.Any], typing.Any]
     refuses: Callable[[typing.Any, int], bool]
 
-    def read(self, raw: typing.Any) -> typing.Any:
+    def read(self, raw: typing.Any, where: str) -> typing.Any:
         """Return the value of the rule.
 
         :param raw: the value as somebody wrote it
+        :param where: the path of the value, for the error
         :raises exception.InvalidValue: it has not the form that it must have
         """
         try:
             return self.parse(raw)
         except (TypeError, ValueError) as exc:
             raise exception.InvalidValue(
-                where=f'rules.{self.name}', expected=self.expected, got=raw
+                where=where, expected=self.expected, got=raw
             ) from exc
 
 
@@ -139,13 +140,14 @@ def rules_of(policy: str) -> dict[str, Rule]:
 
 
 def read_rules(
-    policy: str, rules: Mapping[str, typing.Any]
+    policy: str, rules: Mapping[str, typing.Any], where: str = 'rules'
 ) -> dict[str, typing.Any]:
-    """Return the value of each rule that a policy has.
+    """Return the value of each rule that a group put on its policy.
 
     :param policy: the name of a policy
     :param rules: the group's rules; values as a request body or a database
         has them
+    :param where: the path of the rules, for the error
     :returns: values by name; a rule that ``rules`` does not have is not in it
     :raises exception.InvalidValue: a rule that the policy does not have, or a
         value of the wrong form
@@ -155,14 +157,14 @@ def read_rules(
     for name, raw in sorted(rules.items()):
         if name not in known:
             raise exception.InvalidValue(
-                where='rules',
+                where=f'{where}.{name}',
                 expected=(
-                    f'rules of policy {policy} '
+                    f'no rule but those of policy {policy} '
                     f'({", ".join(known) or "it has none"})'
                 ),
-                got=name,
+                got=raw,
             )
-        values[name] = known[name].read(raw)
+        values[name] = known[name].read(raw, f'{where}.{name}')
     return values
 
 
