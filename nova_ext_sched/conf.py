@@ -171,7 +171,8 @@ Possible values:
 Related options:
 
 * ``[nova_ext_sched] placement_req_default_forbidden_member_prefix``
-"""),
+""",
+    ),
     cfg.ListOpt(
         'placement_req_default_forbidden_member_prefix',
         default=[],
@@ -188,7 +189,8 @@ Possible values:
 Related options:
 
 * ``[nova_ext_sched] placement_req_required_member_prefix``
-"""),
+""",
+    ),
 ]
 
 AGGREGATE_INSTANCE_TYPE_OPTS = [
@@ -219,7 +221,8 @@ Related options:
   ``[nova_ext_sched] placement_req_required_member_prefix`` or
   ``[nova_ext_sched] placement_req_default_forbidden_member_prefix`` are never
   forced.
-"""),
+""",
+    ),
 ]
 
 ALL_OPTS = [
@@ -282,9 +285,9 @@ def contradictions(conf: cfg.ConfigOpts) -> list[str]:
         'AggregateInstanceTypeFilter',
     } <= set(conf.filter_scheduler.enabled_filters):
         found.append(
-            'Both AggregateInstanceExtraSpecsFilter (nova\'s) and '
+            "Both AggregateInstanceExtraSpecsFilter (nova's) and "
             'AggregateInstanceTypeFilter are in [filter_scheduler] '
-            'enabled_filters: nova\'s reads *, ~ and ! as plain values and '
+            "enabled_filters: nova's reads *, ~ and ! as plain values and "
             'rejects hosts that ours accepts. Remove '
             'AggregateInstanceExtraSpecsFilter.'
         )

@@ -15,7 +15,7 @@
 nova-api loads them from the namespace ``nova.api.extra_spec_validators``. They
 hold the values of ``aggregate_instance_extra_specs:*`` against the language
 that AggregateInstanceTypeFilter reads
-(:mod:`nova_ext_sched.policy.extra_specs`).
+(:mod:`nova_ext_sched.policy.expression`).
 """
 
 import dataclasses
@@ -25,7 +25,7 @@ from nova.api.validation.extra_specs import base
 
 from nova_ext_sched import exception
 from nova_ext_sched.policy import aggregate_instance_type
-from nova_ext_sched.policy import extra_specs
+from nova_ext_sched.policy import expression
 
 DESCRIPTION = """\
 Specify metadata that the aggregates of a host must have, may have or must not
@@ -62,7 +62,7 @@ class ExpressionValidator(base.ExtraSpecValidator):
         """
         super().validate(name, value)
         try:
-            extra_specs.parse(value, f"extra spec '{name}'")
+            expression.parse(value, f"extra spec '{name}'")
         except exception.InvalidValue as exc:
             raise nova_exception.ValidationError(
                 f'Validation failed; {exc}'

@@ -46,9 +46,7 @@ class AggregateInstanceTypeFilter(base.PooledAggregatesFilter):
 
     fault_log = faults.FaultLog(LOG)
 
-    def decide(
-        self, spec_obj: typing.Any
-    ) -> aggregate_instance_type.Decision:
+    def decide(self, spec_obj: typing.Any) -> aggregate_instance_type.Decision:
         """See :meth:`base.PooledAggregatesFilter.decide`."""
         flavor = spec_obj.flavor
         ours = CONF.nova_ext_sched

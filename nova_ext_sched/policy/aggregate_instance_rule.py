@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 
 from nova_ext_sched import exception
-from nova_ext_sched.policy import extra_specs as language
+from nova_ext_sched.policy import expression as language
 from nova_ext_sched.policy import force_metadata_check
 
 # Operators' values reach the log: bounded, whatever their length.

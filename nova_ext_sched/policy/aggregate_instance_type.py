@@ -14,7 +14,7 @@
 
 Follows the specification "Aggregate Instance Type Filter" and, for what it
 leaves as it was, nova.scheduler.filters.aggregate_instance_extra_specs. The
-expressions are those of :mod:`nova_ext_sched.policy.extra_specs`.
+expressions are those of :mod:`nova_ext_sched.policy.expression`.
 
 What a flavor *wants* of a key is what its expression accepts, or absence
 where it has no extra spec for the key. What the aggregates of a host *offer*
@@ -61,7 +61,7 @@ from collections.abc import Mapping
 
 from nova_ext_sched import exception
 from nova_ext_sched.policy import aggregate_instance_rule
-from nova_ext_sched.policy import extra_specs as language
+from nova_ext_sched.policy import expression as language
 from nova_ext_sched.policy import force_metadata_check
 from nova_ext_sched.policy import verdict
 

@@ -59,9 +59,7 @@ class ForceMetadataCheck:
 
     def may_force(self, key: str) -> bool:
         """Return whether an aggregate whose flag is true forces the key."""
-        return key not in self._unforced and not key.startswith(
-            self._reserved
-        )
+        return key not in self._unforced and not key.startswith(self._reserved)
 
     def flag(self, metadata: Mapping[str, str]) -> bool | None:
         """Return the flag of an aggregate; None where it is malformed."""

@@ -82,9 +82,7 @@ def _own_sets(**extra):
 def _own_aggregates(**extra):
     """Every host in three aggregates that no other host is in."""
     aggregates = _aggregates(3 * HOSTS, **extra)
-    return [
-        _host(n, aggregates[3 * n : 3 * n + 3]) for n in range(HOSTS)
-    ]
+    return [_host(n, aggregates[3 * n : 3 * n + 3]) for n in range(HOSTS)]
 
 
 CLOUDS = {

@@ -110,7 +110,7 @@ class AggregateInstanceTypeFilterTestCase(base.CloudTestCase):
         self.assertIn('No valid host', server['fault']['message'])
         warning = (
             'AggregateInstanceTypeFilter: flavor '
-            f'{server["flavor"]["original_name"]}: extra spec \'key\': '
+            f"{server['flavor']['original_name']}: extra spec 'key': "
             "expected '<or> VALUE"
         )
         self.assertEqual(1, self.stdlog.logger.output.count(warning))

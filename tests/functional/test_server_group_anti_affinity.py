@@ -46,9 +46,7 @@ class LimitTest(server_groups.AntiAffinityTestCase):
     def test_six_servers_on_two_hosts_and_no_seventh(self):
         group = self.create_group({'max_server_per_host': 3})
         servers = [self.boot(group) for _ in range(6)]
-        self.assertEqual(
-            ['host1'] * 3 + ['host2'] * 3, self.hosts(*servers)
-        )
+        self.assertEqual(['host1'] * 3 + ['host2'] * 3, self.hosts(*servers))
         self.boot(group, expected='ERROR')
 
     def test_the_default_is_one(self):
@@ -249,9 +247,7 @@ class OldRowTest(server_groups.AntiAffinityTestCase):
 
     def store_rules(self, group, text):
         """Write the rules into the row that nova's API checked once."""
-        self._store_rules(
-            nova_context.get_admin_context(), group['id'], text
-        )
+        self._store_rules(nova_context.get_admin_context(), group['id'], text)
 
     @staticmethod
     @api_db.context_manager.writer

@@ -431,13 +431,9 @@ class LogTestCase(FilterTestCase):
             spec = make_spec(extra_specs)
             self.assertEqual([], self.filter.filter_all(hosts, spec))
             self.assertFalse(self.filter.host_passes(hosts[0], spec))
-        warnings = [
-            line for line in self.lines('') if 'rejected' not in line
-        ]
+        warnings = [line for line in self.lines('') if 'rejected' not in line]
         self.assertEqual(1, len(warnings), warnings)
-        self.assertIn(
-            f'AggregateInstanceTypeFilter: {expected}', warnings[0]
-        )
+        self.assertIn(f'AggregateInstanceTypeFilter: {expected}', warnings[0])
 
     def test_one_warning_for_each_of_several(self):
         aggregates = [
@@ -447,9 +443,7 @@ class LogTestCase(FilterTestCase):
         hosts = [make_host([aggregate]) for aggregate in aggregates]
         for _ in range(2):
             self.filter.filter_all(hosts, make_spec({'k': '<or>'}))
-        warnings = [
-            line for line in self.lines('') if 'rejected' not in line
-        ]
+        warnings = [line for line in self.lines('') if 'rejected' not in line]
         self.assertEqual(4, len(warnings), warnings)
 
     @ddt.data('ture', 'enabled', '', '2', 'True, True', '*')
@@ -550,9 +544,7 @@ class NovaTestCase(FilterTestCase):
         )
         spec = make_spec(extra_specs)
         passed = self.filter.filter_all([host_state], spec)
-        self.assertIs(
-            bool(passed), self.filter.host_passes(host_state, spec)
-        )
+        self.assertIs(bool(passed), self.filter.host_passes(host_state, spec))
 
     def test_where_novas_raises_ours_rejects(self):
         for requirement, value in (

@@ -13,7 +13,7 @@ import ddt
 import testtools
 
 from nova_ext_sched.policy import aggregate_instance_rule
-from nova_ext_sched.policy import extra_specs
+from nova_ext_sched.policy import expression
 from nova_ext_sched.policy import force_metadata_check
 
 FORCED = {'force_metadata_check': 'true'}
@@ -30,7 +30,7 @@ class RuleTestCase(testtools.TestCase):
     force = force_metadata_check.ForceMetadataCheck(['k'])
 
     def test_a_silent_flavor_wants_absence(self):
-        self.assertEqual(extra_specs.ABSENCE, rule(None, '').wants)
+        self.assertEqual(expression.ABSENCE, rule(None, '').wants)
 
     def test_a_malformed_flavor_wants_a_sentence(self):
         malformed = rule('s:k', '<or>')
@@ -45,8 +45,7 @@ class RuleTestCase(testtools.TestCase):
         wants = rule('k', '1')
         self.assertEqual([], wants.faults(self.force, 'a', metadata))
         self.assertEqual(
-            "flavor tiny wants '1' of 'k' and its aggregates offer '<or>' "
-            '(a)',
+            "flavor tiny wants '1' of 'k' and its aggregates offer '<or>' (a)",
             wants.reason(self.force, [('a', metadata), ('b', {})]),
         )
 

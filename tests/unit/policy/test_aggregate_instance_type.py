@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import testtools
 
 from nova_ext_sched.policy import aggregate_instance_type
-from nova_ext_sched.policy import extra_specs as language
+from nova_ext_sched.policy import expression as language
 
 FORCE = {'force_metadata_check': 'True'}
 
@@ -314,9 +314,7 @@ class WordsTestCase(testtools.TestCase):
     )
     @ddt.unpack
     def test_reason(self, extra_specs, aggregates, expected):
-        self.assertEqual(
-            expected, judge(extra_specs, *aggregates).reason
-        )
+        self.assertEqual(expected, judge(extra_specs, *aggregates).reason)
 
     @ddt.data(
         ({'k': '>= 4'}, {'k': 'x'}, "aggregate a: metadata 'k': expected "
@@ -502,15 +500,11 @@ class PropertyTestCase(testtools.TestCase):
         st.lists(
             st.dictionaries(
                 st.sampled_from(KEYS), languages, max_size=3
-            ).flatmap(
-                lambda m: st.sampled_from((m, {**m, **FORCE}))
-            ),
+            ).flatmap(lambda m: st.sampled_from((m, {**m, **FORCE}))),
             max_size=3,
         ),
     )
-    def test_order_changes_neither_answer_nor_reason(
-        self, extra_specs, host
-    ):
+    def test_order_changes_neither_answer_nor_reason(self, extra_specs, host):
         named = list(zip('abc', host, strict=False))
         expected = judge(extra_specs, *host)
         for some in itertools.permutations(named):

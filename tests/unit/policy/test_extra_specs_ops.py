@@ -66,9 +66,7 @@ class OperatorTestCase(testtools.TestCase):
                 novas.match(value, one_text) and novas.match(value, other_text)
                 for value in tried
             )
-            self.assertIs(
-                expected, one.meets(other), (one_text, other_text)
-            )
+            self.assertIs(expected, one.meets(other), (one_text, other_text))
 
     def test_two_on_numbers_meet_exactly(self):
         self.check_against_brute_force(

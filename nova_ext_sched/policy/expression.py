@@ -162,9 +162,7 @@ def parse(text: str, where: str) -> Expression:
     """
 
     def malformed(expected: str) -> exception.InvalidValue:
-        return exception.InvalidValue(
-            where=where, expected=expected, got=text
-        )
+        return exception.InvalidValue(where=where, expected=expected, got=text)
 
     words = text.split()
     if not words:

@@ -19,7 +19,7 @@ from nova.scheduler.filters import extra_specs_ops
 import testtools
 
 from nova_ext_sched import exception
-from nova_ext_sched.policy import extra_specs
+from nova_ext_sched.policy import expression
 
 NUMBERS = ('=', '>=', '<=', '==', '!=')
 STRINGS = ('s==', 's!=', 's<', 's<=', 's>', 's>=')
@@ -39,11 +39,11 @@ requirements = st.one_of(
 
 
 def parse(text):
-    return extra_specs.parse(text, 'here')
+    return expression.parse(text, 'here')
 
 
 def accepts(text, value):
-    return parse(text).meets(extra_specs.literal([value]))
+    return parse(text).meets(expression.literal([value]))
 
 
 def novas_answer(value, requirement):
@@ -145,17 +145,17 @@ class ParseTestCase(testtools.TestCase):
     )
     @ddt.unpack
     def test_parse_values(self, text, accepted, refused, absence):
-        expression = extra_specs.parse_values(text, 'here')
+        parsed = expression.parse_values(text, 'here')
         for value in accepted:
-            self.assertTrue(expression.meets(extra_specs.literal([value])))
+            self.assertTrue(parsed.meets(expression.literal([value])))
         for value in refused:
-            self.assertFalse(expression.meets(extra_specs.literal([value])))
-        self.assertIs(absence, expression.absent)
+            self.assertFalse(parsed.meets(expression.literal([value])))
+        self.assertIs(absence, parsed.absent)
 
     @ddt.data('!,1', '~, !', '1,<or>', '1,>= x')
     def test_parse_values_malformed(self, text):
         self.assertRaises(
-            exception.InvalidValue, extra_specs.parse_values, text, 'here'
+            exception.InvalidValue, expression.parse_values, text, 'here'
         )
 
 
@@ -163,30 +163,26 @@ class NovaTestCase(testtools.TestCase):
     """The operators are nova's."""
 
     def test_every_operator_of_nova_is_known(self):
-        self.assertEqual(
-            {*extra_specs_ops.op_methods, '<or>'}, {*OPERATORS}
-        )
+        self.assertEqual({*extra_specs_ops.op_methods, '<or>'}, {*OPERATORS})
 
     @hypothesis.settings(deadline=None, max_examples=3000)
     @hypothesis.given(values, requirements)
     def test_agrees_with_nova(self, value, requirement):
-        hypothesis.assume(
-            extra_specs.SENTINELS.isdisjoint(requirement.split())
-        )
+        hypothesis.assume(expression.SENTINELS.isdisjoint(requirement.split()))
         novas = novas_answer(value, requirement)
         try:
-            expression = parse(requirement)
+            parsed = parse(requirement)
         except exception.InvalidValue:
             # Where nova's matcher does not raise, it accepts nothing.
             self.assertFalse(novas)
             return
-        offer = extra_specs.literal([value])
+        offer = expression.literal([value])
         if novas is None:
-            self.assertEqual([value], expression.unreadable(offer))
-            self.assertFalse(expression.meets(offer))
+            self.assertEqual([value], parsed.unreadable(offer))
+            self.assertFalse(parsed.meets(offer))
         else:
-            self.assertEqual([], expression.unreadable(offer))
-            self.assertIs(novas, expression.meets(offer))
+            self.assertEqual([], parsed.unreadable(offer))
+            self.assertIs(novas, parsed.meets(offer))
 
     @hypothesis.settings(deadline=None, max_examples=500)
     @hypothesis.given(st.lists(words, min_size=1, max_size=4), words)
@@ -281,13 +277,11 @@ class MeetsTestCase(testtools.TestCase):
         except exception.InvalidValue:
             return
         self.assertIs(one.meets(other), other.meets(one))
-        offer = extra_specs.literal([value])
-        listed = extra_specs.union([other, offer])
+        offer = expression.literal([value])
+        listed = expression.union([other, offer])
         if one.meets(offer):
             self.assertTrue(one.meets(listed))
-        self.assertIs(
-            one.meets(listed), one.meets(other) or one.meets(offer)
-        )
+        self.assertIs(one.meets(listed), one.meets(other) or one.meets(offer))
 
     @ddt.data(
         ('>= 4', '<or> 8 <or> x <or> a', ['a', 'x']),
@@ -318,13 +312,13 @@ class TotalTestCase(testtools.TestCase):
     def test_nothing_raises_but_invalid_value(self, one, other):
         expressions = []
         for read, text in itertools.product(
-            (extra_specs.parse, extra_specs.parse_values), (one, other)
+            (expression.parse, expression.parse_values), (one, other)
         ):
             try:
                 expressions.append(read(text, 'here'))
             except exception.InvalidValue as exc:
                 self.assertEqual('here', exc.where)
-        expressions.append(extra_specs.literal([one, other]))
+        expressions.append(expression.literal([one, other]))
         for left, right in itertools.product(expressions, expressions):
             left.meets(right)
             left.unreadable(right)
