@@ -65,13 +65,13 @@ class Server(fixtures.Fixture):
     def _setUp(self):
         self.port = free_port()
         self.url = f'http://127.0.0.1:{self.port}'
-        self.log = os.path.join(
-            self.useFixture(fixtures.TempDir()).path, 'log'
-        )
+        home = self.useFixture(fixtures.TempDir()).path
+        self.log = os.path.join(home, 'log')
         with open(self.log, 'w') as log:
             self._process = subprocess.Popen(
                 [word.format(port=self.port) for word in self._command],
-                env=os.environ | self._env,
+                # gunicorn keeps a socket below it.
+                env=os.environ | self._env | {'HOME': home},
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
@@ -148,24 +148,35 @@ class Placement(fixtures.Fixture):
         self.url = self.process.url
 
 
-_COMMANDS = {
-    'gunicorn': [
+def gunicorn(application):
+    return [
         sys.executable,
         '-m',
         'gunicorn',
         '--bind',
         '127.0.0.1:{port}',
-        'placement.wsgi.api:application',
-    ],
-    'uwsgi': [
+        application,
+    ]
+
+
+def uwsgi(application):
+    return [
         script('uwsgi'),
         '--http-socket',
         '127.0.0.1:{port}',
         '--master',
         '--die-on-term',
+        # It closes each connection, whatever it says.
+        '--add-header',
+        'Connection: close',
         '--home',
         sys.prefix,
         '--module',
-        'placement.wsgi.api:application',
-    ],
+        application,
+    ]
+
+
+_COMMANDS = {
+    'gunicorn': gunicorn('placement.wsgi.api:application'),
+    'uwsgi': uwsgi('placement.wsgi.api:application'),
 }
