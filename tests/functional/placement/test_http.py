@@ -13,19 +13,15 @@
 """PlacementClient over real HTTP, placement under WSGI servers' defaults."""
 
 from concurrent import futures
-import logging
-import os
 import threading
 import unittest
 import uuid
-
-import fixtures
-from oslo_config import cfg
 
 from nova_ext_sched import objects
 from nova_ext_sched import placement
 from nova_ext_sched.placement import errors
 from tests.functional.placement import servers
+from tests.unit.placement import support
 
 A = 'aaaaaaaa-0000-4000-8000-000000000001'
 
@@ -63,18 +59,7 @@ class HttpTestCase(unittest.TestCase):
             'token': TOKEN,
             'endpoint': self.url,
         } | options
-        directory = fixtures.TempDir()
-        directory.setUp()
-        self.addCleanup(directory.cleanUp)
-        path = os.path.join(directory.path, 'nova.conf')
-        with open(path, 'w') as conf_file:
-            conf_file.write('[placement]\n')
-            for name, value in options.items():
-                if value is not None:
-                    conf_file.write(f'{name} = {value}\n')
-        conf = cfg.ConfigOpts()
-        conf([], default_config_files=[path])
-        return conf
+        return support.read_conf(self, options)
 
     def client(self, **options):
         return placement.PlacementClient.from_conf(self.nova_conf(**options))
@@ -214,15 +199,7 @@ class GunicornTest(HttpTestCase):
         )
 
     def test_the_token_is_in_no_log_and_no_error(self):
-        records = []
-        handler = logging.Handler()
-        handler.emit = lambda record: records.append(record.getMessage())
-        root = logging.getLogger()
-        self.addCleanup(root.setLevel, root.level)
-        self.addCleanup(root.removeHandler, handler)
-        root.setLevel(logging.DEBUG)
-        root.addHandler(handler)
-
+        records = support.record_logs(self)
         client = self.client()
         client.resource_providers()
         (host,) = self.create_providers('host')

@@ -23,11 +23,11 @@ import fixtures
 from keystoneauth1 import adapter
 from keystoneauth1 import session
 from keystoneauth1.identity import v3
-from oslo_config import cfg
 
 from nova_ext_sched import placement
 from nova_ext_sched.placement import errors
 from tests.functional.placement import servers
+from tests.unit.placement import support
 
 PASSWORD = 'V3ryS3cr3tP4ssw0rd'
 REGION = 'RegionOne'
@@ -178,17 +178,7 @@ class KeystoneTest(unittest.TestCase):
             'project_domain_id': 'default',
             'region_name': REGION,
         } | options
-        directory = fixtures.TempDir()
-        directory.setUp()
-        self.addCleanup(directory.cleanUp)
-        path = os.path.join(directory.path, 'nova.conf')
-        with open(path, 'w') as conf_file:
-            conf_file.write('[placement]\n')
-            for name, value in options.items():
-                conf_file.write(f'{name} = {value}\n')
-        conf = cfg.ConfigOpts()
-        conf([], default_config_files=[path])
-        return conf
+        return support.read_conf(self, options)
 
     def client(self, **options):
         return placement.PlacementClient.from_conf(self.nova_conf(**options))
@@ -296,15 +286,7 @@ class KeystoneTest(unittest.TestCase):
         self.assertNotEqual(token, used.get_token())
 
     def test_secrets_are_in_no_log(self):
-        records = []
-        handler = logging.Handler()
-        handler.emit = lambda record: records.append(record.getMessage())
-        root = logging.getLogger()
-        self.addCleanup(root.setLevel, root.level)
-        self.addCleanup(root.removeHandler, handler)
-        root.setLevel(logging.DEBUG)
-        root.addHandler(handler)
-
+        records = support.record_logs(self)
         conf = self.nova_conf()
         client = placement.PlacementClient.from_conf(conf)
         provider = self.create_provider(client)

@@ -17,13 +17,12 @@ import unittest
 import unittest.mock
 
 import ddt
-import fixtures
 from nova.conf import utils as nova_conf
-from oslo_config import cfg
 
 from nova_ext_sched import exception
 from nova_ext_sched import placement
 from nova_ext_sched.placement import loading
+from tests.unit.placement import support
 
 ADMIN_TOKEN = {
     'auth_type': 'admin_token',
@@ -51,17 +50,7 @@ WRONG = [
 @ddt.ddt
 class FromConfTest(unittest.TestCase):
     def conf(self, options):
-        directory = fixtures.TempDir()
-        directory.setUp()
-        self.addCleanup(directory.cleanUp)
-        path = os.path.join(directory.path, 'nova.conf')
-        with open(path, 'w') as conf_file:
-            conf_file.write('[placement]\n')
-            for name, value in options.items():
-                conf_file.write(f'{name} = {value}\n')
-        conf = cfg.ConfigOpts()
-        conf([], default_config_files=[path])
-        return conf
+        return support.read_conf(self, options)
 
     def test_our_defaults(self):
         made = loading.from_conf(self.conf(ADMIN_TOKEN), 'placement')
