@@ -221,6 +221,7 @@ class PlacementClient(reading.Reader):
         add: set[str],
         remove: set[str],
     ) -> Current:
+        fault: errors.PlacementError
         if both := add & remove:
             raise exception.InvalidValue(
                 where='add and remove',
@@ -236,15 +237,20 @@ class PlacementClient(reading.Reader):
                 return current
             try:
                 return put(uuid, wanted, current.generation)
-            except errors.Conflict as exc:
-                conflict = exc
+            except (errors.Conflict, errors.ServerError) as exc:
+                # Placement also answers 500 where its database ended one of
+                # two updates that met (MySQL: 1213, Deadlock found). Whether
+                # it did or not, the next read tells.
+                fault = exc
+        if not isinstance(fault, errors.Conflict):
+            raise fault
         raise _generation_conflict(
-            conflict,
+            fault,
             uuid,
             current.generation,
             read(uuid).generation,
             _ATTEMPTS,
-        ) from conflict
+        ) from fault
 
 
 def _generation_conflict(

@@ -17,9 +17,12 @@ import threading
 import unittest
 import uuid
 
+import fixtures
+
 from nova_ext_sched import objects
 from nova_ext_sched import placement
 from nova_ext_sched.placement import errors
+from tests import databases
 from tests.functional.placement import servers
 from tests.unit.placement import support
 
@@ -42,12 +45,17 @@ class HttpTestCase(unittest.TestCase):
     policy = ''
 
     @classmethod
+    def placement(cls):
+        """Return the fixture of the server."""
+        return servers.Placement(cls.server, policy=cls.policy)
+
+    @classmethod
     def setUpClass(cls):
         super().setUpClass()
         module = {'uwsgi': 'pyuwsgi', 'gunicorn': 'gunicorn'}[cls.server]
         if reason := servers.missing(module):
             raise unittest.SkipTest(reason)
-        running = servers.Placement(cls.server, policy=cls.policy)
+        running = cls.placement()
         running.setUp()
         cls.addClassCleanup(running.cleanUp)
         cls.url = running.url
@@ -104,6 +112,29 @@ class HttpTestCase(unittest.TestCase):
             objects.AllocationCandidatesRequest(groups=[group])
         )
 
+    def assert_nothing_is_lost(self):
+        """Two clients add a trait each to one provider at once, 20 times."""
+        (host,) = self.create_providers('host')
+        clients = [self.client(), self.client()]
+        names = [[f'CUSTOM_{who}_{n}' for n in range(20)] for who in 'AB']
+        clients[0].ensure_traits([*names[0], *names[1]])
+        meet = threading.Barrier(2)
+
+        def add(client, traits):
+            for trait in traits:
+                meet.wait(60)
+                client.change_traits(host, add=[trait])
+
+        with futures.ThreadPoolExecutor(2) as pool:
+            for done in [
+                pool.submit(add, *each)
+                for each in zip(clients, names, strict=True)
+            ]:
+                done.result(timeout=120)
+        self.assertEqual(
+            {*names[0], *names[1]}, clients[0].provider_traits(host).traits
+        )
+
     def assert_too_long(self, client, count):
         with self.assertRaises(errors.QueryTooLong) as caught:
             self.candidates(client, self.forbidding(count))
@@ -132,26 +163,7 @@ class GunicornTest(HttpTestCase):
         self.assertEqual(414, error.status)
 
     def test_two_clients_adding_traits_lose_nothing(self):
-        (host,) = self.create_providers('host')
-        clients = [self.client(), self.client()]
-        names = [[f'CUSTOM_{who}_{n}' for n in range(20)] for who in 'AB']
-        clients[0].ensure_traits([*names[0], *names[1]])
-        meet = threading.Barrier(2)
-
-        def add(client, traits):
-            for trait in traits:
-                meet.wait(60)
-                client.change_traits(host, add=[trait])
-
-        with futures.ThreadPoolExecutor(2) as pool:
-            for done in [
-                pool.submit(add, *each)
-                for each in zip(clients, names, strict=True)
-            ]:
-                done.result(timeout=120)
-        self.assertEqual(
-            {*names[0], *names[1]}, clients[0].provider_traits(host).traits
-        )
+        self.assert_nothing_is_lost()
 
     def test_list_providers_in_parallel(self):
         client = self.client()
@@ -218,6 +230,40 @@ class GunicornTest(HttpTestCase):
             self.assertNotIn('S3cr3tT0k3n', text)
 
 
+class SeveralProcessesTestCase(HttpTestCase):
+    """Placement in four processes, on a database of deployments.
+
+    There updates of one provider do meet inside of placement.
+    """
+
+    server = 'gunicorn'
+    backend = ''
+
+    @classmethod
+    def placement(cls):
+        database = databases.Database(cls.backend)
+        try:
+            database.setUp()
+        except fixtures.MultipleExceptions as exc:
+            # The first is why: the test is skipped where there is no server.
+            raise exc.args[0][1] from exc
+        cls.addClassCleanup(database.cleanUp)
+        return servers.Placement(
+            cls.server, connection=database.url, workers=4
+        )
+
+    def test_two_clients_adding_traits_lose_nothing(self):
+        self.assert_nothing_is_lost()
+
+
+class MysqlTest(SeveralProcessesTestCase):
+    backend = 'mysql'
+
+
+class PostgresqlTest(SeveralProcessesTestCase):
+    backend = 'postgresql'
+
+
 class OpenPolicyTest(HttpTestCase):
     server = 'gunicorn'
     policy = OPEN
@@ -278,4 +324,4 @@ class UwsgiTest(HttpTestCase):
         self.assertIn(there, uuids)
 
 
-del HttpTestCase
+del HttpTestCase, SeveralProcessesTestCase

@@ -1,0 +1,69 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Database servers for tests: SQLite always, others where they answer."""
+
+import os
+import uuid
+
+import fixtures
+import sqlalchemy as sa
+import testtools
+
+#: URLs of an account that may create databases.
+SERVERS = {
+    'sqlite': 'sqlite://',
+    'mysql': os.environ.get(
+        'NOVA_EXT_SCHED_TEST_MYSQL', 'mysql+pymysql://root@127.0.0.1/'
+    ),
+    'postgresql': os.environ.get(
+        'NOVA_EXT_SCHED_TEST_POSTGRESQL',
+        'postgresql+psycopg2://postgres@127.0.0.1/postgres',
+    ),
+}
+
+
+class Database(fixtures.Fixture):
+    """An empty database; ``url`` is where it is.
+
+    Skips the test, with the reason, where the server cannot be reached.
+
+    :param backend: a key of ``SERVERS``
+    """
+
+    def __init__(self, backend):
+        super().__init__()
+        self._backend = backend
+
+    def _setUp(self):
+        url = sa.make_url(SERVERS[self._backend])
+        if self._backend != 'sqlite':
+            url = self._create(url)
+        self.url = url.render_as_string(hide_password=False)
+
+    def _create(self, url):
+        name = f'nova_ext_sched_{uuid.uuid4().hex}'
+        server = sa.create_engine(url, isolation_level='AUTOCOMMIT')
+        self.addCleanup(server.dispose)
+        try:
+            with server.connect() as connection:
+                connection.execute(sa.text(f'CREATE DATABASE {name}'))
+        except (sa.exc.DBAPIError, ImportError) as exc:
+            raise testtools.TestCase.skipException(
+                f'no {self._backend} server: {exc}'
+            ) from exc
+        self.addCleanup(self._drop, server, name)
+        return url.set(database=name)
+
+    def _drop(self, server, name):
+        with server.connect() as connection:
+            connection.execute(sa.text(f'DROP DATABASE {name}'))
