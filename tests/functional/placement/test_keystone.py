@@ -198,9 +198,7 @@ class KeystoneTest(unittest.TestCase):
         client = self.client()
         provider = self.create_provider(client)
         client.change_aggregates(provider, add=[A])
-        self.assertEqual(
-            {A}, client.provider_aggregates(provider).aggregates
-        )
+        self.assertEqual({A}, client.provider_aggregates(provider).aggregates)
 
     def test_session(self):
         client = placement.PlacementClient.from_session(

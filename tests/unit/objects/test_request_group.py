@@ -179,9 +179,7 @@ class RequestGroupTest(unittest.TestCase):
     def test_query(self, asked, params):
         group = objects.RequestGroup(**asked)
         self.assertEqual(params, group.to_queryparams())
-        self.assertEqual(
-            group, objects.RequestGroup.from_queryparams(params)
-        )
+        self.assertEqual(group, objects.RequestGroup.from_queryparams(params))
 
     def test_the_querystring_is_percent_encoded(self):
         group = objects.RequestGroup(
@@ -230,7 +228,7 @@ class RequestGroupTest(unittest.TestCase):
     def test_exclamation_mark_inside_of_in_is_named_with_what_was_got(self):
         with self.assertRaisesRegex(
             exception.InvalidValue,
-            r"^member_of: expected member_of=in:<uuid>,<uuid> for one of "
+            r'^member_of: expected member_of=in:<uuid>,<uuid> for one of '
             r"several and another member_of=!in:.*, got 'in:.*,!.*'$",
         ):
             objects.RequestGroup.from_queryparams(
@@ -283,9 +281,7 @@ class RequestGroupTest(unittest.TestCase):
     def test_round_trip(self, group):
         params = group.to_queryparams()
         self.assertEqual(sorted(params), params)
-        self.assertEqual(
-            group, objects.RequestGroup.from_queryparams(params)
-        )
+        self.assertEqual(group, objects.RequestGroup.from_queryparams(params))
         self.assertEqual(
             params,
             parse.parse_qsl(group.to_querystring(), strict_parsing=True)

@@ -119,8 +119,12 @@ LONG_FAULTS = [
     ((502, 'text/html', PROXY), errors.QueryTooLong),
     (HANG_UP, errors.QueryTooLong),
     (
-        (400, JSON, '{"errors": [{"detail": "There must be at least one '
-        'resources or resources[$S] parameter."}]}'),
+        (
+            400,
+            JSON,
+            '{"errors": [{"detail": "There must be at least one '
+            'resources or resources[$S] parameter."}]}',
+        ),
         errors.QueryTooLong,
     ),
     # These are placement's own, or say that it was not the length.
@@ -203,9 +207,7 @@ class TransportTest(unittest.TestCase):
         if isinstance(answer, tuple):
             self.assertEqual(answer[0], error.status)
             self.assertEqual('req-1', error.request_id)
-            self.assertIn(
-                f'status {answer[0]}, request id req-1)', str(error)
-            )
+            self.assertIn(f'status {answer[0]}, request id req-1)', str(error))
         else:
             self.assertIsNone(error.status)
         return error
