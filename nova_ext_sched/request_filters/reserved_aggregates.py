@@ -56,6 +56,8 @@ def reserved_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     if not rules().prefixes:
         return False
 
+    # A spec that is filtered again has no keys of before.
+    _image_keys.pop(request_spec, None)
     _image_keys[request_spec] = _read_image_keys(ctxt, request_spec)
     request = compile_request(request_spec)
     resolution = request.resolve(

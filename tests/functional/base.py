@@ -168,13 +168,28 @@ class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
             },
         )['id']
 
-    def boot(self, flavor=None, image=None, **kwargs):
-        """Boot a server and return it; ACTIVE is waited for."""
-        return self._create_server(
-            flavor_id=flavor or self.flavor(),
-            image_uuid=image or self.image(),
-            networks='none',
-            **kwargs,
+    def boot(
+        self,
+        flavor=None,
+        image=None,
+        hints=None,
+        expected_state='ACTIVE',
+        **kwargs,
+    ):
+        """Boot a server and return it; the state is waited for."""
+        request = {
+            'server': self._build_server(
+                flavor_id=flavor or self.flavor(),
+                image_uuid=image or self.image(),
+                networks='none',
+                **kwargs,
+            ),
+            'os:scheduler_hints': hints or {},
+        }
+        # Only an administrator may choose the host.
+        api = self.admin_api if {'az', 'host'} & kwargs.keys() else self.api
+        return self._wait_for_state_change(
+            api.post_server(request), expected_state
         )
 
     def host_of(self, server):

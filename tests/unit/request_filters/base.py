@@ -1,0 +1,61 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Request specs, made of nova's objects, for the tests of stage 1."""
+
+from nova import context
+from nova import objects
+import nova.conf
+from oslo_config import fixture as config_fixture
+import testtools
+
+from nova_ext_sched import conf
+
+CONF = nova.conf.CONF
+
+objects.register_all()
+
+
+def request_spec(**fields):
+    """Return a RequestSpec of one small server, with fields as given."""
+    values = {
+        'flavor': objects.Flavor(
+            name='small',
+            vcpus=1,
+            memory_mb=64,
+            root_gb=0,
+            ephemeral_gb=0,
+            swap=0,
+            extra_specs={},
+        ),
+        'image': objects.ImageMeta(properties=objects.ImageMetaProps()),
+        'is_bfv': False,
+        'requested_resources': [],
+        'request_level_params': objects.RequestLevelParams(),
+        'scheduler_hints': {},
+        'force_hosts': None,
+        'force_nodes': None,
+        'requested_destination': None,
+        'project_id': 'project',
+    }
+    values.update(fields)
+    return objects.RequestSpec(**values)
+
+
+class RequestFilterTestCase(testtools.TestCase):
+    """A test with options of nova.conf and a context."""
+
+    def setUp(self):
+        super().setUp()
+        conf.register_opts(CONF)
+        self.config = self.useFixture(config_fixture.Config(CONF)).config
+        self.ctxt = context.get_admin_context()
