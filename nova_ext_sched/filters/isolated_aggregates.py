@@ -92,9 +92,9 @@ class IsolatedAggregatesFilter(base.AggregatesFilter):
             # Flavors and images are operators' and users' data: what nova
             # cannot read in them must not open a host.
             fault = (
-                f"IsolatedAggregatesFilter cannot tell which traits flavor "
-                f"{spec_obj.flavor.name} and its image require, and rejects "
-                f"every isolated host: {type(exc).__name__}: {exc}"
+                f'IsolatedAggregatesFilter cannot tell which traits flavor '
+                f'{spec_obj.flavor.name} and its image require, and rejects '
+                f'every isolated host: {type(exc).__name__}: {exc}'
             )
             _faults.warn(fault)
             required = set()

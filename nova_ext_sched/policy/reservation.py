@@ -78,7 +78,7 @@ class Resolution(typing.NamedTuple):
     required: dict[str, set[str]]
     forbidden: dict[str, str]
     verdict: verdict.Verdict
-    unmet: str = ""
+    unmet: str = ''
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,7 +121,7 @@ class Rules:
         """
         keys = self.keys_among(hints)
         for prefix in self.prefixes:
-            if prefix.endswith(":"):
+            if prefix.endswith(':'):
                 keys.update(
                     prefix + value for value in hints.get(prefix[:-1], ())
                 )
@@ -129,7 +129,7 @@ class Rules:
 
     def request(
         self, keys: Collection[str], project_id: str | None
-    ) -> "Request":
+    ) -> 'Request':
         """Return what the keys of a request mean under these rules.
 
         :param keys: every key that the request names, whatever its source
@@ -189,7 +189,7 @@ class Request:
             found = self._usable(
                 key,
                 [(names[uuid], metadata[uuid]) for uuid in carrying],
-                "no aggregate",
+                'no aggregate',
             )
             if not found.passes:
                 return Resolution({}, forbidden, found, key)
@@ -213,15 +213,15 @@ class Request:
                 key = self._reserving(metadata)
                 if key is not None:
                     return verdict.reject(
-                        f"aggregate {name} is reserved by {key}="
-                        f"{metadata[key]} and the request of project "
-                        f"{self.project_id} names no key that begins so"
+                        f'aggregate {name} is reserved by {key}='
+                        f'{metadata[key]} and the request of project '
+                        f'{self.project_id} names no key that begins so'
                     )
         for key in self.required:
             found = self._usable(
                 key,
                 [agg for agg in aggregates if key in agg[1]],
-                "no aggregate of the host",
+                'no aggregate of the host',
             )
             if not found.passes:
                 return found
@@ -242,18 +242,18 @@ class Request:
     ) -> verdict.Verdict:
         if not carrying:
             return verdict.reject(
-                f"{nowhere} has the metadata key {key}, which the request "
-                f"of project {self.project_id} requires"
+                f'{nowhere} has the metadata key {key}, which the request '
+                f'of project {self.project_id} requires'
             )
         reasons = []
         for name, metadata in carrying:
             reason = self._projects_reason(metadata)
             if reason is None:
                 return verdict.PASS
-            reasons.append(f"aggregate {name} has {reason}")
+            reasons.append(f'aggregate {name} has {reason}')
         return verdict.reject(
-            f"project {self.project_id} may not use {key}: "
-            + ", ".join(sorted(reasons))
+            f'project {self.project_id} may not use {key}: '
+            + ', '.join(sorted(reasons))
         )
 
     def _projects_reason(self, metadata: Metadata) -> str | None:
@@ -268,7 +268,7 @@ class Request:
         if not items or any(
             self.project_id == project.strip()
             for _, value in items
-            for project in (value or "").split(",")
+            for project in (value or '').split(',')
         ):
             return None
-        return " and ".join(f"{key}={value}" for key, value in items)
+        return ' and '.join(f'{key}={value}' for key, value in items)

@@ -78,7 +78,7 @@ def take_metadata(
 
 def _select(ctxt: typing.Any, request_spec: typing.Any, name: str) -> _Rows:
     untaken = {}
-    for consumer, prefixes in _prefixes.items():
+    for consumer, prefixes in sorted(_prefixes.items()):
         if consumer == name or consumer in CONF.nova_ext_sched.request_filters:
             needed = prefixes(request_spec)
             if needed or consumer == name:

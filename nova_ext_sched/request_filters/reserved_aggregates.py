@@ -28,8 +28,8 @@ from nova_ext_sched.request_filters import lookup
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
-NAME = "reserved_aggregates"
-HOST_FILTER = "IsolatedAggregatesFilter"
+NAME = 'reserved_aggregates'
+HOST_FILTER = 'IsolatedAggregatesFilter'
 
 # What stage 1 read in Glance, for stage 2, which does no I/O. On rebuild
 # there is no stage 1, so no key of the new image counts there.
@@ -66,10 +66,10 @@ def reserved_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     if not resolution.verdict.passes:
         # The exception's reason is the fault that the user reads; that of
         # the verdict tells of other projects.
-        LOG.info("%s: %s", NAME, resolution.verdict.reason)
+        LOG.info('%s: %s', NAME, resolution.verdict.reason)
         raise nova_exception.RequestFilterFailed(
-            reason=f"no aggregate that project {request.project_id} may use "
-            f"has the metadata key {resolution.unmet}"
+            reason=f'no aggregate that project {request.project_id} may use '
+            f'has the metadata key {resolution.unmet}'
         )
 
     for uuids in resolution.required.values():
@@ -79,14 +79,14 @@ def reserved_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     )
     base.forbid_aggregates(request_spec, forbidden)
     LOG.debug(
-        "%(filter)s: the request must be in an aggregate of each of "
-        "%(required)s; %(forbidden)d reserved aggregates are forbidden to it, "
-        "%(uuids)d of them in the query",
+        '%(filter)s: the request must be in an aggregate of each of '
+        '%(required)s; %(forbidden)d reserved aggregates are forbidden to it, '
+        '%(uuids)d of them in the query',
         {
-            "filter": NAME,
-            "required": ", ".join(resolution.required) or "no key",
-            "forbidden": len(resolution.forbidden),
-            "uuids": len(forbidden),
+            'filter': NAME,
+            'required': ', '.join(resolution.required) or 'no key',
+            'forbidden': len(resolution.forbidden),
+            'uuids': len(forbidden),
         },
     )
     return True
@@ -112,21 +112,21 @@ def compile_request(request_spec: typing.Any) -> reservation.Request:
     mine = rules()
     sources = CONF.nova_ext_sched.member_sources
     keys: set[str] = set()
-    if "flavor" in sources:
+    if 'flavor' in sources:
         keys |= mine.keys_among(request_spec.flavor.extra_specs)
-    if "hint" in sources and "scheduler_hints" in request_spec:
+    if 'hint' in sources and 'scheduler_hints' in request_spec:
         keys |= mine.keys_in_hints(request_spec.scheduler_hints or {})
-    if "image" in sources:
+    if 'image' in sources:
         keys |= _image_keys.get(request_spec, set())
     return mine.request(keys, request_spec.project_id)
 
 
 def _image_id(request_spec: typing.Any) -> str | None:
     if (
-        "image" not in CONF.nova_ext_sched.member_sources
-        or "image" not in request_spec
+        'image' not in CONF.nova_ext_sched.member_sources
+        or 'image' not in request_spec
         or request_spec.image is None
-        or "id" not in request_spec.image
+        or 'id' not in request_spec.image
     ):
         return None
     return request_spec.image.id or None
@@ -139,11 +139,11 @@ def _read_image_keys(ctxt: typing.Any, request_spec: typing.Any) -> set[str]:
     try:
         # nova's request spec has only the properties that nova knows.
         image = glance.API().get(ctxt, image_id)
-        return rules().keys_among(image["properties"])
+        return rules().keys_among(image['properties'])
     except Exception as exc:
         raise nova_exception.RequestFilterFailed(
-            reason=f"the properties of image {image_id} cannot be read: "
-            f"{type(exc).__name__}: {exc}"
+            reason=f'the properties of image {image_id} cannot be read: '
+            f'{type(exc).__name__}: {exc}'
         ) from exc
 
 

@@ -30,29 +30,29 @@ class ReservationTestCase(test_base.RequestFilterTestCase):
         super().setUp()
         self.output = self.useFixture(fixtures.FakeLogger(level=logging.INFO))
         self.config(
-            group="nova_ext_sched",
-            placement_req_required_member_prefix=["r:"],
-            placement_req_default_forbidden_member_prefix=["r:"],
+            group='nova_ext_sched',
+            placement_req_required_member_prefix=['r:'],
+            placement_req_default_forbidden_member_prefix=['r:'],
         )
-        self.items = [("A", "agg-a", "r:a", "1"), ("B", "agg-b", "r:b", "1")]
+        self.items = [('A', 'agg-a', 'r:a', '1'), ('B', 'agg-b', 'r:b', '1')]
         self.selects = 0
         self.useFixture(
             fixtures.MonkeyPatch(
-                "nova_ext_sched.aggregates.get_metadata", self.get_metadata
+                'nova_ext_sched.aggregates.get_metadata', self.get_metadata
             )
         )
         self.glance = mock.Mock()
         self.useFixture(
             fixtures.MonkeyPatch(
-                "nova_ext_sched.request_filters.reserved_aggregates.glance",
+                'nova_ext_sched.request_filters.reserved_aggregates.glance',
                 self.glance,
             )
         )
         self.get_image = self.glance.API.return_value.get
-        self.get_image.return_value = {"properties": {"r:a": "1", "x": "2"}}
+        self.get_image.return_value = {'properties': {'r:a': '1', 'x': '2'}}
         self.spec = test_base.request_spec(
             image=objects.ImageMeta(
-                id="image", properties=objects.ImageMetaProps()
+                id='image', properties=objects.ImageMetaProps()
             )
         )
 
@@ -69,7 +69,7 @@ class ReservationTestCase(test_base.RequestFilterTestCase):
 
     def judge(self, *metadata):
         host = filters_base.host_state(
-            "h", *(filters_base.aggregate("agg", metadata=m) for m in metadata)
+            'h', *(filters_base.aggregate('agg', metadata=m) for m in metadata)
         )
         passed = isolated_aggregates.IsolatedAggregatesFilter().filter_all(
             [host], self.spec
@@ -84,7 +84,7 @@ class RequestFilterTestCase(ReservationTestCase):
 
     def test_off(self):
         self.config(
-            group="nova_ext_sched",
+            group='nova_ext_sched',
             placement_req_required_member_prefix=[],
             placement_req_default_forbidden_member_prefix=[],
         )
@@ -99,37 +99,37 @@ class RequestFilterTestCase(ReservationTestCase):
 
     def test_no_key(self):
         self.assertIs(True, self.filter())
-        self.assertEqual((None, {"A", "B"}), self.destination())
+        self.assertEqual((None, {'A', 'B'}), self.destination())
 
     def test_key(self):
-        self.spec.flavor.extra_specs = {"r:a": "1"}
-        self.items.append(("C", "agg-c", "r:a", "2"))
+        self.spec.flavor.extra_specs = {'r:a': '1'}
+        self.items.append(('C', 'agg-c', 'r:a', '2'))
         self.assertIs(True, self.filter())
-        self.assertEqual((["A,C"], None), self.destination())
+        self.assertEqual((['A,C'], None), self.destination())
 
     def test_beside_what_is_there(self):
-        self.spec.flavor.extra_specs = {"r:a": "1", "r:b": "1"}
+        self.spec.flavor.extra_specs = {'r:a': '1', 'r:b': '1'}
         self.spec.requested_destination = objects.Destination(
-            aggregates=["Z", "A"], forbidden_aggregates={"F"}
+            aggregates=['Z', 'A'], forbidden_aggregates={'F'}
         )
         self.filter()
         self.filter()
-        self.assertEqual((["Z", "A", "B"], {"F"}), self.destination())
+        self.assertEqual((['Z', 'A', 'B'], {'F'}), self.destination())
 
     def test_hints_that_are_not_set(self):
-        self.config(group="nova_ext_sched", member_sources=["hint"])
+        self.config(group='nova_ext_sched', member_sources=['hint'])
         self.spec.scheduler_hints = None
         self.assertIs(True, self.filter())
-        self.assertEqual((None, {"A", "B"}), self.destination())
+        self.assertEqual((None, {'A', 'B'}), self.destination())
 
     def test_refused(self):
-        self.spec.flavor.extra_specs = {"r:gone": "1"}
+        self.spec.flavor.extra_specs = {'r:gone': '1'}
         error = self.assertRaises(
             nova_exception.RequestFilterFailed, self.filter
         )
-        self.assertIn("the metadata key r:gone", str(error))
+        self.assertIn('the metadata key r:gone', str(error))
         self.assertIn(
-            "no aggregate has the metadata key r:gone", self.output.output
+            'no aggregate has the metadata key r:gone', self.output.output
         )
 
 
@@ -137,16 +137,16 @@ class RequestFilterTestCase(ReservationTestCase):
 class ImageTestCase(ReservationTestCase):
     def setUp(self):
         super().setUp()
-        self.config(group="nova_ext_sched", member_sources=["flavor", "image"])
+        self.config(group='nova_ext_sched', member_sources=['flavor', 'image'])
 
     def test_not_asked_unless_turned_on(self):
-        self.config(group="nova_ext_sched", member_sources=["flavor"])
+        self.config(group='nova_ext_sched', member_sources=['flavor'])
         self.filter()
         self.assertEqual([], self.get_image.mock_calls)
 
     def test_not_asked_while_nothing_is_reserved_by_prefix(self):
         self.config(
-            group="nova_ext_sched",
+            group='nova_ext_sched',
             placement_req_required_member_prefix=[],
             placement_req_default_forbidden_member_prefix=[],
         )
@@ -155,7 +155,7 @@ class ImageTestCase(ReservationTestCase):
 
     @ddt.data(
         objects.ImageMeta(properties=objects.ImageMetaProps()),
-        objects.ImageMeta(id="", properties=objects.ImageMetaProps()),
+        objects.ImageMeta(id='', properties=objects.ImageMetaProps()),
         None,
     )
     def test_not_asked_without_an_image_id(self, image):
@@ -165,37 +165,37 @@ class ImageTestCase(ReservationTestCase):
 
     def test_key(self):
         self.filter()
-        self.get_image.assert_called_once_with(self.ctxt, "image")
-        self.assertEqual(["A"], self.spec.requested_destination.aggregates)
+        self.get_image.assert_called_once_with(self.ctxt, 'image')
+        self.assertEqual(['A'], self.spec.requested_destination.aggregates)
 
     def test_stage_two_knows_what_stage_one_read(self):
         self.filter()
-        self.assertTrue(self.judge({"r:a": "1"}))
-        self.assertFalse(self.judge({"r:b": "1"}))
+        self.assertTrue(self.judge({'r:a': '1'}))
+        self.assertFalse(self.judge({'r:b': '1'}))
         self.assertFalse(self.judge({}))
 
     def test_stage_two_alone_opens_nothing(self):
-        self.assertFalse(self.judge({"r:a": "1"}))
+        self.assertFalse(self.judge({'r:a': '1'}))
         self.assertTrue(self.judge({}))
         self.assertEqual([], self.get_image.mock_calls)
 
     def test_read_anew_for_a_spec_that_is_filtered_again(self):
         self.filter()
-        self.get_image.return_value = {"properties": {}}
+        self.get_image.return_value = {'properties': {}}
         self.filter()
-        self.assertFalse(self.judge({"r:a": "1"}))
+        self.assertFalse(self.judge({'r:a': '1'}))
 
     def test_failure_leaves_no_keys_of_before(self):
         self.filter()
-        self.get_image.side_effect = nova_exception.ImageNotFound(image_id="i")
+        self.get_image.side_effect = nova_exception.ImageNotFound(image_id='i')
         error = self.assertRaises(
             nova_exception.RequestFilterFailed, self.filter
         )
         self.assertIn(
-            "the properties of image image cannot be read: ImageNotFound",
+            'the properties of image image cannot be read: ImageNotFound',
             str(error),
         )
-        self.assertFalse(self.judge({"r:a": "1"}))
+        self.assertFalse(self.judge({'r:a': '1'}))
 
 
 @ddt.ddt
@@ -203,44 +203,44 @@ class HostFilterTestCase(ReservationTestCase):
     """Stage 2: the table of policy/reservation.py, on a host's aggregates."""
 
     @ddt.data(
-        ("", (), True),
-        ("", ("a",), False),
-        ("a", (), False),
-        ("a", ("a",), True),
-        ("a", ("b",), False),
-        ("a", ("a", "b"), True),
-        ("ab", ("a",), False),
-        ("ab", ("a", "b"), True),
+        ('', (), True),
+        ('', ('a',), False),
+        ('a', (), False),
+        ('a', ('a',), True),
+        ('a', ('b',), False),
+        ('a', ('a', 'b'), True),
+        ('ab', ('a',), False),
+        ('ab', ('a', 'b'), True),
     )
     @ddt.unpack
     def test_truth_table(self, requested, host, expected):
-        self.spec.flavor.extra_specs = {f"r:{i}": "1" for i in requested}
-        host = [{f"r:{i}": "1"} for i in host]
-        self.assertIs(expected, self.judge({"zone": "z"}, *host))
-        self.spec.scheduler_hints = {"_nova_check_type": ["rebuild"]}
-        self.assertIs(expected, self.judge({"zone": "z"}, *host))
+        self.spec.flavor.extra_specs = {f'r:{i}': '1' for i in requested}
+        host = [{f'r:{i}': '1'} for i in host]
+        self.assertIs(expected, self.judge({'zone': 'z'}, *host))
+        self.spec.scheduler_hints = {'_nova_check_type': ['rebuild']}
+        self.assertIs(expected, self.judge({'zone': 'z'}, *host))
 
     def test_projects(self):
-        self.spec.flavor.extra_specs = {"r:a": "1"}
-        mine = {"r:a": "1", "filter_tenant_id": self.spec.project_id}
+        self.spec.flavor.extra_specs = {'r:a': '1'}
+        mine = {'r:a': '1', 'filter_tenant_id': self.spec.project_id}
         self.assertTrue(self.judge(mine))
-        self.assertFalse(self.judge({"r:a": "1", "filter_tenant_id": "x"}))
+        self.assertFalse(self.judge({'r:a': '1', 'filter_tenant_id': 'x'}))
 
     def test_both_policies_must_agree(self):
         self.config(
-            group="nova_ext_sched", enable_isolated_aggregate_filtering=True
+            group='nova_ext_sched', enable_isolated_aggregate_filtering=True
         )
-        self.spec.flavor.extra_specs = {"r:a": "1"}
-        self.assertTrue(self.judge({"r:a": "1"}))
-        self.assertFalse(self.judge({"r:a": "1", "trait:X": "required"}))
-        self.spec.flavor.extra_specs = {"trait:X": "required"}
-        self.assertFalse(self.judge({"r:a": "1", "trait:X": "required"}))
-        self.assertTrue(self.judge({"trait:X": "required"}))
+        self.spec.flavor.extra_specs = {'r:a': '1'}
+        self.assertTrue(self.judge({'r:a': '1'}))
+        self.assertFalse(self.judge({'r:a': '1', 'trait:X': 'required'}))
+        self.spec.flavor.extra_specs = {'trait:X': 'required'}
+        self.assertFalse(self.judge({'r:a': '1', 'trait:X': 'required'}))
+        self.assertTrue(self.judge({'trait:X': 'required'}))
 
     def test_off(self):
         self.config(
-            group="nova_ext_sched",
+            group='nova_ext_sched',
             placement_req_required_member_prefix=[],
             placement_req_default_forbidden_member_prefix=[],
         )
-        self.assertTrue(self.judge({"r:a": "1"}))
+        self.assertTrue(self.judge({'r:a': '1'}))
