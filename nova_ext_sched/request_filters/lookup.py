@@ -73,7 +73,7 @@ def take_metadata(
         _rows[request_spec] = rows
     if rows.alone:
         return rows.items
-    return [item for item in rows.items if item.key.startswith(mine)]
+    return [item for item in rows.items if item[2].startswith(mine)]
 
 
 def _select(ctxt: typing.Any, request_spec: typing.Any, name: str) -> _Rows:
