@@ -17,6 +17,7 @@ SQLite (nova.tests.functional), with this package loaded as nova.conf loads
 it.
 """
 
+import contextlib
 import typing
 import urllib.parse
 
@@ -24,7 +25,11 @@ import fixtures
 from nova.scheduler.client import report
 from nova.tests import fixtures as nova_fixtures
 from nova.tests.functional import integrated_helpers
+import sqlalchemy as sa
 
+from nova_ext_sched import aggregates
+from nova_ext_sched import faults
+from nova_ext_sched.request_filters import bound
 from nova_ext_sched.simulator import fixtures as sim_fixtures
 
 
@@ -72,6 +77,13 @@ class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
             self.useFixture(
                 nova_fixtures.HostNameWeigherFixture(weights=self.weights)
             )
+        # Faults are logged once a process; a test is a scheduler of its own.
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova_ext_sched.request_filters.bound._faults',
+                faults.FaultLog(bound.LOG),
+            )
+        )
         super().setUp()
         self.aggregate_ids = {}
         self.queries = self._record_queries()
@@ -100,6 +112,23 @@ class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
     @property
     def log(self):
         return self.stdlog.logger.output
+
+    @contextlib.contextmanager
+    def metadata_away(self):
+        """Take the real table of aggregates' metadata away for a while."""
+        engine = aggregates.api_db.context_manager.writer.get_engine()
+
+        def rename(old, new):
+            with engine.begin() as connection:
+                connection.execute(
+                    sa.text(f'ALTER TABLE {old} RENAME TO {new}')
+                )
+
+        rename('aggregate_metadata', 'away')
+        try:
+            yield
+        finally:
+            rename('away', 'aggregate_metadata')
 
     def aggregate(self, name, hosts=(), zone=None, **metadata):
         """Create an aggregate with hosts and metadata; return its UUID.
@@ -193,9 +222,7 @@ class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
         )
 
     def host_of(self, server):
-        return self.admin_api.get_server(server['id'])[
-            'OS-EXT-SRV-ATTR:host'
-        ]
+        return self.admin_api.get_server(server['id'])['OS-EXT-SRV-ATTR:host']
 
     def assertBootsOn(self, expected, **kwargs):
         server = self.boot(**kwargs)
