@@ -19,6 +19,7 @@ need is a few columns.
 
 from collections.abc import Collection
 from collections.abc import Sequence
+import functools
 import typing
 
 from nova.db.api import api as api_db
@@ -54,16 +55,14 @@ def get_metadata(
     return [
         row
         for row in _select_metadata(ctxt, wanted)
-        if row.key.startswith(wanted)
+        if row[2].startswith(wanted)
     ]
 
 
-@api_db.context_manager.reader
-def _select_metadata(
-    context: typing.Any, prefixes: tuple[str, ...]
-) -> Sequence[typing.Any]:
+@functools.lru_cache(maxsize=16)
+def _metadata_query(prefixes: tuple[str, ...]) -> sa.Select:
     metadata = models.AggregateMetadata
-    query = (
+    return (
         sa.select(
             models.Aggregate.uuid,
             models.Aggregate.name,
@@ -80,7 +79,13 @@ def _select_metadata(
             )
         )
     )
-    return context.session.execute(query).all()
+
+
+@api_db.context_manager.reader
+def _select_metadata(
+    context: typing.Any, prefixes: tuple[str, ...]
+) -> Sequence[typing.Any]:
+    return context.session.execute(_metadata_query(prefixes)).all()
 
 
 @api_db.context_manager.reader
@@ -123,3 +128,15 @@ def get_uuids_by_hosts(
         )
     )
     return set(context.session.execute(query).scalars())
+
+
+@api_db.context_manager.reader
+def get_names(context: typing.Any, uuids: Collection[str]) -> list[str]:
+    """Return the names of aggregates, for messages.
+
+    :param context: a nova RequestContext
+    """
+    query = sa.select(models.Aggregate.name).where(
+        models.Aggregate.uuid.in_(uuids)
+    )
+    return list(context.session.execute(query).scalars())

@@ -77,7 +77,8 @@ Related options:
 * ``[nova_ext_sched] placement_req_required_member_prefix`` and
   ``placement_req_default_forbidden_member_prefix`` turn
   ``reserved_aggregates`` on.
-"""),
+""",
+    ),
 ]
 
 ISOLATION_OPTS = [
@@ -112,7 +113,8 @@ Related options:
 * ``[scheduler] enable_isolated_aggregate_filtering`` is nova's own filter of
   the same meaning. Both on is legal and costs the work twice: turn nova's
   off.
-"""),
+""",
+    ),
     cfg.IntOpt(
         'max_forbidden_aggregates',
         default=100,
@@ -144,7 +146,8 @@ Related options:
 * ``[scheduler] max_placement_results`` bounds how many hosts come back; where
   most of them stand in aggregates left to the host filter, hosts that would
   do may be cut off. Declare the traits in ``forbid_by_trait`` then.
-"""),
+""",
+    ),
     cfg.ListOpt(
         'forbid_by_trait',
         default=[],
@@ -176,7 +179,8 @@ Related options:
   ``IsolatedAggregatesFilter``; without it, and where an administrator forced
   a host, this option has no effect and UUIDs are used.
 * ``[nova_ext_sched] max_forbidden_aggregates``
-"""),
+""",
+    ),
 ]
 
 RESERVATION_OPTS = [
@@ -311,7 +315,44 @@ Related options:
     ),
 ]
 
-ALL_OPTS = [*LOADING_OPTS, *ISOLATION_OPTS, *RESERVATION_OPTS]
+AGGREGATE_INSTANCE_TYPE_OPTS = [
+    cfg.ListOpt(
+        'force_metadata_check_ignored_keys',
+        default=['availability_zone'],
+        help="""
+Metadata keys that ``force_metadata_check`` does not force upon flavors.
+
+An aggregate whose metadata has ``force_metadata_check=true`` demands of every
+flavor that it agrees with each of the aggregate's other metadata items. Some
+items are not addressed to flavors: nova keeps an aggregate's availability
+zone among them, and other filters and weighers read keys of their own. Name
+those keys here. Where a flavor has an extra spec of such a key, it is compared
+with the aggregate's value as it stands.
+
+Possible values:
+
+* A comma-separated list of metadata keys, exactly as they are written in the
+  aggregates. An empty list also forces ``availability_zone``, which then no
+  flavor passes that lacks an extra spec of that name.
+
+Related options:
+
+* ``[filter_scheduler] enabled_filters`` must have
+  ``AggregateInstanceTypeFilter`` for this option to matter.
+* Keys that begin with a prefix of
+  ``[nova_ext_sched] placement_req_required_member_prefix`` or
+  ``[nova_ext_sched] placement_req_default_forbidden_member_prefix`` are never
+  forced.
+""",
+    ),
+]
+
+ALL_OPTS = [
+    *LOADING_OPTS,
+    *ISOLATION_OPTS,
+    *RESERVATION_OPTS,
+    *AGGREGATE_INSTANCE_TYPE_OPTS,
+]
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
@@ -353,9 +394,9 @@ def _of_isolation(conf: cfg.ConfigOpts) -> list[str]:
     isolating = ours.enable_isolated_aggregate_filtering
     if isolating and conf.scheduler.enable_isolated_aggregate_filtering:
         found.append(
-            'Both [scheduler] enable_isolated_aggregate_filtering (nova\'s) '
+            "Both [scheduler] enable_isolated_aggregate_filtering (nova's) "
             'and [nova_ext_sched] enable_isolated_aggregate_filtering are '
-            'True: every request does the work twice, and nova\'s filter '
+            "True: every request does the work twice, and nova's filter "
             'puts every isolated aggregate into the query whatever '
             'max_forbidden_aggregates says. Set the one of [scheduler] to '
             'False.'
@@ -377,6 +418,17 @@ def _of_isolation(conf: cfg.ConfigOpts) -> list[str]:
             'when it is rebuilt with an image that does not require the '
             'traits, and max_forbidden_aggregates and forbid_by_trait have '
             'no effect. Add IsolatedAggregatesFilter to enabled_filters.'
+        )
+    if {
+        'AggregateInstanceExtraSpecsFilter',
+        'AggregateInstanceTypeFilter',
+    } <= set(conf.filter_scheduler.enabled_filters):
+        found.append(
+            "Both AggregateInstanceExtraSpecsFilter (nova's) and "
+            'AggregateInstanceTypeFilter are in [filter_scheduler] '
+            "enabled_filters: nova's reads *, ~ and ! as plain values and "
+            'rejects hosts that ours accepts. Remove '
+            'AggregateInstanceExtraSpecsFilter.'
         )
     return found
 

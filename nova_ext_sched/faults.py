@@ -41,6 +41,14 @@ class FaultLog:
         )
         self._lock = threading.Lock()
 
+    def is_new(self, key: Hashable) -> bool:
+        """Return whether a fault has not been logged, without logging it.
+
+        For faults whose sentence costs work to write.
+        """
+        with self._lock:
+            return key not in self._seen
+
     def warn(self, fault: str, key: Hashable = None) -> bool:
         """Log ``fault`` unless it was logged before.
 

@@ -17,18 +17,11 @@ copyright = 'nova-ext-sched developers'
 release = importlib.metadata.version('nova-ext-sched')
 extensions = [
     'openstackdocstheme',
-    'oslo_config.sphinxconfiggen',
     'oslo_config.sphinxext',
     'sphinx.ext.autodoc',
 ]
 html_theme = 'openstackdocs'
 openstackdocs_auto_name = False
 openstackdocs_auto_version = False
-config_generator_config_file = [
-    (
-        '../../etc/nova-ext-sched/config-generator.conf',
-        '_static/nova-ext-sched',
-    )
-]
 master_doc = 'index'
 pygments_style = 'native'

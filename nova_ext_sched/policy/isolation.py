@@ -49,26 +49,11 @@ PREFIX = 'trait:'
 REQUIRED = 'required'
 
 
-def isolating_traits(metadata: Mapping[str, str]) -> set[str]:
-    """Return the traits that an aggregate demands of its requests.
-
-    :param metadata: the metadata of one aggregate
-    :returns: trait names; empty where the aggregate is not isolating
-    """
-    return {
-        key[len(PREFIX) :]
-        for key, value in metadata.items()
-        if value == REQUIRED and key.startswith(PREFIX)
-    }
-
-
-def unread_value(name: str, key: str, value: str) -> str | None:
-    """Return what is wrong with one metadata item of an aggregate, if any.
+def unread_value(name: str, key: str, value: str) -> str:
+    """Return the fault of a ``trait:`` item whose value is not ``required``.
 
     :param name: the aggregate's name
     """
-    if not key.startswith(PREFIX) or value == REQUIRED:
-        return None
     return (
         f'aggregate {name}: metadata {key}: expected {REQUIRED!r}, got '
         f'{value!r}; the item isolates nothing'
@@ -76,21 +61,21 @@ def unread_value(name: str, key: str, value: str) -> str | None:
 
 
 def missing_traits(
-    isolating: Mapping[str, Collection[str]], required: Collection[str]
+    items: Iterable[tuple[str, str, str, str]], required: Collection[str]
 ) -> dict[str, list[str]]:
     """Return the aggregates that are forbidden to a request, and why.
 
-    :param isolating: the traits of each isolating aggregate, by any key
+    :param items: metadata items of any aggregates, as (UUID, name, key,
+        value); an aggregate of two traits has two of them
     :param required: the traits that the request requires
-    :returns: for each forbidden aggregate the traits that the request lacks,
-        sorted; an aggregate that the request may use is not in it
+    :returns: for the UUID of each forbidden aggregate the traits that the
+        request lacks; an aggregate that the request may use is not in it
     """
-    missing = {}
-    for aggregate, traits in isolating.items():
-        lacking = [trait for trait in traits if trait not in required]
-        if lacking:
-            lacking.sort()
-            missing[aggregate] = lacking
+    allowed = {PREFIX + trait for trait in required}
+    missing: dict[str, list[str]] = {}
+    for uuid, _name, key, value in items:
+        if value == REQUIRED and key not in allowed and key.startswith(PREFIX):
+            missing.setdefault(uuid, []).append(key[len(PREFIX) :])
     return missing
 
 
@@ -104,12 +89,11 @@ def judge(
     :param required: the traits that the request requires
     """
     for name, metadata in aggregates:
-        for lacking in missing_traits(
-            {name: isolating_traits(metadata)}, required
-        ).values():
+        items = ((name, name, key, value) for key, value in metadata.items())
+        for lacking in missing_traits(items, required).values():
             return verdict.reject(
                 f'aggregate {name} is isolated and the request does not '
-                f'require {", ".join(lacking)}'
+                f'require {", ".join(sorted(lacking))}'
             )
     return verdict.PASS
 

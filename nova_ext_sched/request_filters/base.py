@@ -101,9 +101,7 @@ def forbidden_aggregates(request_spec: typing.Any) -> set[str]:
     return set(destination.forbidden_aggregates or ())
 
 
-def forbid_aggregates(
-    request_spec: typing.Any, uuids: Iterable[str]
-) -> None:
+def forbid_aggregates(request_spec: typing.Any, uuids: Iterable[str]) -> None:
     """Keep the request out of aggregates; nova adds one ``member_of=!in:``.
 
     A request with nothing to forbid is left as it was.

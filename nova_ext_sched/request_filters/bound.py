@@ -17,11 +17,13 @@ past the limit placement is never reached and every request ends in
 NoValidHost. What does not fit is left to a host filter, where one judges it.
 """
 
-from collections.abc import Mapping
+import collections
+from collections.abc import Collection
 import typing
 
 import nova.conf
 from oslo_log import log as logging
+from oslo_utils import timeutils
 
 from nova_ext_sched import aggregates
 from nova_ext_sched import faults
@@ -35,6 +37,33 @@ _faults = faults.FaultLog(LOG)
 
 # How many names a message lists: enough to recognize, short enough to read.
 _NAMES = 10
+
+# How long counts of hosts are believed.
+_COUNTS_SECONDS = 60.0
+
+
+class _HostCounts:
+    """The number of hosts of each aggregate, remembered a while.
+
+    Which aggregates go into the query is a matter of how many hosts come
+    back, never of who may use them: an old count does no harm.
+    """
+
+    def __init__(self) -> None:
+        self._until = 0.0
+        self._counts: collections.Counter[str] = collections.Counter()
+
+    def get(self, ctxt: typing.Any) -> collections.Counter[str]:
+        now = timeutils.now()
+        if now >= self._until:
+            self._counts = collections.Counter(
+                aggregates.get_host_counts(ctxt)
+            )
+            self._until = now + _COUNTS_SECONDS
+        return self._counts
+
+
+_host_counts = _HostCounts()
 
 
 def host_filter_judges(request_spec: typing.Any, host_filter: str) -> bool:
@@ -61,7 +90,7 @@ def room(request_spec: typing.Any) -> int:
 def within_bound(
     ctxt: typing.Any,
     request_spec: typing.Any,
-    forbidden: Mapping[str, str],
+    forbidden: Collection[str],
     host_filter: str,
     entries: int = 0,
 ) -> set[str]:
@@ -78,13 +107,13 @@ def within_bound(
 
     :param ctxt: a nova RequestContext
     :param request_spec: a nova RequestSpec
-    :param forbidden: the aggregates' names by UUID
+    :param forbidden: UUIDs of aggregates
     :param host_filter: the host filter that applies the same policy
     :param entries: number of entries of the bound that are used otherwise
     :returns: UUIDs
     """
     present = base.forbidden_aggregates(request_spec)
-    wanted = forbidden.keys() - present
+    wanted = set(forbidden) - present
     limit = max(0, room(request_spec) - entries)
     if len(wanted) <= limit:
         return set(wanted)
@@ -108,19 +137,21 @@ def within_bound(
         )
         return set(wanted)
 
-    counts = aggregates.get_host_counts(ctxt)
-    ranked = sorted(wanted, key=lambda uuid: (-counts.get(uuid, 0), uuid))
+    counts = _host_counts.get(ctxt)
+    ranked = sorted(wanted)
+    ranked.sort(key=counts.__getitem__, reverse=True)
     unlisted = ranked[limit:]
-    names = sorted(forbidden[uuid] for uuid in unlisted)
-    more = len(names) - _NAMES
-    _faults.warn(
-        f'{len(wanted)} aggregates are forbidden to a request; the {limit} '
-        f'with most hosts go into its placement query (the bound is '
-        f'max_forbidden_aggregates) and {len(unlisted)} are left to '
-        f'{host_filter}: {", ".join(names[:_NAMES])}'
-        + (f' and {more} more' if more > 0 else '')
-        + '. For isolating aggregates, naming their traits in '
-        'forbid_by_trait leaves more room.',
-        key=(host_filter, frozenset(unlisted)),
-    )
+    if _faults.is_new(key := (host_filter, frozenset(unlisted))):
+        names = sorted(aggregates.get_names(ctxt, unlisted[:_NAMES]))
+        more = len(unlisted) - _NAMES
+        _faults.warn(
+            f'{len(wanted)} aggregates are forbidden to a request; the '
+            f'{limit} with most hosts go into its placement query (the bound '
+            f'is max_forbidden_aggregates) and {len(unlisted)} are left to '
+            f'{host_filter}: {", ".join(names)}'
+            + (f' and {more} more' if more > 0 else '')
+            + '. For isolating aggregates, naming their traits in '
+            'forbid_by_trait leaves more room.',
+            key=key,
+        )
     return set(ranked[:limit])

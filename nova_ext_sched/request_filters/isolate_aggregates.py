@@ -53,21 +53,14 @@ def isolate_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     if not CONF.nova_ext_sched.enable_isolated_aggregate_filtering:
         return False
 
-    names: dict[str, str] = {}
-    traits: dict[str, list[str]] = {}
-    for uuid, name, key, value in lookup.take_metadata(
-        ctxt, request_spec, NAME
-    ):
-        if value == isolation.REQUIRED:
-            names[uuid] = name
-            traits.setdefault(uuid, []).append(key[len(isolation.PREFIX) :])
-        elif fault := isolation.unread_value(name, key, value):
-            _faults.warn(fault)
+    items = lookup.take_metadata(ctxt, request_spec, NAME)
+    for item in [i for i in items if i[3] != isolation.REQUIRED]:
+        _faults.warn(isolation.unread_value(item.name, item.key, item.value))
 
     required = utils.ResourceRequest.from_request_spec(
         request_spec
     ).all_required_traits
-    missing = isolation.missing_traits(traits, required)
+    missing = isolation.missing_traits(items, required)
     if not missing:
         return True
 
@@ -75,19 +68,18 @@ def isolate_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     uuids = bound.within_bound(
         ctxt,
         request_spec,
-        {uuid: names[uuid] for uuid in uncovered},
+        uncovered,
         HOST_FILTER,
         entries=len(root_forbidden),
     )
     base.forbid_aggregates(request_spec, uuids)
     request_spec.root_forbidden.update(root_forbidden)
     LOG.debug(
-        'isolate_aggregates: %(missing)d of %(isolating)d isolating '
-        'aggregates are forbidden to the request, which requires %(required)s:'
-        ' %(uuids)d by UUID, by trait: %(traits)s',
+        'isolate_aggregates: %(missing)d isolating aggregates are forbidden '
+        'to the request, which requires %(required)s: %(uuids)d by UUID, by '
+        'trait: %(traits)s',
         {
             'missing': len(missing),
-            'isolating': len(traits),
             'required': ', '.join(sorted(required)) or 'no trait',
             'uuids': len(uuids),
             'traits': ', '.join(sorted(root_forbidden)) or 'none',
@@ -102,9 +94,7 @@ def _forbid_by_trait(
     missing: dict[str, list[str]],
 ) -> tuple[set[str], set[str]]:
     declared = isolation.DeclaredTraits(CONF.nova_ext_sched.forbid_by_trait)
-    if not declared or not bound.host_filter_judges(
-        request_spec, HOST_FILTER
-    ):
+    if not declared or not bound.host_filter_judges(request_spec, HOST_FILTER):
         return set(), set(missing)
     usable = {
         trait

@@ -84,6 +84,12 @@ class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
                 faults.FaultLog(bound.LOG),
             )
         )
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova_ext_sched.request_filters.bound._host_counts',
+                bound._HostCounts(),
+            )
+        )
         super().setUp()
         self.aggregate_ids = {}
         self.queries = self._record_queries()

@@ -72,9 +72,7 @@ class DecisionTestCase(IsolationTestCase):
         self.isolate('y', ['host1'], Y)
         self.add_traits('host2', X)
         self.assertBootsOn('host2', flavor=self.flavor(specs=required(X)))
-        self.assertBootsOn(
-            'host1', flavor=self.flavor(specs=required(X, Y))
-        )
+        self.assertBootsOn('host1', flavor=self.flavor(specs=required(X, Y)))
 
     def test_granular_trait(self):
         self.isolate('x', ['host1'], X)
@@ -94,9 +92,7 @@ class DecisionTestCase(IsolationTestCase):
         self.isolate('x', ['host1'], X)
         flavor = self.flavor(specs={f'trait:{X}': 'forbidden'})
         # Without X on host1 only the isolation keeps it from there.
-        self._set_provider_traits(
-            self._get_provider_uuid_by_host('host1'), []
-        )
+        self._set_provider_traits(self._get_provider_uuid_by_host('host1'), [])
         self.assertBootsOn('host2', flavor=flavor)
 
     def test_volume_backed(self):
@@ -247,9 +243,7 @@ class NoHostFilterTestCase(IsolationTestCase):
         }
         self.assertBootsOn('host2')
         (member_of,) = self.queries[-1]['member_of']
-        self.assertEqual(
-            uuids, set(member_of.removeprefix('!in:').split(','))
-        )
+        self.assertEqual(uuids, set(member_of.removeprefix('!in:').split(',')))
         self.assertNotIn('!CUSTOM_', str(self.queries[-1]))
         self.assertBootsOn('host2')
         self.assertEqual(1, self.log.count('3 forbidden aggregates go into'))
@@ -303,9 +297,7 @@ class BoundTestCase(IsolationTestCase):
 
     def test_aggregates_of_other_filters_take_room(self):
         # nova's own filter has put both in; ours adds none.
-        self.flags(
-            enable_isolated_aggregate_filtering=True, group='scheduler'
-        )
+        self.flags(enable_isolated_aggregate_filtering=True, group='scheduler')
         self.assertBootsOn('host4')
         self.assertEqual({self.small, self.large}, self.member_of())
 
@@ -335,9 +327,7 @@ class ForbidByTraitTestCase(IsolationTestCase):
         self.assertBootsOn('host2')
         self.assertEqual({WINDOWS}, self.forbidden_traits())
         self.assertNotIn('member_of', self.queries[-1])
-        self.assertBootsOn(
-            'host1', image=self.image(props=required(WINDOWS))
-        )
+        self.assertBootsOn('host1', image=self.image(props=required(WINDOWS)))
 
     def test_host_that_lacks_the_trait_is_refused_by_the_host_filter(self):
         self._create_trait(WINDOWS)

@@ -29,11 +29,11 @@ from tests.functional import base
 HOST_FILTERS = 'nova_ext_sched.host_filters'
 REQUEST_FILTERS = 'nova_ext_sched.request_filters'
 
-HOST_FILTER = '''
+HOST_FILTER = """
 from nova.scheduler import filters
 class {name}(filters.BaseHostFilter):
     pass
-'''
+"""
 
 
 class StartTestCase(base.CloudTestCase):
@@ -87,9 +87,7 @@ class BothIsolationsTestCase(base.CloudTestCase):
     host_filters = ('IsolatedAggregatesFilter',)
 
     def setUp(self):
-        self.flags(
-            enable_isolated_aggregate_filtering=True, group='scheduler'
-        )
+        self.flags(enable_isolated_aggregate_filtering=True, group='scheduler')
         super().setUp()
 
     def test_warns(self):
@@ -152,9 +150,7 @@ class BrokenPluginTestCase(
         self.assertEqual(before, nova_request_filter.ALL_REQUEST_FILTERS)
 
     def test_starts_without_broken_plugins(self):
-        self.assertIsNotNone(
-            self.start_service('scheduler', host='scheduler')
-        )
+        self.assertIsNotNone(self.start_service('scheduler', host='scheduler'))
 
     def test_request_filter_is_named_and_missing(self):
         self.flags(
@@ -241,9 +237,7 @@ class BrokenPluginTestCase(
 
     def test_host_filter_is_enabled_and_missing(self):
         # nova's own error; it names the filter.
-        self.flags(
-            enabled_filters=['Absent'], group='filter_scheduler'
-        )
+        self.flags(enabled_filters=['Absent'], group='filter_scheduler')
         exc = self.assertRaises(
             nova_exception.SchedulerHostFilterNotFound,
             self.start_service,

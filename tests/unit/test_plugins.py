@@ -72,9 +72,7 @@ class LoadTestCase(testtools.TestCase):
             'ext_1', NAMESPACE, ['a = ext_1:A', 'b = ext_1:A'], 'A=1'
         )
         self.dists.declare('ext_2', NAMESPACE, ['a = ext_2:A'], 'A=2')
-        error = self.assertRaises(
-            exception.PluginAmbiguous, self.load, names
-        )
+        error = self.assertRaises(exception.PluginAmbiguous, self.load, names)
         self.assertEqual(['ext_1:A', 'ext_2:A'], error.candidates)
         self.assertIn("'a' is ambiguous", str(error))
 

@@ -23,6 +23,15 @@ def metadata(*traits):
     return {f'trait:{trait}': 'required' for trait in traits}
 
 
+def items(aggregates):
+    """The metadata items of aggregates, given their metadata by UUID."""
+    return [
+        (uuid, f'name of {uuid}', key, value)
+        for uuid, metadata in aggregates.items()
+        for key, value in metadata.items()
+    ]
+
+
 @ddt.ddt
 class TruthTableTestCase(testtools.TestCase):
     """Every row of the table in the module's docstring."""
@@ -46,30 +55,33 @@ class TruthTableTestCase(testtools.TestCase):
         self.assertEqual(allowed, verdict.passes, verdict.reason)
         self.assertEqual(
             allowed,
-            not isolation.missing_traits({'agg': aggregate}, set(request)),
+            not isolation.missing_traits(
+                items({'agg': metadata(*aggregate)}), set(request)
+            ),
         )
 
 
 @ddt.ddt
-class IsolatingTraitsTestCase(testtools.TestCase):
+class MissingTraitsTestCase(testtools.TestCase):
     @ddt.data(
-        ({}, set()),
-        ({'trait:X': 'required'}, {'X'}),
-        ({'trait:X': 'required', 'trait:Y': 'required'}, {'X', 'Y'}),
-        ({'trait:X': 'forbidden'}, set()),
-        ({'trait:X': 'Required'}, set()),
-        ({'trait:X': ' required'}, set()),
-        ({'Trait:X': 'required'}, set()),
-        ({'traitX:X': 'required'}, set()),
-        ({'trait1:X': 'required'}, set()),
-        ({'xtrait:X': 'required'}, set()),
-        ({'availability_zone': 'required'}, set()),
+        ({}, []),
+        ({'trait:X': 'required'}, ['X']),
+        ({'trait:X': 'required', 'trait:Y': 'required'}, ['X', 'Y']),
+        ({'trait:X': 'forbidden'}, []),
+        ({'trait:X': 'Required'}, []),
+        ({'trait:X': ' required'}, []),
+        ({'Trait:X': 'required'}, []),
+        ({'traitX:X': 'required'}, []),
+        ({'trait1:X': 'required'}, []),
+        ({'xtrait:X': 'required'}, []),
+        ({'availability_zone': 'required'}, []),
         # No request can require it, so the aggregate takes none.
-        ({'trait:': 'required'}, {''}),
+        ({'trait:': 'required'}, ['']),
     )
     @ddt.unpack
-    def test_isolating_traits(self, items, traits):
-        self.assertEqual(traits, isolation.isolating_traits(items))
+    def test_what_isolates(self, metadata, traits):
+        missing = isolation.missing_traits(items({'agg': metadata}), set())
+        self.assertEqual({'agg': traits} if traits else {}, missing)
 
     def test_unread_value_names_aggregate_key_and_value(self):
         fault = isolation.unread_value('windows', 'trait:X', 'Required')
@@ -78,11 +90,6 @@ class IsolatingTraitsTestCase(testtools.TestCase):
             "'Required'; the item isolates nothing",
             fault,
         )
-
-    @ddt.data(('trait:X', 'required'), ('zone', 'Required'))
-    @ddt.unpack
-    def test_unread_value_accepts(self, key, value):
-        self.assertIsNone(isolation.unread_value('windows', key, value))
 
 
 class JudgeTestCase(testtools.TestCase):
@@ -117,17 +124,18 @@ class DefinitionTestCase(testtools.TestCase):
     @given(st.lists(traits, max_size=6), traits)
     @settings(deadline=None)
     def test_equals_the_definition(self, aggregates, required):
-        """"Forbidden unless the request requires every one", naively."""
+        """ "Forbidden unless the request requires every one", naively."""
         isolating = {str(i): agg for i, agg in enumerate(aggregates)}
+        host = [(n, metadata(*demanded)) for n, demanded in isolating.items()]
         naive = set()
         for name, demanded in isolating.items():
             for trait in demanded:
                 if trait not in required:
                     naive.add(name)
         self.assertEqual(
-            naive, isolation.missing_traits(isolating, required).keys()
+            naive,
+            isolation.missing_traits(items(dict(host)), required).keys(),
         )
-        host = [(n, metadata(*demanded)) for n, demanded in isolating.items()]
         self.assertEqual(not naive, isolation.judge(host, required).passes)
 
     @given(st.lists(traits, max_size=6), traits, traits, st.integers(0, 4))
@@ -135,11 +143,13 @@ class DefinitionTestCase(testtools.TestCase):
     def test_split_by_trait_loses_no_aggregate(
         self, aggregates, required, usable, limit
     ):
-        isolating = {str(i): agg for i, agg in enumerate(aggregates)}
-        missing = isolation.missing_traits(isolating, required)
-        forbidden, uncovered = isolation.split_by_trait(
-            missing, usable, limit
+        missing = isolation.missing_traits(
+            items(
+                {str(i): metadata(*agg) for i, agg in enumerate(aggregates)}
+            ),
+            required,
         )
+        forbidden, uncovered = isolation.split_by_trait(missing, usable, limit)
         # Never a trait that the request requires, or that was not offered.
         self.assertLessEqual(forbidden, usable - required)
         self.assertLessEqual(len(forbidden), limit)

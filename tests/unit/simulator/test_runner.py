@@ -86,6 +86,17 @@ class RunTest(unittest.TestCase):
             str(self.run_failing()),
         )
 
+    def test_worker_dies_before_it_reads(self):
+        self.enterContext(
+            mock.patch.object(runner.sys, 'executable', '/bin/false')
+        )
+        # More than a pipe holds.
+        doc = document.Document('s', {'description': 'x' * (1 << 20)}, {})
+        with self.assertRaisesRegex(
+            exception.SimulationFailed, 'status 1, last words: nothing'
+        ):
+            runner.run(doc)
+
     def test_worker_fails(self):
         self.worker_does(
             'print(json.dumps({"event": "failed", "cause": "No: it"}), '

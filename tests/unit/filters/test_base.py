@@ -1,0 +1,149 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+import logging
+
+import ddt
+import fixtures
+from nova import objects
+import testtools
+
+from nova_ext_sched.filters import base
+from nova_ext_sched.policy import verdict
+from tests.unit.filters import base as test_base
+
+REBUILD = {'_nova_check_type': ['rebuild']}
+
+
+class OddFilter(base.PolicyFilter):
+    """Refuses hosts whose name ends in an odd digit."""
+
+    def judge(self, spec_obj):
+        def judge(host_state):
+            if int(host_state.host[-1]) % 2:
+                return verdict.reject('the number is odd')
+            return verdict.PASS
+
+        return judge
+
+
+class OddOnRebuildFilter(OddFilter):
+    RUN_ON_REBUILD = True
+
+
+class IdleFilter(base.PolicyFilter):
+    def judge(self, spec_obj):
+        return None
+
+
+class CountingFilter(base.AggregatesFilter):
+    """Refuses hosts in an aggregate named "bad", and counts decisions."""
+
+    def __init__(self):
+        super().__init__()
+        self.decisions = 0
+
+    def judge_aggregates(self, spec_obj):
+        def decide(aggregates):
+            self.decisions += 1
+            if any(agg.name == 'bad' for agg in aggregates):
+                return verdict.reject('aggregate bad')
+            return verdict.PASS
+
+        return decide
+
+
+@ddt.ddt
+class PolicyFilterTestCase(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.output = self.useFixture(
+            fixtures.FakeLogger(
+                level=logging.DEBUG, format='%(levelname)s %(message)s'
+            )
+        )
+        self.hosts = [test_base.host_state(f'h{i}') for i in range(5)]
+
+    def names(self, filter_, **fields):
+        return [
+            state.host
+            for state in filter_.filter_all(
+                iter(self.hosts), objects.RequestSpec(**fields)
+            )
+        ]
+
+    def test_passed_keep_their_order(self):
+        self.assertEqual(['h0', 'h2', 'h4'], self.names(OddFilter()))
+        self.assertEqual(
+            'DEBUG OddFilter rejected 2 of 5 hosts: 2 because the number is '
+            'odd\n',
+            self.output.output,
+        )
+
+    def test_no_host_left_is_told_at_info(self):
+        self.hosts = self.hosts[1:2]
+        self.assertEqual([], self.names(OddFilter()))
+        self.assertIn('INFO OddFilter rejected 1 of 1', self.output.output)
+
+    def test_nothing_rejected_nothing_logged(self):
+        self.assertEqual(5, len(self.names(IdleFilter())))
+        self.hosts = self.hosts[::2]
+        self.assertEqual(3, len(self.names(OddFilter())))
+        self.assertEqual('', self.output.output)
+
+    @ddt.data(
+        (OddFilter, {}, 3),
+        (OddFilter, {'scheduler_hints': {}}, 3),
+        (OddFilter, {'scheduler_hints': REBUILD}, 5),
+        (OddOnRebuildFilter, {'scheduler_hints': REBUILD}, 3),
+    )
+    @ddt.unpack
+    def test_rebuild(self, cls, fields, expected):
+        self.assertEqual(expected, len(self.names(cls(), **fields)))
+        spec = objects.RequestSpec(**fields)
+        one_by_one = [cls().host_passes(state, spec) for state in self.hosts]
+        self.assertEqual(expected, sum(one_by_one))
+
+    def test_reasons_are_counted_most_frequent_first(self):
+        class Reasons(base.PolicyFilter):
+            def judge(self, spec_obj):
+                return lambda state: verdict.reject(
+                    'rare' if state.host == 'h0' else 'frequent'
+                )
+
+        self.names(Reasons())
+        self.assertIn('4 because frequent; 1 because rare', self.output.output)
+
+
+class AggregatesFilterTestCase(testtools.TestCase):
+    def test_one_decision_for_each_set(self):
+        good, bad = test_base.aggregate('good'), test_base.aggregate('bad')
+        hosts = [
+            test_base.host_state('h0', good),
+            test_base.host_state('h1', good),
+            test_base.host_state('h2', good, bad),
+            test_base.host_state('h3', good, bad),
+            test_base.host_state('h4'),
+        ]
+        filter_ = CountingFilter()
+        passed = filter_.filter_all(hosts, objects.RequestSpec())
+        self.assertEqual(['h0', 'h1', 'h4'], [s.host for s in passed])
+        self.assertEqual(3, filter_.decisions)
+
+    def test_an_update_takes_effect_on_the_next_request(self):
+        aggregate = test_base.aggregate('good')
+        hosts = [test_base.host_state('h', aggregate)]
+        filter_ = CountingFilter()
+        spec = objects.RequestSpec()
+        self.assertEqual(hosts, filter_.filter_all(hosts, spec))
+        aggregate.name = 'bad'
+        self.assertEqual([], filter_.filter_all(hosts, spec))

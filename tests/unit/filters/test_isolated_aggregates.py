@@ -1,0 +1,93 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+import logging
+
+import ddt
+import fixtures
+from nova.scheduler import utils
+
+from nova_ext_sched.filters import isolated_aggregates
+from tests.unit.filters import base as filters_base
+from tests.unit.request_filters import base as test_base
+
+
+def requiring(*traits):
+    return {f'trait:{trait}': 'required' for trait in traits}
+
+
+@ddt.ddt
+class IsolatedAggregatesFilterTestCase(test_base.RequestFilterTestCase):
+    def setUp(self):
+        super().setUp()
+        self.output = self.useFixture(
+            fixtures.FakeLogger(level=logging.WARNING)
+        )
+        self.config(
+            group='nova_ext_sched', enable_isolated_aggregate_filtering=True
+        )
+        self.filter = isolated_aggregates.IsolatedAggregatesFilter()
+
+    def passes(self, metadata, extra_specs, **fields):
+        spec = test_base.request_spec(**fields)
+        spec.flavor.extra_specs = extra_specs
+        state = filters_base.host_state(
+            'h',
+            filters_base.aggregate('plain'),
+            filters_base.aggregate('agg', metadata=metadata),
+        )
+        return bool(self.filter.filter_all([state], spec))
+
+    @ddt.data(
+        ((), (), True),
+        (('X',), (), False),
+        (('X',), ('X',), True),
+        (('X',), ('Y',), False),
+        (('X', 'Y'), ('X',), False),
+        (('X', 'Y'), ('X', 'Y'), True),
+    )
+    @ddt.unpack
+    def test_truth_table(self, aggregate, request, expected):
+        self.assertIs(
+            expected, self.passes(requiring(*aggregate), requiring(*request))
+        )
+
+    def test_granular(self):
+        self.assertTrue(
+            self.passes(requiring('X'), {'trait_NIC:X': 'required'})
+        )
+
+    def test_off(self):
+        self.config(
+            group='nova_ext_sched', enable_isolated_aggregate_filtering=False
+        )
+        self.assertTrue(self.passes(requiring('X'), {}))
+
+    def test_runs_on_rebuild(self):
+        hints = {'_nova_check_type': ['rebuild']}
+        self.assertFalse(
+            self.passes(requiring('X'), {}, scheduler_hints=hints)
+        )
+
+    def test_once_per_request(self):
+        self.assertTrue(self.filter.run_filter_for_index(0))
+        self.assertFalse(self.filter.run_filter_for_index(1))
+
+    def test_flavor_that_nova_cannot_read_opens_no_isolated_host(self):
+        with fixtures.MockPatchObject(
+            utils.ResourceRequest, 'from_request_spec', lambda spec: 1 / 0
+        ):
+            for _ in range(2):
+                self.assertFalse(self.passes(requiring('X'), requiring('X')))
+            self.assertTrue(self.passes({}, {}))
+        self.assertEqual(1, self.output.output.count('division by zero'))
+        self.assertIn('flavor small', self.output.output)

@@ -1,0 +1,155 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Tests of the base of our versioned objects."""
+
+import json
+import subprocess
+import sys
+import unittest
+
+from oslo_versionedobjects import base as ovo_base
+from oslo_versionedobjects import fields
+
+from nova_ext_sched.objects import base
+from tests.unit.objects import registered
+
+
+class Thing(base.NovaExtSchedObject):
+    fields = {'size': fields.IntegerField()}
+
+
+class NovaExtSchedObjectTest(unittest.TestCase):
+    def setUp(self):
+        classes = ovo_base.VersionedObjectRegistry.obj_classes()
+        base.register(Thing)
+        self.addCleanup(classes.pop, 'NovaExtSchedThing')
+
+    def test_the_class_keeps_its_name_and_registers_under_another(self):
+        self.assertEqual('Thing', Thing.__name__)
+        classes = ovo_base.VersionedObjectRegistry.obj_classes()
+        self.assertEqual([Thing], classes['NovaExtSchedThing'])
+        self.assertNotIn('Thing', classes)
+
+    def test_round_trip_through_the_primitive(self):
+        thing = Thing(size=3)
+        primitive = json.loads(json.dumps(thing.obj_to_primitive()))
+        self.assertEqual(
+            thing, base.NovaExtSchedObject.obj_from_primitive(primitive)
+        )
+        self.assertEqual(
+            'NovaExtSchedThing', primitive['nova_ext_sched_object.name']
+        )
+
+    def test_objects_differ_where_a_field_does(self):
+        self.assertEqual(Thing(size=3), Thing(size=3))
+        self.assertNotEqual(Thing(size=3), Thing(size=4))
+        self.assertNotEqual(Thing(size=3), Thing())
+        self.assertNotEqual(Thing(size=3), {'size': 3})
+
+    def test_equality_does_not_ask_what_changed(self):
+        stored = Thing(size=3)
+        stored.obj_reset_changes()
+        self.assertEqual(Thing(size=3), stored)
+
+
+class ImportWithoutNovaTest(unittest.TestCase):
+    def test_the_objects_import_where_nova_is_not_installed(self):
+        subprocess.run(
+            [sys.executable, '-c', _WITHOUT_NOVA],
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+
+
+class NovasRegistryTest(unittest.TestCase):
+    """nova's objects stay what they are, whoever is imported first.
+
+    In processes of their own: the import order is what is tested.
+    """
+
+    maxDiff = None
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.nova, cls.nova_then_ours = cls.registries('nova', 'ours')
+        cls.objects, cls.objects_then_nova, cls.objects_then_all = (
+            cls.registries('objects', 'nova', 'ours')
+        )
+
+    @staticmethod
+    def registries(*steps):
+        """Return what is registered after each import step."""
+        done = subprocess.run(
+            [sys.executable, '-W', 'ignore', registered.__file__, *steps],
+            check=True,
+            stdout=subprocess.PIPE,
+            text=True,
+            timeout=300,
+        )
+        return json.loads(done.stdout.splitlines()[-1])
+
+    def test_the_steps_are_what_they_say(self):
+        for name in ('RequestGroup', 'InstanceGroup', 'RequestSpec'):
+            self.assertIn(f'registry:{name}', self.nova)
+            self.assertIn(f'nova.objects:{name}', self.nova)
+        self.assertEqual(set(), self.names_of_ours(self.nova))
+        self.assertEqual(
+            self.names_of_ours(self.nova_then_ours), set(self.objects)
+        )
+
+    def test_nova_first(self):
+        self.assert_novas_are_kept(self.nova_then_ours)
+
+    def test_ours_first(self):
+        self.assert_novas_are_kept(self.objects_then_nova)
+        self.assert_novas_are_kept(self.objects_then_all)
+
+    def test_ours_register_under_the_prefix_alone(self):
+        names = self.names_of_ours(self.nova_then_ours)
+        self.assertTrue(names)
+        for name in names:
+            self.assertTrue(
+                name.startswith(f'registry:{base.NAME_PREFIX}'), name
+            )
+
+    @staticmethod
+    def names_of_ours(registry):
+        return {
+            name
+            for name, classes in registry.items()
+            if any(cls.startswith('nova_ext_sched.') for cls in classes)
+        }
+
+    def assert_novas_are_kept(self, registry):
+        self.assertEqual(
+            self.nova, {name: registry.get(name) for name in self.nova}
+        )
+
+
+_WITHOUT_NOVA = """
+import importlib.abc
+import sys
+
+
+class NoNova(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name.partition('.')[0] in ('nova', 'placement'):
+            raise ModuleNotFoundError(name)
+
+
+sys.meta_path.insert(0, NoNova())
+import nova_ext_sched.objects
+"""

@@ -1,0 +1,137 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+import logging
+
+import ddt
+import fixtures
+from nova import objects
+
+from nova_ext_sched import aggregates
+from nova_ext_sched.request_filters import bound
+from tests.unit.request_filters import base as test_base
+
+FILTER = 'IsolatedAggregatesFilter'
+COUNTS = {'a': 1, 'b': 5, 'c': 3}
+
+
+@ddt.ddt
+class WithinBoundTestCase(test_base.RequestFilterTestCase):
+    """The table of within_bound's docstring.
+
+    The selects are replaced; tests/unit/test_aggregates.py runs them.
+    """
+
+    def setUp(self):
+        super().setUp()
+        self.output = self.useFixture(
+            fixtures.FakeLogger(level=logging.WARNING)
+        )
+        self.counted = 0
+        self.useFixture(
+            fixtures.MockPatchObject(
+                bound, '_host_counts', bound._HostCounts()
+            )
+        )
+        self.useFixture(
+            fixtures.MockPatchObject(
+                bound, '_faults', bound.faults.FaultLog(bound.LOG)
+            )
+        )
+        self.patch(aggregates, 'get_host_counts', self.get_host_counts)
+        self.patch(
+            aggregates,
+            'get_names',
+            lambda ctxt, uuids: [f'n-{u}' for u in uuids],
+        )
+        self.patch(
+            aggregates,
+            'get_uuids_by_hosts',
+            lambda ctxt, hosts: {'c', 'z'} if 'h' in hosts else set(),
+        )
+
+    def patch(self, *args):
+        self.useFixture(
+            fixtures.MonkeyPatch(f'{args[0].__name__}.{args[1]}', args[2])
+        )
+
+    def get_host_counts(self, ctxt):
+        self.counted += 1
+        return COUNTS
+
+    def within(self, limit, judged, fields=None, entries=0):
+        self.config(group='nova_ext_sched', max_forbidden_aggregates=limit)
+        self.config(
+            group='filter_scheduler',
+            enabled_filters=[FILTER] if judged else ['ComputeFilter'],
+        )
+        spec = test_base.request_spec(**(fields or {}))
+        return bound.within_bound(
+            self.ctxt, spec, {'a', 'b', 'c', 'd'}, FILTER, entries
+        )
+
+    @ddt.data(
+        # all fit, whatever else
+        (4, True, {}, 'abcd'),
+        (4, False, {}, 'abcd'),
+        (4, True, {'force_hosts': ['h']}, 'abcd'),
+        # the host filter judges the rest
+        (3, True, {}, 'abc'),
+        (2, True, {}, 'bc'),
+        (1, True, {}, 'b'),
+        # nobody judges the rest
+        (2, False, {}, 'abcd'),
+        # a forced host is not judged
+        (2, True, {'force_hosts': ['h']}, 'c'),
+        (2, True, {'force_hosts': ['other']}, ''),
+        (2, True, {'force_nodes': ['h']}, 'abcd'),
+        (2, False, {'force_hosts': ['h']}, 'c'),
+    )
+    @ddt.unpack
+    def test_table(self, limit, judged, fields, expected):
+        self.assertEqual(set(expected), self.within(limit, judged, fields))
+
+    def test_what_others_forbid_takes_room_and_is_not_added_again(self):
+        def destination():
+            return {
+                'requested_destination': objects.Destination(
+                    forbidden_aggregates={'a', 'x'}
+                )
+            }
+
+        self.assertEqual({'b', 'c', 'd'}, self.within(5, True, destination()))
+        self.assertEqual({'b', 'c'}, self.within(4, True, destination()))
+        self.assertEqual(set(), self.within(1, True, destination()))
+
+    def test_entries_of_another_kind_take_room(self):
+        self.assertEqual({'b', 'c'}, self.within(3, True, entries=1))
+        self.assertEqual(set(), self.within(3, True, entries=7))
+
+    def test_warning_names_what_is_left_once(self):
+        self.within(2, True)
+        self.within(2, True)
+        self.assertEqual(1, self.output.output.count('2 are left to'))
+        self.assertIn('n-a, n-d.', self.output.output)
+        self.within(1, True)
+        self.assertIn('3 are left to', self.output.output)
+
+    def test_warning_without_judge(self):
+        self.within(2, False)
+        self.within(2, False)
+        self.assertEqual(
+            1, self.output.output.count('Enable IsolatedAggregatesFilter.')
+        )
+
+    def test_hosts_are_counted_once_in_a_while(self):
+        for _ in range(3):
+            self.within(2, True)
+        self.assertEqual(1, self.counted)

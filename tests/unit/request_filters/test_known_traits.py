@@ -1,0 +1,114 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+import itertools
+import json
+import logging
+from unittest import mock
+
+import fixtures
+import requests
+
+from nova_ext_sched.request_filters import known_traits
+from tests.unit.request_filters import base as test_base
+
+A, B, C = 'CUSTOM_A', 'CUSTOM_B', 'CUSTOM_C'
+
+
+class KnownTraitsTestCase(test_base.RequestFilterTestCase):
+    """Against an answer of placement's form; the functional tests ask it."""
+
+    def setUp(self):
+        super().setUp()
+        self.output = self.useFixture(
+            fixtures.FakeLogger(level=logging.WARNING)
+        )
+        self.now = 1000.0
+        self.useFixture(
+            fixtures.MockPatchObject(
+                known_traits.timeutils, 'now', lambda: self.now
+            )
+        )
+        self.existing = {A}
+        self.asked = []
+        self.status = 200
+        client = mock.Mock()
+        client.get = self.get
+        self.useFixture(
+            fixtures.MockPatchObject(
+                known_traits.report, 'report_client_singleton', lambda: client
+            )
+        )
+        self.known = known_traits.KnownTraits()
+
+    def get(self, url, version, global_request_id):
+        asked = url.removeprefix('/traits?name=in:').split(',')
+        self.asked.append(asked)
+        response = requests.Response()
+        response.status_code = self.status
+        response._content = json.dumps(
+            {'traits': [trait for trait in asked if trait in self.existing]}
+        ).encode()
+        return response
+
+    def among(self, *traits):
+        return self.known.among(self.ctxt, traits)
+
+    def test_nothing_to_ask(self):
+        self.assertEqual(set(), self.among())
+        self.assertEqual([], self.asked)
+
+    def test_asks_once_and_warns_about_the_missing(self):
+        self.assertEqual({A}, self.among(A, B))
+        self.assertEqual({A}, self.among(B, A))
+        self.assertEqual([[A, B]], self.asked)
+        self.assertIn('does not know the traits CUSTOM_B', self.output.output)
+
+    def test_asks_only_for_what_it_does_not_know(self):
+        self.among(A)
+        self.among(A, B)
+        self.assertEqual([[A], [B]], self.asked)
+
+    def test_a_created_trait_is_seen_soon_and_a_deleted_one_later(self):
+        self.among(A, B)
+        self.existing = {B}
+        self.now += known_traits.MISSING_SECONDS + 1
+        self.assertEqual({A, B}, self.among(A, B))
+        self.now += known_traits.EXISTS_SECONDS + 1
+        self.assertEqual({B}, self.among(A, B))
+
+    def test_memory_is_bounded_by_the_traits_in_use(self):
+        self.among(A, B)
+        self.now += known_traits.EXISTS_SECONDS + 1
+        self.among(C)
+        self.assertEqual([C], list(self.known._until))
+
+    def test_many_traits_fit_request_lines(self):
+        traits = [f'CUSTOM_{i:03}' for i in range(120)]
+        self.existing = set(traits)
+        self.assertEqual(set(traits), self.among(*traits))
+        self.assertEqual([50, 50, 20], [len(asked) for asked in self.asked])
+        self.assertEqual(traits, list(itertools.chain(*self.asked)))
+
+    def test_error_of_placement_knows_nothing_and_is_asked_again(self):
+        self.status = 503
+        self.assertEqual(set(), self.among(A))
+        self.assertIn('cannot be asked which traits', self.output.output)
+        self.assertIn('status 503', self.output.output)
+        self.status = 200
+        self.assertEqual({A}, self.among(A))
+
+    def test_exception_knows_nothing(self):
+        with mock.patch.object(self, 'get', side_effect=OSError('refused')):
+            known_traits.report.report_client_singleton().get = self.get
+            self.assertEqual(set(), self.among(A))
+        self.assertIn('OSError: refused', self.output.output)
