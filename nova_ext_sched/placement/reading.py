@@ -25,15 +25,13 @@ from nova_ext_sched.objects import request_group
 from nova_ext_sched.placement import errors
 from nova_ext_sched.placement import listing
 from nova_ext_sched.placement import microversion
+from nova_ext_sched.placement import splitting
 from nova_ext_sched.placement import transport
 from nova_ext_sched.placement import values
 from nova_ext_sched.policy import syntax
 
 T = typing.TypeVar('T')
 Feature = microversion.Feature
-
-# Bytes of trait names in one query.
-_NAMES = 1500
 
 
 class Reader:
@@ -78,6 +76,9 @@ class Reader:
     ) -> list[values.ResourceProvider]:
         """Return the resource providers that meet all of the filters.
 
+        Long filters are asked in several queries; see
+        :mod:`nova_ext_sched.placement.splitting`.
+
         :param filters: a group without a suffix. Unlike in a query for
             candidates, each provider is judged alone: its own resources,
             traits and aggregates.
@@ -90,18 +91,21 @@ class Reader:
                 expected='a request group without a suffix',
                 got=filters.suffix,
             )
-        params = filters.to_queryparams()
-        if name is not None:
-            params.append(('name', name))
-        return self._get(
-            '/resource_providers',
-            lambda json: [
-                values.ResourceProvider.from_json(provider)
-                for provider in json['resource_providers']
-            ],
-            microversion.of_providers(filters),
-            params,
+        features = microversion.of_providers(filters)
+        by_name = [] if name is None else [('name', name)]
+        found = splitting.ask(
+            filters,
+            lambda part: self._get(
+                '/resource_providers',
+                lambda json: [
+                    values.ResourceProvider.from_json(provider)
+                    for provider in json['resource_providers']
+                ],
+                features,
+                part.to_queryparams() + by_name,
+            ),
         )
+        return list(found.values())
 
     def resource_provider(self, uuid: str) -> values.ResourceProvider:
         """Return one resource provider."""
@@ -256,10 +260,11 @@ def _chunks(names: Iterable[str]) -> Iterable[list[str]]:
     size = 0
     for name in sorted(set(names)):
         syntax.check_trait(name, 'traits')
-        if chunk and size + len(name) > _NAMES:
+        if chunk and size + len(name) > splitting.SAFE:
             yield chunk
             chunk, size = [], 0
         chunk.append(name)
-        size += len(name) + 1
+        # The comma is encoded.
+        size += len(name) + 3
     if chunk:
         yield chunk
