@@ -16,6 +16,7 @@ Each carries its data as attributes, and its text says what was expected
 before what was got.
 """
 
+from collections.abc import Sequence
 import typing
 
 
@@ -42,6 +43,31 @@ class InvalidValue(NovaExtSchedError, ValueError):
     """
 
     message = '{where}: expected {expected}, got {got!r}'
+
+    where: str
+    expected: str
+    got: typing.Any
+
+
+class InvalidValues(InvalidValue):
+    """Several values of one document are not of the form that they must have.
+
+    ``where``, ``expected`` and ``got`` are those of the first.
+
+    :param faults: an :class:`InvalidValue` for each
+    """
+
+    message = '{text}'
+
+    def __init__(self, faults: Sequence[InvalidValue]) -> None:
+        first = faults[0]
+        super().__init__(
+            faults=list(faults),
+            where=first.where,
+            expected=first.expected,
+            got=first.got,
+            text='; '.join(str(fault) for fault in faults),
+        )
 
 
 class PluginError(NovaExtSchedError):
@@ -84,4 +110,42 @@ class PluginInvalid(PluginError):
     message = (
         'plugin {name!r} ({target}) of the namespace {namespace} is of the '
         'wrong kind: expected {expected}, got {got}'
+    )
+
+
+class ScenarioFault(InvalidValue):
+    """One thing that is wrong with a scenario of the simulator.
+
+    :param where: file, line and the path in the document
+    :param line: the line alone; 0 where there is none
+    """
+
+    line: int
+
+
+class ScenarioInvalid(NovaExtSchedError):
+    """A scenario of the simulator cannot be run as it stands.
+
+    :param path: the scenario's file
+    :param faults: everything that is wrong with it
+    """
+
+    message = '{path}: expected a scenario, got {count} faults'
+    faults: Sequence[ScenarioFault]
+
+    def __init__(
+        self, *, path: str, faults: Sequence[ScenarioFault]
+    ) -> None:
+        super().__init__(path=path, faults=faults, count=len(faults))
+
+
+class SimulationFailed(NovaExtSchedError):
+    """The simulated cloud could not be built, or ended in between.
+
+    :param cloud: which one, ``nova-ext-sched`` or ``plain nova``
+    :param cause: what it said
+    """
+
+    message = (
+        'the cloud of {cloud}: expected the steps to run, got: {cause}'
     )
