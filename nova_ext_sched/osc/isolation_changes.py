@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from concurrent import futures
 import dataclasses
 import itertools
+import threading
 
 from nova_ext_sched import placement
 from nova_ext_sched.placement import errors
@@ -74,6 +75,7 @@ class Run:
             for step in steps
         ]
         self.ended_by: Exception | None = None
+        self._stopped = threading.Event()
 
     def carry_out(
         self,
@@ -100,38 +102,50 @@ class Run:
         advance: Callable[[], None],
     ) -> None:
         pool = futures.ThreadPoolExecutor(WORKERS)
-        running: dict[futures.Future[None], Outcome] = {}
+        running: dict[futures.Future[bool], Outcome] = {}
+        self._stopped.clear()
         try:
             # The first alone: where all would fail, one request tells.
             for some in (outcomes[:1], outcomes[1:]):
                 submitted = []
                 for outcome in some if self.ended_by is None else ():
-                    future = pool.submit(self._do, client, outcome.step)
+                    future = pool.submit(self._try, client, outcome.step)
                     running[future] = outcome
                     submitted.append(future)
                 for future in futures.as_completed(submitted):
                     self._note(running[future], future)
                     advance()
-                    if self.ended_by is not None:
-                        break
         finally:
             # Also where the user interrupts: what is under way ends, and its
             # outcome is known.
+            self._stopped.set()
             pool.shutdown(wait=True, cancel_futures=True)
             for future, outcome in running.items():
                 if outcome.status == NOT_TRIED and not future.cancelled():
                     self._note(outcome, future)
 
-    def _note(self, outcome: Outcome, future: futures.Future[None]) -> None:
+    def _note(self, outcome: Outcome, future: futures.Future[bool]) -> None:
         exc = future.exception()
         if exc is None:
-            outcome.status = DONE
+            outcome.status = DONE if future.result() else NOT_TRIED
             return
         outcome.status, outcome.reason = FAILED, str(exc)
         if not isinstance(exc, _OF_ONE_STEP):
             if not isinstance(exc, errors.PlacementError):
                 raise exc
             self.ended_by = self.ended_by or exc
+
+    def _try(self, client: placement.PlacementClient, step: plan.Step) -> bool:
+        if self._stopped.is_set():
+            return False
+        try:
+            self._do(client, step)
+        except _OF_ONE_STEP:
+            raise
+        except Exception:
+            self._stopped.set()
+            raise
+        return True
 
     def _do(self, client: placement.PlacementClient, step: plan.Step) -> None:
         if step.change is plan.Change.CREATE_TRAIT:
@@ -167,7 +181,7 @@ class Run:
         parts = []
         for status in (DONE, PLANNED, FAILED, IMPOSSIBLE, NOT_TRIED):
             changes = [
-                f'{counted[status, change]} {change}'
+                f'{change} ({counted[status, change]})'
                 for change in plan.Change
                 if counted[status, change]
             ]

@@ -224,7 +224,7 @@ def _host_faults(aggregate: Aggregate, cloud: Cloud) -> Iterable[Fault]:
         for host in aggregate.hosts
         for node in cloud.by_host.get(host, ())
     ]
-    for trait in aggregate.traits:
+    for trait in filter(cloud.traits.__contains__, aggregate.traits):
         lacking = [node for node in nodes if trait not in node.traits]
         if lacking:
             yield _about(
