@@ -240,6 +240,7 @@ class PlacementClient(reading.Reader):
         put: Callable[[str, Iterable[str], int], Current],
         decide: Callable[[frozenset[str]], Iterable[str]],
     ) -> Current:
+        fault: errors.PlacementError
         for attempt in range(_ATTEMPTS):
             # So that writers who met once do not meet again.
             time.sleep(random.uniform(0, _WAIT * attempt))
@@ -249,15 +250,20 @@ class PlacementClient(reading.Reader):
                 return current
             try:
                 return put(uuid, wanted, current.generation)
-            except errors.Conflict as exc:
-                conflict = exc
+            except (errors.Conflict, errors.ServerError) as exc:
+                # Placement also answers 500 where its database ended one of
+                # two updates that met (MySQL: 1213, Deadlock found). Whether
+                # it did or not, the next read tells.
+                fault = exc
+        if not isinstance(fault, errors.Conflict):
+            raise fault
         raise _generation_conflict(
-            conflict,
+            fault,
             uuid,
             current.generation,
             read(uuid).generation,
             _ATTEMPTS,
-        ) from conflict
+        ) from fault
 
 
 def _changed(
