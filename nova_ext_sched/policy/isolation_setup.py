@@ -31,15 +31,14 @@ import dataclasses
 import functools
 import typing
 
-from oslo_utils import strutils
-
 from nova_ext_sched import exception
+from nova_ext_sched.policy import force_metadata_check
 from nova_ext_sched.policy import isolation
 from nova_ext_sched.policy import syntax
 
 T = typing.TypeVar('T')
 
-FORCE_FLAG = 'force_metadata_check'
+_FORCE = force_metadata_check.ForceMetadataCheck()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -186,14 +185,8 @@ def _metadata_faults(aggregate: Aggregate) -> Iterable[Fault]:
                 'unread-value',
                 isolation.unread_value(aggregate.name, key, value),
             )
-    flag = aggregate.metadata.get(FORCE_FLAG)
-    if flag is not None and _read_flag(flag) is None:
-        expected = ', '.join(strutils.TRUE_STRINGS + strutils.FALSE_STRINGS)
-        yield Fault(
-            'force-metadata-check',
-            f'metadata {FORCE_FLAG}: expected one of {expected}, got '
-            f'{flag!r}; the aggregate forces nothing',
-        )
+    for problem in _FORCE.faults(aggregate.name, aggregate.metadata):
+        yield Fault('force-metadata-check', problem)
 
 
 def _trait_faults(aggregate: Aggregate, cloud: Cloud) -> Iterable[Fault]:
@@ -242,10 +235,11 @@ def _host_faults(aggregate: Aggregate, cloud: Cloud) -> Iterable[Fault]:
 
 
 def _conflicts(aggregate: Aggregate, cloud: Cloud) -> Iterable[Fault]:
-    if aggregate.traits and _read_flag(aggregate.metadata.get(FORCE_FLAG, '')):
+    if aggregate.traits and _FORCE.flag(aggregate.metadata):
         yield Fault(
             'conflict',
-            f'{FORCE_FLAG} is on, so AggregateInstanceTypeFilter wants '
+            f'{force_metadata_check.FLAG} is on, so that '
+            f'AggregateInstanceTypeFilter wants '
             f'{", ".join(aggregate.traits)} in the flavor too: a request '
             f'whose image alone requires it is refused',
         )
@@ -318,10 +312,3 @@ def _labels(nodes: Iterable[Node], cloud: Cloud) -> list[str]:
         else f'{node.host} ({node.name})'
         for node in nodes
     ]
-
-
-def _read_flag(text: str) -> bool | None:
-    try:
-        return strutils.bool_from_string(text, strict=True)
-    except ValueError:
-        return None
