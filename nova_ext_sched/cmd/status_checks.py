@@ -86,9 +86,7 @@ class Checks(upgradecheck.UpgradeCommands):
 
         :raises cfg.ConfigFileValueError: a value of ours is not of its form
         """
-        # Read when first asked for, which would be amid a check.
-        for option in conf.ALL_OPTS:
-            getattr(CONF.nova_ext_sched, option.dest)
+        conf.check(CONF)
         api_db.configure(CONF)
         return super().check()
 

@@ -145,6 +145,23 @@ class OptionsTest(StatusTestCase):
             'Both [scheduler] enable_isolated_aggregate_filtering',
         )
 
+    def test_prefixes_on_one_side(self):
+        both = {
+            'placement_req_required_member_prefix': ['reservation:'],
+            'placement_req_default_forbidden_member_prefix': ['reservation:'],
+        }
+        self.filters(NOVA, OURS, enabled=['IsolatedAggregatesFilter'])
+        self.ours(**both)
+        self.assertCheck('Options of nova.conf', SUCCESS)
+        for option in both:
+            self.ours(**both | {option: []})
+            self.assertCheck(
+                'Options of nova.conf',
+                WARNING,
+                'placement_req_required_member_prefix',
+                'placement_req_default_forbidden_member_prefix',
+            )
+
 
 class DataTest(StatusTestCase):
     """Aggregates and flavors in a real API database."""
