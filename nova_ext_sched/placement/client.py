@@ -74,6 +74,14 @@ class PlacementClient(reading.Reader):
         return cls(loading.from_cloud(name), credentials)
 
     @classmethod
+    def from_region(cls, region: typing.Any) -> 'PlacementClient':
+        """Return a client on the session of a region of openstacksdk.
+
+        :param region: openstack.config.cloud_region.CloudRegion
+        """
+        return cls(loading.from_region(region), f'cloud {region.name}')
+
+    @classmethod
     def from_session(
         cls,
         session: typing.Any,
@@ -142,13 +150,26 @@ class PlacementClient(reading.Reader):
         :raises errors.GenerationConflict: others changed the provider at
             every attempt
         """
+        return self.update_traits(uuid, _changed(add, remove))
+
+    def update_traits(
+        self, uuid: str, decide: Callable[[frozenset[str]], Iterable[str]]
+    ) -> values.ProviderTraits:
+        """Give a provider the traits that a decision on its traits returns.
+
+        As :meth:`change_traits`, for a change that depends on what the
+        provider has.
+
+        :param decide: gets the traits as they are; called at every attempt
+        :raises errors.GenerationConflict: others changed the provider at
+            every attempt
+        """
         return self._change(
             uuid,
             self.provider_traits,
             lambda current: current.traits,
             self._put_traits,
-            set(add),
-            set(remove),
+            decide,
         )
 
     def change_aggregates(
@@ -163,8 +184,7 @@ class PlacementClient(reading.Reader):
             self.provider_aggregates,
             lambda current: current.aggregates,
             self._put_aggregates,
-            set(add),
-            set(remove),
+            _changed(add, remove),
         )
 
     def _put_traits(
@@ -218,21 +238,14 @@ class PlacementClient(reading.Reader):
         read: Callable[[str], Current],
         names: Callable[[Current], frozenset[str]],
         put: Callable[[str, Iterable[str], int], Current],
-        add: set[str],
-        remove: set[str],
+        decide: Callable[[frozenset[str]], Iterable[str]],
     ) -> Current:
         fault: errors.PlacementError
-        if both := add & remove:
-            raise exception.InvalidValue(
-                where='add and remove',
-                expected='nothing in both',
-                got=sorted(both),
-            )
         for attempt in range(_ATTEMPTS):
             # So that writers who met once do not meet again.
             time.sleep(random.uniform(0, _WAIT * attempt))
             current = read(uuid)
-            wanted = (names(current) | add) - remove
+            wanted = frozenset(decide(names(current)))
             if wanted == names(current):
                 return current
             try:
@@ -251,6 +264,19 @@ class PlacementClient(reading.Reader):
             read(uuid).generation,
             _ATTEMPTS,
         ) from fault
+
+
+def _changed(
+    add: Iterable[str], remove: Iterable[str]
+) -> Callable[[frozenset[str]], frozenset[str]]:
+    added, removed = frozenset(add), frozenset(remove)
+    if both := added & removed:
+        raise exception.InvalidValue(
+            where='add and remove',
+            expected='nothing in both',
+            got=sorted(both),
+        )
+    return lambda current: (current | added) - removed
 
 
 def _generation_conflict(

@@ -145,26 +145,40 @@ def from_cloud(name: str | None) -> adapter.Adapter:
             got=str(exc),
         ) from exc
     try:
-        region = config.OpenStackConfig().get_one(cloud=name)
-        session = region.get_session()
+        return from_region(config.OpenStackConfig().get_one(cloud=name))
     except (sdk_exc.ConfigException, ks_exc.ClientException) as exc:
         raise exception.InvalidValue(
             where='clouds.yaml',
             expected=f'a cloud {name}' if name else 'a cloud',
             got=str(exc),
         ) from exc
+
+
+def from_region(region: typing.Any) -> adapter.Adapter:
+    """Return an adapter for a region of a cloud, on the region's session.
+
+    :param region: openstack.config.cloud_region.CloudRegion
+    """
+    # Its get_session_client passes what openstacksdk's own adapter alone
+    # takes, and that one has retries of its own.
+    session = region.get_session()
     session.timeout = _or(session.timeout, TIMEOUT)
     return adapter.Adapter(
         session,
-        service_type=SERVICE_TYPE,
-        region_name=region.get_region_name(SERVICE_TYPE),
+        service_type=region.get_service_type(SERVICE_TYPE),
+        service_name=region.get_service_name(SERVICE_TYPE),
         interface=region.get_interface(SERVICE_TYPE),
+        region_name=region.get_region_name(SERVICE_TYPE),
         endpoint_override=region.get_endpoint(SERVICE_TYPE),
         connect_retries=_or(
             region.get_connect_retries(SERVICE_TYPE), CONNECT_RETRIES
         ),
+        connect_retry_delay=region.get_connect_retry_delay(SERVICE_TYPE),
         status_code_retries=_or(
             region.get_status_code_retries(SERVICE_TYPE), STATUS_CODE_RETRIES
+        ),
+        status_code_retry_delay=region.get_status_code_retry_delay(
+            SERVICE_TYPE
         ),
     )
 

@@ -17,6 +17,7 @@ import inspect
 
 from nova.api.validation.extra_specs import base as validators_base
 from nova.scheduler import filters as nova_filters
+from osc_lib.command import command
 import testtools
 
 NAMESPACES = {
@@ -41,6 +42,14 @@ NAMESPACES = {
     ),
     'oslo.config.opts': lambda name, plugin: (
         name == 'nova_ext_sched' and all(len(item) == 2 for item in plugin())
+    ),
+    'openstack.cli.extension': lambda name, plugin: (
+        plugin.API_NAME == name
+        and callable(plugin.make_client)
+        and callable(plugin.build_option_parser)
+    ),
+    'openstack.nova_ext_sched.v1': lambda name, plugin: (
+        inspect.isclass(plugin) and issubclass(plugin, command.Command)
     ),
     'console_scripts': lambda name, plugin: (
         name.startswith('nova-ext-sched-') and inspect.isfunction(plugin)

@@ -98,7 +98,8 @@ class LayersTestCase(testtools.TestCase):
                 '-c',
                 'import sys; sys.modules["nova"] = None; '
                 'import nova_ext_sched.policy, nova_ext_sched.objects, '
-                'nova_ext_sched.placement, nova_ext_sched.conf',
+                'nova_ext_sched.placement, nova_ext_sched.conf, '
+                'nova_ext_sched.osc.plugin, nova_ext_sched.osc.isolation',
             ],
             check=True,
         )

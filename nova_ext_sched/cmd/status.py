@@ -1,0 +1,48 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""The console script ``nova-ext-sched-status``.
+
+Runs where nova-scheduler runs, with its nova.conf. Imports nothing of nova
+until it knows that nova is installed.
+"""
+
+import importlib.util
+import logging
+import sys
+
+_UNEXPECTED = 255
+
+
+def main() -> int:
+    """Run ``upgrade check``.
+
+    :returns: 0 where all is well, 1 where a check warns, 2 where one fails,
+        255 for anything unexpected, as nova-status
+    """
+    if importlib.util.find_spec('nova') is None:
+        print(
+            'nova-ext-sched-status: expected to run where nova-scheduler '
+            f'runs, got a Python without nova ({sys.executable}). Run it with '
+            "the Python of nova-scheduler's environment.",
+            file=sys.stderr,
+        )
+        return _UNEXPECTED
+    # The checks say it, with what to do; once is enough.
+    logging.getLogger('nova_ext_sched').setLevel(logging.ERROR)
+    from nova_ext_sched.cmd import status_checks
+
+    return status_checks.run(sys.argv[1:])
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,105 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Runs of a plan that meet, on a placement in a process of its own."""
+
+from concurrent import futures
+
+from keystoneauth1 import adapter
+from keystoneauth1 import session
+from keystoneauth1 import token_endpoint
+from oslo_utils import uuidutils
+from oslotest import base as test_base
+
+from nova_ext_sched import placement
+from nova_ext_sched.osc import isolation_changes
+from nova_ext_sched.policy import isolation_plan
+from nova_ext_sched.policy import isolation_setup
+from tests.functional.placement import servers
+
+HOSTS = 8
+TRAIT = 'CUSTOM_LICENSED_WINDOWS'
+RECORD = isolation_plan.RECORD + TRAIT
+
+
+class MeetingTest(test_base.BaseTestCase):
+    def setUp(self):
+        super().setUp()
+        if reason := servers.missing('gunicorn'):
+            self.skipTest(reason)
+        server = self.useFixture(servers.Placement('gunicorn'))
+        raw = adapter.Adapter(
+            session.Session(auth=token_endpoint.Token(server.url, 'admin')),
+            service_type='placement',
+        )
+        self.client = placement.PlacementClient(raw, 'the test')
+        self.aggregate = uuidutils.generate_uuid()
+        nodes = []
+        for number in range(HOSTS):
+            name, uuid = f'host{number}', uuidutils.generate_uuid()
+            raw.post(
+                '/resource_providers',
+                json={'name': name, 'uuid': uuid},
+                microversion='1.14',
+            )
+            nodes.append(
+                isolation_setup.Node(
+                    name, name, uuid, frozenset(), frozenset()
+                )
+            )
+        self.cloud = isolation_setup.Cloud(
+            (
+                isolation_setup.Aggregate(
+                    1,
+                    self.aggregate,
+                    'windows',
+                    tuple(node.host for node in nodes),
+                    {f'trait:{TRAIT}': 'required'},
+                ),
+            ),
+            tuple(nodes),
+            self.client.traits(),
+        )
+
+    def sync(self):
+        run = isolation_changes.Run(isolation_plan.make(self.cloud))
+        run.carry_out(self.client)
+        return run
+
+    def write(self, node):
+        self.client.change_traits(node.uuid, add=['CUSTOM_OTHER'])
+        self.client.change_aggregates(node.uuid, add=[self.other])
+
+    def test_two_syncs_and_other_writers(self):
+        self.other = uuidutils.generate_uuid()
+        self.client.ensure_traits(['CUSTOM_OTHER'])
+        with futures.ThreadPoolExecutor(4) as pool:
+            syncs = [pool.submit(self.sync) for _ in range(2)]
+            writers = [
+                pool.submit(self.write, node) for node in self.cloud.nodes
+            ]
+            for future in writers:
+                future.result()
+            for future in syncs:
+                run = future.result()
+                self.assertEqual(
+                    len(run.outcomes), run.count(isolation_changes.DONE)
+                )
+        for node in self.cloud.nodes:
+            self.assertEqual(
+                {TRAIT, RECORD, 'CUSTOM_OTHER'},
+                self.client.provider_traits(node.uuid).traits,
+            )
+            self.assertEqual(
+                {self.aggregate, self.other},
+                self.client.provider_aggregates(node.uuid).aggregates,
+            )

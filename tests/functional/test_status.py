@@ -1,0 +1,401 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""``nova-ext-sched-status upgrade check`` on real databases and services."""
+
+import json
+import os
+import subprocess
+import unittest.mock
+
+import ddt
+import fixtures
+from nova import context as nova_context
+from nova import objects
+from nova.db.api import models
+from nova.tests import fixtures as nova_fixtures
+from oslo_config import fixture as config_fixture
+from oslo_upgradecheck import upgradecheck
+from oslotest import base as test_base
+import sqlalchemy as sa
+
+from nova_ext_sched import conf
+from nova_ext_sched import placement
+from nova_ext_sched.cmd import status_checks
+from tests.functional.placement import base as placement_base
+from tests.functional.placement import servers
+
+NOVA = 'nova.scheduler.filters.all_filters'
+OURS = 'nova_ext_sched.filters.all_filters'
+SUCCESS, WARNING, FAILURE = upgradecheck.Code
+
+
+def run_check(name):
+    """Return the code and the details of one check."""
+    result = dict(status_checks.Checks._upgrade_checks)[name](
+        status_checks.Checks()
+    )
+    return result.code, result.details
+
+
+class StatusTestCase(test_base.BaseTestCase):
+    def setUp(self):
+        super().setUp()
+        conf.register_opts(status_checks.CONF)
+        self.config = self.useFixture(
+            config_fixture.Config(status_checks.CONF)
+        )
+        self.filters(NOVA, OURS)
+
+    def filters(self, *available, enabled=('ComputeFilter',)):
+        self.config.config(
+            group='filter_scheduler',
+            available_filters=list(available),
+            enabled_filters=list(enabled),
+        )
+
+    def ours(self, **options):
+        self.config.config(group='nova_ext_sched', **options)
+
+    def assertCheck(self, name, code, *texts):
+        got, details = run_check(name)
+        self.assertEqual(code, got, details)
+        for text in texts:
+            self.assertIn(text, details)
+        if code == SUCCESS:
+            self.assertIsNone(details)
+
+
+@ddt.ddt
+class OptionsTest(StatusTestCase):
+    @ddt.data(
+        ('30.1.0', FAILURE, 'Upgrade nova first'),
+        ('31.0.0', SUCCESS),
+        ('34.0.0', SUCCESS),
+        ('35.0.0.0rc1', WARNING, 'Upgrade nova-ext-sched'),
+    )
+    @ddt.unpack
+    def test_release(self, version, code, *texts):
+        with unittest.mock.patch(
+            'importlib.metadata.version', return_value=version
+        ):
+            self.assertCheck('Release of nova', code, *texts)
+
+    @ddt.data(
+        ([NOVA, OURS], SUCCESS),
+        ([NOVA], FAILURE, 'Add the line after'),
+        ([OURS], WARNING, 'add the line before'),
+        ([OURS, NOVA], FAILURE, 'Exchange the lines'),
+    )
+    @ddt.unpack
+    def test_available_filters(self, lines, code, *texts):
+        self.filters(*lines)
+        self.assertCheck('available_filters', code, *texts)
+
+    @ddt.data(
+        ([NOVA, OURS], ['IsolatedAggregatesFilter'], SUCCESS),
+        ([NOVA], ['IsolatedAggregatesFilter'], FAILURE, 'will not start'),
+        (
+            [NOVA, OURS],
+            ['ComputeFilter', 'NoFilter'],
+            FAILURE,
+            'enabled_filters names NoFilter',
+        ),
+        ([NOVA, 'no.such.filters'], [], FAILURE, 'cannot be imported'),
+    )
+    @ddt.unpack
+    def test_enabled_filters(self, lines, enabled, code, *texts):
+        self.filters(*lines, enabled=enabled)
+        self.assertCheck('enabled_filters', code, *texts)
+
+    def test_a_plugin_that_is_missing(self):
+        self.ours(request_filters=['isolate_agregates'])
+        self.assertCheck(
+            'enabled_filters',
+            FAILURE,
+            "plugin 'isolate_agregates' is not in the namespace",
+            'Correct [nova_ext_sched] request_filters',
+        )
+
+    def test_options_that_contradict(self):
+        self.assertCheck('Options of nova.conf', SUCCESS)
+        self.ours(enable_isolated_aggregate_filtering=True)
+        self.assertCheck(
+            'Options of nova.conf',
+            WARNING,
+            'Add IsolatedAggregatesFilter to enabled_filters',
+        )
+        self.filters(NOVA, OURS, enabled=['IsolatedAggregatesFilter'])
+        self.assertCheck('Options of nova.conf', SUCCESS)
+        self.config.config(
+            group='scheduler', enable_isolated_aggregate_filtering=True
+        )
+        self.assertCheck(
+            'Options of nova.conf',
+            WARNING,
+            'Both [scheduler] enable_isolated_aggregate_filtering',
+        )
+
+    def test_prefixes_on_one_side(self):
+        both = {
+            'placement_req_required_member_prefix': ['reservation:'],
+            'placement_req_default_forbidden_member_prefix': ['reservation:'],
+        }
+        self.filters(NOVA, OURS, enabled=['IsolatedAggregatesFilter'])
+        self.ours(**both)
+        self.assertCheck('Options of nova.conf', SUCCESS)
+        for option in both:
+            self.ours(**both | {option: []})
+            self.assertCheck(
+                'Options of nova.conf',
+                WARNING,
+                'placement_req_required_member_prefix',
+                'placement_req_default_forbidden_member_prefix',
+            )
+
+
+class DataTest(StatusTestCase):
+    """Aggregates and flavors in a real API database."""
+
+    def setUp(self):
+        super().setUp()
+        objects.register_all()
+        self.useFixture(nova_fixtures.ConfFixture(status_checks.CONF))
+        self.filters(NOVA, OURS)
+        self.useFixture(nova_fixtures.Database(database='api'))
+        # Creating objects notifies; nobody listens.
+        for notifier in ('NOTIFIER', 'LEGACY_NOTIFIER'):
+            self.useFixture(
+                fixtures.MockPatch(
+                    f'nova.rpc.{notifier}',
+                    **{'is_enabled.return_value': False},
+                )
+            )
+        self.ctxt = nova_context.get_admin_context()
+        self.ours(enable_isolated_aggregate_filtering=True)
+
+    def aggregate(self, name, **metadata):
+        with unittest.mock.patch(
+            'nova.compute.utils.notify_about_aggregate_update'
+        ):
+            objects.Aggregate(self.ctxt, name=name, metadata=metadata).create()
+
+    def flavor(self, name, **extra_specs):
+        objects.Flavor(
+            self.ctxt,
+            name=name,
+            flavorid=name,
+            memory_mb=1,
+            vcpus=1,
+            root_gb=0,
+            ephemeral_gb=0,
+            swap=0,
+            is_public=False,
+            extra_specs=extra_specs,
+        ).create()
+
+    def test_nothing_is_wrong(self):
+        self.aggregate('windows', **{'trait:CUSTOM_W': 'required'})
+        self.aggregate('gpu', gpu='true')
+        self.flavor('w', **{'trait:CUSTOM_W': 'required', 'gpu': '<or> *'})
+        for check in (
+            'API database',
+            'Metadata of aggregates',
+            'Extra specs of flavors',
+            'Number of isolating aggregates',
+        ):
+            self.assertCheck(check, SUCCESS)
+
+    def test_aggregates(self):
+        self.aggregate('typo', **{'trait:CUSTOM_A': 'Required'})
+        self.aggregate('name', **{'trait:custom': 'required'})
+        self.aggregate('forced', force_metadata_check='yes', gpu='<or>')
+        self.assertCheck(
+            'Metadata of aggregates',
+            WARNING,
+            "aggregate typo: metadata trait:CUSTOM_A: expected 'required', "
+            "got 'Required'",
+            'aggregate name: metadata trait:custom: expected a trait name',
+            'force_metadata_check is on in forced and '
+            'AggregateInstanceTypeFilter is not in',
+            'Correct the metadata with openstack aggregate set',
+        )
+        self.filters(NOVA, OURS, enabled=['AggregateInstanceTypeFilter'])
+        self.aggregate('flag', force_metadata_check='ja')
+        self.assertCheck(
+            'Metadata of aggregates',
+            WARNING,
+            "aggregate flag: metadata 'force_metadata_check': expected one",
+            "aggregate forced: metadata 'gpu': expected",
+        )
+        self.ours(enable_isolated_aggregate_filtering=False)
+        self.assertNotIn('typo', run_check('Metadata of aggregates')[1])
+
+    def test_flavors(self):
+        self.flavor('typo', **{'trait1:CUSTOM_A': 'True'})
+        self.flavor('or', gpu='<or>')
+        self.flavor('number', ram='>= 4')
+        self.aggregate('words', ram='plenty')
+        self.assertCheck(
+            'Extra specs of flavors',
+            WARNING,
+            "flavor typo: extra spec 'trait1:CUSTOM_A': expected required or "
+            "forbidden, got 'True'",
+            'Correct the extra specs with openstack flavor set',
+        )
+        self.assertNotIn('flavor or', run_check('Extra specs of flavors')[1])
+        self.filters(NOVA, OURS, enabled=['AggregateInstanceTypeFilter'])
+        self.assertCheck(
+            'Extra specs of flavors', WARNING, "flavor or: extra spec 'gpu'"
+        )
+        self.assertCheck(
+            'Metadata of aggregates',
+            WARNING,
+            "aggregate words: metadata 'ram': expected numbers, because "
+            "flavor number compares them by '>= 4', got 'plenty'",
+        )
+
+    def test_many_problems_are_counted(self):
+        for number in range(13):
+            self.aggregate(f'a{number:02}', **{'trait:CUSTOM_A': 'yes'})
+        _, details = run_check('Metadata of aggregates')
+        self.assertIn('aggregate a09', details)
+        self.assertNotIn('aggregate a10', details)
+        self.assertIn(' 3 more. ', details)
+
+    def test_more_isolating_aggregates_than_the_bound(self):
+        self.ours(max_forbidden_aggregates=1)
+        for name in ('one', 'two'):
+            self.assertCheck('Number of isolating aggregates', SUCCESS)
+            self.aggregate(name, **{'trait:CUSTOM_A': 'required'})
+        self.assertCheck(
+            'Number of isolating aggregates',
+            FAILURE,
+            '2 aggregates are isolating, more than the 1 of',
+            'Add IsolatedAggregatesFilter',
+        )
+        self.filters(NOVA, OURS, enabled=['IsolatedAggregatesFilter'])
+        self.assertCheck('Number of isolating aggregates', SUCCESS)
+
+    def test_the_database_does_not_answer(self):
+        with unittest.mock.patch(
+            'nova.objects.AggregateList.get_all',
+            side_effect=OSError('no route to host'),
+        ):
+            self.assertCheck(
+                'API database',
+                FAILURE,
+                'OSError: no route to host. Check [api_database] connection',
+            )
+            self.assertCheck('Metadata of aggregates', WARNING, 'Not checked')
+            self.assertCheck('Extra specs of flavors', WARNING, 'Not checked')
+
+
+class PlacementTest(placement_base.PlacementTestCase):
+    def setUp(self):
+        super().setUp()
+        self.useFixture(
+            fixtures.MockPatchObject(
+                placement.PlacementClient,
+                'from_conf',
+                side_effect=lambda conf: self.client,
+            )
+        )
+
+    def test_new_enough(self):
+        self.assertEqual((SUCCESS, None), run_check('Placement'))
+
+    def test_no_token(self):
+        self.raw.session.auth.token = None
+        code, details = run_check('Placement')
+        self.assertEqual(FAILURE, code)
+        self.assertIn('Check [placement] of nova.conf', details)
+
+
+class OldPlacementTest(PlacementTest):
+    maximum = '1.35'
+
+    def test_new_enough(self):
+        code, details = run_check('Placement')
+        self.assertEqual(FAILURE, code)
+        self.assertEqual(
+            'Expected placement with microversion 1.36, got 1.0 to 1.35. '
+            'Upgrade placement.',
+            details,
+        )
+
+
+class CommandTest(test_base.BaseTestCase):
+    """The console script in a process of its own, with a nova.conf."""
+
+    def setUp(self):
+        super().setUp()
+        self.folder = self.useFixture(fixtures.TempDir()).path
+        self.database = f'sqlite:///{self.folder}/api.db'
+        self.engine = sa.create_engine(self.database)
+        self.addCleanup(self.engine.dispose)
+        models.BASE.metadata.create_all(self.engine)
+        self.placement = 'http://127.0.0.1:1/placement'
+
+    def run_script(self, *arguments, more='', enabled='ComputeFilter'):
+        path = os.path.join(self.folder, 'nova.conf')
+        with open(path, 'w') as stream:
+            stream.write(
+                f'[api_database]\nconnection = {self.database}\n'
+                '[placement]\nauth_type = admin_token\ntoken = admin\n'
+                f'endpoint = {self.placement}\nconnect_retries = 0\n'
+                '[filter_scheduler]\n'
+                f'available_filters = {NOVA}\navailable_filters = {OURS}\n'
+                f'enabled_filters = {enabled}\n'
+                f'[nova_ext_sched]\n{more}\n'
+            )
+        return subprocess.run(
+            [
+                servers.script('nova-ext-sched-status'),
+                '--config-file',
+                path,
+                *arguments,
+            ],
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+
+    def test_exit_status(self):
+        self.placement = self.useFixture(servers.Placement('gunicorn')).url
+        done = self.run_script('upgrade', 'check')
+        self.assertEqual(0, done.returncode, done.stdout + done.stderr)
+        self.assertEqual(9, done.stdout.count('Result: Success'))
+
+        isolating = 'enable_isolated_aggregate_filtering = True'
+        done = self.run_script('upgrade', 'check', '--json', more=isolating)
+        self.assertEqual(1, done.returncode, done.stdout + done.stderr)
+        checks = {
+            check['check']: check['result']
+            for check in json.loads(done.stdout)['checks']
+        }
+        self.assertEqual(WARNING, checks.pop('Options of nova.conf'))
+        self.assertEqual({SUCCESS}, set(checks.values()))
+
+    def test_failure(self):
+        done = self.run_script('upgrade', 'check')
+        self.assertEqual(2, done.returncode, done.stdout + done.stderr)
+        self.assertIn('no connection to placement', done.stdout)
+        self.assertNotIn('Traceback', done.stdout + done.stderr)
+
+    def test_unexpected(self):
+        done = self.run_script(
+            'upgrade', 'check', more='max_forbidden_aggregates = many'
+        )
+        self.assertEqual(255, done.returncode, done.stdout + done.stderr)
+        self.assertIn('max_forbidden_aggregates', done.stderr)
+        self.assertNotIn('Traceback', done.stderr)

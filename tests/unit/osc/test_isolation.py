@@ -1,0 +1,47 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+import testtools
+
+from nova_ext_sched.osc import isolation
+from nova_ext_sched.policy import isolation_setup
+
+HOSTS = [f'host{number:02}' for number in range(12)]
+TEN = ', '.join(HOSTS[:10])
+
+
+class ColumnsTestCase(testtools.TestCase):
+    def test_people_see_ten_names_and_programs_all(self):
+        column = isolation.NamesColumn(HOSTS)
+        self.assertEqual(f'{TEN} and 2 more', column.human_readable())
+        self.assertEqual(HOSTS, column.machine_readable())
+        self.assertEqual(
+            TEN, isolation.NamesColumn(HOSTS[:10]).human_readable()
+        )
+
+    def test_faults(self):
+        column = isolation.FaultsColumn(
+            [
+                isolation_setup.Fault('one', 'a problem'),
+                isolation_setup.Fault('two', 'another', tuple(HOSTS)),
+            ]
+        )
+        self.assertEqual(
+            f'a problem\nanother: {TEN} and 2 more', column.human_readable()
+        )
+        self.assertEqual(
+            [
+                {'kind': 'one', 'problem': 'a problem', 'hosts': []},
+                {'kind': 'two', 'problem': 'another', 'hosts': HOSTS},
+            ],
+            column.machine_readable(),
+        )

@@ -1,0 +1,84 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+import ddt
+import testtools
+
+from nova_ext_sched.policy import operators_data
+
+
+@ddt.ddt
+class OperatorsDataTestCase(testtools.TestCase):
+    @ddt.data(
+        ({}, None),
+        ({'trait:CUSTOM_X': 'required'}, None),
+        ({'ssd': 'Required'}, None),
+        ({'trait:CUSTOM_X': 'Required'}, "expected 'required'"),
+        ({'trait:CUSTOM_X': ''}, "expected 'required'"),
+        ({'trait:custom': 'required'}, 'no request can require it'),
+        ({'trait:': 'required'}, 'no request can require it'),
+    )
+    @ddt.unpack
+    def test_isolation(self, metadata, fault):
+        found = operators_data.isolation_faults({'agg': metadata})
+        self.assertEqual(0 if fault is None else 1, len(found))
+        if fault is not None:
+            self.assertIn('aggregate agg: metadata trait:', found[0])
+            self.assertIn(fault, found[0])
+
+    @ddt.data(
+        ('trait:CUSTOM_X', 'required', False),
+        ('trait:CUSTOM_X', 'forbidden', False),
+        ('trait1:CUSTOM_X', 'required', False),
+        ('traits', 'yes', False),
+        ('hw:trait', 'yes', False),
+        ('trait:CUSTOM_X', 'True', True),
+        ('trait1:CUSTOM_X', 'Required', True),
+        ('trait_NET-1:CUSTOM_X', '', True),
+    )
+    @ddt.unpack
+    def test_traits(self, key, value, faulty):
+        found = operators_data.trait_faults({'flavor': {key: value}})
+        self.assertEqual(1 if faulty else 0, len(found))
+
+    def test_type(self):
+        aggregates = {
+            'flag': {'force_metadata_check': 'ja'},
+            'forced': {'force_metadata_check': 'yes', 'gpu': '<or>'},
+            'words': {'ram': 'plenty'},
+            'reserved': {'force_metadata_check': 'yes', 'blazar:x': '<or>'},
+            'zone': {'force_metadata_check': 'yes', 'zone': '<or>'},
+        }
+        flavors = {
+            'fine': {'ssd': 'true'},
+            'or': {'gpu': '<or>'},
+            'number': {'ram': '>= 4'},
+        }
+        found = operators_data.type_faults(
+            aggregates, flavors, ['zone'], ['blazar:']
+        )
+        self.assertEqual(
+            ['aggregate flag', 'aggregate forced', 'aggregate words']
+            + ['flavor or'],
+            sorted({fault.partition(':')[0] for fault in found}),
+        )
+        # Each is said once, whichever flavor meets it.
+        self.assertEqual(len(found), len(set(found)))
+
+    def test_names(self):
+        aggregates = {
+            'b': {'trait:X': 'required', 'force_metadata_check': 'no'},
+            'a': {'trait:X': 'required', 'trait:Y': 'required'},
+            'c': {'trait:X': 'Required', 'force_metadata_check': 'yes'},
+        }
+        self.assertEqual(['a', 'b'], operators_data.isolating(aggregates))
+        self.assertEqual(['c'], operators_data.forcing(aggregates))
