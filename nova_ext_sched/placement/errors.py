@@ -1,0 +1,189 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""What can go wrong between us and placement.
+
+Every error says which request met it. URLs are shown without user and
+password and with a long query cut short; tokens are never part of an error.
+"""
+
+import typing
+
+from nova_ext_sched import exception
+
+
+class PlacementError(exception.NovaExtSchedError):
+    """Base of the errors of :class:`nova_ext_sched.placement.PlacementClient`.
+
+    :ivar method: the HTTP method
+    :ivar url: the URL without secrets
+    :ivar status: the HTTP status, None where there was no answer
+    :ivar request_id: placement's ``req-...`` of the request, for its log;
+        None where it gave none
+    """
+
+    message = '{problem}'
+
+    def __init__(
+        self,
+        *,
+        method: str,
+        url: str,
+        status: int | None = None,
+        request_id: str | None = None,
+        **data: typing.Any,
+    ) -> None:
+        self.method = method
+        self.url = url
+        self.status = status
+        self.request_id = request_id
+        super().__init__(**data)
+
+    def __str__(self) -> str:
+        context = [f'{self.method} {self.url}']
+        if self.status is not None:
+            context.append(f'status {self.status}')
+        if self.request_id is not None:
+            context.append(f'request id {self.request_id}')
+        return f'{super().__str__()} ({", ".join(context)})'
+
+
+class ConnectionFailed(PlacementError):
+    """Nothing answers at the URL, or it closed the connection."""
+
+    message = 'no connection to placement: {cause}'
+
+
+class TimedOut(PlacementError):
+    """No answer came in the time that ``timeout`` allows."""
+
+    message = (
+        'placement did not answer in time: the timeout of {credentials} is '
+        '{timeout}'
+    )
+
+
+class AuthenticationFailed(PlacementError):
+    """No token could be had, so placement was not asked.
+
+    ``status`` and ``request_id`` are keystone's.
+    """
+
+    message = 'no token with the credentials of {credentials}: {cause}'
+
+
+class EndpointNotFound(PlacementError):
+    """Neither the configuration nor the catalogue names an endpoint."""
+
+    message = (
+        'no endpoint of placement: expected an endpoint in {credentials} or '
+        'in the service catalogue, for {wanted}'
+    )
+
+
+class Unauthorized(PlacementError):
+    """401: the token or the lack of one is not accepted."""
+
+    message = (
+        'placement does not accept the credentials of {credentials}: {detail}'
+    )
+
+
+class Forbidden(PlacementError):
+    """403: the user may not do this."""
+
+    message = (
+        'placement does not allow this with the credentials of {credentials}: '
+        '{detail}'
+    )
+
+
+class NotFound(PlacementError):
+    """404: placement has no such provider or trait."""
+
+    message = 'placement does not find it: {detail}'
+
+
+class BadRequest(PlacementError):
+    """400: placement refuses the request."""
+
+    message = 'placement refuses the request: {detail}'
+
+
+class Conflict(PlacementError):
+    """409: the state of placement does not allow the change."""
+
+    message = 'placement refuses the change: {detail}'
+
+
+class GenerationConflict(Conflict):
+    """The provider was changed by another since it was read.
+
+    :ivar provider: its UUID
+    :ivar sent: the generation that was sent last
+    :ivar current: the generation that the provider has now
+    :ivar attempts: how often it was tried
+    """
+
+    message = (
+        'provider {provider} was changed by another: expected generation '
+        '{sent}, got {current}, at attempt {attempts}'
+    )
+
+
+class Unavailable(PlacementError):
+    """503: placement or a proxy before it cannot serve now; retries ended."""
+
+    message = 'placement is unavailable: {detail}'
+
+
+class ServerError(PlacementError):
+    """Another 5xx: placement or a server before it failed."""
+
+    message = 'placement failed: {detail}'
+
+
+class QueryTooLong(PlacementError):
+    """The query did not get through the server before placement.
+
+    :ivar aggregates: how many aggregates the query names
+    :ivar size: bytes of the query
+    """
+
+    message = (
+        'the query is too long for the server before placement ({detail}): '
+        'it names {aggregates} aggregates in {size} bytes. Raise the limit of '
+        'that server (gunicorn --limit-request-line, uwsgi buffer-size, '
+        'nginx large_client_header_buffers, Apache LimitRequestLine) or name '
+        'fewer aggregates'
+    )
+
+
+class UnexpectedAnswer(PlacementError):
+    """The answer is not placement's: a proxy's page, or another service."""
+
+    message = 'expected {expected}, got {got}'
+
+
+class MicroversionUnsupported(PlacementError):
+    """The server cannot express the request, so nothing was sent.
+
+    :ivar needed: the least microversion, for example ``1.32``
+    :ivar features: what needs it, in words
+    :ivar minimum: the server's least microversion
+    :ivar maximum: the server's greatest microversion
+    """
+
+    message = (
+        'the request needs microversion {needed} ({features}), and the '
+        'server has {minimum} to {maximum}; nothing was sent'
+    )

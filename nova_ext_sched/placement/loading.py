@@ -1,0 +1,168 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Adapters of keystoneauth for placement, from configuration.
+
+The options are keystoneauth's own, under its own names, so that nova.conf is
+read as nova reads it. Where the operator set no retries and no timeout, ours
+hold: a tool that hangs or gives up at the first 503 helps nobody.
+"""
+
+import contextlib
+import typing
+
+from keystoneauth1 import adapter
+from keystoneauth1 import exceptions as ks_exc
+from keystoneauth1 import loading
+from oslo_config import cfg
+
+from nova_ext_sched import exception
+
+SERVICE_TYPE = 'placement'
+
+#: Seconds to wait for an answer; keystoneauth's own default is for ever.
+TIMEOUT = 60
+#: How often to try again where no connection could be made. The waits grow
+#: from half a second.
+CONNECT_RETRIES = 2
+#: How often to try again after 503.
+STATUS_CODE_RETRIES = 3
+
+
+def register_opts(conf: cfg.ConfigOpts, group: str) -> None:
+    """Register keystoneauth's options of ``group`` as nova does.
+
+    Repeatable, and harmless where nova has registered them.
+    """
+    opts = [
+        *loading.get_auth_common_conf_options(),
+        *loading.get_session_conf_options(),
+        *loading.get_adapter_conf_options(include_deprecated=False),
+    ]
+    cfg.set_defaults(
+        opts,
+        service_type=SERVICE_TYPE,
+        valid_interfaces=['internal', 'public'],
+    )
+    for opt in opts:
+        # nova has its own form of some, with the same names.
+        with contextlib.suppress(cfg.DuplicateOptError):
+            conf.register_opt(opt, group=group)
+
+
+def from_conf(conf: cfg.ConfigOpts, group: str) -> adapter.Adapter:
+    """Return the adapter that ``[placement]`` of nova.conf describes.
+
+    :param conf: has read nova.conf
+    :param group: the section's name
+    :raises exception.InvalidValue: an option is missing or not of its form
+    """
+    register_opts(conf, group)
+    ours = conf[group]
+    if not (ours.auth_type or ours.auth_section):
+        raise exception.InvalidValue(
+            where=f'[{group}] auth_type',
+            expected='the name of an auth plugin of keystoneauth, such as '
+            'password',
+            got=ours.auth_type,
+        )
+    try:
+        auth = loading.load_auth_from_conf_options(conf, group)
+        session = loading.load_session_from_conf_options(
+            conf, group, auth=auth, timeout=ours.timeout or TIMEOUT
+        )
+        return loading.load_adapter_from_conf_options(
+            conf,
+            group,
+            session=session,
+            auth=auth,
+            connect_retries=_or(ours.connect_retries, CONNECT_RETRIES),
+            status_code_retries=_or(
+                ours.status_code_retries, STATUS_CODE_RETRIES
+            ),
+        )
+    except ks_exc.NoMatchingPlugin as exc:
+        raise exception.InvalidValue(
+            where=f'[{group}] auth_type',
+            expected='the name of an installed auth plugin of keystoneauth',
+            got=exc.name,
+        ) from exc
+    except ks_exc.MissingRequiredOptions as exc:
+        names = ', '.join(opt.dest for opt in exc.options)
+        raise exception.InvalidValue(
+            where=f'[{group}]',
+            expected=f'the options {names} for the auth_type '
+            f'{ours.auth_type}',
+            got=None,
+        ) from exc
+    except (ks_exc.OptionError, TypeError) as exc:
+        # keystoneauth raises TypeError for options that exclude one another.
+        raise exception.InvalidValue(
+            where=f'[{group}]',
+            expected='options of keystoneauth that agree',
+            got=str(exc),
+        ) from exc
+
+
+def from_session(
+    session: typing.Any,
+    region_name: str | None = None,
+    interface: str | list[str] | None = None,
+) -> adapter.Adapter:
+    """Return an adapter on a session that has credentials."""
+    return adapter.Adapter(
+        session,
+        service_type=SERVICE_TYPE,
+        region_name=region_name,
+        interface=interface,
+        connect_retries=CONNECT_RETRIES,
+        status_code_retries=STATUS_CODE_RETRIES,
+    )
+
+
+def from_cloud(name: str | None) -> adapter.Adapter:
+    """Return an adapter for a cloud of clouds.yaml.
+
+    :param name: None for the cloud that ``OS_CLOUD`` names
+    :raises exception.InvalidValue: openstacksdk is not installed, or the
+        cloud is not described well enough
+    """
+    try:
+        from openstack import config
+        from openstack import exceptions as sdk_exc
+    except ImportError as exc:
+        raise exception.InvalidValue(
+            where='clouds.yaml',
+            expected='openstacksdk installed, which reads it',
+            got=str(exc),
+        ) from exc
+    try:
+        region = config.OpenStackConfig().get_one(cloud=name)
+        made = region.get_session_client(
+            SERVICE_TYPE, constructor=adapter.Adapter
+        )
+    except (sdk_exc.ConfigException, ks_exc.ClientException) as exc:
+        raise exception.InvalidValue(
+            where='clouds.yaml',
+            expected=f'a cloud {name}' if name else 'a cloud',
+            got=str(exc),
+        ) from exc
+    made.session.timeout = _or(made.session.timeout, TIMEOUT)
+    made.connect_retries = _or(made.connect_retries, CONNECT_RETRIES)
+    made.status_code_retries = _or(
+        made.status_code_retries, STATUS_CODE_RETRIES
+    )
+    return made
+
+
+def _or(value: typing.Any, default: int) -> typing.Any:
+    return default if value is None else value

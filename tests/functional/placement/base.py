@@ -1,0 +1,88 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Base of the tests against a real placement in this process."""
+
+import unittest.mock
+import uuid
+
+from keystoneauth1 import adapter
+from keystoneauth1 import session
+from keystoneauth1 import token_endpoint
+from oslotest import base as test_base
+from placement import microversion
+from placement.tests.functional.fixtures import placement as fixture
+
+from nova_ext_sched import placement
+
+
+class PlacementTestCase(test_base.BaseTestCase):
+    """A real placement on SQLite, over wsgi-intercept and keystoneauth.
+
+    ``maximum`` cuts placement's list of microversions, so that the server is
+    of that age.
+    """
+
+    maximum = '1.39'
+
+    def setUp(self):
+        super().setUp()
+        versions = microversion.VERSIONS
+        patch = unittest.mock.patch.object(
+            microversion,
+            'VERSIONS',
+            versions[: versions.index(self.maximum) + 1],
+        )
+        patch.start()
+        self.addCleanup(patch.stop)
+        server = self.useFixture(fixture.PlacementFixture())
+        self.endpoint = server.endpoint
+        self.raw = adapter.Adapter(
+            session.Session(
+                auth=token_endpoint.Token(self.endpoint, 'admin')
+            ),
+            service_type='placement',
+            raise_exc=False,
+        )
+        self.client = placement.PlacementClient(self.raw, 'the test')
+
+    def create_provider(
+        self, name, parent=None, inventory=None, aggregates=(), traits=()
+    ):
+        """Create a resource provider and return its UUID."""
+        provider = str(uuid.uuid5(uuid.NAMESPACE_OID, name))
+        body = {'name': name, 'uuid': provider}
+        if parent is not None:
+            body['parent_provider_uuid'] = parent
+        created = self.raw.post(
+            '/resource_providers', json=body, microversion='1.14'
+        )
+        self.assertEqual(201, created.status_code, created.text)
+        if inventory is not None:
+            done = self.raw.put(
+                f'/resource_providers/{provider}/inventories',
+                json={
+                    'inventories': {
+                        resource_class: {'total': total}
+                        for resource_class, total in inventory.items()
+                    },
+                    'resource_provider_generation': 0,
+                },
+                microversion='1.14',
+            )
+            self.assertEqual(200, done.status_code, done.text)
+        if aggregates:
+            self.client.change_aggregates(provider, add=aggregates)
+        if traits:
+            self.client.ensure_traits(traits)
+            self.client.change_traits(provider, add=traits)
+        return provider

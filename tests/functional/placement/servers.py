@@ -1,0 +1,172 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Real servers on loopback, each in processes of its own."""
+
+import importlib.util
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+import fixtures
+
+# placement takes the token for the user's name; "admin" may do everything.
+NO_AUTH = '[api]\nauth_strategy = noauth2'
+
+# Seconds that a server may take to answer for the first time.
+_START = 60
+
+
+def missing(*modules):
+    """Return why a test that needs the modules is skipped, None if not."""
+    for module in modules:
+        if importlib.util.find_spec(module) is None:
+            return f'{module} is not installed'
+    return None
+
+
+def script(name):
+    """Return the path of a command of this Python environment."""
+    return os.path.join(os.path.dirname(sys.executable), name)
+
+
+def free_port():
+    with socket.socket() as sock:
+        sock.bind(('127.0.0.1', 0))
+        return sock.getsockname()[1]
+
+
+class Server(fixtures.Fixture):
+    """A command that serves HTTP; ends with its children.
+
+    :param command: words; ``{port}`` stands for the port
+    :param path: what answers below 400 when the server is ready
+    """
+
+    def __init__(self, command, env, path='/'):
+        super().__init__()
+        self._command = command
+        self._env = env
+        self._path = path
+
+    def _setUp(self):
+        self.port = free_port()
+        self.url = f'http://127.0.0.1:{self.port}'
+        self.log = os.path.join(
+            self.useFixture(fixtures.TempDir()).path, 'log'
+        )
+        with open(self.log, 'w') as log:
+            self._process = subprocess.Popen(
+                [word.format(port=self.port) for word in self._command],
+                env=os.environ | self._env,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+            )
+        self.addCleanup(self._stop)
+        self._wait()
+
+    def _wait(self):
+        end = time.monotonic() + _START
+        while time.monotonic() < end and self._process.poll() is None:
+            try:
+                with urllib.request.urlopen(
+                    self.url + self._path, timeout=_START
+                ):
+                    return
+            except (urllib.error.URLError, ConnectionError):
+                time.sleep(0.1)
+        with open(self.log) as log:
+            raise RuntimeError(
+                f'{self._command[0]} did not start: {log.read()[-2000:]}'
+            )
+
+    def _stop(self):
+        self._process.terminate()
+        try:
+            self._process.wait(20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+class Placement(fixtures.Fixture):
+    """placement under a WSGI server with its default limits.
+
+    :param server: ``gunicorn`` or ``uwsgi``
+    :param conf: the lines of placement.conf about authentication
+    :param policy: lines of placement's policy.yaml
+    """
+
+    def __init__(self, server, conf=NO_AUTH, policy=''):
+        super().__init__()
+        self._server = server
+        self._conf = conf
+        self._policy = policy
+
+    def _setUp(self):
+        directory = self.useFixture(fixtures.TempDir()).path
+        policy = os.path.join(directory, 'policy.yaml')
+        with open(policy, 'w') as policy_file:
+            policy_file.write(self._policy)
+        conf = os.path.join(directory, 'placement.conf')
+        with open(conf, 'w') as conf_file:
+            conf_file.write(
+                '[placement_database]\n'
+                f'connection = sqlite:///{directory}/placement.db\n'
+                '[oslo_policy]\n'
+                f'policy_file = {policy}\n'
+                f'{self._conf}\n'
+            )
+        env = {'OS_PLACEMENT_CONFIG_DIR': directory}
+        subprocess.run(
+            [script('placement-manage'), '--config-file', conf, 'db', 'sync'],
+            env=os.environ | env,
+            check=True,
+            capture_output=True,
+            timeout=120,
+        )
+        self.process = self.useFixture(
+            Server(_COMMANDS[self._server], env)
+        )
+        self.url = self.process.url
+
+
+_COMMANDS = {
+    'gunicorn': [
+        sys.executable,
+        '-m',
+        'gunicorn',
+        '--bind',
+        '127.0.0.1:{port}',
+        '--workers',
+        '2',
+        'placement.wsgi.api:application',
+    ],
+    'uwsgi': [
+        script('uwsgi'),
+        '--http-socket',
+        '127.0.0.1:{port}',
+        '--master',
+        '--die-on-term',
+        '--processes',
+        '2',
+        '--home',
+        sys.prefix,
+        '--module',
+        'placement.wsgi.api:application',
+    ],
+}

@@ -1,0 +1,80 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""What hypothesis draws request groups and whole requests from."""
+
+import uuid
+
+import hypothesis
+from hypothesis import strategies as st
+
+from nova_ext_sched.objects import allocation_candidates_request
+from nova_ext_sched.objects import request_group
+
+_NAME = st.from_regex(r'[A-Z0-9_]{1,12}', fullmatch=True)
+
+uuids = st.uuids().map(str)
+# Few enough that sets overlap.
+aggregates = st.sampled_from([str(uuid.UUID(int=n)) for n in range(1, 9)])
+traits = st.one_of(
+    _NAME,
+    _NAME.map('CUSTOM_'.__add__),
+    st.sampled_from(['HW_CPU_X86_AVX2', 'COMPUTE_NODE', 'CUSTOM_SSD']),
+)
+resources = st.dictionaries(
+    st.one_of(_NAME, st.sampled_from(['VCPU', 'MEMORY_MB', 'DISK_GB'])),
+    st.integers(min_value=1, max_value=2**31),
+    max_size=4,
+)
+suffixes = st.from_regex(r'[a-zA-Z0-9_-]{1,64}', fullmatch=True)
+
+
+@st.composite
+def request_groups(draw, suffix=None):
+    if suffix is None:
+        suffix = draw(st.one_of(st.just(''), suffixes))
+    group = request_group.RequestGroup(
+        suffix=suffix,
+        resources=draw(resources),
+        required_traits=draw(st.sets(traits, max_size=4)),
+        forbidden_traits=draw(st.sets(traits, max_size=4)),
+        required_aggregates=draw(
+            st.lists(st.lists(aggregates, min_size=1, max_size=4), max_size=4)
+        ),
+        forbidden_aggregates=draw(st.sets(aggregates, max_size=4)),
+        in_tree=draw(st.none() | uuids),
+    )
+    hypothesis.assume(not suffix or group != type(group)(suffix=suffix))
+    return group
+
+
+@st.composite
+def requests(draw):
+    suffixed = draw(st.lists(suffixes, max_size=3, unique=True))
+    groups = [draw(request_groups(suffix)) for suffix in suffixed]
+    if not groups or draw(st.booleans()):
+        unsuffixed = draw(request_groups(''))
+        hypothesis.assume(unsuffixed != type(unsuffixed)())
+        groups.append(unsuffixed)
+    subtrees = st.just([])
+    if suffixed:
+        subtrees = st.lists(
+            st.sets(st.sampled_from(suffixed), min_size=1), max_size=3
+        )
+    return allocation_candidates_request.AllocationCandidatesRequest(
+        groups=groups,
+        group_policy=draw(st.sampled_from([None, 'none', 'isolate'])),
+        limit=draw(st.none() | st.integers(min_value=1, max_value=10**6)),
+        root_required=draw(st.sets(traits, max_size=3)),
+        root_forbidden=draw(st.sets(traits, max_size=3)),
+        same_subtree=draw(subtrees),
+    )

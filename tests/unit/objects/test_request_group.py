@@ -1,0 +1,312 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Tests of RequestGroup."""
+
+import json
+import unittest
+from urllib import parse
+
+import ddt
+import hypothesis
+from oslo_versionedobjects import fixture
+
+from nova_ext_sched import exception
+from nova_ext_sched import objects
+from nova_ext_sched.objects import base
+from nova_ext_sched.objects import request_group
+from nova_ext_sched.policy import extra_specs
+from tests.unit.objects import strategies
+
+A = 'aaaaaaaa-0000-4000-8000-000000000001'
+B = 'bbbbbbbb-0000-4000-8000-000000000002'
+C = 'cccccccc-0000-4000-8000-000000000003'
+D = 'dddddddd-0000-4000-8000-000000000004'
+
+# What is asked; the pairs that it builds.
+QUERIES = [
+    ({}, []),
+    (
+        {'resources': {'VCPU': 2, 'MEMORY_MB': 1024}},
+        [('resources', 'MEMORY_MB:1024,VCPU:2')],
+    ),
+    (
+        {'required_traits': {'B', 'A'}, 'forbidden_traits': {'D', 'C'}},
+        [('required', 'A,B,!C,!D')],
+    ),
+    ({'forbidden_traits': {'X'}}, [('required', '!X')]),
+    ({'required_aggregates': [[A]]}, [('member_of', f'in:{A}')]),
+    (
+        # specs/negative-aggregate-membership: in A or B, in C, not in D.
+        {
+            'required_aggregates': [[C], [B, A]],
+            'forbidden_aggregates': {D},
+        },
+        [
+            ('member_of', f'!in:{D}'),
+            ('member_of', f'in:{A},{B}'),
+            ('member_of', f'in:{C}'),
+        ],
+    ),
+    (
+        {'forbidden_aggregates': {B, A}},
+        [('member_of', f'!in:{A},{B}')],
+    ),
+    # The same aggregate on both sides: placement finds nothing.
+    (
+        {'required_aggregates': [[A]], 'forbidden_aggregates': {A}},
+        [('member_of', f'!in:{A}'), ('member_of', f'in:{A}')],
+    ),
+    (
+        {'required_aggregates': [[A, B], [B, A, A]]},
+        [('member_of', f'in:{A},{B}')],
+    ),
+    ({'in_tree': A}, [('in_tree', A)]),
+    (
+        {
+            'suffix': '_net-1',
+            'resources': {'SRIOV_NET_VF': 1},
+            'required_traits': {'CUSTOM_PHYSNET_1'},
+            'required_aggregates': [[A]],
+            'forbidden_aggregates': {B},
+            'in_tree': C,
+        },
+        [
+            ('in_tree_net-1', C),
+            ('member_of_net-1', f'!in:{B}'),
+            ('member_of_net-1', f'in:{A}'),
+            ('required_net-1', 'CUSTOM_PHYSNET_1'),
+            ('resources_net-1', 'SRIOV_NET_VF:1'),
+        ],
+    ),
+]
+
+# A field and a value that placement would refuse; the path that is named and
+# the form that is expected.
+REFUSED = [
+    ({'suffix': 'a b'}, 'suffix', '1 to 64 characters'),
+    ({'suffix': 'x' * 65}, 'suffix', '1 to 64 characters'),
+    ({'resources': {'VCPU': 0}}, 'resources VCPU', '1 or more'),
+    ({'resources': {'VCPU': -1}}, 'resources VCPU', '1 or more'),
+    ({'resources': {'vcpu': 1}}, 'resources', 'resource class name'),
+    ({'resources': {'': 1}}, 'resources', 'resource class name'),
+    ({'required_traits': {'ssd'}}, 'required', 'trait name'),
+    ({'required_traits': {'A,B'}}, 'required', 'trait name'),
+    ({'required_traits': {'X' * 256}}, 'required', 'trait name'),
+    ({'forbidden_traits': {'!SSD'}}, 'required', 'trait name'),
+    ({'forbidden_traits': {'SSD\n'}}, 'required', 'trait name'),
+    ({'required_aggregates': [[A], []]}, 'member_of', 'one aggregate or mor'),
+    ({'required_aggregates': [['windows']]}, 'member_of', 'UUID'),
+    ({'required_aggregates': [[A.replace('-', '')]]}, 'member_of', 'UUID'),
+    ({'forbidden_aggregates': {'!' + A}}, 'member_of', 'UUID'),
+    ({'in_tree': 'cn1'}, 'in_tree', 'UUID'),
+    ({'in_tree': ''}, 'in_tree', 'UUID'),
+    ({'suffix': '1', 'resources': {'VCPU': 0}}, 'resources1 VCPU', 'more'),
+    ({'suffix': '1', 'in_tree': 'cn1'}, 'in_tree1', 'UUID'),
+]
+
+# Forms that placement takes, beside those that we build.
+PARSED = [
+    ([('member_of', A)], {'required_aggregates': [[A]]}),
+    ([('member_of', f'!{A}')], {'forbidden_aggregates': {A}}),
+    (
+        [('member_of', f'!{A}'), ('member_of', f'!{B}')],
+        {'forbidden_aggregates': {A, B}},
+    ),
+    (
+        [('member_of', f'!in:{A}'), ('member_of', f'!{B}')],
+        {'forbidden_aggregates': {A, B}},
+    ),
+    (
+        [('required', '!X,A')],
+        {'required_traits': {'A'}, 'forbidden_traits': {'X'}},
+    ),
+    ([('resources', 'VCPU:01')], {'resources': {'VCPU': 1}}),
+]
+
+UNPARSED = [
+    ([('member_of', f'in:{A},!{B}')], 'member_of', 'cannot stand inside'),
+    ([('member_of', f'!in:{A},!{B}')], 'member_of', 'cannot stand inside'),
+    ([('member_of', f'{A},{B}')], 'member_of', 'UUID'),
+    ([('member_of', 'in:')], 'member_of', 'UUID'),
+    ([('member_of', f'in:{A},')], 'member_of', 'UUID'),
+    ([('member_of', '')], 'member_of', 'UUID'),
+    ([('member_of', f'!!{A}')], 'member_of', 'UUID'),
+    ([('required', '')], 'required', 'trait name'),
+    ([('required', 'A,,B')], 'required', 'trait name'),
+    ([('required', '!!A')], 'required', 'trait name'),
+    ([('required', 'in:A,B')], 'required', 'X,!Y'),
+    ([('required', 'A'), ('required', 'B')], 'required', 'once'),
+    ([('resources', '')], 'resources', 'VCPU:2,MEMORY_MB:1024'),
+    ([('resources', 'VCPU')], 'resources', 'VCPU:2,MEMORY_MB:1024'),
+    ([('resources', 'VCPU:1,VCPU:2')], 'resources', 'each class once'),
+    ([('resources', 'VCPU:0')], 'resources VCPU', '1 or more'),
+    ([('resources', 'VCPU:-1')], 'resources VCPU', '1 or more'),
+    ([('resources', 'VCPU:1.5')], 'resources VCPU', '1 or more'),
+    ([('resources', 'VCPU:\u0661')], 'resources VCPU', '1 or more'),
+    ([('in_tree', 'cn1')], 'in_tree', 'UUID'),
+    ([('in_tree', A), ('in_tree', B)], 'in_tree', 'once'),
+    ([('member_of1', f'in:{A},!{B}')], 'member_of1', 'cannot stand inside'),
+    (
+        [('resources1', 'VCPU:1'), ('required2', 'A')],
+        'parameters of one request group',
+        'same suffix',
+    ),
+    (
+        [('limit', '5')],
+        'parameters of one request group',
+        'resources, required, member_of, in_tree',
+    ),
+]
+
+
+@ddt.ddt
+class RequestGroupTest(unittest.TestCase):
+    def test_it_is_exported(self):
+        self.assertIs(request_group.RequestGroup, objects.RequestGroup)
+
+    @ddt.idata(QUERIES)
+    @ddt.unpack
+    def test_query(self, asked, params):
+        group = objects.RequestGroup(**asked)
+        self.assertEqual(params, group.to_queryparams())
+        self.assertEqual(
+            group, objects.RequestGroup.from_queryparams(params)
+        )
+
+    def test_the_querystring_is_percent_encoded(self):
+        group = objects.RequestGroup(
+            resources={'VCPU': 1}, forbidden_aggregates={A, B}
+        )
+        self.assertEqual(
+            f'member_of=%21in%3A{A}%2C{B}&resources=VCPU%3A1',
+            group.to_querystring(),
+        )
+
+    @ddt.idata(REFUSED)
+    @ddt.unpack
+    def test_refused_when_created(self, asked, where, expected):
+        with self.assertRaises(exception.InvalidValue) as caught:
+            objects.RequestGroup(**asked)
+        self.assertEqual(where, caught.exception.where)
+        self.assertIn(expected, caught.exception.expected)
+        self.assertIn(repr(caught.exception.got), str(caught.exception))
+
+    @ddt.idata(REFUSED)
+    @ddt.unpack
+    def test_refused_when_set_later(self, asked, where, expected):
+        group = objects.RequestGroup()
+        for name, value in asked.items():
+            setattr(group, name, value)
+        with self.assertRaises(exception.InvalidValue) as caught:
+            group.to_querystring()
+        self.assertEqual(where, caught.exception.where)
+
+    @ddt.idata(PARSED)
+    @ddt.unpack
+    def test_forms_of_others(self, params, asked):
+        self.assertEqual(
+            objects.RequestGroup(**asked),
+            objects.RequestGroup.from_queryparams(params),
+        )
+
+    @ddt.idata(UNPARSED)
+    @ddt.unpack
+    def test_refused_when_parsed(self, params, where, expected):
+        with self.assertRaises(exception.InvalidValue) as caught:
+            objects.RequestGroup.from_queryparams(params)
+        self.assertEqual(where, caught.exception.where)
+        self.assertIn(expected, caught.exception.expected)
+
+    def test_exclamation_mark_inside_of_in_is_named_with_what_was_got(self):
+        with self.assertRaisesRegex(
+            exception.InvalidValue,
+            r"^member_of: expected member_of=in:<uuid>,<uuid> for one of "
+            r"several and another member_of=!in:.*, got 'in:.*,!.*'$",
+        ):
+            objects.RequestGroup.from_queryparams(
+                [('member_of', f'in:{A},!{B}')]
+            )
+
+    def test_text_shows_what_is_forbidden(self):
+        group = objects.RequestGroup(
+            suffix='1',
+            resources={'VCPU': 2, 'DISK_GB': 5},
+            required_traits={'X'},
+            forbidden_traits={'Y'},
+            required_aggregates=[[C], [B, A]],
+            forbidden_aggregates={D},
+            in_tree=A,
+        )
+        self.assertEqual(
+            'RequestGroup1(resources=DISK_GB:5, VCPU:2; traits=X and !Y; '
+            f'aggregates=({A} or {B}) and ({C}) and !{D}; in_tree={A})',
+            str(group),
+        )
+
+    def test_from_a_flavor(self):
+        wanted = extra_specs.Group(
+            resources={'VGPU': 1},
+            required_traits={'X'},
+            forbidden_traits={'Y'},
+        )
+        self.assertEqual(
+            objects.RequestGroup(
+                suffix='1',
+                resources={'VGPU': 1},
+                required_traits={'X'},
+                forbidden_traits={'Y'},
+            ),
+            objects.RequestGroup.from_wanted('1', wanted),
+        )
+
+    def test_a_suffix_alone_is_refused_when_built(self):
+        with self.assertRaises(exception.InvalidValue) as caught:
+            objects.RequestGroup(suffix='1').to_queryparams()
+        self.assertEqual('request group 1', caught.exception.where)
+
+    def test_defaults_are_not_shared(self):
+        objects.RequestGroup().resources['VCPU'] = 1
+        self.assertEqual({}, objects.RequestGroup().resources)
+
+    @hypothesis.settings(deadline=None, max_examples=200)
+    @hypothesis.given(strategies.request_groups())
+    def test_round_trip(self, group):
+        params = group.to_queryparams()
+        self.assertEqual(sorted(params), params)
+        self.assertEqual(
+            group, objects.RequestGroup.from_queryparams(params)
+        )
+        self.assertEqual(
+            params,
+            parse.parse_qsl(group.to_querystring(), strict_parsing=True)
+            if params
+            else [],
+        )
+        primitive = json.loads(json.dumps(group.obj_to_primitive()))
+        self.assertEqual(
+            group, base.NovaExtSchedObject.obj_from_primitive(primitive)
+        )
+
+    def test_fingerprint(self):
+        # A change of fields is a change of VERSION, and of this line.
+        checker = fixture.ObjectVersionChecker(
+            {'NovaExtSchedRequestGroup': [request_group.RequestGroup]}
+        )
+        self.assertEqual(
+            {
+                'NovaExtSchedRequestGroup': (
+                    '1.0-8e8a5b5d9b3ce73ae28e533bfd451f72'
+                )
+            },
+            checker.get_hashes(),
+        )

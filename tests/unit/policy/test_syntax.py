@@ -1,0 +1,90 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Tests of what placement accepts as names, UUIDs and amounts."""
+
+import unittest
+
+import ddt
+
+from nova_ext_sched import exception
+from nova_ext_sched.policy import syntax
+
+UUID = 'aaaaaaaa-0000-4000-8000-000000000001'
+
+# The function; what it accepts; what it refuses.
+CASES = [
+    (
+        syntax.check_trait,
+        ['HW_CPU_X86_AVX2', 'CUSTOM_A', '_', '0', 'X' * 255],
+        ['', 'a', 'A B', 'A,B', '!A', 'A-B', 'X' * 256, 'A\n', '\u00c4'],
+    ),
+    (
+        syntax.check_custom_trait,
+        ['CUSTOM_A', 'CUSTOM__', 'CUSTOM_' + 'X' * 248],
+        ['', 'CUSTOM_', 'HW_CPU_X86_AVX2', 'CUSTOM_a', 'CUSTOM_' + 'X' * 249],
+    ),
+    (
+        syntax.check_resource_class,
+        ['VCPU', 'CUSTOM_FPGA'],
+        ['', 'vcpu', 'VCPU:1', 'VCPU,PCPU'],
+    ),
+    (
+        syntax.check_uuid,
+        [UUID, UUID.upper()],
+        [
+            '',
+            'cn1',
+            UUID.replace('-', ''),
+            '{' + UUID + '}',
+            '!' + UUID,
+            UUID + '\n',
+            UUID[:-1] + 'g',
+            UUID + '/traits',
+        ],
+    ),
+    (
+        syntax.check_suffix,
+        ['1', '_net-1', 'x' * 64],
+        ['', 'a b', 'x' * 65, '1\n', '\u0661'],
+    ),
+    (syntax.check_amount, [1, 2**40], [0, -1]),
+]
+
+
+@ddt.ddt
+class SyntaxTest(unittest.TestCase):
+    @ddt.idata(CASES)
+    @ddt.unpack
+    def test_check(self, check, accepted, refused):
+        for value in accepted:
+            self.assertEqual(value, check(value, 'here'))
+        for value in refused:
+            with (
+                self.subTest(value),
+                self.assertRaises(exception.InvalidValue) as caught,
+            ):
+                check(value, 'here')
+            self.assertEqual(value, caught.exception.got)
+            self.assertEqual('here', caught.exception.where)
+
+    @ddt.data(('1', 1), ('01', 1), ('1024', 1024))
+    @ddt.unpack
+    def test_parse_amount(self, text, amount):
+        self.assertEqual(amount, syntax.parse_amount(text, 'here'))
+
+    @ddt.data('', '0', '-1', '+1', '1.5', '1e3', ' 1', '\u0661', '9' * 19)
+    def test_parse_amount_refuses(self, text):
+        with self.assertRaisesRegex(
+            exception.InvalidValue, 'here: expected an integer, 1 or more'
+        ):
+            syntax.parse_amount(text, 'here')
