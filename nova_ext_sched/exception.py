@@ -16,6 +16,7 @@ Each carries its data as attributes, and its text says what was expected
 before what was got.
 """
 
+from collections.abc import Sequence
 import typing
 
 
@@ -42,6 +43,31 @@ class InvalidValue(NovaExtSchedError, ValueError):
     """
 
     message = '{where}: expected {expected}, got {got!r}'
+
+    where: str
+    expected: str
+    got: typing.Any
+
+
+class InvalidValues(InvalidValue):
+    """Several values of one document are not of the form that they must have.
+
+    ``where``, ``expected`` and ``got`` are those of the first.
+
+    :param faults: an :class:`InvalidValue` for each
+    """
+
+    message = '{text}'
+
+    def __init__(self, faults: Sequence[InvalidValue]) -> None:
+        first = faults[0]
+        super().__init__(
+            faults=list(faults),
+            where=first.where,
+            expected=first.expected,
+            got=first.got,
+            text='; '.join(str(fault) for fault in faults),
+        )
 
 
 class PluginError(NovaExtSchedError):

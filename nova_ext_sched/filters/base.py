@@ -61,16 +61,35 @@ class PolicyFilter(filters.BaseHostFilter):
         judge = self._judge_unless_skipped(spec_obj)
         if judge is None:
             return hosts
-        passed = []
         reasons: collections.Counter[str] = collections.Counter()
+        passed = self.sift(hosts, judge, reasons)
+        if reasons:
+            self._log_summary(len(hosts), reasons)
+        return passed
+
+    def sift(
+        self,
+        hosts: list[typing.Any],
+        judge: Judge,
+        reasons: collections.Counter[str],
+    ) -> list[typing.Any]:
+        """Judge every host.
+
+        For :meth:`filter_all`; a subclass overrides it where it can tell of
+        many hosts at once that they pass.
+
+        :param hosts: nova HostStates
+        :param judge: what :meth:`judge` returned
+        :param reasons: gets the reason of each host that does not pass
+        :returns: the hosts that pass, in their order
+        """
+        passed = []
         for host_state in hosts:
             passes, reason = judge(host_state)
             if passes:
                 passed.append(host_state)
             else:
                 reasons[reason] += 1
-        if reasons:
-            self._log_summary(len(hosts), reasons)
         return passed
 
     def host_passes(

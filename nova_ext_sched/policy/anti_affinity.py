@@ -1,0 +1,250 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Anti-affinity with rules: how many servers of a group a host may hold.
+
+Follows the specification "Complex Anti-Affinity Policies"
+(complex-anti-affinity-policies) and nova's
+nova.scheduler.filters.affinity_filter._GroupAntiAffinityFilter.
+
+A host is judged for one instance of a group whose policy is
+``anti-affinity``. *Limit* is the group's ``max_server_per_host``, 1 where the
+group has no such rule; *held* is the number of members that the host holds:
+
+=================  ================  ============  ========
+rules can be read  host holds the    held          decision
+                   instance itself
+=================  ================  ============  ========
+yes                no                below limit   passes
+yes                no                limit         rejected
+yes                no                above limit   rejected
+yes                yes               any           passes
+no                 no                any           rejected
+no                 yes               any           passes
+=================  ================  ============  ========
+
+A host that holds the instance already is no new place for it: a resize may
+stay there whatever the other members do.
+
+A rule is a :class:`Rule` in :data:`RULES`, and all that there is to it stands
+there: the policies that it belongs to, the form that its value must have, and
+what it refuses. The schema of the API bodies, the versioned object and the
+decision read that table.
+"""
+
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import typing
+
+from nova_ext_sched import exception
+from nova_ext_sched.policy import verdict
+
+POLICY = 'anti-affinity'
+
+#: Every policy that a server group may have.
+POLICIES = (POLICY, 'affinity', 'soft-anti-affinity', 'soft-affinity')
+
+# Past it, looking up each member on each host cannot win.
+_FEW_MEMBERS = 64
+
+
+@dataclasses.dataclass(frozen=True)
+class Rule:
+    """A rule that a server group may put on its policy.
+
+    :param name: its key in ``rules``
+    :param policies: the policies that it belongs to
+    :param expected: the form of its value, in words
+    :param default: its value where the group does not have it
+    :param schema: JSON schema of its value in a request body
+    :param parse: reads the value, from a request body or as a database
+        stores it (a string); raises ValueError or TypeError
+    :param refuses: called with the value and the number of members that a
+        host holds, 1 or more; returns whether it may hold no further one. A
+        host that holds none is never refused.
+    """
+
+    name: str
+    policies: frozenset[str]
+    expected: str
+    default: typing.Any
+    schema: Mapping[str, typing.Any]
+    parse: Callable[[typing.Any], typing.Any]
+    refuses: Callable[[typing.Any, int], bool]
+
+    def read(self, raw: typing.Any, where: str) -> typing.Any:
+        """Return the value of the rule.
+
+        :param raw: the value as somebody wrote it
+        :param where: the path of the value, for the error
+        :raises exception.InvalidValue: it has not the form that it must have
+        """
+        try:
+            return self.parse(raw)
+        except (TypeError, ValueError) as exc:
+            raise exception.InvalidValue(
+                where=where, expected=self.expected, got=raw
+            ) from exc
+
+
+def _positive_integer(raw: typing.Any) -> int:
+    # True is an int to Python and 2.5 is one to int().
+    if isinstance(raw, bool) or not isinstance(raw, (int, str)):
+        raise TypeError(raw)
+    value = int(raw)
+    if value < 1:
+        raise ValueError(raw)
+    return value
+
+
+MAX_SERVER_PER_HOST = Rule(
+    name='max_server_per_host',
+    policies=frozenset([POLICY]),
+    expected='an integer, 1 or more',
+    default=1,
+    # What nova.api.validation.parameter_types.positive_integer accepts:
+    # digits in a string too.
+    schema={
+        'type': ['integer', 'string'],
+        'minimum': 1,
+        'pattern': '^0*[1-9][0-9]*$',
+    },
+    parse=_positive_integer,
+    refuses=lambda limit, held: held >= limit,
+)
+
+#: The rules that exist, by name.
+RULES: Mapping[str, Rule] = {
+    rule.name: rule for rule in (MAX_SERVER_PER_HOST,)
+}
+
+
+def rules_of(policy: str) -> dict[str, Rule]:
+    """Return the rules that a policy may have, by name."""
+    return {
+        name: rule for name, rule in RULES.items() if policy in rule.policies
+    }
+
+
+def read_rules(
+    policy: str, rules: Mapping[str, typing.Any], where: str = 'rules'
+) -> dict[str, typing.Any]:
+    """Return the value of each rule that a group put on its policy.
+
+    :param policy: the name of a policy
+    :param rules: the group's rules; values as a request body or a database
+        has them
+    :param where: the path of the rules, for the error
+    :returns: values by name; a rule that ``rules`` does not have is not in it
+    :raises exception.InvalidValue: a rule that the policy does not have, or a
+        value of the wrong form
+    """
+    known = rules_of(policy)
+    values = {}
+    for name, raw in sorted(rules.items()):
+        if name not in known:
+            raise exception.InvalidValue(
+                where=f'{where}.{name}',
+                expected=(
+                    f'no rule but those of policy {policy} '
+                    f'({", ".join(known) or "it has none"})'
+                ),
+                got=raw,
+            )
+        values[name] = known[name].read(raw, f'{where}.{name}')
+    return values
+
+
+def with_defaults(
+    policy: str, values: Mapping[str, typing.Any]
+) -> dict[str, typing.Any]:
+    """Return the value that each rule of a policy has in effect."""
+    defaults = {name: r.default for name, r in rules_of(policy).items()}
+    return {**defaults, **values}
+
+
+class Group:
+    """A server group of policy ``anti-affinity``, compiled for one request.
+
+    :param uuid: what the group is called in reasons; None where it is not
+        known
+    :param members: UUIDs of the group's instances; None where they are not
+        known
+    :param rules: as :func:`read_rules` takes them
+
+    Never raises on bad data: ``fault`` then says what is wrong, and is empty
+    otherwise.
+    """
+
+    def __init__(
+        self,
+        uuid: str | None,
+        members: Iterable[str] | None,
+        rules: Mapping[str, typing.Any],
+    ) -> None:
+        self.uuid = uuid or 'n/a'
+        self.members = frozenset(members or ())
+        self.fault = ''
+        self._checks: list[tuple[Rule, typing.Any]] = []
+        if members is None:
+            self.fault = 'members: expected a list of UUIDs, got None'
+            return
+        try:
+            values = with_defaults(POLICY, read_rules(POLICY, rules))
+        except exception.InvalidValue as exc:
+            self.fault = str(exc)
+            return
+        self._checks = [(RULES[name], val) for name, val in values.items()]
+
+    def judge(
+        self, instances: Collection[str], instance_uuid: str | None
+    ) -> verdict.Verdict:
+        """Decide about one host.
+
+        :param instances: UUIDs of the instances on the host; a dict or a set
+        :param instance_uuid: the instance that is to be placed
+        """
+        if instance_uuid in instances:
+            return verdict.PASS
+        if self.fault:
+            return verdict.reject(
+                f'server group {self.uuid} cannot be read: {self.fault}'
+            )
+        held = len(self.members.intersection(instances))
+        for rule, value in self._checks:
+            if held and rule.refuses(value, held):
+                return verdict.reject(
+                    f'the host holds {held} of server group {self.uuid}, '
+                    f'{rule.name} is {value}'
+                )
+        return verdict.PASS
+
+    def clear(self, hosts: Sequence[Mapping[str, object]]) -> list[bool]:
+        """Tell many hosts apart at once.
+
+        :param hosts: the instances of each host, by UUID
+        :returns: for each host whether it passes for certain, because it
+            holds no member; the others are for :meth:`judge`
+        """
+        if self.fault:
+            return [False] * len(hosts)
+        members = self.members
+        # The smaller side is looked up in the larger.
+        if len(members) <= _FEW_MEMBERS and (
+            sum(map(len, hosts)) > 2 * len(members) * len(hosts)
+        ):
+            return [held.keys().isdisjoint(members) for held in hosts]
+        return list(map(members.isdisjoint, hosts))

@@ -1,0 +1,65 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""nova's own functional tests of anti-affinity, with our filter in place."""
+
+from unittest import mock
+
+import fixtures
+from nova.tests.functional import test_server_group
+
+from nova_ext_sched.filters import server_group_anti_affinity
+from tests.functional import base
+
+
+def novas_host_passes(self, host_state, spec_obj):
+    raise AssertionError("nova's filter was called")
+
+
+class OursMixin(base.PluginMixin):
+    """Make nova's filter raise, so that a pass proves that ours acted."""
+
+    def setUp(self):
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova.scheduler.filters.affinity_filter.'
+                '_GroupAntiAffinityFilter.host_passes',
+                novas_host_passes,
+            )
+        )
+        super().setUp()
+
+
+class ServerGroupTestV264(OursMixin, test_server_group.ServerGroupTestV264):
+    """Its base classes' tests too: everything since microversion 2.1."""
+
+    def test_failed_count_with_anti_affinity_violation(self):
+        # nova's test switches nova's filter off by its path.
+        test = super().test_failed_count_with_anti_affinity_violation
+        with mock.patch.object(
+            server_group_anti_affinity.ServerGroupAntiAffinityFilter,
+            'judge',
+            return_value=None,
+        ):
+            test()
+
+
+class ServerGroupAntiAffinityConfTest(
+    OursMixin, test_server_group.ServerGroupAntiAffinityConfTest
+):
+    """Without a filter of this name conductor refuses the group."""
+
+
+class TestAntiAffinityLiveMigration(
+    OursMixin, test_server_group.TestAntiAffinityLiveMigration
+):
+    """Every test of nova's class."""

@@ -1,0 +1,203 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Tests of the versioned object of a server group's policy."""
+
+import json
+import unittest
+
+import ddt
+import hypothesis
+from hypothesis import strategies
+
+from nova_ext_sched import exception
+from nova_ext_sched import objects
+from nova_ext_sched.objects import base
+from nova_ext_sched.policy import anti_affinity
+
+Policy = objects.InstanceGroupPolicy
+
+policies = strategies.one_of(
+    strategies.builds(
+        Policy,
+        policy=strategies.just('anti-affinity'),
+        rules=strategies.fixed_dictionaries(
+            {}, optional={'max_server_per_host': strategies.integers(1)}
+        ),
+        group_id=strategies.none() | strategies.integers(1),
+    ),
+    strategies.builds(
+        Policy, policy=strategies.sampled_from(anti_affinity.POLICIES)
+    ),
+)
+
+
+@ddt.ddt
+class InstanceGroupPolicyTest(unittest.TestCase):
+    def test_defaults(self):
+        policy = Policy(policy='anti-affinity')
+        self.assertEqual({}, policy.rules)
+        self.assertIsNone(policy.group_id)
+        self.assertEqual({'max_server_per_host': 1}, policy.effective_rules)
+        self.assertEqual({}, Policy(policy='affinity').effective_rules)
+
+    def test_a_stored_value_gets_its_type(self):
+        policy = Policy(
+            policy='anti-affinity', rules={'max_server_per_host': '3'}
+        )
+        self.assertEqual({'max_server_per_host': 3}, policy.rules)
+        self.assertEqual({'max_server_per_host': 3}, policy.effective_rules)
+
+    @ddt.data(
+        ({'policy': 'legacy'}, 'policy', 'legacy'),
+        ({'policy': 'anti-affinity', 'rules': 3}, 'rules', 3),
+        (
+            {'policy': 'anti-affinity', 'rules': {'max_server_per_host': 0}},
+            'rules.max_server_per_host',
+            0,
+        ),
+        (
+            {
+                'policy': 'anti-affinity',
+                'rules': {'max_server_per_host': True},
+            },
+            'rules.max_server_per_host',
+            True,
+        ),
+        (
+            {'policy': 'affinity', 'rules': {'max_server_per_host': 2}},
+            'rules.max_server_per_host',
+            2,
+        ),
+        (
+            {'policy': 'anti-affinity', 'rules': {'other': 2}},
+            'rules.other',
+            2,
+        ),
+        ({'rules': {'max_server_per_host': 2}}, 'policy', None),
+    )
+    @ddt.unpack
+    def test_bad(self, fields, where, got):
+        with self.assertRaises(exception.InvalidValue) as caught:
+            Policy(**fields)
+        self.assertEqual(where, caught.exception.where)
+        self.assertEqual(got, caught.exception.got)
+
+    def test_rules_are_checked_when_they_are_set_anew(self):
+        policy = Policy(policy='anti-affinity')
+        with self.assertRaises(exception.InvalidValue):
+            policy.rules = {'max_server_per_host': 'x'}
+        self.assertEqual({}, policy.rules)
+
+    @ddt.data(
+        (
+            'from_nested_body',
+            {
+                'name': 'test',
+                'policy': {
+                    'name': 'anti-affinity',
+                    'rules': {'max_server_per_host': 3},
+                },
+            },
+        ),
+        (
+            'from_nova_body',
+            {
+                'name': 'test',
+                'policy': 'anti-affinity',
+                'rules': {'max_server_per_host': 3},
+            },
+        ),
+    )
+    @ddt.unpack
+    def test_read_a_body(self, method, group):
+        self.assertEqual(
+            Policy(
+                policy='anti-affinity',
+                rules={'max_server_per_host': 3},
+                group_id=7,
+            ),
+            getattr(Policy, method)({'server_group': group}, group_id=7),
+        )
+
+    @ddt.data(
+        (
+            'from_nested_body',
+            {
+                'name': 'test',
+                'policy': {
+                    'name': 'anti-affinity',
+                    'rules': {'max_server_per_host': 3.0},
+                },
+            },
+            'server_group.policy.rules.max_server_per_host',
+        ),
+        (
+            'from_nova_body',
+            {
+                'name': 'test',
+                'policy': 'anti-affinity',
+                'rules': {'max_server_per_host': 3.0},
+            },
+            'server_group.rules.max_server_per_host',
+        ),
+    )
+    @ddt.unpack
+    def test_what_the_schema_takes_and_the_rule_does_not(
+        self, method, group, where
+    ):
+        with self.assertRaises(exception.InvalidValue) as caught:
+            getattr(Policy, method)({'server_group': group})
+        self.assertEqual(where, caught.exception.where)
+        self.assertEqual(
+            f'{where}: expected an integer, 1 or more, got 3.0',
+            str(caught.exception),
+        )
+
+    def test_bodies(self):
+        self.assertEqual(
+            {
+                'server_group': {
+                    'name': 'test',
+                    'policy': {'name': 'anti-affinity', 'rules': {}},
+                }
+            },
+            Policy(policy='anti-affinity').to_nested_body('test'),
+        )
+        self.assertEqual(
+            {'server_group': {'name': 'test', 'policy': {'name': 'affinity'}}},
+            Policy(policy='affinity').to_nested_body('test'),
+        )
+        self.assertEqual(
+            {
+                'server_group': {
+                    'name': 'test',
+                    'policy': 'affinity',
+                    'rules': {},
+                }
+            },
+            Policy(policy='affinity').to_nova_body('test'),
+        )
+
+    @hypothesis.settings(deadline=None)
+    @hypothesis.given(policies)
+    def test_round_trips(self, policy):
+        for there, back in (
+            (policy.to_nested_body, Policy.from_nested_body),
+            (policy.to_nova_body, Policy.from_nova_body),
+        ):
+            body = json.loads(json.dumps(there('test')))
+            self.assertEqual(policy, back(body, group_id=policy.group_id))
+        primitive = json.loads(json.dumps(policy.obj_to_primitive()))
+        self.assertEqual(
+            policy, base.NovaExtSchedObject.obj_from_primitive(primitive)
+        )

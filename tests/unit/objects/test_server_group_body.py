@@ -1,0 +1,367 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Tests of the request bodies of server groups, with nova as the oracle."""
+
+import copy
+import unittest
+from unittest import mock
+
+import ddt
+import hypothesis
+from hypothesis import strategies
+from nova import exception as nova_exception
+from nova.api.openstack.compute.schemas import server_groups
+from nova.api.validation import validators
+
+from nova_ext_sched import exception
+from nova_ext_sched.objects import server_group_body
+from nova_ext_sched.policy import anti_affinity
+
+# The specification's schema of POST /os-server-groups, word for word but for
+# the types that it takes from nova.
+SPECIFIED = {
+    'type': 'object',
+    'properties': {
+        'server_group': {
+            'type': 'object',
+            'properties': {
+                'name': 'parameter_types.name',
+                'policy': {
+                    'oneOf': [
+                        {
+                            'type': 'object',
+                            'properties': {
+                                'name': {
+                                    'type': 'string',
+                                    'enum': ['anti-affinity'],
+                                },
+                                'rules': {
+                                    'type': 'object',
+                                    'properties': {
+                                        'max_server_per_host': (
+                                            'parameter_types.positive_integer'
+                                        ),
+                                    },
+                                    'additionalProperties': False,
+                                },
+                            },
+                            'required': ['name'],
+                            'additionalProperties': False,
+                        },
+                        {
+                            'type': 'object',
+                            'properties': {
+                                'name': {
+                                    'type': 'string',
+                                    'enum': [
+                                        'affinity',
+                                        'soft-anti-affinity',
+                                        'soft-affinity',
+                                    ],
+                                },
+                            },
+                            'required': ['name'],
+                            'additionalProperties': False,
+                        },
+                    ]
+                },
+            },
+            'required': ['name', 'policy'],
+            'additionalProperties': False,
+        }
+    },
+    'required': ['server_group'],
+    'additionalProperties': False,
+}
+
+
+def without_words(schema):
+    if isinstance(schema, dict):
+        return {
+            key: without_words(value)
+            for key, value in schema.items()
+            if key != 'description'
+        }
+    if isinstance(schema, list):
+        return [without_words(item) for item in schema]
+    return schema
+
+
+def faults(body, schema):
+    """Return what is wrong with a body, as (where, expected, got)."""
+    try:
+        server_group_body.validate(body, schema)
+    except exception.InvalidValues as error:
+        found = error.faults
+    except exception.InvalidValue as error:
+        found = [error]
+    else:
+        return []
+    return [(fault.where, fault.expected, fault.got) for fault in found]
+
+
+def nested(policy):
+    return {'server_group': {'name': 'test', 'policy': policy}}
+
+
+def flat(**policy):
+    return {'server_group': {'name': 'test', **policy}}
+
+
+ALL = 'one of anti-affinity, affinity, soft-anti-affinity, soft-affinity'
+
+
+@ddt.ddt
+class FaultsTest(unittest.TestCase):
+    maxDiff = None
+
+    def test_the_schema_is_the_specifications(self):
+        ours = without_words(server_group_body.NESTED)
+        group = ours['properties']['server_group']['properties']
+        group['name'] = 'parameter_types.name'
+        rules = group['policy']['oneOf'][0]['properties']['rules']
+        rules['properties']['max_server_per_host'] = (
+            'parameter_types.positive_integer'
+        )
+        self.assertEqual(SPECIFIED, ours)
+
+    @ddt.data(
+        ({'name': 'anti-affinity'}, []),
+        ({'name': 'anti-affinity', 'rules': {}}, []),
+        ({'name': 'soft-affinity'}, []),
+        (
+            {'name': 'anti-affinity', 'rules': {'max_server_per_host': 3}},
+            [],
+        ),
+        (
+            {'name': 'anti-affinity', 'rules': {'max_server_per_host': '3'}},
+            [],
+        ),
+        (
+            {'name': 'anti-affinity', 'rules': {'max_server_per_host': 0}},
+            [('.rules.max_server_per_host', 'an integer, 1 or more', 0)],
+        ),
+        (
+            {'name': 'anti-affinity', 'rules': {'max_server_per_host': '0'}},
+            [('.rules.max_server_per_host', 'an integer, 1 or more', '0')],
+        ),
+        (
+            {'name': 'anti-affinity', 'rules': {'max_server_per_host': True}},
+            [('.rules.max_server_per_host', 'an integer, 1 or more', True)],
+        ),
+        (
+            {'name': 'anti-affinity', 'rules': {'max': 2}},
+            [
+                (
+                    '.rules.max',
+                    'no such key, but an object of rules '
+                    '(max_server_per_host)',
+                    2,
+                )
+            ],
+        ),
+        (
+            {'name': 'anti-affinity', 'rules': 3},
+            [('.rules', 'an object of rules (max_server_per_host)', 3)],
+        ),
+        (
+            {'name': 'affinity', 'rules': {'max_server_per_host': 2}},
+            [
+                (
+                    '.rules',
+                    'no such key, but an object with the key name alone, for '
+                    'affinity, soft-anti-affinity, soft-affinity have no '
+                    'rules',
+                    {'max_server_per_host': 2},
+                )
+            ],
+        ),
+        ({'name': 'legacy'}, [('.name', ALL, 'legacy')]),
+        ({'name': ['affinity']}, [('.name', ALL, ['affinity'])]),
+        ({}, [('', 'the key name', {})]),
+        (
+            'anti-affinity',
+            [('', 'an object with the keys name and rules', 'anti-affinity')],
+        ),
+    )
+    @ddt.unpack
+    def test_policy_of_the_specification(self, policy, expected):
+        self.assertEqual(
+            [
+                (f'server_group.policy{where}', words, got)
+                for where, words, got in expected
+            ],
+            faults(nested(policy), server_group_body.NESTED),
+        )
+
+    @ddt.data(
+        (flat(policy='anti-affinity', rules={'max_server_per_host': 2}), []),
+        (flat(policy='affinity', rules={}), []),
+        (
+            flat(policy='affinity', rules={'max_server_per_host': 2}),
+            [
+                (
+                    'server_group.rules.max_server_per_host',
+                    'no such key, but an object of rules (the policy has '
+                    'none)',
+                    2,
+                )
+            ],
+        ),
+        (flat(policy='legacy'), [('server_group.policy', ALL, 'legacy')]),
+        (
+            flat(rules={}),
+            [
+                (
+                    'server_group',
+                    'the key policy',
+                    {'name': 'test', 'rules': {}},
+                )
+            ],
+        ),
+        ({}, [('body', 'the key server_group', {})]),
+        (
+            [],
+            [('body', 'an object with the key server_group', [])],
+        ),
+    )
+    @ddt.unpack
+    def test_body_of_nova(self, body, expected):
+        self.assertEqual(expected, faults(body, server_group_body.NOVA))
+
+    def test_every_fault_is_told(self):
+        body = {
+            'server_group': {
+                'name': '',
+                'policy': {
+                    'name': 'anti-affinity',
+                    'rules': {'max_server_per_host': -1, 'other': 1},
+                },
+            }
+        }
+        self.assertEqual(
+            [
+                'server_group.name',
+                'server_group.policy.rules.max_server_per_host',
+                'server_group.policy.rules.other',
+            ],
+            sorted(
+                where
+                for where, _, _ in faults(body, server_group_body.NESTED)
+            ),
+        )
+
+
+NAMES = strategies.sampled_from(['test', '', ' x', 'a b', 7, None])
+VALUES = (
+    strategies.integers(-2, 5)
+    | strategies.sampled_from(['', '0', '00', '1', '07', '-1', 'x', '1x'])
+    | strategies.none()
+    | strategies.booleans()
+    | strategies.floats(allow_nan=False)
+    | strategies.just([1])
+)
+RULES = (
+    strategies.dictionaries(
+        strategies.sampled_from(['max_server_per_host', 'other']), VALUES
+    )
+    | VALUES
+)
+POLICIES = strategies.sampled_from(
+    [*anti_affinity.POLICIES, 'legacy', '', 3, None]
+)
+
+
+def optional(**keys):
+    return strategies.fixed_dictionaries({}, optional=keys)
+
+
+class NovaIsTheOracleTest(unittest.TestCase):
+    """The same bodies are accepted as nova's API accepts."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.nova = validators._SchemaValidator(server_groups.create_v264)
+
+    def accepts(self, body):
+        group = body['server_group']
+        try:
+            # nova turns digits into integers in the body that it checks.
+            self.nova.validate(copy.deepcopy(body))
+        except nova_exception.ValidationError:
+            return False
+        # nova.api.openstack.compute.server_groups refuses this by hand.
+        return not (
+            group['policy'] != anti_affinity.POLICY and group.get('rules')
+        )
+
+    @hypothesis.settings(deadline=None, max_examples=300)
+    @hypothesis.given(
+        optional(name=NAMES, policy=POLICIES, rules=RULES, other=VALUES)
+    )
+    def test_body_of_nova(self, group):
+        body = {'server_group': group}
+        self.assertEqual(
+            self.accepts(body), not faults(body, server_group_body.NOVA)
+        )
+
+    @hypothesis.settings(deadline=None, max_examples=300)
+    @hypothesis.given(POLICIES, optional(rules=RULES))
+    def test_body_of_the_specification(self, policy, rules):
+        # One difference is the specification's: no empty rules where the
+        # policy has none.
+        expected = self.accepts(flat(policy=policy, **rules)) and (
+            policy == anti_affinity.POLICY or not rules
+        )
+        self.assertEqual(
+            expected,
+            not faults(
+                nested({'name': policy, **rules}), server_group_body.NESTED
+            ),
+        )
+
+
+class NewRuleTest(unittest.TestCase):
+    def test_both_schemas_come_from_the_table_of_rules(self):
+        rule = anti_affinity.Rule(
+            name='spread_evenly',
+            policies=frozenset(['soft-anti-affinity', 'anti-affinity']),
+            expected='true or false',
+            default=False,
+            schema={'type': 'boolean'},
+            parse=bool,
+            refuses=lambda value, held: False,
+        )
+        with mock.patch.dict(anti_affinity.RULES, {rule.name: rule}):
+            branches = server_group_body._one_of(server_group_body._nested)
+        self.assertEqual(
+            [
+                (['soft-anti-affinity'], ['spread_evenly']),
+                (
+                    ['anti-affinity'],
+                    ['max_server_per_host', 'spread_evenly'],
+                ),
+                (['affinity', 'soft-affinity'], []),
+            ],
+            [
+                (
+                    branch['properties']['name']['enum'],
+                    [
+                        *branch['properties']
+                        .get('rules', {'properties': {}})['properties']
+                    ],
+                )
+                for branch in branches
+            ],
+        )

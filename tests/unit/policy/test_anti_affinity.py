@@ -1,0 +1,170 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Tests of the decision of anti-affinity, and of its rules."""
+
+import unittest
+from unittest import mock
+
+import ddt
+import hypothesis
+from hypothesis import strategies
+
+from nova_ext_sched import exception
+from nova_ext_sched.policy import anti_affinity
+
+MEMBERS = ('a', 'b', 'c')
+
+
+@ddt.ddt
+class GroupTest(unittest.TestCase):
+    # The truth table of the module: rules, instances on the host, and whether
+    # the instance x may be placed there.
+    @ddt.data(
+        ({}, (), True),
+        ({}, ('s',), True),
+        ({}, ('a',), False),
+        ({}, ('a', 'b'), False),
+        ({}, ('a', 'x'), True),
+        ({'max_server_per_host': 2}, ('a', 's'), True),
+        ({'max_server_per_host': 2}, ('a', 'b'), False),
+        ({'max_server_per_host': 2}, ('a', 'b', 'c'), False),
+        ({'max_server_per_host': 2}, ('a', 'b', 'x'), True),
+        ({'max_server_per_host': '2'}, ('a',), True),
+        ({'max_server_per_host': '2'}, ('a', 'b'), False),
+        ({'max_server_per_host': 'two'}, (), False),
+        ({'max_server_per_host': 'two'}, ('x',), True),
+        ({'max_server_per_host': 0}, (), False),
+        ({'max_server_per_host': -1}, (), False),
+        ({'max_server_per_host': True}, (), False),
+        ({'max_server_per_host': None}, (), False),
+        ({'max_server_per_host': 2.5}, (), False),
+        ({'max_server_per_rack': 2}, (), False),
+        ({'max_server_per_rack': 2}, ('x',), True),
+    )
+    @ddt.unpack
+    def test_truth_table(self, rules, instances, passes):
+        group = anti_affinity.Group('G', [*MEMBERS, 'x'], rules)
+        host = dict.fromkeys(instances)
+        self.assertEqual(passes, group.judge(host, 'x').passes)
+        if group.clear([host]) == [True]:
+            self.assertTrue(passes)
+
+    def test_reason_of_a_full_host(self):
+        group = anti_affinity.Group('G', MEMBERS, {'max_server_per_host': 2})
+        self.assertEqual(
+            'the host holds 2 of server group G, max_server_per_host is 2',
+            group.judge({'a', 'b', 's'}, 'x').reason,
+        )
+
+    def test_reason_of_a_bad_rule(self):
+        group = anti_affinity.Group(None, MEMBERS, {'max_server_per_host': 0})
+        self.assertEqual(
+            'server group n/a cannot be read: rules.max_server_per_host: '
+            'expected an integer, 1 or more, got 0',
+            group.judge(set(), 'x').reason,
+        )
+
+    def test_members_that_are_not_known_open_no_host(self):
+        group = anti_affinity.Group('G', None, {})
+        self.assertEqual([False], group.clear([{}]))
+        self.assertEqual(
+            'server group G cannot be read: members: expected a list of '
+            'UUIDs, got None',
+            group.judge(set(), 'x').reason,
+        )
+
+    def test_an_instance_that_is_not_known_is_on_no_host(self):
+        group = anti_affinity.Group('G', MEMBERS, {})
+        self.assertFalse(group.judge({'a'}, None).passes)
+
+    @hypothesis.settings(deadline=None)
+    @hypothesis.given(
+        members=strategies.sets(strategies.integers(0, 200)),
+        hosts=strategies.lists(
+            strategies.sets(strategies.integers(0, 200), max_size=60),
+            max_size=6,
+        ),
+        rules=strategies.sampled_from(
+            [{}, {'max_server_per_host': 3}, {'max_server_per_host': 'x'}]
+        ),
+    )
+    def test_clear_and_judge_agree(self, members, hosts, rules):
+        group = anti_affinity.Group('G', map(str, members), rules)
+        states = [dict.fromkeys(map(str, host)) for host in hosts]
+        limit = 3 if rules else 1
+        for host, clear in zip(states, group.clear(states), strict=True):
+            held = len(group.members & host.keys())
+            passes = not group.fault and held < limit
+            self.assertEqual(not group.fault and held == 0, clear)
+            self.assertEqual(passes, group.judge(host, 'x').passes)
+
+
+class RulesTest(unittest.TestCase):
+    def test_every_rule_is_whole(self):
+        for name, rule in anti_affinity.RULES.items():
+            with self.subTest(name):
+                self.assertEqual(name, rule.name)
+                self.assertTrue(rule.policies)
+                self.assertLessEqual(
+                    rule.policies, set(anti_affinity.POLICIES)
+                )
+                self.assertEqual(
+                    rule.default, rule.read(rule.default, 'rules')
+                )
+
+    def test_rules_belong_to_policies(self):
+        self.assertEqual(
+            ['max_server_per_host'], [*anti_affinity.rules_of('anti-affinity')]
+        )
+        for policy in ('affinity', 'soft-anti-affinity', 'soft-affinity'):
+            self.assertEqual({}, anti_affinity.rules_of(policy))
+
+    def test_a_rule_on_a_policy_that_has_none(self):
+        with self.assertRaises(exception.InvalidValue) as caught:
+            anti_affinity.read_rules('affinity', {'max_server_per_host': 2})
+        self.assertEqual('rules.max_server_per_host', caught.exception.where)
+        self.assertEqual(2, caught.exception.got)
+
+    def test_defaults(self):
+        self.assertEqual({}, anti_affinity.read_rules('anti-affinity', {}))
+        self.assertEqual(
+            {'max_server_per_host': 1},
+            anti_affinity.with_defaults('anti-affinity', {}),
+        )
+        self.assertEqual({}, anti_affinity.with_defaults('affinity', {}))
+
+    def test_a_new_rule_is_one_addition(self):
+        rule = anti_affinity.Rule(
+            name='never_three',
+            policies=frozenset(['anti-affinity']),
+            expected='true or false',
+            default=False,
+            schema={'type': 'boolean'},
+            parse=bool,
+            refuses=lambda on, held: on and held == 3,
+        )
+        with mock.patch.dict(
+            anti_affinity.RULES, {rule.name: rule}
+        ):
+            group = anti_affinity.Group(
+                'G', MEMBERS, {'max_server_per_host': 9, 'never_three': True}
+            )
+            self.assertTrue(group.judge({'a', 'b'}, 'x').passes)
+            self.assertEqual(
+                'the host holds 3 of server group G, never_three is True',
+                group.judge(set(MEMBERS), 'x').reason,
+            )
+            group = anti_affinity.Group(
+                'G', MEMBERS, {'max_server_per_host': 9}
+            )
+            self.assertTrue(group.judge(set(MEMBERS), 'x').passes)
