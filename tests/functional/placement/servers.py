@@ -106,6 +106,9 @@ class Server(fixtures.Fixture):
 class Placement(fixtures.Fixture):
     """placement under a WSGI server with its default limits.
 
+    One process: SQLite fails where two writers meet, which the databases of
+    a deployment do not.
+
     :param server: ``gunicorn`` or ``uwsgi``
     :param conf: the lines of placement.conf about authentication
     :param policy: lines of placement's policy.yaml
@@ -152,8 +155,6 @@ _COMMANDS = {
         'gunicorn',
         '--bind',
         '127.0.0.1:{port}',
-        '--workers',
-        '2',
         'placement.wsgi.api:application',
     ],
     'uwsgi': [
@@ -162,8 +163,6 @@ _COMMANDS = {
         '127.0.0.1:{port}',
         '--master',
         '--die-on-term',
-        '--processes',
-        '2',
         '--home',
         sys.prefix,
         '--module',

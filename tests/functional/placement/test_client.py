@@ -15,6 +15,9 @@
 import unittest.mock
 import uuid
 
+from placement import exception as placement_exc
+from placement.objects import resource_provider
+
 from nova_ext_sched import exception
 from nova_ext_sched import objects
 from nova_ext_sched.placement import client
@@ -378,6 +381,26 @@ class ChangeTest(base.PlacementTestCase):
         self.interfere()
         changed = self.client.change_traits(self.host, add=['CUSTOM_A'])
         self.assertEqual({'CUSTOM_OTHERS', 'CUSTOM_A'}, changed.traits)
+
+    def test_a_conflict_that_placement_meets_in_its_database(self):
+        # It answers 500 to that where traits are set.
+        increment = resource_provider.ResourceProvider.increment_generation
+
+        def late_once(provider):
+            patch.stop()
+            raise placement_exc.ResourceProviderConcurrentUpdateDetected()
+
+        patch = unittest.mock.patch.object(
+            resource_provider.ResourceProvider,
+            'increment_generation',
+            late_once,
+        )
+        patch.start()
+        changed = self.client.change_traits(self.host, add=['COMPUTE_NODE'])
+        self.assertEqual({'COMPUTE_NODE'}, changed.traits)
+        self.assertIs(
+            increment, resource_provider.ResourceProvider.increment_generation
+        )
 
     def test_conflicts_without_end(self):
         self.client.ensure_traits(['CUSTOM_A'])

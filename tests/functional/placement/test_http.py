@@ -1,0 +1,304 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""PlacementClient over real HTTP, placement under WSGI servers' defaults."""
+
+from concurrent import futures
+import logging
+import os
+import threading
+import unittest
+import uuid
+
+import fixtures
+from oslo_config import cfg
+
+from nova_ext_sched import objects
+from nova_ext_sched import placement
+from nova_ext_sched.placement import errors
+from tests.functional.placement import servers
+
+A = 'aaaaaaaa-0000-4000-8000-000000000001'
+
+# Its first part is the user's name, which placement's noauth2 looks at.
+TOKEN = 'admin:S3cr3tT0k3n'
+
+# What placement lets nobody do by default, opened to everyone.
+OPEN = """
+"placement:resource_providers:list": "@"
+"placement:allocation_candidates:list": "@"
+"""
+
+
+class HttpTestCase(unittest.TestCase):
+    """One server for all tests of a class."""
+
+    server = ''
+    policy = ''
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        module = {'uwsgi': 'pyuwsgi', 'gunicorn': 'gunicorn'}[cls.server]
+        if reason := servers.missing(module):
+            raise unittest.SkipTest(reason)
+        running = servers.Placement(cls.server, policy=cls.policy)
+        running.setUp()
+        cls.addClassCleanup(running.cleanUp)
+        cls.url = running.url
+
+    def nova_conf(self, **options):
+        """Return a configuration that has read such a [placement]."""
+        options = {
+            'auth_type': 'admin_token',
+            'token': TOKEN,
+            'endpoint': self.url,
+        } | options
+        directory = fixtures.TempDir()
+        directory.setUp()
+        self.addCleanup(directory.cleanUp)
+        path = os.path.join(directory.path, 'nova.conf')
+        with open(path, 'w') as conf_file:
+            conf_file.write('[placement]\n')
+            for name, value in options.items():
+                if value is not None:
+                    conf_file.write(f'{name} = {value}\n')
+        conf = cfg.ConfigOpts()
+        conf([], default_config_files=[path])
+        return conf
+
+    def client(self, **options):
+        return placement.PlacementClient.from_conf(self.nova_conf(**options))
+
+    def create_providers(self, *names):
+        """Create resource providers with a VCPU each; return their UUIDs."""
+        adapter = self.client()._transport._adapter
+        uuids = []
+        for name in names:
+            provider = str(uuid.uuid4())
+            for method, path, json in (
+                (
+                    'POST',
+                    '/resource_providers',
+                    {'name': f'{name}-{provider}', 'uuid': provider},
+                ),
+                (
+                    'PUT',
+                    f'/resource_providers/{provider}/inventories',
+                    {
+                        'inventories': {'VCPU': {'total': 1}},
+                        'resource_provider_generation': 0,
+                    },
+                ),
+            ):
+                response = adapter.request(
+                    path, method, json=json, microversion='1.20'
+                )
+                self.assertEqual(200, response.status_code, response.text)
+            uuids.append(provider)
+        return uuids
+
+    @staticmethod
+    def forbidding(count, *more):
+        aggregates = {str(uuid.uuid4()) for _ in range(count - len(more))}
+        return objects.RequestGroup(
+            resources={'VCPU': 1}, forbidden_aggregates=aggregates | {*more}
+        )
+
+    def candidates(self, client, group):
+        return client.allocation_candidates(
+            objects.AllocationCandidatesRequest(groups=[group])
+        )
+
+    def assert_too_long(self, client, count):
+        with self.assertRaises(errors.QueryTooLong) as caught:
+            self.candidates(client, self.forbidding(count))
+        error = caught.exception
+        self.assertEqual(count, error.aggregates)
+        # A UUID and its comma, encoded, and what else there is.
+        self.assertLess(count * 39, error.size)
+        self.assertIn(
+            f'it names {count} aggregates in {error.size} bytes', str(error)
+        )
+        self.assertIn(f'GET {self.url}/allocation_candidates?', str(error))
+        return error
+
+
+class GunicornTest(HttpTestCase):
+    server = 'gunicorn'
+
+    def test_as_many_aggregates_as_the_default_limit_bears(self):
+        # [nova_ext_sched] max_forbidden_aggregates is 100 by default.
+        (host,) = self.create_providers('host')
+        found = self.candidates(self.client(), self.forbidding(100))
+        self.assertIn(host, found.providers())
+
+    def test_more_are_414(self):
+        error = self.assert_too_long(self.client(), 150)
+        self.assertEqual(414, error.status)
+
+    def test_two_clients_adding_traits_lose_nothing(self):
+        (host,) = self.create_providers('host')
+        clients = [self.client(), self.client()]
+        names = [[f'CUSTOM_{who}_{n}' for n in range(20)] for who in 'AB']
+        clients[0].ensure_traits([*names[0], *names[1]])
+        meet = threading.Barrier(2)
+
+        def add(client, traits):
+            for trait in traits:
+                meet.wait(60)
+                client.change_traits(host, add=[trait])
+
+        with futures.ThreadPoolExecutor(2) as pool:
+            for done in [
+                pool.submit(add, *each)
+                for each in zip(clients, names, strict=True)
+            ]:
+                done.result(timeout=120)
+        self.assertEqual(
+            {*names[0], *names[1]}, clients[0].provider_traits(host).traits
+        )
+
+    def test_list_providers_in_parallel(self):
+        client = self.client()
+        hosts = self.create_providers(*(f'listed{n}' for n in range(12)))
+        client.ensure_traits(['CUSTOM_EVEN', 'CUSTOM_ODD'])
+        expected = {}
+        for n, host in enumerate(hosts):
+            trait = ('CUSTOM_EVEN', 'CUSTOM_ODD')[n % 2]
+            client.change_traits(host, add=[trait])
+            client.change_aggregates(host, add=[A] if n % 3 else [])
+            expected[host] = ({trait}, {A} if n % 3 else set())
+        for aggregates in (None, [A]):
+            found = {
+                listed.provider.uuid: (listed.traits, listed.aggregates)
+                for listed in client.list_providers(
+                    traits=['CUSTOM_EVEN', 'CUSTOM_ODD'],
+                    aggregates=aggregates,
+                )
+                if listed.provider.uuid in expected
+            }
+            self.assertEqual(expected, found)
+
+    def test_no_token(self):
+        self.assert_refused(
+            errors.Unauthorized,
+            401,
+            auth_type='http_basic',
+            username='x',
+            password='y',
+            token=None,
+        )
+
+    def test_a_user_who_may_nothing(self):
+        self.assert_refused(
+            errors.Forbidden, 403, auth_type='none', token=None
+        )
+
+    def assert_refused(self, error_class, status, **options):
+        with self.assertRaises(error_class) as caught:
+            self.client(**options).resource_providers()
+        self.assertEqual(status, caught.exception.status)
+        self.assertIn(
+            'the credentials of [placement] of nova.conf',
+            str(caught.exception),
+        )
+
+    def test_the_token_is_in_no_log_and_no_error(self):
+        records = []
+        handler = logging.Handler()
+        handler.emit = lambda record: records.append(record.getMessage())
+        root = logging.getLogger()
+        self.addCleanup(root.setLevel, root.level)
+        self.addCleanup(root.removeHandler, handler)
+        root.setLevel(logging.DEBUG)
+        root.addHandler(handler)
+
+        client = self.client()
+        client.resource_providers()
+        (host,) = self.create_providers('host')
+        client.change_aggregates(host, add=[A])
+        told = []
+        for call in (
+            lambda: client.set_aggregates(host, [A], 0),
+            lambda: client.provider_traits(str(uuid.uuid4())),
+            lambda: self.candidates(client, self.forbidding(150)),
+        ):
+            with self.assertRaises(errors.PlacementError) as caught:
+                call()
+            told.append(str(caught.exception))
+        self.assertTrue(any('/resource_providers' in r for r in records))
+        for text in (*records, *told):
+            self.assertNotIn('S3cr3tT0k3n', text)
+
+
+class OpenPolicyTest(HttpTestCase):
+    server = 'gunicorn'
+    policy = OPEN
+
+    def test_the_plugin_none(self):
+        client = self.client(auth_type='none', token=None)
+        (host,) = self.create_providers('host')
+        self.assertEqual(
+            [host],
+            [provider.uuid for provider in client.resource_providers()],
+        )
+
+
+class UwsgiTest(HttpTestCase):
+    server = 'uwsgi'
+
+    def setUp(self):
+        super().setUp()
+        # A server that hangs up is tried again, in vain; uwsgi also hangs up
+        # on connections that it said it would keep.
+        self.short = self.client(connect_retry_delay=0.05)
+
+    def test_as_many_aggregates_as_the_default_buffer_bears(self):
+        (host,) = self.create_providers('host')
+        found = self.candidates(self.short, self.forbidding(30))
+        self.assertIn(host, found.providers())
+
+    def test_more_and_the_server_hangs_up(self):
+        error = self.assert_too_long(self.short, 150)
+        self.assertIsNone(error.status)
+
+    def test_some_queries_are_lost_on_the_way(self):
+        error = self.assert_too_long(self.short, 70)
+        self.assertIn('it was lost on the way', str(error))
+        self.assertEqual(400, error.status)
+
+    def test_no_list_of_providers_is_unfiltered(self):
+        here, there = self.create_providers('here', 'there')
+        self.short.change_aggregates(there, add=[A])
+        for count in (1, 30, 60, 70, 90, 200):
+            group = self.forbidding(count, A)
+            uuids = {
+                provider.uuid
+                for provider in self.short.resource_providers(group)
+            }
+            self.assertIn(here, uuids)
+            self.assertNotIn(there, uuids)
+
+    def test_why(self):
+        # What the test above guards against.
+        _, there = self.create_providers('here', 'there')
+        self.short.change_aggregates(there, add=[A])
+        query = self.forbidding(70, A).to_querystring()
+        response = self.short._transport._adapter.request(
+            f'/resource_providers?{query}', 'GET', microversion='1.39'
+        )
+        uuids = {p['uuid'] for p in response.json()['resource_providers']}
+        self.assertIn(there, uuids)
+
+
+del HttpTestCase
