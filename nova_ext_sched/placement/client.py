@@ -74,6 +74,14 @@ class PlacementClient(reading.Reader):
         return cls(loading.from_cloud(name), credentials)
 
     @classmethod
+    def from_region(cls, region: typing.Any) -> 'PlacementClient':
+        """Return a client on the session of a region of openstacksdk.
+
+        :param region: openstack.config.cloud_region.CloudRegion
+        """
+        return cls(loading.from_region(region), f'cloud {region.name}')
+
+    @classmethod
     def from_session(
         cls,
         session: typing.Any,

@@ -146,22 +146,42 @@ def from_cloud(name: str | None) -> adapter.Adapter:
             got=str(exc),
         ) from exc
     try:
-        region = config.OpenStackConfig().get_one(cloud=name)
-        made = region.get_session_client(
-            SERVICE_TYPE, constructor=adapter.Adapter
-        )
+        return from_region(config.OpenStackConfig().get_one(cloud=name))
     except (sdk_exc.ConfigException, ks_exc.ClientException) as exc:
         raise exception.InvalidValue(
             where='clouds.yaml',
             expected=f'a cloud {name}' if name else 'a cloud',
             got=str(exc),
         ) from exc
-    made.session.timeout = _or(made.session.timeout, TIMEOUT)
-    made.connect_retries = _or(made.connect_retries, CONNECT_RETRIES)
-    made.status_code_retries = _or(
-        made.status_code_retries, STATUS_CODE_RETRIES
+
+
+def from_region(region: typing.Any) -> adapter.Adapter:
+    """Return an adapter for a region of a cloud, on the region's session.
+
+    :param region: openstack.config.cloud_region.CloudRegion
+    """
+    # Its get_session_client passes what openstacksdk's own adapter alone
+    # takes, and that one has retries of its own.
+    session = region.get_session()
+    session.timeout = _or(session.timeout, TIMEOUT)
+    return adapter.Adapter(
+        session,
+        service_type=region.get_service_type(SERVICE_TYPE),
+        service_name=region.get_service_name(SERVICE_TYPE),
+        interface=region.get_interface(SERVICE_TYPE),
+        region_name=region.get_region_name(SERVICE_TYPE),
+        endpoint_override=region.get_endpoint(SERVICE_TYPE),
+        connect_retries=_or(
+            region.get_connect_retries(SERVICE_TYPE), CONNECT_RETRIES
+        ),
+        connect_retry_delay=region.get_connect_retry_delay(SERVICE_TYPE),
+        status_code_retries=_or(
+            region.get_status_code_retries(SERVICE_TYPE), STATUS_CODE_RETRIES
+        ),
+        status_code_retry_delay=region.get_status_code_retry_delay(
+            SERVICE_TYPE
+        ),
     )
-    return made
 
 
 def _or(value: typing.Any, default: int) -> typing.Any:

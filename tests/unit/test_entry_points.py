@@ -33,6 +33,11 @@ NAMESPACES = {
     'oslo.config.opts': lambda name, plugin: (
         name == 'nova_ext_sched' and all(len(item) == 2 for item in plugin())
     ),
+    'openstack.cli.extension': lambda name, plugin: (
+        plugin.API_NAME == name
+        and callable(plugin.make_client)
+        and callable(plugin.build_option_parser)
+    ),
     'console_scripts': lambda name, plugin: (
         name.startswith('nova-ext-sched-') and inspect.isfunction(plugin)
     ),

@@ -1,0 +1,89 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""What the commands share: how they fail.
+
+The OpenStackClient shows an error as one line and ends with status 1; with
+``--debug`` it shows the traceback.
+"""
+
+import argparse
+from collections.abc import Iterator
+import contextlib
+import typing
+
+from keystoneauth1 import exceptions as ks_exc
+from openstack import exceptions as sdk_exc
+from osc_lib import exceptions as osc_exc
+from osc_lib.command import command
+
+from nova_ext_sched import exception
+from nova_ext_sched import placement
+
+
+class CommandMixin:
+    """Put before a class of :mod:`osc_lib.command.command`.
+
+    What a command raises of our errors, of openstacksdk's and of
+    keystoneauth's becomes a CommandError that says it in a sentence.
+    """
+
+    app: typing.Any
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        """Run the command and return the exit status."""
+        with reported():
+            return super().run(parsed_args)  # type: ignore[misc]
+
+    @property
+    def compute(self) -> typing.Any:
+        """The compute proxy of openstacksdk."""
+        return self.app.client_manager.compute
+
+    @property
+    def placement(self) -> placement.PlacementClient:
+        """Our client, for the same cloud and user."""
+        return self.app.client_manager.nova_ext_sched
+
+
+class Lister(CommandMixin, command.Lister):
+    """A command that writes a table."""
+
+
+@contextlib.contextmanager
+def reported() -> Iterator[None]:
+    """Turn the errors of the services into errors of the command.
+
+    :raises osc_lib.exceptions.CommandError: what it says is for the user
+    """
+    try:
+        yield
+    except (
+        exception.NovaExtSchedError,
+        sdk_exc.SDKException,
+        ks_exc.ClientException,
+    ) as exc:
+        raise osc_exc.CommandError(describe(exc)) from exc
+
+
+def describe(exc: Exception) -> str:
+    """Return what went wrong, in a sentence for the user."""
+    if not isinstance(exc, sdk_exc.HttpException):
+        return str(exc) or type(exc).__name__
+    problem = {
+        401: 'the service does not accept the token, which may have expired',
+        403: 'the service does not allow this to the user',
+    }.get(exc.status_code or 0, 'the service refuses the request')
+    context = [f'{exc.method} {exc.url}', f'status {exc.status_code}']
+    if exc.request_id:
+        context.append(f'request id {exc.request_id}')
+    return f'{problem}: {exc.details or exc.message} ({", ".join(context)})'

@@ -1,0 +1,45 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""How the OpenStackClient takes the package in.
+
+It finds this module by the entry point ``openstack.cli.extension`` and the
+commands by ``openstack.nova_ext_sched.v1``. A command reaches the client of
+:func:`make_client` as ``self.app.client_manager.nova_ext_sched``.
+"""
+
+import argparse
+import typing
+
+from nova_ext_sched import placement
+
+API_NAME = 'nova_ext_sched'
+API_VERSION_OPTION = 'os_nova_ext_sched_api_version'
+API_VERSIONS = ('1',)
+DEFAULT_API_VERSION = '1'
+
+
+def make_client(instance: typing.Any) -> placement.PlacementClient:
+    """Return the placement client of the cloud that the user named.
+
+    :param instance: osc_lib.clientmanager.ClientManager
+    """
+    return placement.PlacementClient.from_region(
+        instance.sdk_connection.config
+    )
+
+
+def build_option_parser(
+    parser: argparse.ArgumentParser,
+) -> argparse.ArgumentParser:
+    """Add no global option: there is one version of our commands."""
+    return parser
