@@ -1,0 +1,86 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""The package in nova-scheduler processes, with MariaDB and RabbitMQ."""
+
+import testtools
+
+from tests.functional import deployment
+
+TRAIT = 'CUSTOM_LICENSED_WINDOWS'
+ON = {('nova_ext_sched', 'enable_isolated_aggregate_filtering'): 'True'}
+NOVAS = {('scheduler', 'enable_isolated_aggregate_filtering'): 'True'}
+PLAIN = {}
+LICENSED = {f'trait:{TRAIT}': 'required'}
+
+
+class DeploymentTestCase(testtools.TestCase):
+    """One deployment for the whole story: it takes half a minute to start."""
+
+    def setUp(self):
+        super().setUp()
+        self.cloud = self.useFixture(deployment.Deployment())
+
+    def select(self, count, extra_specs):
+        (answers,) = self.cloud.client(['select', count, extra_specs])
+        return answers
+
+    def test_isolation(self):
+        cloud = self.cloud
+        cloud.client(
+            ['traits', ['host1', 'host2'], [TRAIT]],
+            [
+                'aggregate',
+                'windows',
+                ['host1', 'host2'],
+                {f'trait:{TRAIT}': 'required'},
+            ],
+        )
+
+        # A plugin that is named and missing: the scheduler does not start.
+        process = cloud.start_scheduler(
+            {('nova_ext_sched', 'request_filters'): 'absent'}
+        )
+        self.assertNotEqual(0, process.wait(deployment.WAIT_SECONDS))
+        self.assertIn("PluginNotFound: plugin 'absent'", cloud.log())
+
+        with cloud.scheduler(ON):
+            # Two workers; what one of them alone does would show.
+            self.assertEqual({'host3'}, set(self.select(12, PLAIN)))
+            self.assertLessEqual(
+                set(self.select(6, LICENSED)), {'host1', 'host2'}
+            )
+            self.assertIn('nova-ext-sched is loaded', cloud.log())
+
+            with cloud.without_table('aggregate_metadata'):
+                self.assertEqual({'NoValidHost'}, set(self.select(4, PLAIN)))
+            self.assertIn('isolate_aggregates cannot decide', cloud.log())
+            self.assertEqual({'host3'}, set(self.select(4, PLAIN)))
+
+        # Past the limit of gunicorn's request line: nova's filter puts every
+        # UUID into the query, ours at most 100, or the trait.
+        cloud.client(['aggregates', 'many', 300, TRAIT])
+        with cloud.scheduler(
+            {
+                **NOVAS,
+                ('filter_scheduler', 'enabled_filters'): 'ComputeFilter',
+            },
+            filters=False,
+        ):
+            self.assertEqual({'NoValidHost'}, set(self.select(2, PLAIN)))
+        with cloud.scheduler(ON):
+            self.assertEqual({'host3'}, set(self.select(2, PLAIN)))
+            self.assertIn('301 aggregates are forbidden', cloud.log())
+        by_trait = {('nova_ext_sched', 'forbid_by_trait'): 'CUSTOM_LICENSED_*'}
+        with cloud.scheduler({**ON, **by_trait}):
+            self.assertEqual({'host3'}, set(self.select(2, PLAIN)))
+            self.assertIn(f'0 by UUID, by trait: {TRAIT}', cloud.log())
