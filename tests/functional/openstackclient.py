@@ -15,11 +15,28 @@
 import io
 import json
 import logging
+import typing
 
 import fixtures
-from keystoneauth1 import noauth
 from openstackclient import shell
+from osc_lib import clientmanager
 import yaml
+
+PROJECT = '6f70656e737461636b20342065766572'
+
+
+class User(typing.NamedTuple):
+    """Who runs a command; without a token, one whose token has expired."""
+
+    name: str
+    roles: str
+    token: str | None
+
+
+ADMIN = User('admin', 'reader,member,admin', 'admin')
+MEMBER = User('member', 'reader,member', 'member')
+READER = User('reader', 'reader', 'reader')
+EXPIRED = ADMIN._replace(token=None)
 
 
 class OpenStackClient(fixtures.Fixture):
@@ -33,6 +50,7 @@ class OpenStackClient(fixtures.Fixture):
     :param others: endpoints of other services by type, for example
         ``{'placement': 'http://...'}``
     :param microversion: ``--os-compute-api-version``
+    :ivar user: who runs the commands
     """
 
     def __init__(
@@ -44,6 +62,7 @@ class OpenStackClient(fixtures.Fixture):
         super().__init__()
         self._endpoints = {'compute': compute, **(others or {})}
         self._microversion = microversion
+        self.user = ADMIN
 
     def _setUp(self) -> None:
         folder = self.useFixture(fixtures.TempDir()).path
@@ -62,7 +81,8 @@ class OpenStackClient(fixtures.Fixture):
         )
         self.useFixture(
             fixtures.MonkeyPatch(
-                'keystoneauth1.noauth.NoAuth.get_headers', _headers
+                'keystoneauth1.noauth.NoAuth.get_headers',
+                lambda plugin, session: self._headers(),
             )
         )
 
@@ -70,14 +90,20 @@ class OpenStackClient(fixtures.Fixture):
         """Run one command.
 
         :param arguments: the words after ``openstack``
-        :returns: exit status and standard output; what the client logs as an
-            error stands in the output too
+        :returns: exit status and output; what the client logs as an error
+            stands in the output too
         """
+        status, output, errors = self.run_apart(*arguments)
+        return status, output + errors
+
+    def run_apart(self, *arguments: str) -> tuple[int, str, str]:
+        """Run one command; return exit status, output and errors."""
+        _forget_clients()
         app = shell.OpenStackShell()
-        app.stdout = app.stderr = output = io.StringIO()
+        app.stdout, app.stderr = io.StringIO(), io.StringIO()
         root = logging.getLogger()
         handlers, level = root.handlers[:], root.level
-        root.addHandler(errors := logging.StreamHandler(output))
+        root.addHandler(errors := logging.StreamHandler(app.stderr))
         errors.setLevel(logging.ERROR)
         try:
             status = app.run(['--os-cloud', 'functional', *arguments])
@@ -85,20 +111,29 @@ class OpenStackClient(fixtures.Fixture):
             # The client sets up logging for a process of its own.
             root.handlers[:] = handlers
             root.setLevel(level)
-        return status, output.getvalue()
+        return status, app.stdout.getvalue(), app.stderr.getvalue()
 
-    def json(self, *arguments: str) -> object:
+    def json(self, *arguments: str) -> typing.Any:
         """Run one command that succeeds; return its output as JSON."""
-        status, output = self.run(*arguments, '-f', 'json')
+        status, output, errors = self.run_apart(*arguments, '-f', 'json')
         if status:
-            raise AssertionError(f'{" ".join(arguments)}: {output}')
+            raise AssertionError(f'{" ".join(arguments)}: {output}{errors}')
         return json.loads(output)
 
+    def _headers(self) -> dict[str, str]:
+        headers = {
+            'X-Auth-User': self.user.name,
+            'X-Auth-Project-Id': PROJECT,
+            'X-Roles': self.user.roles,
+        }
+        if self.user.token is not None:
+            headers['X-Auth-Token'] = self.user.token
+        return headers
 
-def _headers(plugin: noauth.NoAuth, session: object) -> dict[str, str]:
-    return {
-        'X-Auth-User': 'admin',
-        'X-Auth-Project-Id': '6f70656e737461636b20342065766572',
-        'X-Roles': 'reader,member,admin',
-        'X-Auth-Token': 'admin',
-    }
+
+def _forget_clients() -> None:
+    # The client keeps what a plugin made for as long as its process lasts,
+    # on the class.
+    for made in vars(clientmanager.ClientManager).values():
+        if isinstance(made, clientmanager.ClientCache):
+            made._handle = None
