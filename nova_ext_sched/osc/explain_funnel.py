@@ -149,12 +149,13 @@ class Explainer:
                 'satisfies all of it',
             ),
         ).constraint(answer.providers, answer.problem)
+        parts = tuple(constraints)
         in_part = explanation.Refusal(
             'do not satisfy the query in part', 'a part of it is refused'
         )
 
         def judge(host: explanation.Host) -> explanation.Refusal | None:
-            if any(constraint.judge(host) for constraint in constraints):
+            if any(part.judge(host) for part in parts):
                 return in_part
             return whole.judge(host)
 
