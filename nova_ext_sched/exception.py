@@ -111,3 +111,41 @@ class PluginInvalid(PluginError):
         'plugin {name!r} ({target}) of the namespace {namespace} is of the '
         'wrong kind: expected {expected}, got {got}'
     )
+
+
+class ScenarioFault(InvalidValue):
+    """One thing that is wrong with a scenario of the simulator.
+
+    :param where: file, line and the path in the document
+    :param line: the line alone; 0 where there is none
+    """
+
+    line: int
+
+
+class ScenarioInvalid(NovaExtSchedError):
+    """A scenario of the simulator cannot be run as it stands.
+
+    :param path: the scenario's file
+    :param faults: everything that is wrong with it
+    """
+
+    message = '{path}: expected a scenario, got {count} faults'
+    faults: Sequence[ScenarioFault]
+
+    def __init__(
+        self, *, path: str, faults: Sequence[ScenarioFault]
+    ) -> None:
+        super().__init__(path=path, faults=faults, count=len(faults))
+
+
+class SimulationFailed(NovaExtSchedError):
+    """The simulated cloud could not be built, or ended in between.
+
+    :param cloud: which one, ``nova-ext-sched`` or ``plain nova``
+    :param cause: what it said
+    """
+
+    message = (
+        'the cloud of {cloud}: expected the steps to run, got: {cause}'
+    )

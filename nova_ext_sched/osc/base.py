@@ -19,6 +19,7 @@ The OpenStackClient shows an error as one line and ends with status 1; with
 import argparse
 from collections.abc import Iterator
 import contextlib
+import re
 import typing
 
 from keystoneauth1 import exceptions as ks_exc
@@ -28,6 +29,9 @@ from osc_lib.command import command
 
 from nova_ext_sched import exception
 from nova_ext_sched import placement
+
+# nova answers in HTML where its middleware refuses.
+_TAG = re.compile(r'<[^>]*>')
 
 
 class CommandMixin:
@@ -79,6 +83,9 @@ def describe(exc: Exception) -> str:
     """Return what went wrong, in a sentence for the user."""
     if not isinstance(exc, sdk_exc.HttpException):
         return str(exc) or type(exc).__name__
+    if exc.status_code is None:
+        # A name that openstacksdk found nothing for.
+        return exc.message
     problem = {
         401: 'the service does not accept the token, which may have expired',
         403: 'the service does not allow this to the user',
@@ -86,4 +93,5 @@ def describe(exc: Exception) -> str:
     context = [f'{exc.method} {exc.url}', f'status {exc.status_code}']
     if exc.request_id:
         context.append(f'request id {exc.request_id}')
-    return f'{problem}: {exc.details or exc.message} ({", ".join(context)})'
+    details = ' '.join(_TAG.sub(' ', exc.details or exc.message).split())
+    return f'{problem}: {details} ({", ".join(context)})'

@@ -51,13 +51,14 @@ def detail(response: typing.Any) -> str:
     Without secrets: some servers answer with the request that they got.
     """
     text = ''
-    if error := _first_error(response):
+    if decode(response) is not None:
+        error = _first_error(response)
         text = str(error.get('detail') or error.get('title') or '')
-    elif decode(response) is None:
+    else:
         text = response.text
         if title := _TITLE.search(text):
             text = title[1]
-        text = _TAG.sub(' ', text)
+    text = _TAG.sub(' ', text)
     text = ' '.join(text.split()) or response.reason or ''
     sent = response.request.headers
     for name in ('X-Auth-Token', 'X-Service-Token', 'Authorization'):
@@ -77,7 +78,9 @@ def _first_error(response: typing.Any) -> dict[str, typing.Any]:
     found = value.get('errors')
     if isinstance(found, list) and found and isinstance(found[0], dict):
         return found[0]
-    return {}
+    # What webob's own errors look like, as middleware before placement
+    # answers them.
+    return {'detail': value.get('message')}
 
 
 def root_cause(exc: BaseException) -> str:

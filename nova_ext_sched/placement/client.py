@@ -150,13 +150,26 @@ class PlacementClient(reading.Reader):
         :raises errors.GenerationConflict: others changed the provider at
             every attempt
         """
+        return self.update_traits(uuid, _changed(add, remove))
+
+    def update_traits(
+        self, uuid: str, decide: Callable[[frozenset[str]], Iterable[str]]
+    ) -> values.ProviderTraits:
+        """Give a provider the traits that a decision on its traits returns.
+
+        As :meth:`change_traits`, for a change that depends on what the
+        provider has.
+
+        :param decide: gets the traits as they are; called at every attempt
+        :raises errors.GenerationConflict: others changed the provider at
+            every attempt
+        """
         return self._change(
             uuid,
             self.provider_traits,
             lambda current: current.traits,
             self._put_traits,
-            set(add),
-            set(remove),
+            decide,
         )
 
     def change_aggregates(
@@ -171,8 +184,7 @@ class PlacementClient(reading.Reader):
             self.provider_aggregates,
             lambda current: current.aggregates,
             self._put_aggregates,
-            set(add),
-            set(remove),
+            _changed(add, remove),
         )
 
     def _put_traits(
@@ -226,33 +238,45 @@ class PlacementClient(reading.Reader):
         read: Callable[[str], Current],
         names: Callable[[Current], frozenset[str]],
         put: Callable[[str, Iterable[str], int], Current],
-        add: set[str],
-        remove: set[str],
+        decide: Callable[[frozenset[str]], Iterable[str]],
     ) -> Current:
-        if both := add & remove:
-            raise exception.InvalidValue(
-                where='add and remove',
-                expected='nothing in both',
-                got=sorted(both),
-            )
+        fault: errors.PlacementError
         for attempt in range(_ATTEMPTS):
             # So that writers who met once do not meet again.
             time.sleep(random.uniform(0, _WAIT * attempt))
             current = read(uuid)
-            wanted = (names(current) | add) - remove
+            wanted = frozenset(decide(names(current)))
             if wanted == names(current):
                 return current
             try:
                 return put(uuid, wanted, current.generation)
-            except errors.Conflict as exc:
-                conflict = exc
+            except (errors.Conflict, errors.ServerError) as exc:
+                # Placement also answers 500 where its database ended one of
+                # two updates that met (MySQL: 1213, Deadlock found). Whether
+                # it did or not, the next read tells.
+                fault = exc
+        if not isinstance(fault, errors.Conflict):
+            raise fault
         raise _generation_conflict(
-            conflict,
+            fault,
             uuid,
             current.generation,
             read(uuid).generation,
             _ATTEMPTS,
-        ) from conflict
+        ) from fault
+
+
+def _changed(
+    add: Iterable[str], remove: Iterable[str]
+) -> Callable[[frozenset[str]], frozenset[str]]:
+    added, removed = frozenset(add), frozenset(remove)
+    if both := added & removed:
+        raise exception.InvalidValue(
+            where='add and remove',
+            expected='nothing in both',
+            got=sorted(both),
+        )
+    return lambda current: (current | added) - removed
 
 
 def _generation_conflict(

@@ -34,7 +34,7 @@ if typing.TYPE_CHECKING:
     from nova_ext_sched.placement import reading
 
 #: How many requests are under way at once.
-WORKERS = 8
+WORKERS = 4
 
 
 @dataclasses.dataclass(frozen=True)

@@ -111,6 +111,8 @@ class Transport:
         _refuse_userinfo(getattr(auth, 'auth_url', None), self._credentials)
         try:
             endpoint = self._adapter.get_endpoint()
+        except ks_exc.CatalogException:
+            endpoint = None
         except ks_exc.ClientException as exc:
             raise self._no_token(call, exc) from exc
         _refuse_userinfo(endpoint, self._credentials)

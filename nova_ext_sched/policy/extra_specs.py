@@ -15,18 +15,19 @@
 Reads the same extra specs as nova's ResourceRequest.from_request_spec
 (nova.scheduler.utils), by the same rules:
 
-===============================  ==========================================
-extra spec or image property     meaning
-===============================  ==========================================
-``resources:<CLASS>=<n>``        n of the class; 0 takes the flavor's away
-``resources<S>:<CLASS>=<n>``     the same in the granular group ``<S>``
-``trait:<NAME>=required``        the trait is required
-``trait:<NAME>=forbidden``       the trait is forbidden
-``trait<S>:<NAME>=...``          the same in the granular group ``<S>``
-``group_policy=none|isolate``    whether granular groups share a provider
-image: ``trait:<NAME>=required``  the trait is required, in the group without
-                                 a suffix
-===============================  ==========================================
+================================  ==========================================
+extra spec or image property      meaning
+================================  ==========================================
+``resources:<CLASS>=<n>``         n of the class; 0 takes the flavor's away
+``resources<S>:<CLASS>=<n>``      the same in the granular group ``<S>``
+``trait:<NAME>=required``         the trait is required
+``trait:<NAME>=forbidden``        the trait is forbidden
+``trait<S>:<NAME>=...``           the same in the granular group ``<S>``
+``group_policy=none|isolate``     whether granular groups share a provider
+================================  ==========================================
+
+A property ``trait:<NAME>=required`` of an image requires the trait in the
+group without a suffix.
 
 What nova ignores is ignored here too, and reported in ``unread``. What nova
 derives from ``hw:`` extra specs, ports and device profiles is not read: it

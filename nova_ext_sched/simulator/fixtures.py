@@ -15,13 +15,19 @@
 Shared by the simulator and by the functional tests.
 """
 
+from collections.abc import Mapping
+from collections.abc import Sequence
+import logging
 import os
 import sys
+import typing
 
 import fixtures
 import nova.conf
 from nova.scheduler import request_filter as nova_request_filter
+from nova.volume import cinder
 from oslo_config import fixture as config_fixture
+from oslo_utils import uuidutils
 
 from nova_ext_sched import conf
 
@@ -85,3 +91,95 @@ class Plugin(fixtures.Fixture):
             ],
         )
         config.config(group='nova_ext_sched', **self._options)
+
+
+class Logging(fixtures.Fixture):
+    """Send the log where the simulator wants it.
+
+    In place of nova's StandardLogging, which formats every DEBUG line and
+    keeps the others in memory.
+
+    :param handlers: where the log goes
+    :param levels: the lowest level of each logger; others have WARNING
+    """
+
+    def __init__(
+        self,
+        handlers: Sequence[logging.Handler],
+        levels: Mapping[str, int],
+    ) -> None:
+        super().__init__()
+        self._log_handlers = handlers
+        self._levels = {'': logging.WARNING, **levels}
+
+    def _setUp(self) -> None:
+        for handler in self._log_handlers:
+            self.useFixture(
+                fixtures.LogHandler(
+                    handler, nuke_handlers=handler is self._log_handlers[0]
+                )
+            )
+        for name, level in self._levels.items():
+            logging.getLogger(name).setLevel(level)
+        self.useFixture(
+            fixtures.MonkeyPatch('oslo_log.log.setup', lambda *args: None)
+        )
+
+
+class NovaConf(fixtures.Fixture):
+    """Set options of nova.conf, ours among them, until the fixture ends.
+
+    Use before the services start.
+
+    :param options: values by group and name
+    """
+
+    def __init__(
+        self, options: Mapping[str, Mapping[str, object]]
+    ) -> None:
+        super().__init__()
+        self._options_by_group = options
+
+    def _setUp(self) -> None:
+        conf.register_opts(CONF)
+        config = self.useFixture(config_fixture.Config(CONF))
+        for group, values in self._options_by_group.items():
+            config.config(
+                group=None if group == 'DEFAULT' else group, **values
+            )
+
+
+class VolumeImages(fixtures.Fixture):
+    """Let volumes be made of images, beside nova's CinderFixture.
+
+    Cinder copies an image's properties into the volume's
+    ``volume_image_metadata``, where nova-api reads them when a server boots
+    from the volume. Use after CinderFixture.
+    """
+
+    def _setUp(self) -> None:
+        self._properties: dict[str, dict[str, str]] = {}
+        # CinderFixture put a Mock there, which is not given the instance.
+        self._get = cinder.API.get
+        self.useFixture(
+            fixtures.MockPatch(
+                'nova.volume.cinder.API.get',
+                side_effect=self._get_volume,
+                autospec=False,
+            )
+        )
+
+    def create(self, properties: Mapping[str, str]) -> str:
+        """Return the id of a new volume of an image with these properties."""
+        volume_id = uuidutils.generate_uuid()
+        self._properties[volume_id] = dict(properties)
+        return volume_id
+
+    def _get_volume(
+        self, context: typing.Any, volume_id: str, **kwargs: typing.Any
+    ) -> dict[str, typing.Any]:
+        volume = self._get(context, volume_id, **kwargs)
+        if volume_id in self._properties:
+            volume['bootable'] = True
+            volume['volume_image_metadata'] = self._properties[volume_id]
+        return volume

@@ -22,6 +22,7 @@ from unittest import mock
 import ddt
 import fixtures
 from nova import context as nova_context
+from nova import utils
 from nova.db.api import api as api_db
 from nova.db.api import models as api_models
 from nova.scheduler.filters import affinity_filter
@@ -182,8 +183,7 @@ class MoveTest(AntiAffinityTestCase):
     def assert_no_host(self, action, body):
         self.api.post_server_action(self.server['id'], {action: body})
         self._assert_resize_migrate_action_fail(
-            self.server, 'migrate' if action == 'migrate' else action,
-            'NoValidHost',
+            self.server, action, 'NoValidHost'
         )
 
     def test_cold_migrate(self):
@@ -234,9 +234,12 @@ class MoveTest(AntiAffinityTestCase):
         self.assertEqual(['host3'], self.hosts(self.server))
 
     def test_rebuild_stays_on_a_host_that_holds_the_limit(self):
-        self._rebuild_server(
-            self.server, '155d900f-4e14-4e4c-a73d-069cbf4541e6'
-        )
+        # From 2.100 on the answer has the hint of the group, which nova 31
+        # takes for invalid.
+        with utils.temporary_mutation(self.api, microversion='2.99'):
+            self._rebuild_server(
+                self.server, '155d900f-4e14-4e4c-a73d-069cbf4541e6'
+            )
         self.assertEqual(['host1'], self.hosts(self.server))
 
 

@@ -16,6 +16,7 @@ import importlib.metadata
 import inspect
 
 from nova.scheduler import filters as nova_filters
+from osc_lib.command import command
 import testtools
 
 NAMESPACES = {
@@ -37,6 +38,9 @@ NAMESPACES = {
         plugin.API_NAME == name
         and callable(plugin.make_client)
         and callable(plugin.build_option_parser)
+    ),
+    'openstack.nova_ext_sched.v1': lambda name, plugin: (
+        inspect.isclass(plugin) and issubclass(plugin, command.Command)
     ),
     'console_scripts': lambda name, plugin: (
         name.startswith('nova-ext-sched-') and inspect.isfunction(plugin)

@@ -65,13 +65,13 @@ class Server(fixtures.Fixture):
     def _setUp(self):
         self.port = free_port()
         self.url = f'http://127.0.0.1:{self.port}'
-        self.log = os.path.join(
-            self.useFixture(fixtures.TempDir()).path, 'log'
-        )
+        home = self.useFixture(fixtures.TempDir()).path
+        self.log = os.path.join(home, 'log')
         with open(self.log, 'w') as log:
             self._process = subprocess.Popen(
                 [word.format(port=self.port) for word in self._command],
-                env=os.environ | self._env,
+                # gunicorn keeps a socket below it.
+                env=os.environ | self._env | {'HOME': home},
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
@@ -106,22 +106,30 @@ class Server(fixtures.Fixture):
 class Placement(fixtures.Fixture):
     """placement under a WSGI server with its default limits.
 
-    One process: SQLite fails where two writers meet, which the databases of
-    a deployment do not.
+    One process, by their defaults; SQLite fails where two writers meet.
 
     :param server: ``gunicorn`` or ``uwsgi``
+    :param connection: URL of an empty database; SQLite where it is None
+    :param workers: processes of gunicorn
     :param conf: the lines of placement.conf about authentication
     :param policy: lines of placement's policy.yaml
     """
 
-    def __init__(self, server, conf=NO_AUTH, policy=''):
+    def __init__(
+        self, server, conf=NO_AUTH, policy='', connection=None, workers=None
+    ):
         super().__init__()
+        self._connection = connection
+        self._workers = workers
         self._server = server
         self._conf = conf
         self._policy = policy
 
     def _setUp(self):
         directory = self.useFixture(fixtures.TempDir()).path
+        connection = (
+            self._connection or f'sqlite:///{directory}/placement.db'
+        )
         policy = os.path.join(directory, 'policy.yaml')
         with open(policy, 'w') as policy_file:
             policy_file.write(self._policy)
@@ -129,12 +137,14 @@ class Placement(fixtures.Fixture):
         with open(conf, 'w') as conf_file:
             conf_file.write(
                 '[placement_database]\n'
-                f'connection = sqlite:///{directory}/placement.db\n'
+                f'connection = {connection}\n'
                 '[oslo_policy]\n'
                 f'policy_file = {policy}\n'
                 f'{self._conf}\n'
             )
         env = {'OS_PLACEMENT_CONFIG_DIR': directory}
+        if self._workers is not None:
+            env['WEB_CONCURRENCY'] = str(self._workers)
         subprocess.run(
             [script('placement-manage'), '--config-file', conf, 'db', 'sync'],
             env=os.environ | env,
@@ -148,24 +158,35 @@ class Placement(fixtures.Fixture):
         self.url = self.process.url
 
 
-_COMMANDS = {
-    'gunicorn': [
+def gunicorn(application):
+    return [
         sys.executable,
         '-m',
         'gunicorn',
         '--bind',
         '127.0.0.1:{port}',
-        'placement.wsgi.api:application',
-    ],
-    'uwsgi': [
+        application,
+    ]
+
+
+def uwsgi(application):
+    return [
         script('uwsgi'),
         '--http-socket',
         '127.0.0.1:{port}',
         '--master',
         '--die-on-term',
+        # It closes each connection, whatever it says.
+        '--add-header',
+        'Connection: close',
         '--home',
         sys.prefix,
         '--module',
-        'placement.wsgi.api:application',
-    ],
+        application,
+    ]
+
+
+_COMMANDS = {
+    'gunicorn': gunicorn('placement.wsgi.api:application'),
+    'uwsgi': uwsgi('placement.wsgi.api:application'),
 }

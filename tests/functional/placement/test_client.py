@@ -402,6 +402,21 @@ class ChangeTest(base.PlacementTestCase):
             increment, resource_provider.ResourceProvider.increment_generation
         )
 
+    def test_a_server_that_fails_each_time(self):
+        with unittest.mock.patch.object(
+            resource_provider.ResourceProvider,
+            'set_traits',
+            side_effect=RuntimeError('broken'),
+        ) as set_traits:
+            error = self.assertRaises(
+                errors.ServerError,
+                self.client.change_traits,
+                self.host,
+                add=['COMPUTE_NODE'],
+            )
+        self.assertIn('broken', str(error))
+        self.assertEqual(client._ATTEMPTS, set_traits.call_count)
+
     def test_conflicts_without_end(self):
         self.client.ensure_traits(['CUSTOM_A'])
         read = self.client.provider_traits

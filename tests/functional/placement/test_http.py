@@ -13,19 +13,18 @@
 """PlacementClient over real HTTP, placement under WSGI servers' defaults."""
 
 from concurrent import futures
-import logging
-import os
 import threading
 import unittest
 import uuid
 
 import fixtures
-from oslo_config import cfg
 
 from nova_ext_sched import objects
 from nova_ext_sched import placement
 from nova_ext_sched.placement import errors
+from tests import databases
 from tests.functional.placement import servers
+from tests.unit.placement import support
 
 A = 'aaaaaaaa-0000-4000-8000-000000000001'
 
@@ -46,12 +45,17 @@ class HttpTestCase(unittest.TestCase):
     policy = ''
 
     @classmethod
+    def placement(cls):
+        """Return the fixture of the server."""
+        return servers.Placement(cls.server, policy=cls.policy)
+
+    @classmethod
     def setUpClass(cls):
         super().setUpClass()
         module = {'uwsgi': 'pyuwsgi', 'gunicorn': 'gunicorn'}[cls.server]
         if reason := servers.missing(module):
             raise unittest.SkipTest(reason)
-        running = servers.Placement(cls.server, policy=cls.policy)
+        running = cls.placement()
         running.setUp()
         cls.addClassCleanup(running.cleanUp)
         cls.url = running.url
@@ -63,18 +67,7 @@ class HttpTestCase(unittest.TestCase):
             'token': TOKEN,
             'endpoint': self.url,
         } | options
-        directory = fixtures.TempDir()
-        directory.setUp()
-        self.addCleanup(directory.cleanUp)
-        path = os.path.join(directory.path, 'nova.conf')
-        with open(path, 'w') as conf_file:
-            conf_file.write('[placement]\n')
-            for name, value in options.items():
-                if value is not None:
-                    conf_file.write(f'{name} = {value}\n')
-        conf = cfg.ConfigOpts()
-        conf([], default_config_files=[path])
-        return conf
+        return support.read_conf(self, options)
 
     def client(self, **options):
         return placement.PlacementClient.from_conf(self.nova_conf(**options))
@@ -119,6 +112,29 @@ class HttpTestCase(unittest.TestCase):
             objects.AllocationCandidatesRequest(groups=[group])
         )
 
+    def assert_nothing_is_lost(self):
+        """Two clients add a trait each to one provider at once, 20 times."""
+        (host,) = self.create_providers('host')
+        clients = [self.client(), self.client()]
+        names = [[f'CUSTOM_{who}_{n}' for n in range(20)] for who in 'AB']
+        clients[0].ensure_traits([*names[0], *names[1]])
+        meet = threading.Barrier(2)
+
+        def add(client, traits):
+            for trait in traits:
+                meet.wait(60)
+                client.change_traits(host, add=[trait])
+
+        with futures.ThreadPoolExecutor(2) as pool:
+            for done in [
+                pool.submit(add, *each)
+                for each in zip(clients, names, strict=True)
+            ]:
+                done.result(timeout=120)
+        self.assertEqual(
+            {*names[0], *names[1]}, clients[0].provider_traits(host).traits
+        )
+
     def assert_too_long(self, client, count):
         with self.assertRaises(errors.QueryTooLong) as caught:
             self.candidates(client, self.forbidding(count))
@@ -147,26 +163,7 @@ class GunicornTest(HttpTestCase):
         self.assertEqual(414, error.status)
 
     def test_two_clients_adding_traits_lose_nothing(self):
-        (host,) = self.create_providers('host')
-        clients = [self.client(), self.client()]
-        names = [[f'CUSTOM_{who}_{n}' for n in range(20)] for who in 'AB']
-        clients[0].ensure_traits([*names[0], *names[1]])
-        meet = threading.Barrier(2)
-
-        def add(client, traits):
-            for trait in traits:
-                meet.wait(60)
-                client.change_traits(host, add=[trait])
-
-        with futures.ThreadPoolExecutor(2) as pool:
-            for done in [
-                pool.submit(add, *each)
-                for each in zip(clients, names, strict=True)
-            ]:
-                done.result(timeout=120)
-        self.assertEqual(
-            {*names[0], *names[1]}, clients[0].provider_traits(host).traits
-        )
+        self.assert_nothing_is_lost()
 
     def test_list_providers_in_parallel(self):
         client = self.client()
@@ -214,15 +211,7 @@ class GunicornTest(HttpTestCase):
         )
 
     def test_the_token_is_in_no_log_and_no_error(self):
-        records = []
-        handler = logging.Handler()
-        handler.emit = lambda record: records.append(record.getMessage())
-        root = logging.getLogger()
-        self.addCleanup(root.setLevel, root.level)
-        self.addCleanup(root.removeHandler, handler)
-        root.setLevel(logging.DEBUG)
-        root.addHandler(handler)
-
+        records = support.record_logs(self)
         client = self.client()
         client.resource_providers()
         (host,) = self.create_providers('host')
@@ -239,6 +228,40 @@ class GunicornTest(HttpTestCase):
         self.assertTrue(any('/resource_providers' in r for r in records))
         for text in (*records, *told):
             self.assertNotIn('S3cr3tT0k3n', text)
+
+
+class SeveralProcessesTestCase(HttpTestCase):
+    """Placement in four processes, on a database of deployments.
+
+    There updates of one provider do meet inside of placement.
+    """
+
+    server = 'gunicorn'
+    backend = ''
+
+    @classmethod
+    def placement(cls):
+        database = databases.Database(cls.backend)
+        try:
+            database.setUp()
+        except fixtures.MultipleExceptions as exc:
+            # The first is why: the test is skipped where there is no server.
+            raise exc.args[0][1] from exc
+        cls.addClassCleanup(database.cleanUp)
+        return servers.Placement(
+            cls.server, connection=database.url, workers=4
+        )
+
+    def test_two_clients_adding_traits_lose_nothing(self):
+        self.assert_nothing_is_lost()
+
+
+class MysqlTest(SeveralProcessesTestCase):
+    backend = 'mysql'
+
+
+class PostgresqlTest(SeveralProcessesTestCase):
+    backend = 'postgresql'
 
 
 class OpenPolicyTest(HttpTestCase):
@@ -301,4 +324,4 @@ class UwsgiTest(HttpTestCase):
         self.assertIn(there, uuids)
 
 
-del HttpTestCase
+del HttpTestCase, SeveralProcessesTestCase

@@ -1,0 +1,158 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""The command ``nova-ext-sched-simulate``."""
+
+import argparse
+from collections.abc import Sequence
+import importlib.metadata
+import sys
+import types
+import typing
+
+from cliff import lister
+
+from nova_ext_sched import exception
+from nova_ext_sched.simulator import check
+from nova_ext_sched.simulator import progress
+from nova_ext_sched.simulator import report
+from nova_ext_sched.simulator import runner
+from nova_ext_sched.simulator import worker
+
+HELD = 0
+DIFFERED = 1
+INVALID = 2
+FAILED = 3
+INTERRUPTED = 130
+
+
+class UsageError(Exception):
+    """An argument cannot be used; its text says why."""
+
+
+class Simulate(lister.Lister):
+    """Run a placement scenario on a simulated cloud.
+
+    nova-api, conductor, scheduler and a fake compute for each host, and a
+    real placement, in one process and without any service to start.
+    """
+
+    _epilog = (
+        'Exit status: 0 every expectation held; 1 one did not; 2 the '
+        'scenario or the usage is wrong; 3 the simulated cloud broke down.'
+    )
+
+    #: What the command ends with.
+    status = HELD
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """See cliff."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            'scenario', metavar='SCENARIO.yaml', help='the scenario to run'
+        )
+        parser.add_argument(
+            '--compare',
+            action='store_true',
+            help='run the same steps on plain nova too, and show both',
+        )
+        parser.add_argument(
+            '-v',
+            '--verbose',
+            action='store_true',
+            help='tell why hosts were refused even where a step found one',
+        )
+        parser.add_argument(
+            '--debug',
+            action='store_true',
+            help="nova's log, down to DEBUG, to standard error or to the "
+            'file of --log-file',
+        )
+        parser.add_argument(
+            '--log-file',
+            metavar='FILE',
+            help="append nova's log to this file",
+        )
+        parser.add_argument(
+            '--version',
+            action='version',
+            version=importlib.metadata.version('nova-ext-sched'),
+        )
+        return parser
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Sequence[report.Row]]:
+        """See cliff."""
+        self._check_usage(parsed_args)
+        doc, declared = check.load(parsed_args.scenario)
+        clouds = (False, True) if parsed_args.compare else (False,)
+        log = runner.Log(
+            parsed_args.log_file
+            or (worker.STDERR if parsed_args.debug else None),
+            'DEBUG' if parsed_args.debug else 'INFO',
+        )
+        total = len(clouds) * (
+            len(declared.hosts)
+            + sum(len(step.servers) for step in declared.steps)
+        )
+        with progress.Progress(total, sys.stderr) as shown:
+            outcomes = runner.run(doc, clouds, log, shown.update)
+        told = report.Report(
+            declared,
+            outcomes[False],
+            outcomes.get(True),
+            parsed_args.verbose,
+        )
+        self.status = HELD if told.held else DIFFERED
+        self.summary = ' '.join(
+            part for part in (declared.description, told.summary) if part
+        )
+        return told.columns, told.rows
+
+    def _check_usage(self, parsed_args: argparse.Namespace) -> None:
+        """Refuse before the run what cliff would refuse after it."""
+        columns = (
+            report.COMPARED_COLUMNS
+            if parsed_args.compare
+            else report.COLUMNS
+        )
+        try:
+            self._generate_columns_and_selector(parsed_args, columns)
+            if parsed_args.log_file:
+                open(parsed_args.log_file, 'a').close()
+        except (OSError, ValueError) as exc:
+            raise UsageError(str(exc)) from exc
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit status."""
+    # Lister asks an application for no more than this.
+    app: typing.Any = types.SimpleNamespace(stdout=sys.stdout)
+    command = Simulate(app, None)
+    parser = command.get_parser('nova-ext-sched-simulate')
+    parsed_args = parser.parse_args(argv)
+    try:
+        command.run(parsed_args)
+    except UsageError as exc:
+        parser.error(str(exc))
+    except exception.ScenarioInvalid as exc:
+        for fault in exc.faults:
+            print(fault, file=sys.stderr)
+        return INVALID
+    except exception.SimulationFailed as exc:
+        print(f'{exc}; --debug shows the log', file=sys.stderr)
+        return FAILED
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    print(command.summary, file=sys.stderr)
+    return command.status

@@ -1,0 +1,65 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Names of hosts and servers that stand for many: ``compute{01..50}``."""
+
+from collections.abc import Iterable
+import itertools
+import re
+
+# More hosts than one process can carry; a mistyped bound must not eat the
+# memory.
+MAX_NAMES = 1000
+
+_RANGE = re.compile(r'\{(\d+)\.\.(\d+)\}')
+
+
+def expand(pattern: str) -> list[str]:
+    """Return the names that a pattern stands for.
+
+    ``{A..B}`` counts from A to B, both included, with the leading zeros of
+    A, as shells do. A pattern may have several; a name without one stands
+    for itself.
+
+    :raises ValueError: B is less than A, or the pattern stands for more than
+        MAX_NAMES names
+    """
+    pieces: list[list[str]] = []
+    size = 1
+    end = 0
+    for match in _RANGE.finditer(pattern):
+        first, last = int(match[1]), int(match[2])
+        if last < first:
+            raise ValueError(f'a range that ends before it begins: {match[0]}')
+        size *= last - first + 1
+        if size > MAX_NAMES:
+            raise ValueError(f'more than {MAX_NAMES} names')
+        pieces.append([pattern[end : match.start()]])
+        pieces.append(
+            [
+                f'{number:0{len(match[1])}}'
+                for number in range(first, last + 1)
+            ]
+        )
+        end = match.end()
+    pieces.append([pattern[end:]])
+    return [''.join(parts) for parts in itertools.product(*pieces)]
+
+
+def expand_all(patterns: str | Iterable[str]) -> list[str]:
+    """Return the names of one pattern or of several, in order.
+
+    :raises ValueError: as :func:`expand`
+    """
+    if isinstance(patterns, str):
+        patterns = [patterns]
+    return [name for pattern in patterns for name in expand(pattern)]

@@ -1,0 +1,294 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Running the steps of a scenario on a cloud."""
+
+from collections.abc import Callable
+import dataclasses
+import typing
+
+from nova.tests.functional.api import client
+
+from nova_ext_sched.simulator import cloud
+from nova_ext_sched.simulator import expectation
+from nova_ext_sched.simulator import hostnames
+from nova_ext_sched.simulator import scenario
+from nova_ext_sched.simulator import servers
+
+Body = dict[str, typing.Any]
+Placements = list[expectation.Placement]
+
+
+class Steps:
+    """Does what steps say, and tells where their servers are afterwards.
+
+    :param on: a cloud that stands
+    :param placed: called whenever a server is where its step puts it
+    """
+
+    def __init__(self, on: cloud.Cloud, placed: Callable[[], None]) -> None:
+        self._cloud = on
+        self._placed = placed
+        self._api = on.client(scenario.DEFAULT_PROJECT)
+        self._servers = servers.Servers(self._api)
+        self._actions: dict[str, Callable[[scenario.Step], Placements]] = {
+            'boot': self._boot,
+            'rebuild': self._rebuild,
+            'resize': self._resize,
+            'migrate': self._migrate,
+            'evacuate': self._evacuate,
+            'shelve': self._shelve,
+            'unshelve': self._unshelve,
+            'delete': self._delete,
+            'aggregate': self._aggregate,
+        }
+
+    def run(self, step: scenario.Step) -> tuple[expectation.Placement, ...]:
+        """Do one step and wait for its end."""
+        return tuple(
+            dataclasses.replace(
+                placement,
+                # nova still shows where a deleted server was.
+                host=placement.host if step.places else None,
+                detail=self._servers.named(placement.detail),
+            )
+            for placement in self._actions[step.action](step)
+        )
+
+    def _boot(self, step: scenario.Step) -> Placements:
+        names = step.servers
+        if not step.arguments.get('multi_create'):
+            # One after the other, so that each is placed by what the ones
+            # before it left.
+            return [self._create(name, [name], step)[0] for name in names]
+        return self._create(str(step.target), names, step)
+
+    def _create(
+        self, name: str, names: list[str], step: scenario.Step
+    ) -> Placements:
+        """Ask for servers in one request; nova names several itself."""
+        api = self._cloud.client(
+            step.arguments.get('project', scenario.DEFAULT_PROJECT)
+        )
+        body = self._boot_body(name, step.arguments)
+        body['server'].update(
+            min_count=len(names),
+            max_count=len(names),
+            return_reservation_id=True,
+        )
+        try:
+            reservation = api.api_post('/servers', body).body[
+                'reservation_id'
+            ]
+        except client.OpenStackApiException as exc:
+            return [servers.refusal(name, exc) for name in names]
+        self._servers.ids.update(
+            (server['name'], server['id'])
+            for server in api.api_get(
+                f'/servers?reservation_id={reservation}'
+            ).body['servers']
+        )
+        return [
+            self._settled(
+                name, lambda server: server['status'] in ('ACTIVE', 'ERROR')
+            )
+            for name in names
+        ]
+
+    def _boot_body(
+        self, name: str, arguments: dict[str, typing.Any]
+    ) -> dict[str, Body]:
+        image = arguments.get('image', cloud.DEFAULT_IMAGE)
+        server: Body = {
+            'name': name,
+            'flavorRef': self._cloud.flavor_ids[arguments['flavor']],
+            'networks': 'none',
+        }
+        for key in ('availability_zone', 'host'):
+            if key in arguments:
+                server[key] = arguments[key]
+        if arguments.get('volume'):
+            server['block_device_mapping_v2'] = [
+                {
+                    'boot_index': 0,
+                    'source_type': 'volume',
+                    'destination_type': 'volume',
+                    'uuid': self._cloud.volumes.create(
+                        self._cloud.image_properties[image]
+                    ),
+                }
+            ]
+        else:
+            server['imageRef'] = self._cloud.image_ids[image]
+        hints = {
+            key: self._hint(value)
+            for key, value in arguments.get('hints', {}).items()
+        }
+        if 'group' in arguments:
+            hints['group'] = self._cloud.group_ids[arguments['group']]
+        return {'server': server, 'os:scheduler_hints': hints}
+
+    def _hint(self, value: typing.Any) -> typing.Any:
+        if isinstance(value, list):
+            return [self._hint(item) for item in value]
+        # same_host and the like name servers, by id.
+        return self._servers.ids.get(value, value)
+
+    def _rebuild(self, step: scenario.Step) -> Placements:
+        image = self._cloud.image_ids[step.arguments['image']]
+        return self._act(step, {'rebuild': {'imageRef': image}})
+
+    def _resize(self, step: scenario.Step) -> Placements:
+        flavor = self._cloud.flavor_ids[step.arguments['flavor']]
+        return self._move(step, {'resize': {'flavorRef': flavor}})
+
+    def _migrate(self, step: scenario.Step) -> Placements:
+        host = step.arguments.get('host')
+        if step.arguments.get('live'):
+            body = {'host': host, 'block_migration': 'auto'}
+            return self._act(step, {'os-migrateLive': body}, 'live-migration')
+        return self._move(step, {'migrate': {'host': host} if host else None})
+
+    def _move(self, step: scenario.Step, body: Body) -> Placements:
+        (action,) = body
+        placements = self._act(step, body, action)
+        if step.arguments.get('confirm', True):
+            for placement in placements:
+                if placement.failure is None and placement.server:
+                    self._confirm(placement.server)
+        return placements
+
+    def _confirm(self, name: str) -> None:
+        self._servers.post(name, {'confirmResize': None})
+        self._servers.wait(name, lambda server: server['status'] == 'ACTIVE')
+        # The source host's allocation goes after the server's status.
+        self._servers.wait_for_events(name, 'confirmResize')
+
+    def _evacuate(self, step: scenario.Step) -> Placements:
+        for name in step.servers:
+            # nova evacuates from a host that is down.
+            host = self._servers.show(name)[servers.HOST]
+            for service in self._api.get_services('nova-compute', host):
+                self._api.put_service(service['id'], {'forced_down': True})
+        return self._act(step, {'evacuate': {}}, 'evacuate')
+
+    def _shelve(self, step: scenario.Step) -> Placements:
+        return self._act(
+            step,
+            {'shelve': None},
+            done=lambda server: (
+                server['status'] in ('SHELVED_OFFLOADED', 'ERROR')
+                and server[servers.TASK] is None
+            ),
+        )
+
+    def _unshelve(self, step: scenario.Step) -> Placements:
+        return [
+            # A server that fits nowhere stays as it was, without an event.
+            servers.failure(placement.server, servers.NO_VALID_HOST)
+            if placement.server
+            and placement == expectation.Placement(placement.server)
+            else placement
+            for placement in self._act(step, {'unshelve': None})
+        ]
+
+    def _delete(self, step: scenario.Step) -> Placements:
+        placements = []
+        for name in step.servers:
+            try:
+                self._servers.delete(name)
+            except client.OpenStackApiException as exc:
+                placements.append(servers.refusal(name, exc))
+            else:
+                placements.append(
+                    self._settled(
+                        name, lambda server: server['status'] == 'DELETED'
+                    )
+                )
+        return placements
+
+    def _aggregate(self, step: scenario.Step) -> Placements:
+        name = str(step.target)
+        url = f'/os-aggregates/{self._cloud.aggregate_ids[name]}'
+        for action in _aggregate_actions(step.arguments):
+            try:
+                self._api.api_post(f'{url}/action', action)
+            except client.OpenStackApiException as exc:
+                return [servers.refusal(None, exc)]
+        self._cloud.imply_traits()
+        wanted = self._api.api_get(url).body['aggregate']
+        servers.until(lambda: self._scheduler_knows(name, wanted))
+        return [expectation.Placement(None)]
+
+    def _scheduler_knows(self, name: str, wanted: Body) -> bool:
+        # nova-api tells the scheduler of the change by a cast.
+        known = self._cloud.scheduler_aggregate(name)
+        return (
+            known is not None
+            and known.metadata == wanted['metadata']
+            and set(known.hosts) == set(wanted['hosts'])
+        )
+
+    def _act(
+        self,
+        step: scenario.Step,
+        body: Body,
+        event_of: str | None = None,
+        done: Callable[[servers.Server], bool] = (
+            lambda server: server[servers.TASK] is None
+        ),
+    ) -> Placements:
+        """Do one action of nova-api to each server of a step.
+
+        :param event_of: the instance action whose events tell a failure that
+            leaves the server as it was
+        :param done: when the action is over; by default when the server has
+            no task
+        """
+        placements = []
+        for name in step.servers:
+            try:
+                self._servers.post(name, body)
+            except client.OpenStackApiException as exc:
+                placements.append(servers.refusal(name, exc))
+                continue
+            placement = self._settled(name, done)
+            if event_of and placement.failure is None:
+                events = self._servers.wait_for_events(name, event_of)
+                placement = servers.failed_event(name, events) or placement
+            placements.append(placement)
+        return placements
+
+    def _settled(
+        self, name: str, done: Callable[[servers.Server], bool]
+    ) -> expectation.Placement:
+        server = self._servers.wait(name, done)
+        self._placed()
+        return servers.placement(server, name)
+
+
+def _aggregate_actions(arguments: dict[str, typing.Any]) -> list[Body]:
+    """Return the bodies of the API requests that change an aggregate."""
+    metadata: dict[str, str | None] = {
+        key: str(value) for key, value in arguments.get('set', {}).items()
+    }
+    # nova-api removes a key that is set to null.
+    metadata.update(dict.fromkeys(arguments.get('unset', ())))
+    actions: list[Body] = []
+    if metadata:
+        actions.append({'set_metadata': {'metadata': metadata}})
+    for key, verb in (('add_hosts', 'add'), ('remove_hosts', 'remove')):
+        actions += [
+            {f'{verb}_host': {'host': host}}
+            for host in hostnames.expand_all(arguments.get(key, ()))
+        ]
+    return actions

@@ -1,0 +1,58 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""The traits of the simulated hosts' resource providers."""
+
+from collections.abc import Iterable
+import typing
+
+import os_traits
+
+_VERSION = '1.6'
+
+
+class Traits:
+    """Adds traits to hosts' root providers in placement.
+
+    :param placement: nova's test client of placement
+    """
+
+    def __init__(self, placement: typing.Any) -> None:
+        self._placement = placement
+        self._known = set(os_traits.get_traits())
+
+    def add(self, host: str, traits: Iterable[str]) -> None:
+        """Give a host's provider these traits beside those that it has.
+
+        Custom traits are made where they are missing. A name that is no
+        trait is left out: an operator could not set it either.
+        """
+        wanted = {trait for trait in traits if self._make(trait)}
+        if not wanted:
+            return
+        (provider,) = self._placement.get(
+            f'/resource_providers?name={host}'
+        ).body['resource_providers']
+        url = f'/resource_providers/{provider["uuid"]}/traits'
+        body = self._placement.get(url, version=_VERSION).body
+        body['traits'] = sorted(wanted.union(body['traits']))
+        self._placement.put(url, body, version=_VERSION)
+
+    def _make(self, trait: str) -> bool:
+        if trait not in self._known:
+            response = self._placement.put(
+                f'/traits/{trait}', {}, version=_VERSION
+            )
+            if response.status not in (201, 204):
+                return False
+            self._known.add(trait)
+        return True

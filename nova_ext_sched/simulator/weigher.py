@@ -1,0 +1,39 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""The order in which a scenario's scheduler prefers hosts."""
+
+import typing
+
+from nova.scheduler import weights
+
+
+class PreferredHosts(weights.BaseHostWeigher):
+    """Weighs the preferred hosts above the others, best first.
+
+    nova's own weighers stay and decide between hosts that are preferred
+    alike: conductor refuses soft affinity where its weigher is not enabled.
+    """
+
+    #: The preferred hosts, best first.
+    order: typing.ClassVar[tuple[str, ...]] = ()
+
+    def weight_multiplier(self, host_state: typing.Any) -> float:
+        """Return more than all of nova's own multipliers together."""
+        return 1e9
+
+    def _weigh_object(
+        self, host_state: typing.Any, weight_properties: typing.Any
+    ) -> float:
+        if host_state.host not in self.order:
+            return 0.0
+        return float(len(self.order) - self.order.index(host_state.host))

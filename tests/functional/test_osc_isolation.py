@@ -1,0 +1,662 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""``openstack aggregate isolation`` against a real nova and placement."""
+
+import contextlib
+import json
+import unittest.mock
+
+import ddt
+import fixtures
+from nova.api import auth
+import webob.exc
+import yaml
+
+from nova_ext_sched.osc import isolation_changes
+from nova_ext_sched.osc import progress
+from nova_ext_sched.placement import client
+from nova_ext_sched.placement import listing
+from nova_ext_sched.placement import reading
+from nova_ext_sched.policy import isolation_plan
+from tests.functional import base
+from tests.functional import openstackclient
+
+LIST = ('aggregate', 'isolation', 'list')
+SYNC = ('aggregate', 'isolation', 'sync')
+
+WINDOWS = 'CUSTOM_LICENSED_WINDOWS'
+GPU = 'CUSTOM_GPU'
+SSD = 'STORAGE_DISK_SSD'
+VMX = 'HW_CPU_X86_VMX'
+
+
+def record(trait):
+    return isolation_plan.RECORD + trait
+
+
+class IsolationTestCase(base.CloudTestCase):
+    """Three hosts; plain requests prefer the isolated ones."""
+
+    weights = {'host1': 300, 'host2': 200, 'host3': 100}
+    host_filters = ('IsolatedAggregatesFilter',)
+    options = {'enable_isolated_aggregate_filtering': True}
+
+    def setUp(self):
+        super().setUp()
+        # SQLite takes one writer at a time.
+        for module in (isolation_changes, listing):
+            self.useFixture(fixtures.MockPatchObject(module, 'WORKERS', new=1))
+        self.openstack = self.useFixture(
+            openstackclient.OpenStackClient(
+                self.api_fixture.base_url,
+                {'placement': self.placement.fixture.endpoint},
+            )
+        )
+        self.providers = {
+            host: self._get_provider_uuid_by_host(host)
+            for host in self.weights
+        }
+
+    def require(self, name, hosts, *traits, **metadata):
+        """Create an isolating aggregate and do nothing in placement."""
+        return self.aggregate(
+            name,
+            hosts,
+            metadata={f'trait:{t}': 'required' for t in traits} | metadata,
+        )
+
+    def traits(self, host):
+        """Return the custom and the STORAGE_ traits of a host."""
+        return {
+            trait
+            for trait in self._get_provider_traits(self.providers[host])
+            if trait.startswith(('CUSTOM_', 'STORAGE_'))
+        }
+
+    def aggregates(self, host):
+        return set(
+            self.placement.get(
+                f'/resource_providers/{self.providers[host]}/aggregates',
+                version='1.19',
+            ).body['aggregates']
+        )
+
+    def forget_membership(self, host):
+        """Take a host out of every placement aggregate."""
+        url = f'/resource_providers/{self.providers[host]}/aggregates'
+        body = self.placement.get(url, version='1.19').body
+        response = self.placement.put(
+            url, body | {'aggregates': []}, version='1.19'
+        )
+        self.assertEqual(200, response.status)
+
+    def state(self):
+        """Return everything that a sync could change, and generations."""
+        providers = self._get_all_providers()
+        return (
+            sorted(
+                self.placement.get('/traits', version='1.6').body['traits']
+            ),
+            sorted(
+                (
+                    provider['name'],
+                    provider['generation'],
+                    sorted(self._get_provider_traits(provider['uuid'])),
+                    sorted(self._get_provider_aggregates(provider['uuid'])),
+                )
+                for provider in providers
+            ),
+            self._get_aggregates(),
+        )
+
+    def _get_aggregates(self):
+        return self.admin_api.api_get('/os-aggregates').body['aggregates']
+
+    def faults(self, *arguments):
+        """Return (kind, hosts) of each fault by aggregate."""
+        return {
+            row['Name']: [
+                (fault['kind'], *fault['hosts']) for fault in row['Faults']
+            ]
+            for row in self.openstack.json(*LIST, *arguments)
+        }
+
+    def sync(self, *arguments, status=0):
+        """Run sync; return its rows without the column Provider."""
+        got, output, errors = self.openstack.run_apart(
+            *SYNC, *arguments, '-f', 'json'
+        )
+        self.assertEqual(status, got, output + errors)
+        self.errors = errors
+        return [
+            (row['Change'], row['Names'], row['Host'], row['Result'])
+            for row in json.loads(output)
+        ]
+
+
+@ddt.ddt
+class ListTest(IsolationTestCase):
+    def test_what_is_wrong(self):
+        fine = self.isolate('fine', ['host1'], WINDOWS)
+        self.aggregate('plain', ['host3'], metadata={'ssd': 'true'})
+        self.require('gpu', ['host1', 'host2'], GPU, VMX, 'gpu')
+        self.require('typo', [], **{'trait:CUSTOM_A': 'Required'})
+        self.require('forced', ['host3'], SSD, force_metadata_check='yes')
+        self.require('flag', [], WINDOWS, force_metadata_check='ja')
+        self.add_traits('host3', WINDOWS, SSD)
+        self.forget_membership('host3')
+        self.placement.put(
+            f'/resource_providers/{self.providers["host2"]}/aggregates',
+            {
+                'aggregates': [fine],
+                'resource_provider_generation': self._get_resource_provider(
+                    'host2'
+                )['generation'],
+            },
+            version='1.19',
+        )
+
+        self.assertEqual(
+            {
+                'fine': [('conflict', 'host1'), ('stray-member', 'host2')],
+                'flag': [('force-metadata-check',)],
+                'forced': [('not-mirrored', 'host3'), ('conflict',)],
+                'gpu': [
+                    ('unknown-trait',),
+                    ('impossible-trait',),
+                    ('trait-missing', 'host1', 'host2'),
+                    ('not-mirrored', 'host2'),
+                    ('conflict', 'host1'),
+                ],
+                'typo': [('unread-value',)],
+            },
+            self.faults(),
+        )
+        self.assertEqual(
+            [
+                ('conflict', 'host1'),
+                ('stray-member', 'host2'),
+                ('trait-outside', 'host3'),
+            ],
+            self.faults('--forbid-by-trait', 'CUSTOM_LICENSED_*')['fine'],
+        )
+
+    def _get_resource_provider(self, name):
+        [found] = [
+            provider
+            for provider in self._get_all_providers()
+            if provider['name'] == name
+        ]
+        return found
+
+    def test_formats_and_columns(self):
+        uuid = self.require('windows', ['host1', 'host2'], WINDOWS)
+        self.add_traits('host1', WINDOWS)
+        aggregate = {
+            'ID': self.aggregate_ids['windows'],
+            'Name': 'windows',
+            'UUID': uuid,
+            'Traits': [WINDOWS],
+            'Hosts': ['host1', 'host2'],
+            'Faults': [
+                {
+                    'kind': 'trait-missing',
+                    'problem': f'the resource provider lacks {WINDOWS}',
+                    'hosts': ['host2'],
+                }
+            ],
+        }
+        self.assertEqual([aggregate], self.openstack.json(*LIST))
+        _, output = self.openstack.run(*LIST, '-f', 'yaml')
+        self.assertEqual([aggregate], yaml.safe_load(output))
+        _, output = self.openstack.run(*LIST, '-f', 'csv')
+        self.assertEqual(
+            '"ID","Name","UUID","Traits","Hosts","Faults"',
+            output.splitlines()[0],
+        )
+        _, output = self.openstack.run(
+            *LIST, '-f', 'value', '-c', 'Name', '-c', 'Traits'
+        )
+        self.assertEqual(f"windows ['{WINDOWS}']\n", output)
+        _, output = self.openstack.run(*LIST)
+        self.assertIn(f'the resource provider lacks {WINDOWS}: host2', output)
+
+        rows = self.openstack.json(*SYNC, '--dry-run')
+        self.assertEqual(
+            ['Change', 'Names', 'Host', 'Provider', 'Result'], list(rows[0])
+        )
+
+    def test_changes_nothing(self):
+        self.require('windows', ['host1'], WINDOWS)
+        before = self.state()
+        self.faults()
+        self.assertEqual(before, self.state())
+
+    def test_a_host_without_a_provider(self):
+        self.require('windows', ['host1'], WINDOWS)
+        self.computes['host1'].stop()
+        self._delete_provider(self.providers['host1'])
+        self.assertEqual(
+            {'windows': [('unknown-trait',), ('no-provider', 'host1')]},
+            self.faults(),
+        )
+        rows = self.sync(status=1)
+        self.assertIn(
+            (
+                'add traits',
+                [WINDOWS],
+                'host1',
+                'not possible: the host has no compute node with a resource '
+                'provider',
+            ),
+            rows,
+        )
+
+    def test_the_number_of_requests_does_not_grow_with_the_hosts(self):
+        self.require('windows', ['host1'], WINDOWS)
+        self.add_traits('host1', WINDOWS)
+        counts = []
+        for hosts in ([], ['host2', 'host3']):
+            for host in hosts:
+                self.admin_api.add_host_to_aggregate(
+                    self.aggregate_ids['windows'], host
+                )
+            with self.counted() as sent:
+                self.faults()
+            counts.append(len(sent))
+        self.assertEqual(counts[0], counts[1])
+
+    @contextlib.contextmanager
+    def counted(self):
+        sent = []
+        send = reading.Reader.send
+
+        def counting(this, method, path, *args, **kwargs):
+            sent.append((method, path))
+            return send(this, method, path, *args, **kwargs)
+
+        with unittest.mock.patch.object(reading.Reader, 'send', counting):
+            yield sent
+
+    def _delete_provider(self, uuid):
+        for path in ('inventories', ''):
+            self.placement.delete(
+                f'/resource_providers/{uuid}/{path}'.rstrip('/'),
+                version='1.5',
+            )
+
+
+@ddt.ddt
+class SyncTest(IsolationTestCase):
+    def test_sets_up_what_the_scheduler_needs(self):
+        self.require('windows', ['host1', 'host2'], WINDOWS)
+        for host in self.weights:
+            self.forget_membership(host)
+        windows = self.flavor(specs={f'trait:{WINDOWS}': 'required'})
+        # Nothing is isolated yet: the scheduler's first choice.
+        self.assertNoValidHost(flavor=windows)
+        self.sync()
+        self.assertEqual({'windows': []}, self.faults())
+        self.assertBootsOn('host3')
+        self.assertBootsOn('host1', flavor=windows)
+
+    def test_dry_run_shows_what_the_run_changes(self):
+        uuid = self.require('windows', ['host1', 'host2'], WINDOWS, SSD)
+        self.forget_membership('host2')
+        before = self.state()
+        planned = self.sync('--dry-run')
+        self.assertEqual(before, self.state())
+        expected = [
+            ('create trait', [WINDOWS], ''),
+            ('create trait', [record(WINDOWS)], ''),
+            ('create trait', [record(SSD)], ''),
+            ('add to aggregates', ['windows'], 'host2'),
+            (
+                'add traits',
+                sorted([WINDOWS, record(WINDOWS), SSD, record(SSD)]),
+                'host1',
+            ),
+            (
+                'add traits',
+                sorted([WINDOWS, record(WINDOWS), SSD, record(SSD)]),
+                'host2',
+            ),
+        ]
+        self.assertEqual([(*row, 'planned') for row in expected], planned)
+        self.assertIn('Planned: create trait (3), ', self.errors)
+
+        done = self.sync()
+        self.assertEqual([(*row, 'done') for row in expected], done)
+        self.assertIn(
+            'Done: create trait (3), add to aggregates (1), add traits (2).',
+            self.errors,
+        )
+        for host in ('host1', 'host2'):
+            self.assertEqual(
+                {WINDOWS, record(WINDOWS), SSD, record(SSD)},
+                self.traits(host),
+            )
+            self.assertEqual({uuid}, self.aggregates(host))
+        self.assertEqual(set(), self.traits('host3'))
+
+        after = self.state()
+        self.assertEqual([], self.sync())
+        self.assertIn('Nothing to change.', self.errors)
+        self.assertEqual([], self.sync('--prune'))
+        self.assertEqual(after, self.state())
+
+    def test_what_cannot_be_done(self):
+        self.require('mixed', ['host1'], WINDOWS, VMX, 'windows')
+        rows = self.sync(status=1)
+        self.assertEqual(
+            [
+                ('create trait', [WINDOWS], ''),
+                ('create trait', [record(WINDOWS)], ''),
+                ('create trait', ['windows'], ''),
+                ('add traits', [WINDOWS, record(WINDOWS)], 'host1'),
+                ('add traits', [VMX], 'host1'),
+            ],
+            [row[:3] for row in rows],
+        )
+        self.assertEqual(
+            ['done', 'done', 'not possible', 'done', 'not possible'],
+            [row[3].partition(':')[0] for row in rows],
+        )
+        self.assertIn(
+            'not possible: create trait (1), add traits (1)', self.errors
+        )
+        self.assertEqual({WINDOWS, record(WINDOWS)}, self.traits('host1'))
+
+    def test_one_aggregate(self):
+        self.require('windows', ['host1'], WINDOWS)
+        self.require('gpu', ['host2'], GPU)
+        self.aggregate('plain', ['host3'])
+        self.sync(str(self.aggregate_ids['gpu']))
+        self.assertEqual(set(), self.traits('host1'))
+        self.assertEqual({GPU, record(GPU)}, self.traits('host2'))
+        self.sync('windows')
+        self.assertEqual({WINDOWS, record(WINDOWS)}, self.traits('host1'))
+
+        before = self.state()
+        for name, problem in (
+            ('plain', 'aggregate plain: expected metadata trait:<NAME>'),
+            ('linux', 'linux: expected the name, ID or UUID of one agg'),
+        ):
+            status, output = self.openstack.run(*SYNC, name)
+            self.assertEqual(1, status)
+            self.assertIn(problem, output)
+        self.assertEqual(before, self.state())
+
+    def test_prune_takes_back_what_sync_gave_and_nothing_else(self):
+        self.require('windows', ['host1', 'host2', 'host3'], WINDOWS, GPU)
+        # The operator's own.
+        self.add_traits('host2', WINDOWS, 'CUSTOM_MINE')
+        self.sync()
+        self.assertEqual(
+            {WINDOWS, GPU, record(GPU), 'CUSTOM_MINE'}, self.traits('host2')
+        )
+        for host in ('host1', 'host2'):
+            self.admin_api.remove_host_from_aggregate(
+                self.aggregate_ids['windows'], host
+            )
+        self.assertEqual([], self.sync())
+        before = self.state()
+        expected = [
+            (
+                'remove traits',
+                sorted([GPU, record(GPU), WINDOWS, record(WINDOWS)]),
+                'host1',
+            ),
+            ('remove traits', [GPU, record(GPU)], 'host2'),
+        ]
+        self.assertEqual(
+            [(*row, 'planned') for row in expected],
+            self.sync('--prune', '--dry-run'),
+        )
+        self.assertEqual(before, self.state())
+        self.assertEqual(
+            [(*row, 'done') for row in expected], self.sync('--prune')
+        )
+        self.assertEqual(set(), self.traits('host1'))
+        self.assertEqual({WINDOWS, 'CUSTOM_MINE'}, self.traits('host2'))
+        self.assertEqual(
+            {WINDOWS, record(WINDOWS), GPU, record(GPU)}, self.traits('host3')
+        )
+        self.assertEqual([], self.sync('--prune'))
+
+        # By the operator's word, and only where nothing requires it.
+        self.assertEqual(
+            [('remove traits', [WINDOWS], 'host2', 'done')],
+            self.sync('--prune', '--trait', WINDOWS),
+        )
+        self.assertEqual({'CUSTOM_MINE'}, self.traits('host2'))
+        self.assertIn(WINDOWS, self.traits('host3'))
+
+        # The aggregate is gone, the record is not.
+        self.admin_api.remove_host_from_aggregate(
+            self.aggregate_ids['windows'], 'host3'
+        )
+        self.admin_api.delete_aggregate(self.aggregate_ids['windows'])
+        self.sync('--prune')
+        self.assertEqual(set(), self.traits('host3'))
+
+    @ddt.data(
+        (['--trait', WINDOWS], '--trait: expected --prune beside it'),
+        (
+            ['--prune', '--trait', 'COMPUTE_NODE'],
+            'expected a trait that neither nova-compute nor sync itself sets',
+        ),
+        (['--prune', '--trait', 'windows'], 'expected a trait name of A-Z'),
+    )
+    @ddt.unpack
+    def test_traits_that_cannot_be_named(self, arguments, problem):
+        before = self.state()
+        status, output = self.openstack.run(*SYNC, *arguments)
+        self.assertEqual(1, status)
+        self.assertIn(problem, output)
+        self.assertEqual(before, self.state())
+
+    def test_nova_leaves_traits_and_records_alone(self):
+        self.require('windows', ['host1'], WINDOWS)
+        self.sync()
+        self.restart_compute_service(self.computes['host1'])
+        self._run_periodics()
+        self.assertEqual({WINDOWS, record(WINDOWS)}, self.traits('host1'))
+
+
+class UnderWayTest(IsolationTestCase):
+    """What others do while a sync runs, and syncs that end early."""
+
+    def setUp(self):
+        super().setUp()
+        self.require('windows', ['host1', 'host2', 'host3'], WINDOWS)
+
+    def before_put(self, number, action):
+        """Call ``action`` before the numbered PUT of a provider's traits."""
+        calls = []
+        put_traits = client.PlacementClient._put_traits
+
+        def acting(this, *args):
+            calls.append(args)
+            if len(calls) == number:
+                action()
+            return put_traits(this, *args)
+
+        return unittest.mock.patch.object(
+            client.PlacementClient, '_put_traits', acting
+        )
+
+    def interrupted_after(self, steps):
+        """Interrupt the command, as by Ctrl-C, after a number of steps."""
+        calls = []
+
+        def advance():
+            calls.append(None)
+            if len(calls) == steps:
+                raise KeyboardInterrupt
+
+        @contextlib.contextmanager
+        def bar(*args):
+            yield advance
+
+        return unittest.mock.patch.object(progress, 'bar', bar)
+
+    def test_another_writer_loses_nothing(self):
+        def another():
+            self.add_traits('host2', 'CUSTOM_MINE')
+
+        with self.before_put(2, another):
+            rows = self.sync()
+        self.assertEqual({'done'}, {row[3] for row in rows})
+        self.assertEqual(
+            {WINDOWS, record(WINDOWS), 'CUSTOM_MINE'}, self.traits('host2')
+        )
+
+    def test_what_another_gives_meanwhile_is_not_ours(self):
+        with self.before_put(2, lambda: self.add_traits('host2', WINDOWS)):
+            self.sync()
+        self.assertEqual({WINDOWS}, self.traits('host2'))
+        self.assertEqual({WINDOWS, record(WINDOWS)}, self.traits('host1'))
+
+    def test_another_takes_the_provider_away(self):
+        def another():
+            for path in ('/inventories', ''):
+                self.placement.delete(
+                    f'/resource_providers/{self.providers["host2"]}{path}',
+                    version='1.5',
+                )
+
+        with self.before_put(2, another):
+            rows = self.sync(status=1)
+        results = {host: result for _, _, host, result in rows if host}
+        self.assertEqual('done', results['host1'])
+        self.assertIn('failed: placement does not find it', results['host2'])
+        self.assertEqual('done', results['host3'])
+        self.assertIn('failed: add traits (1)', self.errors)
+
+    def test_interrupted_and_run_again(self):
+        # Three parts are read, two traits created, a host given its trait.
+        with self.interrupted_after(6):
+            status, output, errors = self.openstack.run_apart(*SYNC)
+        self.assertEqual((130, ''), (status, output))
+        self.assertIn(
+            'Interrupted. Done: create trait (2), add traits (1); not tried: '
+            'add traits (2).',
+            errors,
+        )
+        self.assertEqual({WINDOWS, record(WINDOWS)}, self.traits('host1'))
+        self.assertEqual(set(), self.traits('host2'))
+        self.assertEqual(
+            [
+                ('add traits', [WINDOWS, record(WINDOWS)], 'host2', 'done'),
+                ('add traits', [WINDOWS, record(WINDOWS)], 'host3', 'done'),
+            ],
+            self.sync(),
+        )
+        self.assertEqual({'windows': []}, self.faults())
+
+    def test_the_token_expires_and_the_command_is_run_again(self):
+        def expire():
+            self.openstack.user = openstackclient.EXPIRED
+
+        with self.before_put(2, expire):
+            rows = self.sync(status=1)
+        self.assertEqual(
+            ['done', 'done', 'done'], [row[3] for row in rows[:3]]
+        )
+        self.assertIn('does not accept the credentials', rows[3][3])
+        self.assertEqual('not tried', rows[4][3])
+        self.assertIn('does not accept the credentials', self.errors)
+        self.assertIn('not tried: add traits (1)', self.errors)
+        self.openstack.user = openstackclient.ADMIN
+        self.sync()
+        self.assertEqual({'windows': []}, self.faults())
+
+
+@ddt.ddt
+class RefusedTest(IsolationTestCase):
+    """Who may not, and what does not answer: an error and no change."""
+
+    def setUp(self):
+        super().setUp()
+        self.require('windows', ['host1'], WINDOWS)
+        self.before = self.state()
+
+    def assertRefused(self, command, *problems):
+        status, output, errors = self.openstack.run_apart(*command)
+        self.assertEqual(1, status, output)
+        for problem in problems:
+            self.assertIn(problem, errors)
+        self.assertNotIn('Traceback', errors)
+        self.openstack.user = openstackclient.ADMIN
+        self.assertEqual(self.before, self.state())
+
+    @ddt.data(LIST, SYNC)
+    def test_reader(self, command):
+        self.openstack.user = openstackclient.READER
+        self.assertRefused(
+            command, 'does not allow this to the user', 'status 403'
+        )
+
+    @ddt.data(LIST, SYNC)
+    def test_without_admin_rights(self, command):
+        self.openstack.user = openstackclient.MEMBER
+        self.assertRefused(
+            command, 'does not allow this to the user', 'os-aggregates'
+        )
+
+    @ddt.data(LIST, SYNC)
+    def test_allowed_in_nova_and_not_in_placement(self, command):
+        self.policy.set_rules(
+            {
+                'os_compute_api:os-aggregates:index': '',
+                'os_compute_api:os-hypervisors:list-detail': '',
+            },
+            overwrite=False,
+        )
+        self.openstack.user = openstackclient.READER
+        self.assertRefused(
+            command,
+            'placement does not allow this with the credentials of cloud '
+            'functional',
+        )
+
+    @ddt.data(LIST, SYNC)
+    def test_expired_token(self, command):
+        create_context = auth.NovaKeystoneContext._create_context
+
+        def refusing(env, **kwargs):
+            # As keystonemiddleware answers, which nova's fixture replaces.
+            if self.openstack.user is openstackclient.EXPIRED:
+                raise webob.exc.HTTPUnauthorized()
+            return create_context(env, **kwargs)
+
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova.api.auth.NovaKeystoneContext._create_context', refusing
+            )
+        )
+        self.openstack.user = openstackclient.EXPIRED
+        self.assertRefused(
+            command, 'does not accept the token, which may have expired'
+        )
+
+    @ddt.data(LIST, SYNC)
+    def test_placement_is_down(self, command):
+        self.useFixture(
+            openstackclient.OpenStackClient(
+                self.api_fixture.base_url,
+                {'placement': 'http://127.0.0.1:1/placement'},
+            )
+        )
+        self.assertRefused(command, 'no connection to placement')

@@ -1,0 +1,51 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""What tests of the placement client share."""
+
+import logging
+import os
+
+import fixtures
+from oslo_config import cfg
+
+
+def read_conf(test, options):
+    """Return a configuration that has read such a [placement] of nova.conf.
+
+    :param options: those that are None are left out
+    """
+    directory = fixtures.TempDir()
+    directory.setUp()
+    test.addCleanup(directory.cleanUp)
+    path = os.path.join(directory.path, 'nova.conf')
+    with open(path, 'w') as conf_file:
+        conf_file.write('[placement]\n')
+        for name, value in options.items():
+            if value is not None:
+                conf_file.write(f'{name} = {value}\n')
+    conf = cfg.ConfigOpts()
+    conf([], default_config_files=[path])
+    return conf
+
+
+def record_logs(test):
+    """Return a list that gets every log message of the test, from DEBUG on."""
+    messages = []
+    handler = logging.Handler()
+    handler.emit = lambda record: messages.append(record.getMessage())
+    root = logging.getLogger()
+    test.addCleanup(root.setLevel, root.level)
+    test.addCleanup(root.removeHandler, handler)
+    root.setLevel(logging.DEBUG)
+    root.addHandler(handler)
+    return messages

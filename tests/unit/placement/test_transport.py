@@ -1,0 +1,309 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""What the client says about each fault, over real HTTP on loopback.
+
+The server is a script of answers: these faults come from proxies and broken
+networks, not from placement.
+"""
+
+import http.server
+import socket
+import threading
+import unittest
+import uuid
+
+import ddt
+from keystoneauth1 import adapter
+from keystoneauth1 import session
+from keystoneauth1 import token_endpoint
+
+from nova_ext_sched import exception
+from nova_ext_sched import objects
+from nova_ext_sched import placement
+from nova_ext_sched.placement import errors
+
+TOKEN = 'S3cr3tT0k3n'
+JSON = 'application/json'
+VERSIONS = (
+    200,
+    JSON,
+    '{"versions": [{"min_version": "1.0", "max_version": "1.39"}]}',
+)
+PROXY = (
+    '<html><head><title>502 Bad Gateway</title></head>'
+    '<body><h1>Bad Gateway</h1></body></html>'
+)
+HANG_UP = object()
+HANG = object()
+
+SHORT = objects.RequestGroup()
+# A candidate query is not split.
+LONG = objects.AllocationCandidatesRequest(
+    groups=[
+        objects.RequestGroup(
+            resources={'VCPU': 1},
+            forbidden_aggregates={str(uuid.UUID(int=n)) for n in range(50)},
+        )
+    ]
+)
+
+# The answer to a short query; the error; what its text has.
+FAULTS = [
+    ((200, 'text/html', PROXY), errors.UnexpectedAnswer, 'got text/html: 502'),
+    ((200, JSON, '{"resource_prov'), errors.UnexpectedAnswer, 'resource_prov'),
+    ((200, JSON, '[1, 2]'), errors.UnexpectedAnswer, 'got application/json'),
+    ((200, JSON, '{}'), errors.UnexpectedAnswer, "KeyError: 'resource_prov"),
+    (
+        (200, JSON, '{"resource_providers": [{"uuid": 5}]}'),
+        errors.UnexpectedAnswer,
+        "KeyError: 'name'",
+    ),
+    (
+        (200, JSON, '{"resource_providers": 5}'),
+        errors.UnexpectedAnswer,
+        'TypeError',
+    ),
+    ((200, JSON, ''), errors.UnexpectedAnswer, 'TypeError'),
+    ((204, JSON, ''), errors.UnexpectedAnswer, 'TypeError'),
+    ((400, 'text/html', PROXY), errors.BadRequest, ': 502 Bad Gateway ('),
+    ((401, 'text/plain', 'who?'), errors.Unauthorized, 'the test: who? ('),
+    ((403, JSON, '{}'), errors.Forbidden, 'of the test: Forbidden ('),
+    ((404, 'text/html', PROXY), errors.UnexpectedAnswer, 'got text/html'),
+    (
+        (404, JSON, '{"errors": [{"detail": "no such"}]}'),
+        errors.NotFound,
+        ': no such (',
+    ),
+    (
+        (409, JSON, '{"errors": [{"title": "Conflict"}]}'),
+        errors.Conflict,
+        ': Conflict (',
+    ),
+    ((414, 'text/html', ''), errors.QueryTooLong, '0 aggregates in 0 bytes'),
+    ((418, 'text/plain', 'tea'), errors.UnexpectedAnswer, 'text/plain: tea'),
+    ((500, JSON, '{"message": "oops"}'), errors.ServerError, 'failed: oops ('),
+    ((502, 'text/html', PROXY), errors.ServerError, ': 502 Bad Gateway ('),
+    ((503, 'text/html', PROXY), errors.Unavailable, ': 502 Bad Gateway ('),
+    ((504, 'text/html', ''), errors.ServerError, ': Gateway Timeout ('),
+    (
+        (500, 'text/plain', 'a' * 5000),
+        errors.ServerError,
+        'a' * 200 + '... (',
+    ),
+    (
+        (500, 'text/plain', f'X-Auth-Token: {TOKEN}, password=hunter2'),
+        errors.ServerError,
+        'X-Auth-Token: ***',
+    ),
+    (HANG_UP, errors.ConnectionFailed, 'closed connection without response'),
+    (HANG, errors.TimedOut, 'the timeout of the test is 0.3 s'),
+]
+
+# The answer to a long query; the error.
+LONG_FAULTS = [
+    ((400, 'text/html', PROXY), errors.QueryTooLong),
+    ((413, 'text/plain', ''), errors.QueryTooLong),
+    ((414, JSON, '{}'), errors.QueryTooLong),
+    ((431, 'text/html', PROXY), errors.QueryTooLong),
+    ((500, 'text/html', PROXY), errors.QueryTooLong),
+    ((502, 'text/html', PROXY), errors.QueryTooLong),
+    (HANG_UP, errors.QueryTooLong),
+    (
+        (400, JSON, '{"errors": [{"detail": "There must be at least one '
+        'resources or resources[$S] parameter."}]}'),
+        errors.QueryTooLong,
+    ),
+    # These are placement's own, or say that it was not the length.
+    ((400, JSON, '{"errors": [{"detail": "bad"}]}'), errors.BadRequest),
+    ((500, JSON, '{"errors": [{"detail": "bad"}]}'), errors.ServerError),
+    ((503, 'text/html', PROXY), errors.Unavailable),
+    (HANG, errors.TimedOut),
+]
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        if self.path == '/':
+            answer = VERSIONS
+        else:
+            self.server.asked += 1
+            answers = self.server.answers
+            answer = answers.pop(0) if len(answers) > 1 else answers[0]
+        if answer is HANG:
+            self.server.released.wait(30)
+            return
+        if answer is HANG_UP:
+            self.connection.shutdown(socket.SHUT_RDWR)
+            return
+        status, content_type, body = answer
+        self.send_response(status)
+        self.send_header('Content-Type', content_type)
+        self.send_header('Content-Length', str(len(body)))
+        self.send_header('x-openstack-request-id', 'req-1')
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+    def log_message(self, *args):
+        pass
+
+
+@ddt.ddt
+class TransportTest(unittest.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.server = http.server.ThreadingHTTPServer(
+            ('127.0.0.1', 0), Handler
+        )
+        self.server.asked = 0
+        self.server.released = threading.Event()
+        thread = threading.Thread(
+            target=self.server.serve_forever, args=(0.02,)
+        )
+        thread.start()
+        self.addCleanup(self.server.server_close)
+        self.addCleanup(thread.join)
+        self.addCleanup(self.server.shutdown)
+        self.addCleanup(self.server.released.set)
+        self.url = f'http://127.0.0.1:{self.server.server_port}'
+
+    def client(self, endpoint=None, **options):
+        auth = token_endpoint.Token(endpoint or self.url, TOKEN)
+        return placement.PlacementClient(
+            adapter.Adapter(
+                session.Session(auth=auth, timeout=0.3),
+                service_type='placement',
+                status_code_retry_delay=0.01,
+                connect_retry_delay=0.01,
+                **options,
+            ),
+            'the test',
+        )
+
+    def fault(self, answer, error_class, call):
+        self.server.answers = [answer]
+        with self.assertRaises(error_class) as caught:
+            call(self.client())
+        error = caught.exception
+        # The class itself: some of them are one another's.
+        self.assertIs(error_class, type(error))
+        self.assertEqual('GET', error.method)
+        self.assertTrue(error.url.startswith(self.url), error.url)
+        self.assertNotIn(TOKEN, str(error))
+        self.assertNotIn('hunter2', str(error))
+        if isinstance(answer, tuple):
+            self.assertEqual(answer[0], error.status)
+            self.assertEqual('req-1', error.request_id)
+            self.assertIn(
+                f'status {answer[0]}, request id req-1)', str(error)
+            )
+        else:
+            self.assertIsNone(error.status)
+        return error
+
+    @ddt.idata(FAULTS)
+    @ddt.unpack
+    def test_fault(self, answer, error_class, text):
+        error = self.fault(
+            answer, error_class, lambda c: c.resource_providers(SHORT)
+        )
+        self.assertIn(text, str(error))
+        self.assertIn(f'GET {self.url}/resource_providers', str(error))
+
+    @ddt.idata(LONG_FAULTS)
+    @ddt.unpack
+    def test_fault_of_a_long_query(self, answer, error_class):
+        error = self.fault(
+            answer, error_class, lambda c: c.allocation_candidates(LONG)
+        )
+        size = len(LONG.to_querystring())
+        self.assertTrue(error.url.endswith(f'... ({size} bytes)'), error.url)
+        self.assertGreater(300, len(error.url))
+        if error_class is errors.QueryTooLong:
+            self.assertEqual(50, error.aggregates)
+            self.assertEqual(size, error.size)
+            self.assertIn(f'50 aggregates in {size} bytes', str(error))
+
+    def test_nobody_listens(self):
+        with socket.socket() as sock:
+            sock.bind(('127.0.0.1', 0))
+            url = f'http://127.0.0.1:{sock.getsockname()[1]}'
+        with self.assertRaises(errors.ConnectionFailed) as caught:
+            self.client(url).allocation_candidates(LONG)
+        self.assertIn('Connection refused', str(caught.exception))
+
+    def test_a_503_is_tried_again(self):
+        self.server.answers = [
+            (503, 'text/html', PROXY),
+            (503, 'text/html', PROXY),
+            (200, JSON, '{"resource_providers": []}'),
+        ]
+        client = self.client(status_code_retries=2)
+        self.assertEqual([], client.resource_providers())
+        self.assertEqual(3, self.server.asked)
+
+    def test_a_503_is_not_tried_for_ever(self):
+        self.server.answers = [(503, 'text/html', PROXY)]
+        with self.assertRaises(errors.Unavailable):
+            self.client(status_code_retries=2).resource_providers()
+        self.assertEqual(3, self.server.asked)
+
+    def test_a_connection_is_tried_again(self):
+        self.server.answers = [
+            HANG_UP,
+            (200, JSON, '{"resource_providers": []}'),
+        ]
+        client = self.client(connect_retries=1)
+        self.assertEqual([], client.resource_providers())
+
+    @ddt.data('http://me:hunter2@127.0.0.1/', 'https://hunter2@example.org')
+    def test_a_password_in_the_endpoint(self, url):
+        with self.assertNoLogs(level='DEBUG'):
+            with self.assertRaises(exception.InvalidValue) as caught:
+                self.client(url).resource_providers()
+        self.assertNotIn('hunter2', str(caught.exception))
+        self.assertIn(
+            'the test: expected a URL without', str(caught.exception)
+        )
+
+    def test_no_endpoint(self):
+        auth = token_endpoint.Token(None, TOKEN)
+        client = placement.PlacementClient(
+            adapter.Adapter(
+                session.Session(auth=auth),
+                service_type='placement',
+                interface='internal',
+                region_name='here',
+            ),
+            'the test',
+        )
+        with self.assertRaises(errors.EndpointNotFound) as caught:
+            client.resource_providers()
+        self.assertIn(
+            'expected an endpoint in the test or in the service catalogue, '
+            'for service type placement, interface internal, region here',
+            str(caught.exception),
+        )
+
+    def test_no_credentials(self):
+        client = placement.PlacementClient(
+            adapter.Adapter(session.Session(), endpoint_override=self.url),
+            'the test',
+        )
+        with self.assertRaises(errors.AuthenticationFailed):
+            client.resource_providers()
+
+    def test_versions_of_another_service(self):
+        self.server.answers = [(200, JSON, '{"version": {}}')]
+        with self.assertRaises(errors.UnexpectedAnswer) as caught:
+            self.client(self.url + '/compute').microversions()
+        self.assertIn("KeyError: 'versions'", str(caught.exception))
