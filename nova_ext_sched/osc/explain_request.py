@@ -164,20 +164,20 @@ class Resolver:
         # The volume of the root disk carries the properties of the image
         # that it was made from.
         root = server.get('OS-EXT-SRV-ATTR:root_device_name')
+        found = {}
         for attached in server['os-extended-volumes:volumes_attached']:
             volume = explain_facts.read(
                 self._connection.block_storage, f'/volumes/{attached["id"]}'
             )['volume']
             devices = {a['device'] for a in volume.get('attachments', ())}
-            if root in devices or (
-                not devices and volume.get('bootable') == 'true'
-            ):
-                image = volume.get('volume_image_metadata') or {}
-                return {
-                    'boots_from_volume': True,
-                    'image_properties': _strings(image),
-                }
-        return {'boots_from_volume': True}
+            found[root in devices, volume.get('bootable') == 'true'] = (
+                volume.get('volume_image_metadata')
+            )
+        image = found[max(found)] if found else None
+        return {
+            'boots_from_volume': True,
+            'image_properties': _strings(image or {}),
+        }
 
     def _group(self, name: str) -> scheduling.ServerGroup:
         found = self._compute.find_server_group(

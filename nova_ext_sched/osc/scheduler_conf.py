@@ -78,7 +78,9 @@ def load(
     """
     files = list(files)
     conf = cfg.ConfigOpts()
-    our_conf.register_opts(conf)
+    for group, opts in our_conf.list_opts():
+        # By name: two ConfigOpts that share the group share its values.
+        conf.register_opts(opts, group=group.name)
     for group, opts in _NOVA.items():
         conf.register_opts(opts, group=None if group == 'DEFAULT' else group)
     try:

@@ -113,6 +113,12 @@ class ExplainTestCase(base.CloudTestCase):
         )
         self.assertEqual(204, response.status, response.body)
 
+    def create_resource_class(self, name):
+        response = self.placement.put(
+            f'/resource_classes/{name}', None, version='1.7'
+        )
+        self.assertIn(response.status, (201, 204), response.body)
+
     def create_provider(self, name, parent=None, inventories=(), traits=()):
         """Create a provider; return its UUID."""
         uuid = uuidutils.generate_uuid()
@@ -120,8 +126,8 @@ class ExplainTestCase(base.CloudTestCase):
         if parent:
             body['parent_provider_uuid'] = parent
         self.placement.post('/resource_providers', body, version='1.20')
-        self._set_inventory(
-            uuid,
+        response = self.placement.put(
+            f'/resource_providers/{uuid}/inventories',
             {
                 'resource_provider_generation': 0,
                 'inventories': {
@@ -129,7 +135,9 @@ class ExplainTestCase(base.CloudTestCase):
                     for resource_class, total in dict(inventories).items()
                 },
             },
+            version='1.26',
         )
+        self.assertEqual(200, response.status, response.body)
         self._set_provider_traits(uuid, sorted(traits))
         return uuid
 

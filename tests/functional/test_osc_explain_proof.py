@@ -103,8 +103,8 @@ class ProofTestCase(explain.ExplainTestCase):
 
     def add_nested_and_sharing(self):
         """Two hosts have an FPGA, one has a slow one; some share a pool."""
-        for path in ('CUSTOM_FPGA', 'CUSTOM_SHARED'):
-            self.placement.put(f'/resource_classes/{path}', None)
+        for name in ('CUSTOM_FPGA', 'CUSTOM_SHARED'):
+            self.create_resource_class(name)
         self._create_trait('CUSTOM_FAST')
         for host, traits in (
             ('host1', ['CUSTOM_FAST']),
@@ -172,9 +172,7 @@ class ProofTestCase(explain.ExplainTestCase):
         """Return a command's arguments and the body of the same server."""
         specs = {}
         for trait in TRAITS:
-            wanted = rand.choice(
-                ('required', 'forbidden', *[None] * 8)
-            )
+            wanted = rand.choice(('required', 'forbidden', *[None] * 8))
             if wanted:
                 specs[f'trait:{trait}'] = wanted
         specs |= rand.choice(
@@ -209,9 +207,7 @@ class ProofTestCase(explain.ExplainTestCase):
         arguments += ['--project', self.api.project_id]
         server = {'flavorRef': flavor, 'imageRef': image}
         hints = {}
-        where = rand.choice(
-            ('', '', '', '', 'zone', 'zone', 'host', 'forced')
-        )
+        where = rand.choice(('', '', '', '', 'zone', 'zone', 'host', 'forced'))
         if where == 'zone':
             zone = rand.choice((*ZONES, 'nova'))
             arguments += ['--availability-zone', zone]
