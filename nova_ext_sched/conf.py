@@ -155,7 +155,82 @@ Related options:
     ),
 ]
 
-ALL_OPTS = [*LOADING_OPTS, *ISOLATION_OPTS]
+RESERVATION_OPTS = [
+    cfg.ListOpt(
+        'placement_req_required_member_prefix',
+        default=[],
+        help="""
+Beginnings of keys by which a flavor asks for reserved aggregates.
+
+``AggregateInstanceTypeFilter`` does not compare keys that begin so.
+
+Possible values:
+
+* A comma-separated list of beginnings, such as ``reservation:``.
+
+Related options:
+
+* ``[nova_ext_sched] placement_req_default_forbidden_member_prefix``
+""",
+    ),
+    cfg.ListOpt(
+        'placement_req_default_forbidden_member_prefix',
+        default=[],
+        help="""
+Beginnings of metadata keys that reserve an aggregate.
+
+``AggregateInstanceTypeFilter`` does not compare keys that begin so, and
+``force_metadata_check`` does not force them.
+
+Possible values:
+
+* A comma-separated list of beginnings, such as ``reservation:``.
+
+Related options:
+
+* ``[nova_ext_sched] placement_req_required_member_prefix``
+""",
+    ),
+]
+
+AGGREGATE_INSTANCE_TYPE_OPTS = [
+    cfg.ListOpt(
+        'force_metadata_check_ignored_keys',
+        default=['availability_zone'],
+        help="""
+Metadata keys that ``force_metadata_check`` does not force upon flavors.
+
+An aggregate whose metadata has ``force_metadata_check=true`` demands of every
+flavor that it agrees with each of the aggregate's other metadata items. Some
+items are not addressed to flavors: nova keeps an aggregate's availability
+zone among them, and other filters and weighers read keys of their own. Name
+those keys here. Where a flavor has an extra spec of such a key, it is compared
+with the aggregate's value as it stands.
+
+Possible values:
+
+* A comma-separated list of metadata keys, exactly as they are written in the
+  aggregates. An empty list also forces ``availability_zone``, which then no
+  flavor passes that lacks an extra spec of that name.
+
+Related options:
+
+* ``[filter_scheduler] enabled_filters`` must have
+  ``AggregateInstanceTypeFilter`` for this option to matter.
+* Keys that begin with a prefix of
+  ``[nova_ext_sched] placement_req_required_member_prefix`` or
+  ``[nova_ext_sched] placement_req_default_forbidden_member_prefix`` are never
+  forced.
+""",
+    ),
+]
+
+ALL_OPTS = [
+    *LOADING_OPTS,
+    *ISOLATION_OPTS,
+    *RESERVATION_OPTS,
+    *AGGREGATE_INSTANCE_TYPE_OPTS,
+]
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
@@ -204,5 +279,16 @@ def contradictions(conf: cfg.ConfigOpts) -> list[str]:
             'when it is rebuilt with an image that does not require the '
             'traits, and max_forbidden_aggregates and forbid_by_trait have '
             'no effect. Add IsolatedAggregatesFilter to enabled_filters.'
+        )
+    if {
+        'AggregateInstanceExtraSpecsFilter',
+        'AggregateInstanceTypeFilter',
+    } <= set(conf.filter_scheduler.enabled_filters):
+        found.append(
+            "Both AggregateInstanceExtraSpecsFilter (nova's) and "
+            'AggregateInstanceTypeFilter are in [filter_scheduler] '
+            "enabled_filters: nova's reads *, ~ and ! as plain values and "
+            'rejects hosts that ours accepts. Remove '
+            'AggregateInstanceExtraSpecsFilter.'
         )
     return found

@@ -133,9 +133,7 @@ class ScenarioInvalid(NovaExtSchedError):
     message = '{path}: expected a scenario, got {count} faults'
     faults: Sequence[ScenarioFault]
 
-    def __init__(
-        self, *, path: str, faults: Sequence[ScenarioFault]
-    ) -> None:
+    def __init__(self, *, path: str, faults: Sequence[ScenarioFault]) -> None:
         super().__init__(path=path, faults=faults, count=len(faults))
 
 
@@ -146,6 +144,4 @@ class SimulationFailed(NovaExtSchedError):
     :param cause: what it said
     """
 
-    message = (
-        'the cloud of {cloud}: expected the steps to run, got: {cause}'
-    )
+    message = 'the cloud of {cloud}: expected the steps to run, got: {cause}'

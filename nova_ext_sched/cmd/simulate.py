@@ -22,14 +22,12 @@ import sys
 #: What the extra ``simulator`` installs, by a module of each distribution.
 MODULES = {
     'cliff': 'cliff',
-    'ddt': 'ddt',
     'fixtures': 'fixtures',
     'jsonschema': 'jsonschema',
     'nova': 'nova',
     'openstack-placement': 'placement',
     'oslotest': 'oslotest',
     'PyYAML': 'yaml',
-    'requests-mock': 'requests_mock',
     'rich': 'rich',
     'SQLAlchemy': 'sqlalchemy',
     'testtools': 'testtools',

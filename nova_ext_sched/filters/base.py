@@ -15,12 +15,15 @@
 import collections
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
 import typing
 
 from nova.scheduler import filters
 from nova.scheduler import utils
 from oslo_log import log as logging
 
+from nova_ext_sched import faults
 from nova_ext_sched.policy import verdict
 
 LOG = logging.getLogger(__name__)
@@ -100,10 +103,11 @@ class PolicyFilter(filters.BaseHostFilter):
         return judge is None or judge(host_state).passes
 
     def _judge_unless_skipped(self, spec_obj: typing.Any) -> Judge | None:
+        return None if self._is_skipped(spec_obj) else self.judge(spec_obj)
+
+    def _is_skipped(self, spec_obj: typing.Any) -> bool:
         # BaseHostFilter does this in _filter_one, a host at a time.
-        if not self.RUN_ON_REBUILD and utils.request_is_rebuild(spec_obj):
-            return None
-        return self.judge(spec_obj)
+        return not self.RUN_ON_REBUILD and utils.request_is_rebuild(spec_obj)
 
     def _log_summary(
         self, total: int, reasons: collections.Counter[str]
@@ -162,3 +166,159 @@ class AggregatesFilter(PolicyFilter):
             return found
 
         return judge
+
+
+class PooledDecision(typing.Protocol):
+    """A policy's decision for one request, which depends on aggregates.
+
+    The digests of a host's aggregates, combined by ``|``, are all that the
+    answer depends on; 0 is that of a host without aggregates.
+    """
+
+    @property
+    def request_faults(self) -> Sequence[str]:
+        """What is malformed in the request: a sentence each."""
+
+    def digest(self, metadata: Mapping[str, str]) -> int:
+        """Return a bit set; odd where :meth:`faults` has something to say."""
+
+    def passes(self, digest: int) -> bool:
+        """Return whether a host with the combined digest passes."""
+
+    def judge(
+        self, aggregates: Iterable[tuple[str, Mapping[str, str]]]
+    ) -> verdict.Verdict:
+        """Return the same answer from names and metadata, with the reason."""
+
+    def faults(self, name: str, metadata: Mapping[str, str]) -> Sequence[str]:
+        """Return what is malformed in one aggregate: a sentence each."""
+
+
+class PooledAggregatesFilter(PolicyFilter):
+    """A host filter whose verdict depends on what each aggregate contributes.
+
+    Where AggregatesFilter decides once for each set of aggregates, this one
+    reads each aggregate once a request, judges each distinct outcome once and
+    makes up reasons only where they are logged: it is as fast where every
+    host has a set of its own. Nothing is kept beyond the request, so an
+    update of an aggregate in the scheduler's memory takes effect on the next
+    one.
+    """
+
+    #: Where the faults of request and aggregates go, each once.
+    fault_log: faults.FaultLog
+
+    def decide(self, spec_obj: typing.Any) -> PooledDecision | None:
+        """Compile the request.
+
+        :param spec_obj: a nova RequestSpec
+        :returns: None where the policy does not apply
+        """
+        raise NotImplementedError
+
+    def judge(self, spec_obj: typing.Any) -> Judge | None:
+        """See :meth:`PolicyFilter.judge`."""
+        decision = self.decide(spec_obj)
+        if decision is None:
+            return None
+        self._warn(decision.request_faults)
+
+        def judge(host_state: typing.Any) -> verdict.Verdict:
+            digests = _Digests(decision)
+            for aggregate in host_state.aggregates:
+                digests[aggregate]
+            self._warn(digests.faults)
+            return decision.judge(_names_and_metadata(host_state.aggregates))
+
+        return judge
+
+    def filter_all(
+        self, filter_obj_list: Iterable[typing.Any], spec_obj: typing.Any
+    ) -> list[typing.Any]:
+        """See :meth:`PolicyFilter.filter_all`."""
+        hosts = list(filter_obj_list)
+        if self._is_skipped(spec_obj):
+            return hosts
+        decision = self.decide(spec_obj)
+        if decision is None:
+            return hosts
+        digests = _Digests(decision)
+        passes = _Passes(decision)
+        passed: list[typing.Any] = []
+        rejected: list[typing.Any] = []
+        for host_state in hosts:
+            digest = 0
+            for aggregate in host_state.aggregates:
+                digest |= digests[aggregate]
+            (passed if passes[digest] else rejected).append(host_state)
+        self._warn(decision.request_faults)
+        self._warn(digests.faults)
+        if rejected and LOG.isEnabledFor(
+            logging.DEBUG if passed else logging.INFO
+        ):
+            self._log_summary(len(hosts), _count_reasons(decision, rejected))
+        return passed
+
+    def _warn(self, sentences: Iterable[str]) -> None:
+        for sentence in sentences:
+            self.fault_log.warn(f'{type(self).__name__}: {sentence}')
+
+
+class _Digests(dict[typing.Any, int]):
+    # The keys are the objects of the scheduler's in-memory map, shared by the
+    # hosts; nova compares them by identity.
+
+    def __init__(self, decision: PooledDecision) -> None:
+        super().__init__()
+        self.faults: list[str] = []
+        self._decision = decision
+
+    def __missing__(self, aggregate: typing.Any) -> int:
+        metadata = aggregate.metadata
+        digest = self[aggregate] = self._decision.digest(metadata)
+        if digest & 1:
+            self.faults += self._decision.faults(_name(aggregate), metadata)
+        return digest
+
+
+class _Passes(dict[int, bool]):
+    def __init__(self, decision: PooledDecision) -> None:
+        super().__init__()
+        self._decision = decision
+
+    def __missing__(self, digest: int) -> bool:
+        passes = self[digest] = self._decision.passes(digest)
+        return passes
+
+
+def _count_reasons(
+    decision: PooledDecision, rejected: list[typing.Any]
+) -> collections.Counter[str]:
+    reasons: collections.Counter[str] = collections.Counter()
+    # Fields of nova's objects are slow to read, and where every host has a
+    # set of its own there are many to read.
+    read: dict[typing.Any, tuple[str, Mapping[str, str]]] = {}
+    known: dict[frozenset[typing.Any], str] = {}
+    for host_state in rejected:
+        key = frozenset(host_state.aggregates)
+        reason = known.get(key)
+        if reason is None:
+            for aggregate in key:
+                if aggregate not in read:
+                    read[aggregate] = (_name(aggregate), aggregate.metadata)
+            reason = known[key] = decision.judge(
+                [read[aggregate] for aggregate in key]
+            ).reason
+        reasons[reason] += 1
+    return reasons
+
+
+def _names_and_metadata(
+    aggregates: Iterable[typing.Any],
+) -> list[tuple[str, Mapping[str, str]]]:
+    return [(_name(agg), agg.metadata) for agg in aggregates]
+
+
+def _name(aggregate: typing.Any) -> str:
+    # nova's filters read no names, and do with objects that have none.
+    return aggregate.name if 'name' in aggregate else 'without a name'

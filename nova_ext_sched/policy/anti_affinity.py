@@ -154,7 +154,7 @@ def read_rules(
     """
     known = rules_of(policy)
     values = {}
-    for name, raw in sorted(rules.items()):
+    for name, raw in rules.items():
         if name not in known:
             raise exception.InvalidValue(
                 where=f'{where}.{name}',

@@ -26,7 +26,6 @@ from nova.tests.functional import integrated_helpers
 from nova.tests.functional.api import client
 from oslo_utils import uuidutils
 
-from nova_ext_sched.policy import isolation
 from nova_ext_sched.simulator import document
 from nova_ext_sched.simulator import driver
 from nova_ext_sched.simulator import fixtures as sim_fixtures
@@ -101,9 +100,7 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
             )
         self.useFixture(sim_fixtures.ApiPaste())
         self.useFixture(
-            sim_fixtures.NovaConf(
-                options.compose(self._declared, self._plain)
-            )
+            sim_fixtures.NovaConf(options.compose(self._declared, self._plain))
         )
         weigher.PreferredHosts.order = self._declared.prefer
         super().setUp()
@@ -153,13 +150,8 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         """
         if not self._declared.imply_traits:
             return
-        implied: dict[str, set[str]] = {}
         aggregates = self.admin_api.api_get('/os-aggregates').body
-        for aggregate in aggregates['aggregates']:
-            isolating = isolation.isolating_traits(aggregate['metadata'])
-            for host in aggregate['hosts']:
-                implied.setdefault(host, set()).update(isolating)
-        for host, names in implied.items():
+        for host, names in traits.implied(aggregates['aggregates']).items():
             self._traits.add(host, names)
 
     def scheduler_aggregate(self, name: str) -> typing.Any:

@@ -122,9 +122,7 @@ class Simulate(lister.Lister):
     def _check_usage(self, parsed_args: argparse.Namespace) -> None:
         """Refuse before the run what cliff would refuse after it."""
         columns = (
-            report.COMPARED_COLUMNS
-            if parsed_args.compare
-            else report.COLUMNS
+            report.COMPARED_COLUMNS if parsed_args.compare else report.COLUMNS
         )
         try:
             self._generate_columns_and_selector(parsed_args, columns)

@@ -134,9 +134,7 @@ class NovaConf(fixtures.Fixture):
     :param options: values by group and name
     """
 
-    def __init__(
-        self, options: Mapping[str, Mapping[str, object]]
-    ) -> None:
+    def __init__(self, options: Mapping[str, Mapping[str, object]]) -> None:
         super().__init__()
         self._options_by_group = options
 

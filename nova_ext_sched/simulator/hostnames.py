@@ -45,10 +45,7 @@ def expand(pattern: str) -> list[str]:
             raise ValueError(f'more than {MAX_NAMES} names')
         pieces.append([pattern[end : match.start()]])
         pieces.append(
-            [
-                f'{number:0{len(match[1])}}'
-                for number in range(first, last + 1)
-            ]
+            [f'{number:0{len(match[1])}}' for number in range(first, last + 1)]
         )
         end = match.end()
     pieces.append([pattern[end:]])

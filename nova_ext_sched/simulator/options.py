@@ -100,7 +100,20 @@ def compose(declared: scenario.Scenario, plain: bool) -> scenario.Options:
 
 def _merge(options: scenario.Options, more: scenario.Options) -> None:
     for group, values in more.items():
-        options.setdefault(group, {}).update(values)
+        options.setdefault(group, {}).update(
+            (option, _written(value)) for option, value in values.items()
+        )
+
+
+def _written(value: typing.Any) -> typing.Any:
+    """Return a value as nova.conf would have it.
+
+    oslo.config's types take strings and values of their own type: a number
+    for a boolean option would raise what no caller expects.
+    """
+    if isinstance(value, list):
+        return [_written(item) for item in value]
+    return value if isinstance(value, bool) else str(value)
 
 
 def _listed(
@@ -158,11 +171,12 @@ def _is_group(name: str) -> bool:
 def _refused(
     group: str, option: str, value: typing.Any
 ) -> tuple[str, typing.Any] | None:
+    section = None if group == 'DEFAULT' else group
     try:
-        CONF.set_override(option, value, group)
+        CONF.set_override(option, _written(value), section)
     except cfg.NoSuchOptError:
         return f'an option of [{group}]', option
     except (TypeError, ValueError) as exc:
         return f"the option's type ({exc})", value
-    CONF.clear_override(option, group)
+    CONF.clear_override(option, section)
     return None

@@ -168,18 +168,19 @@ class _References:
         yield from self._declared(
             (*path, 'group'), group, 'server group', self.groups
         )
-        owner = _mapping(
-            self.groups.get(group) if isinstance(group, str) else None
-        ).get('project', scenario.DEFAULT_PROJECT)
-        if group in self.groups and owner != project:
-            yield self.doc.fault(
-                (*path, 'group'),
-                f'a server group of the project {project}',
-                document.Words(f'{group}, of {owner}'),
+        if isinstance(group, str) and group in self.groups:
+            owner = _mapping(self.groups[group]).get(
+                'project', scenario.DEFAULT_PROJECT
             )
+            if owner != project:
+                yield self.doc.fault(
+                    (*path, 'group'),
+                    f'a server group of the project {project}',
+                    document.Words(f'{group}, of {owner}'),
+                )
         count = step.get('count', 1)
         name = step['boot']
-        if not isinstance(name, str) or not isinstance(count, int):
+        if not isinstance(name, str) or count not in schema.COUNTS:
             return
         names = (
             [name]
@@ -201,9 +202,7 @@ class _References:
             return
         # nova's ZONE:HOST forces the host.
         zone, _, host = zone.partition(':')
-        yield from self._declared(
-            path, zone, 'availability zone', self.zones
-        )
+        yield from self._declared(path, zone, 'availability zone', self.zones)
         yield from self._declared(path, host or None, 'host', self.hosts)
 
     def _acted_on(

@@ -104,9 +104,7 @@ class Report:
         """OK or DIFFERS for each step."""
         return [
             OK if step.expect.met_by(outcome) else DIFFERS
-            for step, outcome in zip(
-                self._steps, self._outcomes, strict=True
-            )
+            for step, outcome in zip(self._steps, self._outcomes, strict=True)
         ]
 
     @property
@@ -172,9 +170,7 @@ class Report:
                 )
         return (*row, Lines(reason))
 
-    def _reason(
-        self, outcome: expectation.Outcome, result: str
-    ) -> list[str]:
+    def _reason(self, outcome: expectation.Outcome, result: str) -> list[str]:
         failed = [item for item in outcome.placements if item.failure]
         if not (failed or self._verbose or result == DIFFERS):
             return []

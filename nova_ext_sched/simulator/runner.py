@@ -14,14 +14,14 @@
 
 from collections.abc import Callable
 from collections.abc import Sequence
+import contextlib
 import dataclasses
 import json
 import os
-import queue
+import selectors
 import subprocess
 import sys
 import tempfile
-import threading
 import typing
 
 from nova_ext_sched import exception
@@ -66,33 +66,35 @@ def run(
         of the scenario
     :raises exception.SimulationFailed: a cloud ended before its last step
     """
-    told: queue.Queue[tuple[bool, worker.Event]] = queue.Queue()
     outcomes: dict[bool, Outcomes] = {plain: [] for plain in clouds}
-    running = set(clouds)
     done = 0
-    with tempfile.TemporaryDirectory(
-        prefix='nova-ext-sched-simulate-', ignore_cleanup_errors=True
-    ) as scratch:
-        processes = [
-            _Process(doc, plain, log or Log(), scratch, told)
-            for plain in clouds
-        ]
+    processes: list[_Process] = []
+    with (
+        tempfile.TemporaryDirectory(
+            prefix='nova-ext-sched-simulate-', ignore_cleanup_errors=True
+        ) as scratch,
+        selectors.DefaultSelector() as telling,
+    ):
         try:
-            while running:
-                try:
-                    plain, event = told.get(timeout=TICK)
-                except queue.Empty:
-                    tick(done)
-                    continue
-                match event['event']:
-                    case 'finished':
-                        running.remove(plain)
-                    case 'step':
-                        outcomes[plain].append(_outcome(event))
-                    case 'host' | 'server':
-                        done += 1
-                    case _:
-                        raise _failure(doc, plain, event)
+            for plain in clouds:
+                process = _Process(doc, plain, log or Log(), scratch)
+                processes.append(process)
+                telling.register(
+                    process.reading, selectors.EVENT_READ, process
+                )
+            while telling.get_map():
+                for key, _ in telling.select(TICK):
+                    process = key.data
+                    for event in process.read():
+                        match event['event']:
+                            case 'finished':
+                                telling.unregister(process.reading)
+                            case 'step':
+                                outcomes[process.plain].append(_outcome(event))
+                            case 'host' | 'server':
+                                done += 1
+                            case _:
+                                raise _failure(doc, process.plain, event)
                 tick(done)
         finally:
             for process in processes:
@@ -132,23 +134,25 @@ def _failure(
 
 
 class _Process:
-    """A worker, and the thread that reads what it tells."""
+    """A worker, and what it tells.
+
+    :param doc: a checked scenario document
+    :param plain: run nova without our package
+    :param log: where its log goes
+    :param scratch: a folder for its temporary files
+    """
 
     def __init__(
-        self,
-        doc: document.Document,
-        plain: bool,
-        log: Log,
-        scratch: str,
-        told: 'queue.Queue[tuple[bool, worker.Event]]',
+        self, doc: document.Document, plain: bool, log: Log, scratch: str
     ) -> None:
-        self._plain = plain
-        self._told = told
+        self.plain = plain
+        self._rest = b''
         # What is said before there is a log, and after.
         self._stderr = (
             None if log.file == worker.STDERR else tempfile.TemporaryFile()
         )
-        reading, writing = os.pipe()
+        #: The file descriptor on which the worker tells events.
+        self.reading, writing = os.pipe()
         self._process = subprocess.Popen(
             # -P: a scenario's folder may have a nova.py.
             [sys.executable, '-P', '-m', worker.__name__, str(writing)],
@@ -161,43 +165,37 @@ class _Process:
         os.close(writing)
         request = worker.Request(doc.data, plain, log.file, log.level)
         assert self._process.stdin is not None
-        with self._process.stdin as stdin:
+        # One that died before it read tells why when it is read.
+        with (
+            contextlib.suppress(BrokenPipeError),
+            self._process.stdin as stdin,
+        ):
             stdin.write(json.dumps(dataclasses.asdict(request)).encode())
-        self._thread = threading.Thread(
-            target=self._read, args=(reading,), daemon=True
-        )
-        self._thread.start()
+
+    def read(self) -> list[worker.Event]:
+        """Return what was told since the last call; waits for something."""
+        chunk = os.read(self.reading, 1 << 16)
+        if not chunk:
+            return [{'event': 'failed', 'cause': self._last_words()}]
+        *lines, self._rest = (self._rest + chunk).split(b'\n')
+        return [json.loads(line) for line in lines]
 
     def end(self) -> None:
         """Stop the worker, where it still runs."""
         self._process.kill()
         self._process.wait()
-        self._thread.join()
+        os.close(self.reading)
         if self._stderr is not None:
             self._stderr.close()
 
-    def _read(self, reading: int) -> None:
-        with open(reading) as events:
-            for line in events:
-                event = json.loads(line)
-                self._told.put((self._plain, event))
-                if event['event'] == 'finished':
-                    return
+    def _last_words(self) -> str:
         status = self._process.wait()
         said = ''
         if self._stderr is not None:
             self._stderr.seek(0)
             said = self._stderr.read().decode(errors='replace').strip()
         last = said.splitlines()[-1:] or ['nothing']
-        self._told.put(
-            (
-                self._plain,
-                {
-                    'event': 'failed',
-                    'cause': f'status {status}, last words: {last[0]}',
-                },
-            )
-        )
+        return f'status {status}, last words: {last[0]}'
 
 
 def _environment(scratch: str) -> dict[str, typing.Any]:

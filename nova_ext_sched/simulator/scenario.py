@@ -121,7 +121,7 @@ class Step:
         told = [
             f'{key} {_told(value)}'
             for key, value in self.arguments.items()
-            if key not in ('count', 'confirm')
+            if key != 'count'
         ]
         more = f' ({", ".join(told)})' if told else ''
         return f'{self.action} {target}{many}{more}'

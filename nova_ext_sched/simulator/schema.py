@@ -20,6 +20,8 @@ refers to something else in the document is the business of
 
 import typing
 
+from nova_ext_sched.simulator import hostnames
+
 Schema = dict[str, typing.Any]
 
 
@@ -72,8 +74,7 @@ HOSTS: Schema = {
 }
 SERVERS: Schema = {
     'oneOf': [HOST, _list('servers', HOST, at_least=1)],
-    'description': 'a server, a pattern such as web-{1..3}, or a list of '
-    'them',
+    'description': 'a server, a pattern such as web-{1..3}, or a list of them',
 }
 BOOLEAN: Schema = {'type': 'boolean', 'description': 'true or false'}
 TEXT: Schema = {'type': 'string', 'description': 'a text'}
@@ -93,6 +94,9 @@ def _count(least: int) -> Schema:
         'description': f'an integer, {least} or more',
     }
 
+
+#: The numbers of servers that one step may boot.
+COUNTS = range(1, hostnames.MAX_NAMES + 1)
 
 TRAITS = _list('a list of traits', NAME)
 
@@ -164,7 +168,12 @@ STEPS: dict[str, Schema] = {
         flavor=NAME,
         image=NAME,
         volume=BOOLEAN,
-        count=_count(1),
+        count={
+            'type': 'integer',
+            'minimum': COUNTS[0],
+            'maximum': COUNTS[-1],
+            'description': f'an integer, {COUNTS[0]} to {COUNTS[-1]}',
+        },
         multi_create=BOOLEAN,
         availability_zone=NAME,
         host=HOST,
@@ -179,9 +188,7 @@ STEPS: dict[str, Schema] = {
         ),
     ),
     'rebuild': _step('rebuild', SERVERS, 'image', image=NAME),
-    'resize': _step(
-        'resize', SERVERS, 'flavor', flavor=NAME, confirm=BOOLEAN
-    ),
+    'resize': _step('resize', SERVERS, 'flavor', flavor=NAME, confirm=BOOLEAN),
     'migrate': _step(
         'migrate', SERVERS, live=BOOLEAN, host=HOST, confirm=BOOLEAN
     ),

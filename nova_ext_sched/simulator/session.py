@@ -104,9 +104,7 @@ class Session:
             handler.setLevel(self._request.log_level)
             handler.setFormatter(
                 logging.Formatter(
-                    _FORMAT.format(
-                        cloud=worker.name(self._request.plain)
-                    )
+                    _FORMAT.format(cloud=worker.name(self._request.plain))
                 )
             )
             handlers.append(handler)

@@ -86,9 +86,7 @@ class Steps:
             return_reservation_id=True,
         )
         try:
-            reservation = api.api_post('/servers', body).body[
-                'reservation_id'
-            ]
+            reservation = api.api_post('/servers', body).body['reservation_id']
         except client.OpenStackApiException as exc:
             return [servers.refusal(name, exc) for name in names]
         self._servers.ids.update(
@@ -264,7 +262,10 @@ class Steps:
             placement = self._settled(name, done)
             if event_of and placement.failure is None:
                 events = self._servers.wait_for_events(name, event_of)
-                placement = servers.failed_event(name, events) or placement
+                # An evacuated server has no task before it has its new host.
+                placement = servers.failed_event(
+                    name, events
+                ) or servers.placement(self._servers.show(name), name)
             placements.append(placement)
         return placements
 

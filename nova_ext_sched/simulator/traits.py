@@ -17,7 +17,28 @@ import typing
 
 import os_traits
 
+from nova_ext_sched.policy import isolation
+
 _VERSION = '1.6'
+
+
+def implied(
+    aggregates: Iterable[dict[str, typing.Any]],
+) -> dict[str, set[str]]:
+    """Return the traits that isolating aggregates require, by their hosts.
+
+    :param aggregates: aggregates as nova-api shows them
+    """
+    found: dict[str, set[str]] = {}
+    for aggregate in aggregates:
+        required = {
+            key.removeprefix(isolation.PREFIX)
+            for key, value in aggregate['metadata'].items()
+            if value == isolation.REQUIRED and key.startswith(isolation.PREFIX)
+        }
+        for host in aggregate['hosts']:
+            found.setdefault(host, set()).update(required)
+    return found
 
 
 class Traits:

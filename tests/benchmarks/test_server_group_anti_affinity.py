@@ -12,8 +12,8 @@
 
 """The anti-affinity filter beside nova's, on the same host states.
 
-A cloud is (hosts, instances on each host, members of the group); a host that
-holds a member holds one of its instances for it.
+A cloud is named by hosts x instances on each host - members of the group. The
+members are spread over the hosts at random.
 """
 
 import random
@@ -27,11 +27,11 @@ import pytest
 from nova_ext_sched.filters import server_group_anti_affinity
 
 CLOUDS = {
-    '10,000 hosts of 20, 200 members': (10_000, 20, 200),
-    '10,000 hosts of 20, 5,000 members': (10_000, 20, 5_000),
-    '10,000 hosts of 20, 10 members': (10_000, 20, 10),
-    '1,000 hosts of 500, 200 members': (1_000, 500, 200),
-    '1,000 hosts of 500, 10 members': (1_000, 500, 10),
+    '10000x20-200': (10_000, 20, 200),
+    '10000x20-5000': (10_000, 20, 5_000),
+    '10000x20-10': (10_000, 20, 10),
+    '1000x500-200': (1_000, 500, 200),
+    '1000x500-10': (1_000, 500, 10),
 }
 
 

@@ -19,88 +19,19 @@ holds the group already: a pass proves that ours acted.
 import threading
 from unittest import mock
 
-import ddt
-import fixtures
 from nova import context as nova_context
 from nova import utils
 from nova.db.api import api as api_db
 from nova.db.api import models as api_models
-from nova.scheduler.filters import affinity_filter
-from nova.tests.functional.api import client
 from oslo_config import fixture as config_fixture
 from oslo_serialization import jsonutils
 
-from nova_ext_sched import exception
-from nova_ext_sched import objects
 from nova_ext_sched.filters import server_group_anti_affinity
 from nova_ext_sched.simulator import fixtures as sim_fixtures
-from tests.functional import base
-from tests.functional import openstackclient
+from tests.functional import server_groups
 
 
-class AntiAffinityTestCase(base.CloudTestCase):
-    """Two hosts, of which host1 is always the first choice."""
-
-    weights = {'host1': 300, 'host2': 200, 'host3': 100}
-
-    def setUp(self):
-        super().setUp()
-        self.useFixture(
-            fixtures.MockPatchObject(
-                affinity_filter._GroupAntiAffinityFilter,
-                'host_passes',
-                side_effect=AssertionError("nova's filter was called"),
-            )
-        )
-        self.computes = {
-            host: self.start_service('compute', host=host)
-            for host in ('host1', 'host2')
-        }
-
-    def create_group(self, rules=None, policy='anti-affinity'):
-        group = {'name': 'test', 'policy': policy}
-        if rules is not None:
-            group['rules'] = rules
-        return self.api.post_server_groups(group)
-
-    def post(self, group, **extra):
-        server = {**self._build_server(networks='none'), **extra}
-        return self.api.post_server(
-            {'server': server, 'os:scheduler_hints': {'group': group['id']}}
-        )
-
-    def boot(self, group, expected='ACTIVE'):
-        server = self._wait_for_state_change(self.post(group), expected)
-        if expected == 'ERROR':
-            self.assertIn('No valid host', server['fault']['message'])
-        return server
-
-    def hosts(self, *servers):
-        return [
-            self.api.get_server(server['id'])['OS-EXT-SRV-ATTR:host']
-            for server in servers
-        ]
-
-    def store_rules(self, group, text):
-        """Write the rules into the row that nova's API checked once."""
-        self._store_rules(
-            nova_context.get_admin_context(), group['id'], text
-        )
-
-    @staticmethod
-    @api_db.context_manager.writer
-    def _store_rules(context, uuid, text):
-        row = (
-            context.session.query(api_models.InstanceGroup)
-            .filter_by(uuid=uuid)
-            .one()
-        )
-        context.session.query(api_models.InstanceGroupPolicy).filter_by(
-            group_id=row.id
-        ).update({'rules': text})
-
-
-class LimitTest(AntiAffinityTestCase):
+class LimitTest(server_groups.AntiAffinityTestCase):
     def test_ours_is_loaded_in_place_of_novas(self):
         enabled = self.scheduler_service.manager.host_manager.enabled_filters
         ours = [
@@ -115,9 +46,7 @@ class LimitTest(AntiAffinityTestCase):
     def test_six_servers_on_two_hosts_and_no_seventh(self):
         group = self.create_group({'max_server_per_host': 3})
         servers = [self.boot(group) for _ in range(6)]
-        self.assertEqual(
-            ['host1'] * 3 + ['host2'] * 3, self.hosts(*servers)
-        )
+        self.assertEqual(['host1'] * 3 + ['host2'] * 3, self.hosts(*servers))
         self.boot(group, expected='ERROR')
 
     def test_the_default_is_one(self):
@@ -162,7 +91,7 @@ class LimitTest(AntiAffinityTestCase):
             self.assertEqual(['host1'], self.hosts(self.boot(group)))
 
 
-class MoveTest(AntiAffinityTestCase):
+class MoveTest(server_groups.AntiAffinityTestCase):
     """host1 and host2 hold their limit; the scheduler prefers host2 to host3.
 
     A move off host1 must end on host3, and must fail while there is none.
@@ -243,7 +172,7 @@ class MoveTest(AntiAffinityTestCase):
         self.assertEqual(['host1'], self.hosts(self.server))
 
 
-class LateCheckTest(AntiAffinityTestCase):
+class LateCheckTest(server_groups.AntiAffinityTestCase):
     def setUp(self):
         # The scheduler then learns of instances from the database alone, so
         # it does not know what it has placed a moment ago: as if another
@@ -286,111 +215,7 @@ class LateCheckTest(AntiAffinityTestCase):
         self.assertEqual(['host1', 'host2'], self.hosts(first, second))
 
 
-@ddt.ddt
-class RulesInTheApiTest(AntiAffinityTestCase):
-    microversion = '2.64'
-
-    @ddt.data(
-        {'policy': 'anti-affinity', 'rules': {'max_server_per_host': 0}},
-        {'policy': 'anti-affinity', 'rules': {'max_server_per_host': '0'}},
-        {'policy': 'anti-affinity', 'rules': {'max_server_per_host': -1}},
-        {'policy': 'anti-affinity', 'rules': {'max_server_per_host': 'x'}},
-        {'policy': 'anti-affinity', 'rules': {'max_server_per_host': 1.5}},
-        {'policy': 'anti-affinity', 'rules': {'max_server_per_host': True}},
-        {'policy': 'anti-affinity', 'rules': {'max_server_per_host': None}},
-        {'policy': 'anti-affinity', 'rules': {'max_server_per_rack': 2}},
-        {'policy': 'anti-affinity', 'rules': [2]},
-        {'policy': 'affinity', 'rules': {'max_server_per_host': 2}},
-        {'policy': 'legacy'},
-        {'rules': {'max_server_per_host': 2}},
-    )
-    def test_bad(self, policy):
-        group = {'name': 'test', **policy}
-        error = self.assertRaises(
-            client.OpenStackApiException, self.api.post_server_groups, group
-        )
-        self.assertEqual(400, error.response.status_code)
-        self.assertRaises(
-            exception.InvalidValue,
-            objects.InstanceGroupPolicy.from_nova_body,
-            {'server_group': group},
-        )
-
-    @ddt.data(
-        ({'policy': 'anti-affinity'}, {}),
-        ({'policy': 'anti-affinity', 'rules': {}}, {}),
-        (
-            {'policy': 'anti-affinity', 'rules': {'max_server_per_host': 3}},
-            {'max_server_per_host': 3},
-        ),
-        (
-            {'policy': 'anti-affinity', 'rules': {'max_server_per_host': '3'}},
-            {'max_server_per_host': 3},
-        ),
-        ({'policy': 'affinity', 'rules': {}}, {}),
-    )
-    @ddt.unpack
-    def test_good(self, policy, rules):
-        body = {'server_group': {'name': 'test', **policy}}
-        created = self.api.post_server_groups(body['server_group'])
-        shown = self.api.get_server_group(created['id'])
-        (listed,) = self.api.get_server_groups()
-        ours = objects.InstanceGroupPolicy.from_nova_body(body)
-        for answer in (created, shown, listed):
-            self.assertEqual(policy['policy'], answer['policy'])
-            self.assertEqual(rules, answer['rules'])
-            self.assertNotIn('metadata', answer)
-            self.assertEqual(
-                ours.to_nova_body('test')['server_group'],
-                {key: answer[key] for key in ('name', 'policy', 'rules')},
-            )
-
-    def test_notifications_carry_policy_and_rules(self):
-        group = self.create_group({'max_server_per_host': 3})
-        self.boot(group)
-        self.api.delete_server_group(group['id'])
-        for event in ('create', 'add_member', 'delete'):
-            (notification,) = self.notifier.wait_for_versioned_notifications(
-                f'server_group.{event}'
-            )
-            data = notification['payload']['nova_object.data']
-            self.assertEqual('anti-affinity', data['policy'])
-            self.assertEqual({'max_server_per_host': '3'}, data['rules'])
-
-
-class OpenStackClientTest(AntiAffinityTestCase):
-    microversion = '2.64'
-
-    def test_the_commands_of_the_documentation(self):
-        osc = self.useFixture(
-            openstackclient.OpenStackClient(self.api_fixture.base_url)
-        )
-        created = osc.json(
-            *'server group create --policy anti-affinity'.split(),
-            *'--rule max_server_per_host=3 web'.split(),
-        )
-        self.assertEqual('anti-affinity', created['policy'])
-        self.assertEqual({'max_server_per_host': 3}, created['rules'])
-        shown = osc.json('server', 'group', 'show', 'web')
-        self.assertEqual({'max_server_per_host': 3}, shown['rules'])
-        servers = [self.boot(created) for _ in range(4)]
-        self.assertEqual(
-            ['host1', 'host1', 'host1', 'host2'], self.hosts(*servers)
-        )
-
-    def test_a_bad_rule_is_refused(self):
-        osc = self.useFixture(
-            openstackclient.OpenStackClient(self.api_fixture.base_url)
-        )
-        status, output = osc.run(
-            *'server group create --policy anti-affinity'.split(),
-            *'--rule max_server_per_host=0 web'.split(),
-        )
-        self.assertEqual(1, status)
-        self.assertIn('400', output)
-
-
-class OldRowTest(AntiAffinityTestCase):
+class OldRowTest(server_groups.AntiAffinityTestCase):
     """Rules that stand in the database in a form that the API refuses."""
 
     def test_a_limit_that_is_no_number(self):
@@ -419,3 +244,19 @@ class OldRowTest(AntiAffinityTestCase):
             f'group {group["id"]}'
         )
         self.assertEqual(1, self.stdlog.logger.output.count(warning))
+
+    def store_rules(self, group, text):
+        """Write the rules into the row that nova's API checked once."""
+        self._store_rules(nova_context.get_admin_context(), group['id'], text)
+
+    @staticmethod
+    @api_db.context_manager.writer
+    def _store_rules(context, uuid, text):
+        row = (
+            context.session.query(api_models.InstanceGroup)
+            .filter_by(uuid=uuid)
+            .one()
+        )
+        context.session.query(api_models.InstanceGroupPolicy).filter_by(
+            group_id=row.id
+        ).update({'rules': text})

@@ -15,6 +15,7 @@
 import importlib.metadata
 import inspect
 
+from nova.api.validation.extra_specs import base as validators_base
 from nova.scheduler import filters as nova_filters
 from osc_lib.command import command
 import testtools
@@ -30,6 +31,14 @@ NAMESPACES = {
         and plugin.__name__ == name
         and list(inspect.signature(plugin).parameters)
         == ['ctxt', 'request_spec']
+    ),
+    'nova.api.extra_spec_validators': lambda name, plugin: (
+        name.startswith('nova_ext_sched')
+        and inspect.ismodule(plugin)
+        and all(
+            isinstance(validator, validators_base.ExtraSpecValidator)
+            for validator in plugin.register()
+        )
     ),
     'oslo.config.opts': lambda name, plugin: (
         name == 'nova_ext_sched' and all(len(item) == 2 for item in plugin())

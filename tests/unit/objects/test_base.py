@@ -12,9 +12,7 @@
 
 """Tests of the base of our versioned objects."""
 
-import importlib
 import json
-import pkgutil
 import subprocess
 import sys
 import unittest
@@ -22,8 +20,8 @@ import unittest
 from oslo_versionedobjects import base as ovo_base
 from oslo_versionedobjects import fields
 
-import nova_ext_sched
 from nova_ext_sched.objects import base
+from tests.unit.objects import registered
 
 
 class Thing(base.NovaExtSchedObject):
@@ -86,14 +84,16 @@ class NovasRegistryTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.nova_first = cls.registries('nova', 'ours')
-        cls.ours_first = cls.registries('objects', 'nova', 'ours')
+        cls.nova, cls.nova_then_ours = cls.registries('nova', 'ours')
+        cls.objects, cls.objects_then_nova, cls.objects_then_all = (
+            cls.registries('objects', 'nova', 'ours')
+        )
 
     @staticmethod
     def registries(*steps):
         """Return what is registered after each import step."""
         done = subprocess.run(
-            [sys.executable, '-W', 'ignore', __file__, *steps],
+            [sys.executable, '-W', 'ignore', registered.__file__, *steps],
             check=True,
             stdout=subprocess.PIPE,
             text=True,
@@ -101,40 +101,42 @@ class NovasRegistryTest(unittest.TestCase):
         )
         return json.loads(done.stdout.splitlines()[-1])
 
-    def test_the_snapshot_sees_the_objects_that_could_clash(self):
-        registered = self.nova_first['nova']
+    def test_the_steps_are_what_they_say(self):
         for name in ('RequestGroup', 'InstanceGroup', 'RequestSpec'):
-            self.assertIn(f'registry:{name}', registered)
-            self.assertIn(f'nova.objects:{name}', registered)
+            self.assertIn(f'registry:{name}', self.nova)
+            self.assertIn(f'nova.objects:{name}', self.nova)
+        self.assertEqual(set(), self.names_of_ours(self.nova))
+        self.assertEqual(
+            self.names_of_ours(self.nova_then_ours), set(self.objects)
+        )
 
     def test_nova_first(self):
-        self.assert_novas_are_kept(
-            self.nova_first['nova'], self.nova_first['ours']
-        )
+        self.assert_novas_are_kept(self.nova_then_ours)
 
     def test_ours_first(self):
-        self.assert_novas_are_kept(
-            self.nova_first['nova'], self.ours_first['nova']
-        )
-        self.assert_novas_are_kept(
-            self.nova_first['nova'], self.ours_first['ours']
-        )
+        self.assert_novas_are_kept(self.objects_then_nova)
+        self.assert_novas_are_kept(self.objects_then_all)
 
     def test_ours_register_under_the_prefix_alone(self):
-        ours = {
-            name
-            for name, classes in self.nova_first['ours'].items()
-            if any('nova_ext_sched.' in cls for cls in classes)
-        }
-        strangers = {
-            name
-            for name in ours
-            if not name.startswith(f'registry:{base.NAME_PREFIX}')
-        }
-        self.assertEqual(set(), strangers)
+        names = self.names_of_ours(self.nova_then_ours)
+        self.assertTrue(names)
+        for name in names:
+            self.assertTrue(
+                name.startswith(f'registry:{base.NAME_PREFIX}'), name
+            )
 
-    def assert_novas_are_kept(self, before, after):
-        self.assertEqual(before, {name: after.get(name) for name in before})
+    @staticmethod
+    def names_of_ours(registry):
+        return {
+            name
+            for name, classes in registry.items()
+            if any(cls.startswith('nova_ext_sched.') for cls in classes)
+        }
+
+    def assert_novas_are_kept(self, registry):
+        self.assertEqual(
+            self.nova, {name: registry.get(name) for name in self.nova}
+        )
 
 
 _WITHOUT_NOVA = """
@@ -151,57 +153,3 @@ class NoNova(importlib.abc.MetaPathFinder):
 sys.meta_path.insert(0, NoNova())
 import nova_ext_sched.objects
 """
-
-
-def _registered():
-    import nova.objects
-
-    found = {
-        f'registry:{name}': classes
-        for name, classes in (
-            ovo_base.VersionedObjectRegistry.obj_classes().items()
-        )
-    }
-    found |= {
-        f'nova.objects:{name}': [value]
-        for name, value in vars(nova.objects).items()
-        if isinstance(value, type)
-    }
-    return {
-        name: [f'{cls.__module__}.{cls.__name__}' for cls in classes]
-        for name, classes in found.items()
-    }
-
-
-def _import_nova():
-    import nova.objects
-
-    nova.objects.register_all()
-
-
-def _import_ours():
-    for module in pkgutil.walk_packages(
-        nova_ext_sched.__path__, 'nova_ext_sched.'
-    ):
-        importlib.import_module(module.name)
-
-
-def _import_objects():
-    importlib.import_module('nova_ext_sched.objects')
-
-
-def main(steps):
-    """Import in the order of ``steps``; print what is registered after each.
-
-    Runs in a process of its own.
-    """
-    taken = {}
-    for step in steps:
-        globals()[f'_import_{step}']()
-        if step != 'objects':
-            taken[step] = _registered()
-    print(json.dumps(taken))
-
-
-if __name__ == '__main__':
-    main(sys.argv[1:])

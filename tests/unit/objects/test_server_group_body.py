@@ -256,8 +256,7 @@ class FaultsTest(unittest.TestCase):
                 'server_group.policy.rules.other',
             ],
             sorted(
-                where
-                for where, _, _ in faults(body, server_group_body.NESTED)
+                where for where, _, _ in faults(body, server_group_body.NESTED)
             ),
         )
 
@@ -358,8 +357,9 @@ class NewRuleTest(unittest.TestCase):
                 (
                     branch['properties']['name']['enum'],
                     [
-                        *branch['properties']
-                        .get('rules', {'properties': {}})['properties']
+                        *branch['properties'].get('rules', {'properties': {}})[
+                            'properties'
+                        ]
                     ],
                 )
                 for branch in branches

@@ -153,9 +153,7 @@ class RulesTest(unittest.TestCase):
             parse=bool,
             refuses=lambda on, held: on and held == 3,
         )
-        with mock.patch.dict(
-            anti_affinity.RULES, {rule.name: rule}
-        ):
+        with mock.patch.dict(anti_affinity.RULES, {rule.name: rule}):
             group = anti_affinity.Group(
                 'G', MEMBERS, {'max_server_per_host': 9, 'never_three': True}
             )

@@ -1,0 +1,255 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""The language of extra specs: which states of a key an expression accepts.
+
+A key is in one of these states: it has a value, or it is absent. Follows the
+specification "Aggregate Instance Type Filter" for the sentinels and
+nova.scheduler.filters.extra_specs_ops for everything else:
+
+==========================  ================================================
+expression                  accepts
+==========================  ================================================
+``*``                       any value
+``~``                       absence
+``!``                       absence; with anything beside it: malformed
+``<or> a <or> b``           a, b; each may be ``*`` or ``~``
+``= 4``, ``>= 4``           numbers from 4 on
+``<= 4``, ``== 4``,         numbers up to 4, equal to 4, other than 4
+``!= 4``
+``s== a``, ``s!= a``,       strings equal to a, other than a, and before or
+``s< a``, ``s<= a``,        after a in the order of code points
+``s> a``, ``s>= a``
+``<in> a``                  strings that contain a
+``<all-in> a b``            strings that contain a and b
+anything else               the value itself, as it is written
+==========================  ================================================
+
+As with nova's, the words after the first operand of an operator are not read,
+and ``<or>`` reads every second word.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+import dataclasses
+import itertools
+
+from nova_ext_sched import exception
+from nova_ext_sched.policy import extra_specs_ops
+
+ANY = '*'
+ABSENT = '~'
+FORBIDDEN = '!'
+OR = '<or>'
+IN = '<in>'
+ALL_IN = '<all-in>'
+EQUAL_STRING = 's=='
+
+SENTINELS = frozenset((ANY, ABSENT, FORBIDDEN))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Expression:
+    """The states of a key that an expression, or several together, accept.
+
+    :param values: values that are accepted as they stand
+    :param operators: each accepts what it accepts
+    :param any_value: whether any value is accepted
+    :param absent: whether the absence of the key is accepted
+    """
+
+    values: frozenset[str] = frozenset()
+    operators: tuple[extra_specs_ops.Operator, ...] = ()
+    any_value: bool = False
+    absent: bool = False
+
+    def meets(self, other: 'Expression') -> bool:
+        """Return whether a state exists that both accept.
+
+        ==============  ======  =========  ===================  ===========
+        accepted by     value   any value  operator             absence
+        ==============  ======  =========  ===================  ===========
+        value           equal   yes        operator accepts it  no
+        any value       yes     yes        satisfiable          no
+        operator        as      as         Operator.meets       no
+        absence         no      no         no                   yes
+        ==============  ======  =========  ===================  ===========
+
+        The table is symmetric; an expression that accepts several states
+        meets another where one of them does.
+        """
+        return (
+            (self.absent and other.absent)
+            or (self.any_value and other._accepts_some_value())
+            or (other.any_value and self._accepts_some_value())
+            or not self.values.isdisjoint(other.values)
+            or self._operator_accepts(other.values)
+            or other._operator_accepts(self.values)
+            or any(
+                ours.meets(theirs)
+                for ours, theirs in itertools.product(
+                    self.operators, other.operators
+                )
+            )
+        )
+
+    def unreadable(self, other: 'Expression') -> list[str]:
+        """Return the values of ``other`` that an operator here cannot read.
+
+        nova's matcher raises on these. They are faults whatever else is
+        accepted, so that the answer does not depend on which value is tried
+        first.
+
+        :returns: sorted; empty where no operator here compares numbers
+        """
+        if not any(op.compares_numbers for op in self.operators):
+            return []
+        return sorted(
+            value
+            for value in other.values
+            if not extra_specs_ops.is_number(value)
+        )
+
+    def _accepts_some_value(self) -> bool:
+        return (
+            self.any_value
+            or bool(self.values)
+            or any(op.satisfiable() for op in self.operators)
+        )
+
+    def _operator_accepts(self, values: Iterable[str]) -> bool:
+        return any(
+            op.accepts(value) for op in self.operators for value in values
+        )
+
+
+#: What an absent key accepts.
+ABSENCE = Expression(absent=True)
+
+
+def literal(values: Iterable[str]) -> Expression:
+    """Return the expression that accepts the values as they stand."""
+    return Expression(values=frozenset(values))
+
+
+def union(expressions: Iterable[Expression]) -> Expression:
+    """Return the expression that accepts what any of them accepts."""
+    expressions = list(expressions)
+    return Expression(
+        values=frozenset().union(*(e.values for e in expressions)),
+        operators=tuple(op for e in expressions for op in e.operators),
+        any_value=any(e.any_value for e in expressions),
+        absent=any(e.absent for e in expressions),
+    )
+
+
+def parse(text: str, where: str) -> Expression:
+    """Read an expression.
+
+    :param text: any string
+    :param where: what the text is the value of, for the error
+    :raises exception.InvalidValue: nova's matcher would raise, or the text
+        cannot mean what it seems to
+    """
+
+    def malformed(expected: str) -> exception.InvalidValue:
+        return exception.InvalidValue(where=where, expected=expected, got=text)
+
+    words = text.split()
+    if not words:
+        return literal((text,))
+    first, *operands = words
+    if first == OR:
+        return _parse_or(operands, malformed)
+    if first in extra_specs_ops.NUMBERS:
+        if not operands or not extra_specs_ops.is_number(operands[0]):
+            raise malformed(f"'{first} NUMBER'")
+        return Expression(
+            operators=(extra_specs_ops.number(first, operands[0]),)
+        )
+    if first in (*extra_specs_ops.STRINGS, EQUAL_STRING, IN):
+        if not operands:
+            raise malformed(f"'{first} WORD'")
+        if first == EQUAL_STRING:
+            return literal(operands[:1])
+        if first == IN:
+            return Expression(
+                operators=(extra_specs_ops.substring((operands[0],)),)
+            )
+        return Expression(
+            operators=(extra_specs_ops.string(first, operands[0]),)
+        )
+    if first == ALL_IN:
+        if not operands:
+            raise malformed(f"'{ALL_IN} WORD [WORD ...]'")
+        return Expression(
+            operators=(extra_specs_ops.substring(tuple(operands)),)
+        )
+    if FORBIDDEN in words:
+        if operands:
+            raise malformed(
+                f"{FORBIDDEN!r} with nothing beside it ('s== WORD' compares "
+                f'with a word that is {FORBIDDEN!r})'
+            )
+        return ABSENCE
+    if words == [ANY]:
+        return Expression(any_value=True)
+    if words == [ABSENT]:
+        return ABSENCE
+    return literal((text,))
+
+
+def parse_values(text: str, where: str) -> Expression:
+    """Read the value of a metadata item whose parts are expressions.
+
+    :param text: expressions, separated by commas; they accept together
+    :param where: what the text is the value of, for the error
+    :raises exception.InvalidValue: one of them is malformed
+    """
+    parts = split(text)
+    if FORBIDDEN in parts and len(parts) > 1:
+        raise exception.InvalidValue(
+            where=where,
+            expected=f'{FORBIDDEN!r} with nothing beside it',
+            got=text,
+        )
+    return union(parse(part, where) for part in parts)
+
+
+def split(text: str) -> set[str]:
+    """Return the values of a metadata item: nova splits them at commas."""
+    return {part.strip() for part in text.split(',')}
+
+
+def _parse_or(
+    words: list[str],
+    malformed: Callable[[str], exception.InvalidValue],
+) -> Expression:
+    parts, separators = words[::2], words[1::2]
+    if not parts:
+        raise malformed(f"'{OR} VALUE [{OR} VALUE ...]'")
+    # nova takes every second word whatever stands between. With a sentinel
+    # among the words it is not nova's language, and a slip would go unseen.
+    if not SENTINELS.isdisjoint(words) and (
+        FORBIDDEN in words
+        or len(separators) == len(parts)
+        or any(word != OR for word in separators)
+    ):
+        raise malformed(
+            f"'{OR} VALUE [{OR} VALUE ...]', each VALUE a word, {ANY!r} or "
+            f'{ABSENT!r}'
+        )
+    return Expression(
+        values=frozenset(parts) - SENTINELS,
+        any_value=ANY in parts,
+        absent=ABSENT in parts,
+    )

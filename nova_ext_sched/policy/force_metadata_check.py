@@ -1,0 +1,94 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+"""Which metadata items an aggregate forces upon flavors.
+
+Specification "Aggregate Instance Type Filter", use cases 4 to 6.
+"""
+
+from collections.abc import Collection
+from collections.abc import Mapping
+
+from oslo_utils import strutils
+
+FLAG = 'force_metadata_check'
+
+#: nova's own unscoped extra spec; aggregates have nothing to say about it.
+GROUP_POLICY = 'group_policy'
+
+
+class ForceMetadataCheck:
+    """Reads the flag of aggregates.
+
+    ===================  =======================  ==========================
+    flag                 key                      decision
+    ===================  =======================  ==========================
+    absent, or false     any                      not forced
+    true                 any but those below      forced
+    true                 the flag, ignored,       not forced
+                         ``group_policy``, with
+                         a reserved prefix
+    no boolean of oslo   any                      not forced, and a fault
+    ===================  =======================  ==========================
+
+    :param ignored: metadata keys that no aggregate forces
+    :param reserved_prefixes: beginnings of keys that are another policy's
+    """
+
+    def __init__(
+        self,
+        ignored: Collection[str] = (),
+        reserved_prefixes: Collection[str] = (),
+    ) -> None:
+        # The empty prefix would be that of every key.
+        self._reserved = tuple(filter(None, reserved_prefixes))
+        self._unforced = {FLAG, GROUP_POLICY, *ignored}
+        self._flags: dict[str, bool | None] = {}
+
+    def is_foreign(self, key: str) -> bool:
+        """Return whether a key, in flavor or aggregate, is not compared."""
+        return key == GROUP_POLICY or key.startswith(self._reserved)
+
+    def may_force(self, key: str) -> bool:
+        """Return whether an aggregate whose flag is true forces the key."""
+        return key not in self._unforced and not key.startswith(self._reserved)
+
+    def flag(self, metadata: Mapping[str, str]) -> bool | None:
+        """Return the flag of an aggregate; None where it is malformed."""
+        if FLAG not in metadata:
+            return False
+        text = metadata[FLAG]
+        if text not in self._flags:
+            try:
+                self._flags[text] = strutils.bool_from_string(
+                    text, strict=True
+                )
+            except ValueError:
+                self._flags[text] = None
+        return self._flags[text]
+
+    def forces(self, metadata: Mapping[str, str], key: str) -> bool:
+        """Return whether an aggregate forces a key that it has."""
+        return bool(self.flag(metadata)) and self.may_force(key)
+
+    def faults(self, name: str, metadata: Mapping[str, str]) -> list[str]:
+        """Return what is wrong with the flag of an aggregate, if anything.
+
+        :param name: the aggregate's name
+        """
+        if self.flag(metadata) is not None:
+            return []
+        booleans = ', '.join(strutils.TRUE_STRINGS + strutils.FALSE_STRINGS)
+        return [
+            f'aggregate {name}: metadata {FLAG!r}: expected one of '
+            f'{booleans}, got {metadata[FLAG]!r}; the aggregate forces '
+            f'nothing'
+        ]

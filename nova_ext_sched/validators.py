@@ -1,0 +1,96 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Extra-spec validators for nova-api, from microversion 2.86 on.
+
+nova-api loads them from the namespace ``nova.api.extra_spec_validators``. They
+hold the values of ``aggregate_instance_extra_specs:*`` against the language
+that AggregateInstanceTypeFilter reads
+(:mod:`nova_ext_sched.policy.expression`).
+"""
+
+import dataclasses
+
+from nova import exception as nova_exception
+from nova.api.validation.extra_specs import base
+
+from nova_ext_sched import exception
+from nova_ext_sched.policy import aggregate_instance_type
+from nova_ext_sched.policy import expression
+
+DESCRIPTION = """\
+Specify metadata that the aggregates of a host must have, may have or must not
+have. Requires the ``AggregateInstanceTypeFilter`` scheduler filter of
+nova-ext-sched.
+
+The value can be one of the following:
+
+* ``*`` (any value)
+* ``~`` (the key may be absent; alone: it must be)
+* ``!`` (the key must be absent)
+* ``<or> VALUE [<or> VALUE ...]`` (find one of these; ``*`` and ``~`` may be
+  among them)
+* ``=`` or ``>=`` (greater than or equal to as a number)
+* ``<=`` (less than or equal to as a number)
+* ``==`` (equal to as a number)
+* ``!=`` (not equal to as a number)
+* ``s==``, ``s!=``, ``s>=``, ``s>``, ``s<=``, ``s<`` (the same as strings)
+* ``<in>`` (substring)
+* ``<all-in>`` (all of these are substrings)
+* A specific value, e.g. ``true``, ``123``, ``testing``
+"""
+
+
+@dataclasses.dataclass
+class ExpressionValidator(base.ExtraSpecValidator):
+    """Validates a value as an expression of AggregateInstanceTypeFilter."""
+
+    def validate(self, name: str, value: str) -> None:
+        """Validate one extra spec.
+
+        :raises nova.exception.ValidationError: the value is malformed; the
+            message has the expected form
+        """
+        super().validate(name, value)
+        try:
+            expression.parse(value, f"extra spec '{name}'")
+        except exception.InvalidValue as exc:
+            raise nova_exception.ValidationError(
+                f'Validation failed; {exc}'
+            ) from exc
+
+
+def _validator(parameter: str) -> ExpressionValidator:
+    return ExpressionValidator(
+        name=f'{aggregate_instance_type.SCOPE}:{{{parameter}}}',
+        description=DESCRIPTION,
+        parameters=[
+            {
+                'name': parameter,
+                'description': 'The metadata key to match on',
+                'pattern': r'.+',
+            },
+        ],
+        value={'type': str},
+    )
+
+
+def register() -> list[base.ExtraSpecValidator]:
+    """Return the validators; nova-api calls it once.
+
+    nova keeps validators by name in the order of loading, uses the first that
+    fits, and registers one of its own here that accepts everything. The order
+    of packages is not ours to choose, so two go in: where ours load first, the
+    first one stands before nova's; where nova's loads first, the second one
+    has its name and takes its place.
+    """
+    return [_validator('metadata_key'), _validator('key')]

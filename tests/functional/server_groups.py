@@ -1,0 +1,65 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Base of the functional tests of server groups."""
+
+import fixtures
+from nova.scheduler.filters import affinity_filter
+
+from tests.functional import base
+
+
+class AntiAffinityTestCase(base.CloudTestCase):
+    """Two hosts, of which the scheduler prefers host1.
+
+    nova's own filter is made to raise: a pass proves that ours acted.
+    """
+
+    weights = {'host1': 300, 'host2': 200, 'host3': 100}
+
+    def setUp(self):
+        super().setUp()
+        self.useFixture(
+            fixtures.MockPatchObject(
+                affinity_filter._GroupAntiAffinityFilter,
+                'host_passes',
+                side_effect=AssertionError("nova's filter was called"),
+            )
+        )
+        self.computes = {
+            host: self.start_service('compute', host=host)
+            for host in ('host1', 'host2')
+        }
+
+    def create_group(self, rules=None, policy='anti-affinity'):
+        group = {'name': 'test', 'policy': policy}
+        if rules is not None:
+            group['rules'] = rules
+        return self.api.post_server_groups(group)
+
+    def post(self, group, **extra):
+        server = {**self._build_server(networks='none'), **extra}
+        return self.api.post_server(
+            {'server': server, 'os:scheduler_hints': {'group': group['id']}}
+        )
+
+    def boot(self, group, expected='ACTIVE'):
+        server = self._wait_for_state_change(self.post(group), expected)
+        if expected == 'ERROR':
+            self.assertIn('No valid host', server['fault']['message'])
+        return server
+
+    def hosts(self, *servers):
+        return [
+            self.api.get_server(server['id'])['OS-EXT-SRV-ATTR:host']
+            for server in servers
+        ]

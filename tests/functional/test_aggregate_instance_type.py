@@ -1,0 +1,124 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+"""AggregateInstanceTypeFilter on a real nova and a real placement."""
+
+import ddt
+
+from tests.functional import base
+
+
+@ddt.ddt
+class AggregateInstanceTypeFilterTestCase(base.CloudTestCase):
+    """Two hosts; the scheduler prefers "wrong", where the filter must act."""
+
+    host_filters = ('AggregateInstanceTypeFilter',)
+    weights = {'wrong': 2, 'right': 1}
+
+    def setUp(self):
+        super().setUp()
+        self.aggregates = {}
+        for host in self.weights:
+            if host not in self.computes:
+                self._start_compute(host)
+            created = self.admin_api.post_aggregate(
+                {'aggregate': {'name': f'{host}-aggregate'}}
+            )
+            self.aggregates[host] = created['id']
+            self.admin_api.add_host_to_aggregate(created['id'], host)
+
+    def describe(self, host, metadata):
+        self.admin_api.post_aggregate_action(
+            self.aggregates[host], {'set_metadata': {'metadata': metadata}}
+        )
+
+    def boot_with(self, extra_specs, **kwargs):
+        flavor_id = self._create_flavor(
+            memory_mb=64, vcpu=1, disk=0, ephemeral=0, extra_spec=extra_specs
+        )
+        return self._create_server(
+            flavor_id=flavor_id, networks='none', **kwargs
+        )
+
+    def assertLandsOn(self, host, extra_specs):
+        server = self.boot_with(extra_specs)
+        self.assertEqual(host, server['OS-EXT-SRV-ATTR:host'])
+        return server
+
+    # extra specs, metadata of the wrong and of the right host's aggregate
+    @ddt.data(
+        ({'key': '*'}, {}, {'key': '7'}),
+        ({'key': '<or> 1 <or> ~'}, {'key': '2'}, {}),
+        ({'key': '!'}, {'key': '1'}, {}),
+        ({'key': '>= 4'}, {'key': 'many'}, {'key': '5'}),
+        (
+            {'key': '2'},
+            {'key': '1', 'force_metadata_check': 'True'},
+            {'key': '<or> 1 <or> 2', 'force_metadata_check': 'True'},
+        ),
+        (
+            {},
+            {'key': '1', 'force_metadata_check': 'True'},
+            {'key': '1', 'force_metadata_check': 'False'},
+        ),
+        (
+            {'hw:cpu_policy': 'shared'},
+            {'hw:cpu_policy': 'dedicated'},
+            {},
+        ),
+        (
+            {'aggregate_instance_extra_specs:hw:cpu_policy': '*'},
+            {},
+            {'hw:cpu_policy': 'shared'},
+        ),
+        ({}, {'key': '<or>', 'force_metadata_check': 'True'}, {}),
+    )
+    @ddt.unpack
+    def test_boot(self, extra_specs, wrong, right):
+        # Without metadata the flavor without extra specs lands wrong.
+        self.assertLandsOn('wrong', {})
+        self.describe('wrong', wrong)
+        self.describe('right', right)
+        self.assertLandsOn('right', extra_specs)
+
+    def test_availability_zone_is_not_forced(self):
+        self.describe('wrong', {'key': '1', 'force_metadata_check': 'yes'})
+        self.admin_api.put_aggregate(
+            self.aggregates['wrong'],
+            {'aggregate': {'availability_zone': 'zone'}},
+        )
+        self.assertLandsOn('wrong', {'key': '1'})
+        self.assertLandsOn('right', {})
+
+    def test_an_update_takes_effect_on_the_next_request(self):
+        self.assertLandsOn('wrong', {'key': '~'})
+        self.describe('wrong', {'key': '1'})
+        self.assertLandsOn('right', {'key': '~'})
+        self.describe('wrong', {'key': None})
+        self.assertLandsOn('wrong', {'key': '~'})
+
+    def test_malformed_flavor_finds_no_host(self):
+        server = self.boot_with({'key': '<or>'}, expected_state='ERROR')
+        self.assertIn('No valid host', server['fault']['message'])
+        warning = (
+            'AggregateInstanceTypeFilter: flavor '
+            f"{server['flavor']['original_name']}: extra spec 'key': "
+            "expected '<or> VALUE"
+        )
+        self.assertEqual(1, self.stdlog.logger.output.count(warning))
+
+    def test_rebuild_of_a_server_whose_aggregate_has_changed(self):
+        server = self.assertLandsOn('wrong', {'key': '~'})
+        self.describe('wrong', {'key': '1'})
+        rebuilt = self._rebuild_server(
+            server, 'a2459075-d96c-40d5-893e-577ff92e721c'
+        )
+        self.assertEqual('wrong', rebuilt['OS-EXT-SRV-ATTR:host'])

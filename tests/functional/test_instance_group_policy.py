@@ -1,0 +1,125 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Policy and rules in nova's API, its notifications and the client."""
+
+import ddt
+from nova.tests.functional.api import client
+
+from nova_ext_sched import exception
+from nova_ext_sched import objects
+from tests.functional import openstackclient
+from tests.functional import server_groups
+
+
+@ddt.ddt
+class RulesInTheApiTest(server_groups.AntiAffinityTestCase):
+    microversion = '2.64'
+
+    @ddt.data(
+        {'policy': 'anti-affinity', 'rules': {'max_server_per_host': 0}},
+        {'policy': 'anti-affinity', 'rules': {'max_server_per_host': '0'}},
+        {'policy': 'anti-affinity', 'rules': {'max_server_per_host': -1}},
+        {'policy': 'anti-affinity', 'rules': {'max_server_per_host': 'x'}},
+        {'policy': 'anti-affinity', 'rules': {'max_server_per_host': 1.5}},
+        {'policy': 'anti-affinity', 'rules': {'max_server_per_host': True}},
+        {'policy': 'anti-affinity', 'rules': {'max_server_per_host': None}},
+        {'policy': 'anti-affinity', 'rules': {'max_server_per_rack': 2}},
+        {'policy': 'anti-affinity', 'rules': [2]},
+        {'policy': 'affinity', 'rules': {'max_server_per_host': 2}},
+        {'policy': 'legacy'},
+        {'rules': {'max_server_per_host': 2}},
+    )
+    def test_bad(self, policy):
+        group = {'name': 'test', **policy}
+        error = self.assertRaises(
+            client.OpenStackApiException, self.api.post_server_groups, group
+        )
+        self.assertEqual(400, error.response.status_code)
+        self.assertRaises(
+            exception.InvalidValue,
+            objects.InstanceGroupPolicy.from_nova_body,
+            {'server_group': group},
+        )
+
+    @ddt.data(
+        ({'policy': 'anti-affinity'}, {}),
+        ({'policy': 'anti-affinity', 'rules': {}}, {}),
+        (
+            {'policy': 'anti-affinity', 'rules': {'max_server_per_host': 3}},
+            {'max_server_per_host': 3},
+        ),
+        (
+            {'policy': 'anti-affinity', 'rules': {'max_server_per_host': '3'}},
+            {'max_server_per_host': 3},
+        ),
+        ({'policy': 'affinity', 'rules': {}}, {}),
+    )
+    @ddt.unpack
+    def test_good(self, policy, rules):
+        body = {'server_group': {'name': 'test', **policy}}
+        created = self.api.post_server_groups(body['server_group'])
+        shown = self.api.get_server_group(created['id'])
+        (listed,) = self.api.get_server_groups()
+        ours = objects.InstanceGroupPolicy.from_nova_body(body)
+        for answer in (created, shown, listed):
+            self.assertEqual(policy['policy'], answer['policy'])
+            self.assertEqual(rules, answer['rules'])
+            self.assertNotIn('metadata', answer)
+            self.assertEqual(
+                ours.to_nova_body('test')['server_group'],
+                {key: answer[key] for key in ('name', 'policy', 'rules')},
+            )
+
+    def test_notifications_carry_policy_and_rules(self):
+        group = self.create_group({'max_server_per_host': 3})
+        self.boot(group)
+        self.api.delete_server_group(group['id'])
+        for event in ('create', 'add_member', 'delete'):
+            (notification,) = self.notifier.wait_for_versioned_notifications(
+                f'server_group.{event}'
+            )
+            data = notification['payload']['nova_object.data']
+            self.assertEqual('anti-affinity', data['policy'])
+            self.assertEqual({'max_server_per_host': '3'}, data['rules'])
+
+
+class OpenStackClientTest(server_groups.AntiAffinityTestCase):
+    microversion = '2.64'
+
+    def test_the_commands_of_the_documentation(self):
+        osc = self.useFixture(
+            openstackclient.OpenStackClient(self.api_fixture.base_url)
+        )
+        created = osc.json(
+            *'server group create --policy anti-affinity'.split(),
+            *'--rule max_server_per_host=3 web'.split(),
+        )
+        self.assertEqual('anti-affinity', created['policy'])
+        self.assertEqual({'max_server_per_host': 3}, created['rules'])
+        shown = osc.json('server', 'group', 'show', 'web')
+        self.assertEqual({'max_server_per_host': 3}, shown['rules'])
+        servers = [self.boot(created) for _ in range(4)]
+        self.assertEqual(
+            ['host1', 'host1', 'host1', 'host2'], self.hosts(*servers)
+        )
+
+    def test_a_bad_rule_is_refused(self):
+        osc = self.useFixture(
+            openstackclient.OpenStackClient(self.api_fixture.base_url)
+        )
+        status, output = osc.run(
+            *'server group create --policy anti-affinity'.split(),
+            *'--rule max_server_per_host=0 web'.split(),
+        )
+        self.assertEqual(1, status)
+        self.assertIn('400', output)

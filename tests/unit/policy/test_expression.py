@@ -1,0 +1,343 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+import itertools
+
+import ddt
+import hypothesis
+from hypothesis import strategies as st
+from nova.scheduler.filters import extra_specs_ops
+import testtools
+
+from nova_ext_sched import exception
+from nova_ext_sched.policy import expression
+
+NUMBERS = ('=', '>=', '<=', '==', '!=')
+STRINGS = ('s==', 's!=', 's<', 's<=', 's>', 's>=')
+OPERATORS = (*NUMBERS, *STRINGS, '<in>', '<all-in>', '<or>')
+
+# Words that are close to one another, so that operators often accept.
+words = st.sampled_from(
+    ('1', '2', '10', '4.0', '-3', 'inf', 'nan', 'a', 'ab', 'abc', 'b', '<or>',
+     '>=', 's==', '¼', '1_0', '٣', '1e400')
+)  # fmt: skip
+values = words | st.text(max_size=8)
+requirements = st.one_of(
+    values,
+    st.lists(st.sampled_from(OPERATORS) | words, max_size=5).map(' '.join),
+    st.lists(st.sampled_from(OPERATORS) | values, max_size=5).map('\t'.join),
+)
+
+
+def parse(text):
+    return expression.parse(text, 'here')
+
+
+def accepts(text, value):
+    return parse(text).meets(expression.literal([value]))
+
+
+def novas_answer(value, requirement):
+    """Return nova's answer, or None where nova's matcher raises."""
+    try:
+        return extra_specs_ops.match(value, requirement)
+    except (IndexError, ValueError):
+        return None
+
+
+@ddt.ddt
+class ParseTestCase(testtools.TestCase):
+    # expression, values accepted, values not accepted, absence accepted
+    @ddt.data(
+        ('*', ['1', 'a b', '', '*', '~'], [], False),
+        ('~', [], ['1', '', '~'], True),
+        ('!', [], ['1', '', '!'], True),
+        (' * ', ['1'], [], False),
+        (' ! ', [], ['1', '!'], True),
+        ('<or> 1 <or> 2', ['1', '2'], ['3', '<or> 1 <or> 2', '<or>'], False),
+        ('<or> 1 <or> ~', ['1'], ['2', '~'], True),
+        ('<or> ~ <or> 1', ['1'], ['2', '~'], True),
+        ('<or> * <or> ~', ['1', ''], [], True),
+        ('<or> ~', [], ['1'], True),
+        ('<or> *', ['1'], [], False),
+        ('= 4', ['4', '5', '4.0', 'inf'], ['3.9', '-5'], False),
+        ('>= 4', ['4', '5'], ['3'], False),
+        ('<= 4', ['4', '3'], ['5'], False),
+        ('== 4', ['4', '4.0', '4e0'], ['5'], False),
+        ('!= 4', ['5'], ['4', '4.0'], False),
+        ('s== a', ['a'], ['b', 'A'], False),
+        ('s!= a', ['b', ''], ['a'], False),
+        ('s< b', ['a', ''], ['b', 'c'], False),
+        ('s<= b', ['a', 'b'], ['c'], False),
+        ('s> b', ['c', 'ba'], ['b', 'a'], False),
+        ('s>= b', ['c', 'b'], ['a'], False),
+        ('<in> b', ['b', 'abc'], ['a', ''], False),
+        ('<all-in> a c', ['abc', 'ca'], ['a', 'c', ''], False),
+        # The way to compare with a value that is a sentinel.
+        ('s== *', ['*'], ['1'], False),
+        ('s== !', ['!'], ['1'], False),
+        ('s!= ~', ['1'], ['~'], False),
+        ('<in> !', ['a!'], ['a'], False),
+        # nova takes every second word, whatever stands between.
+        ('<or> 1 2 3', ['1', '3'], ['2'], False),
+        ('<or> 1 <or>', ['1'], ['<or>'], False),
+        ('<or> <or> 1', ['<or>'], ['1'], False),
+        ('>= 4 5', ['4'], ['3'], False),
+        ('true', ['true'], ['True', ' true'], False),
+        ('', [''], [' ', 'a'], False),
+        ('* 1', ['* 1'], ['1'], False),
+        ('~~', ['~~'], ['1'], False),
+        ('4', ['4'], ['4.0', '5'], False),
+    )
+    @ddt.unpack
+    def test_accepts(self, text, accepted, refused, absence):
+        for value in accepted:
+            self.assertTrue(accepts(text, value), value)
+        for value in refused:
+            self.assertFalse(accepts(text, value), value)
+        self.assertIs(absence, parse(text).absent)
+
+    @ddt.data(
+        ('<or>', "'<or> VALUE [<or> VALUE ...]'"),
+        ('! 1', "'!' with nothing beside it"),
+        ('1 !', "'!' with nothing beside it"),
+        ('! ~', "'!' with nothing beside it"),
+        ('* !', "'!' with nothing beside it"),
+        ('<or> !', "'<or> VALUE [<or> VALUE ...]', each VALUE"),
+        ('<or> 1 <or> !', "'<or> VALUE [<or> VALUE ...]', each VALUE"),
+        ('<or> ! <or> ~', "'<or> VALUE [<or> VALUE ...]', each VALUE"),
+        ('<or> 1 ~', "'<or> VALUE [<or> VALUE ...]', each VALUE"),
+        ('<or> 1 2 *', "'<or> VALUE [<or> VALUE ...]', each VALUE"),
+        ('<or> ~ <or>', "'<or> VALUE [<or> VALUE ...]', each VALUE"),
+        ('>= x', "'>= NUMBER'"),
+        ('>=', "'>= NUMBER'"),
+        ('= *', "'= NUMBER'"),
+        ('!= ~', "'!= NUMBER'"),
+        ('s==', "'s== WORD'"),
+        ('s<', "'s< WORD'"),
+        ('<in>', "'<in> WORD'"),
+        ('<all-in>', "'<all-in> WORD [WORD ...]'"),
+    )
+    @ddt.unpack
+    def test_malformed(self, text, expected):
+        error = self.assertRaises(exception.InvalidValue, parse, text)
+        self.assertEqual('here', error.where)
+        self.assertEqual(text, error.got)
+        self.assertTrue(error.expected.startswith(expected), error.expected)
+
+    @ddt.data(
+        ('1,2 , 3', ['1', '2', '3'], ['1,2 , 3', ''], False),
+        ('<or> 1 <or> 2,3', ['1', '2', '3'], ['4'], False),
+        ('>= 4,~', ['5'], ['3'], True),
+        ('!', [], ['1'], True),
+        ('!, !', [], ['1'], True),
+        ('*', ['1'], [], False),
+        (',', [''], ['1'], False),
+    )
+    @ddt.unpack
+    def test_parse_values(self, text, accepted, refused, absence):
+        parsed = expression.parse_values(text, 'here')
+        for value in accepted:
+            self.assertTrue(parsed.meets(expression.literal([value])))
+        for value in refused:
+            self.assertFalse(parsed.meets(expression.literal([value])))
+        self.assertIs(absence, parsed.absent)
+
+    @ddt.data('!,1', '~, !', '1,<or>', '1,>= x')
+    def test_parse_values_malformed(self, text):
+        self.assertRaises(
+            exception.InvalidValue, expression.parse_values, text, 'here'
+        )
+
+
+class NovaTestCase(testtools.TestCase):
+    """The operators are nova's."""
+
+    def test_every_operator_of_nova_is_known(self):
+        self.assertEqual({*extra_specs_ops.op_methods, '<or>'}, {*OPERATORS})
+
+    @hypothesis.settings(deadline=None, max_examples=3000)
+    @hypothesis.given(values, requirements)
+    def test_agrees_with_nova(self, value, requirement):
+        hypothesis.assume(expression.SENTINELS.isdisjoint(requirement.split()))
+        novas = novas_answer(value, requirement)
+        try:
+            parsed = parse(requirement)
+        except exception.InvalidValue:
+            # Where nova's matcher does not raise, it accepts nothing.
+            self.assertFalse(novas)
+            return
+        offer = expression.literal([value])
+        if novas is None:
+            self.assertEqual([value], parsed.unreadable(offer))
+            self.assertFalse(parsed.meets(offer))
+        else:
+            self.assertEqual([], parsed.unreadable(offer))
+            self.assertIs(novas, parsed.meets(offer))
+
+    @hypothesis.settings(deadline=None, max_examples=500)
+    @hypothesis.given(st.lists(words, min_size=1, max_size=4), words)
+    def test_agrees_with_nova_on_each_operator(self, operands, value):
+        for name in OPERATORS:
+            requirement = ' '.join((name, *operands))
+            novas = novas_answer(value, requirement)
+            try:
+                ours = accepts(requirement, value)
+            except exception.InvalidValue:
+                ours = False
+            self.assertIs(bool(novas), ours, requirement)
+
+
+@ddt.ddt
+class MeetsTestCase(testtools.TestCase):
+    # Every pair of kinds in the docstring's table, both where it meets and
+    # where it does not.
+    @ddt.data(
+        ('1', '1', True),
+        ('1', '2', False),
+        ('1', '*', True),
+        ('1', '>= 1', True),
+        ('1', '>= 2', False),
+        ('1', '~', False),
+        ('1', '<or> 2 <or> 1', True),
+        ('1', '<or> 2 <or> ~', False),
+        ('*', '*', True),
+        ('*', '>= 4', True),
+        ('*', '<in> a', True),
+        ('*', '== nan', False),
+        ('*', '~', False),
+        ('*', '<or> * <or> ~', True),
+        ('~', '~', True),
+        ('~', '!', True),
+        ('!', '!', True),
+        ('~', '>= 4', False),
+        ('~', '<or> 1 <or> ~', True),
+        # Numbers against numbers: exact.
+        ('>= 4', '>= 9', True),
+        ('>= 4', '<= 4', True),
+        ('>= 4', '<= 3.9', False),
+        ('>= 4', '== 4', True),
+        ('>= 4', '== 3', False),
+        ('>= inf', '!= inf', False),
+        ('<= -5', '!= -5', True),
+        ('<= -inf', '!= -inf', False),
+        ('>= 4', '!= 4', True),
+        ('!= 1', '!= 2', True),
+        ('== 1', '!= 1', False),
+        ('== 1', '== 1.0', True),
+        ('>= nan', '<= 4', False),
+        ('= 4', '<= 4', True),
+        # The order of strings against itself: exact.
+        ('s> a', 's< b', True),
+        ('s> a', 's<= a', False),
+        ('s>= a', 's<= a', True),
+        ('s>= a', 's< a', False),
+        ('s< a', 's< b', True),
+        ('s!= a', 's!= b', True),
+        ('s< a', 's!= b', True),
+        ('s> a', 's== b', True),
+        ('s== a', 's== b', False),
+        # Substrings.
+        ('<in> a', '<in> b', True),
+        ('<all-in> a b', '<in> c', True),
+        ('<in> a', 's!= a', True),
+        ('<in> a', 's> x', True),
+        ('<in> x', 's< m', True),
+        ('<in> a', 's== xay', True),
+        ('<in> a', 's== xyz', False),
+        # Mixtures: found, and not there to find.
+        ('>= 4', 's== 5', True),
+        ('>= 4', '<in> 5', True),
+        ('>= 4', '<in> x', False),
+        ('== 540', '<in> 40', True),
+        # Held not to meet, though -7 would fit.
+        ('<= 0', '<in> 7', False),
+    )
+    @ddt.unpack
+    def test_meets(self, one, other, expected):
+        self.assertIs(expected, parse(one).meets(parse(other)))
+        self.assertIs(expected, parse(other).meets(parse(one)))
+
+    @hypothesis.settings(deadline=None, max_examples=500)
+    @hypothesis.given(requirements, requirements, values)
+    def test_what_both_accept_meets_where_values_are_listed(
+        self, one, other, value
+    ):
+        try:
+            one, other = parse(one), parse(other)
+        except exception.InvalidValue:
+            return
+        self.assertIs(one.meets(other), other.meets(one))
+        offer = expression.literal([value])
+        listed = expression.union([other, offer])
+        if one.meets(offer):
+            self.assertTrue(one.meets(listed))
+        self.assertIs(one.meets(listed), one.meets(other) or one.meets(offer))
+
+    @ddt.data(
+        ('>= 4', '<or> 8 <or> x <or> a', ['a', 'x']),
+        ('>= 4', '8', []),
+        ('>= 4', '*', []),
+        ('s>= 4', 'x', []),
+        ('8', 'x', []),
+    )
+    @ddt.unpack
+    def test_unreadable(self, one, other, expected):
+        self.assertEqual(expected, parse(one).unreadable(parse(other)))
+
+
+class TotalTestCase(testtools.TestCase):
+    anything = st.one_of(
+        st.text(st.characters()),
+        st.lists(
+            st.sampled_from((*OPERATORS, '*', '~', '!', ',')) | st.text(),
+            max_size=6,
+        ).map(' '.join),
+        st.sampled_from(('9', 'a', ' ', '*', '<or> 1 ')).map(
+            lambda part: part * 20000
+        ),
+    )
+
+    @hypothesis.settings(deadline=None, max_examples=1000)
+    @hypothesis.given(anything, anything)
+    def test_nothing_raises_but_invalid_value(self, one, other):
+        expressions = []
+        for read, text in itertools.product(
+            (expression.parse, expression.parse_values), (one, other)
+        ):
+            try:
+                expressions.append(read(text, 'here'))
+            except exception.InvalidValue as exc:
+                self.assertEqual('here', exc.where)
+        expressions.append(expression.literal([one, other]))
+        for left, right in itertools.product(expressions, expressions):
+            left.meets(right)
+            left.unreadable(right)
+
+    @hypothesis.settings(deadline=None, max_examples=500)
+    @hypothesis.given(
+        st.lists(
+            st.sampled_from(('1', '2', 'a', '*', '~')),
+            min_size=1,
+            max_size=4,
+        ),
+        st.randoms(use_true_random=False),
+        st.sampled_from(('1', '2', '*', '~', '>= 2', '<in> a')),
+    )
+    def test_order_of_or_parts_changes_nothing(self, parts, random, other):
+        shuffled = random.sample(parts, len(parts))
+        one, two = (
+            parse(''.join(f'<or> {part} ' for part in some))
+            for some in (parts, shuffled)
+        )
+        self.assertEqual(one, two)
+        self.assertIs(one.meets(parse(other)), two.meets(parse(other)))

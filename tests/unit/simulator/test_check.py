@@ -1,0 +1,76 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+import pathlib
+import tempfile
+import textwrap
+import unittest
+
+from nova_ext_sched import exception
+from nova_ext_sched.simulator import check
+
+SCENARIO = """
+    hosts: [a]
+    flavors:
+      small: {}
+    steps:
+      - {boot: x, flavor: small}
+"""
+
+
+class LoadTest(unittest.TestCase):
+    def load(self, text):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / 's.yaml'
+            file.write_text(textwrap.dedent(text))
+            return check.load(str(file))
+
+    def test_scenario(self):
+        doc, declared = self.load(SCENARIO)
+        self.assertEqual(['a'], doc.data['hosts'])
+        self.assertEqual('a', declared.hosts[0].name)
+
+    def test_faults_of_every_kind_by_line(self):
+        with self.assertRaises(exception.ScenarioInvalid) as raised:
+            self.load(
+                SCENARIO
+                + """
+    plain:
+      nova_conf:
+        DEFAULT: {host: x, periodic_enable: 17}
+    nova_conf:
+      scheduler: {max_attempts: many, nothing: 1}
+      scheduling: {}
+      compute_driver: {}
+    prefer: [b]
+    host_filter: []
+"""
+            )
+        faults = raised.exception.faults
+        self.assertEqual(
+            sorted(fault.line for fault in faults),
+            [fault.line for fault in faults],
+        )
+        text = '\n'.join(map(str, faults))
+        for expected in (
+            'prefer: expected a declared host',
+            'host_filter: expected one of the keys',
+            'plain.nova_conf.DEFAULT.host: expected an option that the '
+            'simulator does not set itself',
+            'plain.nova_conf.DEFAULT.periodic_enable: expected the option',
+            'nova_conf.scheduler.max_attempts: expected the option',
+            'nova_conf.scheduler.nothing: expected an option of [scheduler]',
+            'nova_conf.scheduling: expected an option group of nova.conf',
+            'nova_conf.compute_driver: expected an option group of nova.conf',
+        ):
+            self.assertIn(expected, text)
+        self.assertEqual(8, len(faults), text)

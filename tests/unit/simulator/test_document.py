@@ -1,0 +1,109 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+import pathlib
+import tempfile
+import unittest
+
+import ddt
+
+from nova_ext_sched import exception
+from nova_ext_sched.simulator import document
+
+
+@ddt.ddt
+class LoadTest(unittest.TestCase):
+    def setUp(self):
+        super().setUp()
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        self.file = pathlib.Path(folder) / 's.yaml'
+
+    def load(self, text):
+        if isinstance(text, str):
+            text = text.encode()
+        self.file.write_bytes(text)
+        return document.load(str(self.file))
+
+    def faults(self, text):
+        with self.assertRaises(exception.ScenarioInvalid) as raised:
+            self.load(text)
+        return [
+            str(fault).replace(str(self.file), 's.yaml')
+            for fault in raised.exception.faults
+        ]
+
+    def test_lines(self):
+        doc = self.load('a:\n  b:\n  - 1\n  - c: 2\n')
+        self.assertEqual({'a': {'b': [1, {'c': 2}]}}, doc.data)
+        self.assertEqual(4, doc.lines['a', 'b', 1, 'c'])
+        fault = doc.fault(('a', 'b', 1, 'c'), 'a string', 2)
+        self.assertEqual(4, fault.line)
+        self.assertEqual(
+            f'{self.file}:4: a.b[1].c: expected a string, got 2', str(fault)
+        )
+
+    def test_line_of_what_is_missing(self):
+        doc = self.load('a:\n  b: 1\n')
+        fault = doc.fault(('a', 'c'), 'it', document.NOTHING)
+        self.assertEqual(
+            f'{self.file}:2: a.c: expected it, got nothing', str(fault)
+        )
+
+    def test_long_values_are_shortened(self):
+        fault = self.load('a: 1').fault(('a',), 'less', ['many'] * 1000)
+        self.assertLess(len(str(fault)), 300)
+        self.assertNotIn('\n', str(fault))
+
+    def test_anchors_and_merges(self):
+        doc = self.load('a: &x {k: 1}\nb: *x\nc:\n  <<: *x\n  l: 2\n')
+        self.assertEqual({'k': 1}, doc.data['b'])
+        self.assertEqual({'k': 1, 'l': 2}, doc.data['c'])
+
+    @ddt.unpack
+    @ddt.data(
+        ('a: [', 's.yaml:1: (top): expected YAML, got '),
+        ('a: 1\nb: :\n  - c\n', 's.yaml:2: (top): expected YAML, got '),
+        ('a: !!python/name:os.system x\n', 's.yaml:1: (top): expected YAML'),
+        ('a: 2026-13-45\n', 's.yaml: (top): expected YAML, got month'),
+        ('a: 1\n---\nb: 2\n', 's.yaml:2: (top): expected YAML, got '),
+        (b'a: \xff\xfe\n', 's.yaml: (top): expected YAML, got '),
+        (
+            'a: 1\nb: 2\na: 3\n',
+            's.yaml:3: a: expected each key once, got it twice',
+        ),
+        (
+            'a:\n  b: {c: 1, c: 2}\n',
+            's.yaml:2: a.b.c: expected each key once, got it twice',
+        ),
+        (
+            'a:\n  1: x\n',
+            's.yaml:2: a.1: expected a string as key (quote it), got 1',
+        ),
+        ('? [a, b]\n: x\n', 's.yaml:1: '),
+        ('a: &x [*x]\n', 's.yaml:1: a[0]: expected a value, got an alias'),
+    )
+    def test_fault(self, text, beginning):
+        (fault,) = self.faults(text)
+        self.assertEqual(beginning, fault[: len(beginning)])
+
+    def test_several_faults(self):
+        self.assertEqual(2, len(self.faults('a: 1\na: 2\nb: {1: 2}\n')))
+
+    def test_missing_file(self):
+        with self.assertRaises(exception.ScenarioInvalid) as raised:
+            document.load('/nonexistent/s.yaml')
+        (fault,) = raised.exception.faults
+        self.assertEqual(
+            '/nonexistent/s.yaml: (top): expected a file that can be read, '
+            'got No such file or directory',
+            str(fault),
+        )

@@ -1,0 +1,126 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+import unittest
+
+import ddt
+
+from nova_ext_sched.simulator import expectation
+from nova_ext_sched.simulator import schema
+
+
+def outcome(*hosts):
+    """An outcome; a failure stands in place of its server's host."""
+    failures = (
+        expectation.NO_VALID_HOST,
+        expectation.REFUSED,
+        expectation.FAILED,
+    )
+    return expectation.Outcome(
+        tuple(
+            expectation.Placement(f's{index}', failure=host)
+            if host in failures
+            else expectation.Placement(f's{index}', host=host)
+            for index, host in enumerate(hosts)
+        )
+    )
+
+
+NONE = expectation.NO_VALID_HOST
+REFUSED = expectation.REFUSED
+FAILED = expectation.FAILED
+
+ANY = None
+A = 'a'
+A_OR_B = ['a', 'b{1..2}']
+EACH = {'per_host': {'a': 1, 'b': 2}}
+TWO_A_HOST = {'max_per_host': 2}
+SPREAD = {'min_hosts': 2, 'hosts': 'h{1..9}'}
+SOME_FAIL = {'no_valid_host': 1, 'hosts': 'a'}
+NONE_FAILS = {'no_valid_host': 0}
+
+
+@ddt.ddt
+class ExpectationTest(unittest.TestCase):
+    @ddt.unpack
+    @ddt.data(
+        (ANY, ['x'], True),
+        (ANY, ['x', NONE], False),
+        (ANY, [REFUSED], False),
+        (ANY, [FAILED], False),
+        (A, ['a'], True),
+        (A, ['a', 'a'], True),
+        (A, ['a', 'b'], False),
+        (A, [NONE], False),
+        (A_OR_B, ['a', 'b1', 'b2'], True),
+        (A_OR_B, ['b3'], False),
+        (EACH, ['b', 'a', 'b'], True),
+        (EACH, ['a', 'b'], False),
+        (EACH, ['a', 'b', 'b', 'b'], False),
+        # The others may be anywhere.
+        (EACH, ['a', 'b', 'b', 'c'], True),
+        ({'per_host': {'a': 0}}, ['b'], True),
+        ({'per_host': {'a': 0}}, ['a'], False),
+        (TWO_A_HOST, ['a', 'a', 'b', 'b'], True),
+        (TWO_A_HOST, ['a', 'a', 'a'], False),
+        (SPREAD, ['h1', 'h2'], True),
+        (SPREAD, ['h1', 'h1'], False),
+        (SPREAD, ['h1', 'x'], False),
+        (schema.NO_VALID_HOST, [NONE], True),
+        (schema.NO_VALID_HOST, [NONE, NONE], True),
+        (schema.NO_VALID_HOST, [NONE, 'a'], False),
+        (schema.NO_VALID_HOST, [REFUSED], False),
+        (schema.NO_VALID_HOST, [FAILED], False),
+        (schema.NO_VALID_HOST, ['a'], False),
+        (schema.REFUSED, [REFUSED], True),
+        (schema.REFUSED, [NONE], False),
+        (schema.REFUSED, ['a'], False),
+        (SOME_FAIL, ['a', NONE], True),
+        (SOME_FAIL, ['a', 'a'], False),
+        (SOME_FAIL, [NONE, NONE], False),
+        (SOME_FAIL, ['b', NONE], False),
+        (SOME_FAIL, ['a', NONE, FAILED], False),
+        (NONE_FAILS, ['a'], True),
+        (NONE_FAILS, [NONE], False),
+    )
+    def test_met_by(self, expect, hosts, met):
+        self.assertIs(met, expectation.parse(expect).met_by(outcome(*hosts)))
+
+    @ddt.unpack
+    @ddt.data(
+        (ANY, 'any host'),
+        (A_OR_B, 'a or b1 or b2'),
+        ('h{01..50}', 'h01 … h50 (50 hosts)'),
+        (EACH, 'a ×1, b ×2'),
+        (TWO_A_HOST, 'at most 2 a host'),
+        ({'min_hosts': 3}, 'on 3 hosts or more'),
+        (schema.NO_VALID_HOST, 'no valid host'),
+        (schema.REFUSED, 'refused by nova'),
+        (SOME_FAIL, 'a, no valid host ×1'),
+    )
+    def test_words(self, expect, words):
+        self.assertEqual(words, str(expectation.parse(expect)))
+
+    @ddt.unpack
+    @ddt.data(
+        (['a'], 'a'),
+        (['a', 'b', 'a'], 'a ×2, b ×1'),
+        ([f'h{n}' for n in range(8)], '8 servers on 8 hosts, 1 each'),
+        ([f'h{n % 6}' for n in range(8)], '8 servers on 6 hosts, 1 to 2 each'),
+        ([NONE], 'no valid host'),
+        (['a', NONE, NONE], 'a ×1, no valid host ×2'),
+        ([REFUSED], 'refused by nova'),
+        ([FAILED], 'failed'),
+        ([None], 'done'),
+    )
+    def test_outcome_words(self, hosts, words):
+        self.assertEqual(words, str(outcome(*hosts)))

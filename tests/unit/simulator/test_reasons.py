@@ -1,0 +1,62 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+import logging
+import unittest
+
+from nova_ext_sched.simulator import reasons
+
+
+class ReasonsTest(unittest.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.handler = reasons.Reasons()
+
+    def log(self, name, level, *message):
+        self.handler.handle(
+            logging.LogRecord(
+                name, level, '', 0, message[0], message[1:], None
+            )
+        )
+
+    def test_ours(self):
+        self.log('nova_ext_sched.x', logging.DEBUG, '%d of %d', 1, 2)
+        self.log('nova_ext_sched.y', logging.ERROR, 'first\nsecond')
+        self.assertEqual(('1 of 2', 'first'), self.handler.take())
+
+    def test_each_once_and_only_once_taken(self):
+        for _ in range(3):
+            self.log('nova_ext_sched.x', logging.INFO, 'again')
+        self.assertEqual(('again',), self.handler.take())
+        self.assertEqual((), self.handler.take())
+
+    def test_nova(self):
+        self.log('nova.filters', logging.INFO, 'Filter X returned 0 hosts')
+        self.log('nova.filters', logging.INFO, 'Filtering removed all hosts')
+        self.log(
+            'nova.scheduler.manager',
+            logging.INFO,
+            'Got no allocation candidates from it. This could be much.',
+        )
+        self.log('nova.compute.manager', logging.ERROR, 'Nothing of ours')
+        self.assertEqual(
+            (
+                'Filter X returned 0 hosts',
+                'Got no allocation candidates from it',
+            ),
+            self.handler.take(),
+        )
+
+    def test_levels_for_every_logger(self):
+        self.assertEqual(
+            {'nova_ext_sched', *reasons._NOVA}, reasons.LEVELS.keys()
+        )

@@ -1,0 +1,118 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+from unittest import mock
+
+import ddt
+import fixtures
+from nova import exception as nova_exception
+from nova.api.validation.extra_specs import aggregate_instance_extra_specs
+from nova.api.validation.extra_specs import hw
+from nova.api.validation.extra_specs import null
+from nova.api.validation.extra_specs import validators as nova_validators
+import testtools
+
+from nova_ext_sched import validators
+
+SCOPED = 'aggregate_instance_extra_specs:key'
+
+
+class LoadedMixin:
+    """Load validators as nova-api does, from packages in a given order."""
+
+    def load(self, *plugins):
+        for name, value in (('VALIDATORS', {}), ('NAMESPACES', set())):
+            self.useFixture(
+                fixtures.MockPatchObject(nova_validators, name, value)
+            )
+        extensions = [mock.Mock(plugin=plugin) for plugin in plugins]
+        with mock.patch.object(
+            nova_validators.extension,
+            'ExtensionManager',
+            return_value=extensions,
+        ):
+            nova_validators.load_validators()
+
+    def reject(self, name, value):
+        error = self.assertRaises(
+            nova_exception.ValidationError,
+            nova_validators.validate,
+            name,
+            value,
+        )
+        return error.format_message()
+
+
+@ddt.ddt
+class OrderTestCase(LoadedMixin, testtools.TestCase):
+    @ddt.data(
+        (validators, aggregate_instance_extra_specs),
+        (aggregate_instance_extra_specs, validators),
+    )
+    def test_ours_is_asked_whichever_loads_first(self, plugins):
+        self.load(*plugins)
+        nova_validators.validate(SCOPED, '<or> 1 <or> ~')
+        self.assertIn("expected '<or> VALUE", self.reject(SCOPED, '<or>'))
+        # An operator's key cannot reach nova's registry by its name.
+        nova_validators.validate('aggregate_instance_extra_specs:a:b', '1')
+
+    def test_novas_alone_accepts_everything(self):
+        self.load(aggregate_instance_extra_specs)
+        nova_validators.validate(SCOPED, '<or>')
+
+
+@ddt.ddt
+class ValidatorsTestCase(LoadedMixin, testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.load(aggregate_instance_extra_specs, hw, null, validators)
+
+    @ddt.data(
+        '*', '~', '!', '<or> 1 <or> ~', '<or> * <or> ~', '= 4', '>= 4.5',
+        's== a', 's== !', '<in> a', '<all-in> a b', 'true', '', 'a b',
+    )  # fmt: skip
+    def test_accepted(self, value):
+        nova_validators.validate(SCOPED, value)
+        nova_validators.validate(
+            'aggregate_instance_extra_specs:hw:cpu_policy', value
+        )
+
+    @ddt.data(
+        ('<or>', "expected '<or> VALUE [<or> VALUE ...]', got '<or>'"),
+        ('! 1', "expected '!' with nothing beside it"),
+        ('<or> ! <or> 1', "each VALUE a word, '*' or '~'"),
+        ('>= x', "expected '>= NUMBER', got '>= x'"),
+        ('<in>', "expected '<in> WORD', got '<in>'"),
+    )
+    @ddt.unpack
+    def test_rejected(self, value, expected):
+        message = self.reject(SCOPED, value)
+        self.assertTrue(
+            message.startswith(
+                f"Validation failed; extra spec '{SCOPED}': expected "
+            ),
+            message,
+        )
+        self.assertIn(expected, message)
+
+    @ddt.data('key', 'scope:key', 'group_policy_x')
+    def test_other_keys_are_not_ours_to_judge(self, key):
+        nova_validators.validate(key, '<or>')
+
+    def test_novas_validators_of_other_scopes_stay(self):
+        # Their keys cannot hold the language; the documentation says so.
+        self.reject('hw:cpu_policy', '<or> shared <or> ~')
+        self.reject('group_policy', '*')
+
+    def test_documented(self):
+        for validator in validators.register():
+            for form in ('*', '~', '!', '<or>', '<all-in>', 's=='):
+                self.assertIn(f'``{form}', validator.description)
