@@ -28,6 +28,7 @@ from nova_ext_sched.policy import scheduling
 OURS = 'nova_ext_sched'
 
 OUR_FILTERS = (
+    'AggregateInstanceTypeFilter',
     'IsolatedAggregatesFilter',
     'ServerGroupAntiAffinityFilter',
 )
@@ -138,6 +139,15 @@ def options(conf: cfg.ConfigOpts) -> scheduling.Options:
         ),
         nova_isolation=conf.scheduler.enable_isolated_aggregate_filtering,
         forbid_by_trait=ours.forbid_by_trait,
+        force_metadata_check_ignored_keys=(
+            ours.force_metadata_check_ignored_keys
+        ),
+        placement_req_required_member_prefix=(
+            ours.placement_req_required_member_prefix
+        ),
+        placement_req_default_forbidden_member_prefix=(
+            ours.placement_req_default_forbidden_member_prefix
+        ),
         limit_tenants_to_placement_aggregate=(
             conf.scheduler.limit_tenants_to_placement_aggregate
         ),

@@ -21,6 +21,7 @@ from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 
+from nova_ext_sched.policy import aggregate_instance_type
 from nova_ext_sched.policy import anti_affinity
 from nova_ext_sched.policy import explanation
 from nova_ext_sched.policy import isolation
@@ -57,6 +58,8 @@ def constraints(
         elif name == 'IsolatedAggregatesFilter':
             if options.enable_isolated_aggregate_filtering:
                 found.append(_isolation(name, query, aggregates))
+        elif name == 'AggregateInstanceTypeFilter':
+            found.append(_instance_type(name, request, options))
         elif name == 'ServerGroupAntiAffinityFilter':
             group = request.group
             if group and group.policy == anti_affinity.POLICY:
@@ -101,6 +104,43 @@ def _isolation(
 
     described = placement_demands.describe_isolated(aggregates, missing)
     return _named(name, f'isolated aggregates: {described or "none"}', judge)
+
+
+def _instance_type(
+    name: str, request: scheduling.Request, options: scheduling.Options
+) -> explanation.Constraint:
+    decision = aggregate_instance_type.Decision(
+        request.flavor,
+        request.extra_specs,
+        options.force_metadata_check_ignored_keys,
+        (
+            *options.placement_req_required_member_prefix,
+            *options.placement_req_default_forbidden_member_prefix,
+        ),
+    )
+    # Hosts that share their aggregates share the verdict.
+    verdicts: dict[tuple[str, ...], verdict.Verdict] = {}
+
+    def judge(host: explanation.Host) -> explanation.Refusal | None:
+        key = tuple(aggregate.uuid for aggregate in host.aggregates)
+        if key not in verdicts:
+            verdicts[key] = decision.judge(
+                [(a.name, a.metadata) for a in host.aggregates]
+            )
+        return _refusal(
+            f'are refused by the extra specs of flavor {request.flavor}',
+            verdicts[key],
+        )
+
+    wanted = ', '.join(
+        f'{key}={value}' for key, value in sorted(request.extra_specs.items())
+    )
+    return _named(
+        name,
+        f'extra specs of flavor {request.flavor} ({wanted or "none"}) and '
+        'metadata of aggregates',
+        judge,
+    )
 
 
 def _anti_affinity(
