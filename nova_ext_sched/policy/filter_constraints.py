@@ -27,6 +27,7 @@ from nova_ext_sched.policy import explanation
 from nova_ext_sched.policy import isolation
 from nova_ext_sched.policy import placement_demands
 from nova_ext_sched.policy import placement_query
+from nova_ext_sched.policy import reservation_demands
 from nova_ext_sched.policy import scheduling
 from nova_ext_sched.policy import verdict
 
@@ -58,6 +59,7 @@ def constraints(
         elif name == 'IsolatedAggregatesFilter':
             if options.enable_isolated_aggregate_filtering:
                 found.append(_isolation(name, query, aggregates))
+            found += _reservation(name, request, options)
         elif name == 'AggregateInstanceTypeFilter':
             found.append(_instance_type(name, request, options))
         elif name == 'ServerGroupAntiAffinityFilter':
@@ -104,6 +106,23 @@ def _isolation(
 
     described = placement_demands.describe_isolated(aggregates, missing)
     return _named(name, f'isolated aggregates: {described or "none"}', judge)
+
+
+def _reservation(
+    name: str, request: scheduling.Request, options: scheduling.Options
+) -> list[explanation.Constraint]:
+    compiled = reservation_demands.compile_request(request, options)
+    if compiled is None:
+        return []
+
+    def judge(host: explanation.Host) -> explanation.Refusal | None:
+        return _refusal(
+            'are refused by reserved aggregates',
+            compiled.judge((a.name, a.metadata) for a in host.aggregates),
+        )
+
+    words = ', '.join(compiled.required) or 'none named'
+    return [_named(name, f'reserved aggregates: {words}', judge)]
 
 
 def _instance_type(

@@ -220,7 +220,7 @@ def of_member(
 
     :param what: why, for the operator: a zone, or an item of metadata
     """
-    names = ', '.join(sorted(aggregate.name for aggregate in aggregates))
+    names = first_few(sorted(aggregate.name for aggregate in aggregates))
     uuids = {aggregate.uuid for aggregate in aggregates}
 
     def refuse(host: explanation.Host) -> explanation.Refusal:
@@ -301,7 +301,6 @@ def isolated(
 def describe_isolated(
     aggregates: Sequence[explanation.Aggregate],
     missing: Mapping[str, Sequence[str]],
-    most: int = 5,
 ) -> str:
     """Return the names and traits of forbidden aggregates, the first few."""
     described = [
@@ -309,10 +308,13 @@ def describe_isolated(
         for aggregate in sorted(aggregates, key=lambda a: a.name)
         if aggregate.uuid in missing
     ]
-    more = len(described) - most
-    return ', '.join(described[:most]) + (
-        f' and {more} more' if more > 0 else ''
-    )
+    return first_few(described)
+
+
+def first_few(names: Sequence[str], most: int = 5) -> str:
+    """Return names as a list, and how many more there are."""
+    more = len(names) - most
+    return ', '.join(names[:most]) + (f' and {more} more' if more > 0 else '')
 
 
 def _traits(names: Sequence[str]) -> str:

@@ -35,6 +35,8 @@ accelerators_filter,              traits of the root
 packed_virtqueue_filter
 isolate_aggregates (nova's and    to be in no aggregate whose traits the
 ours)                             request does not require
+reserved_aggregates (ours)        to be in the aggregates that the request
+                                  names, and in no others that are reserved
 the others                        not known: they take Neutron or nova
 ================================  ==========================================
 """
@@ -49,6 +51,7 @@ from nova_ext_sched.policy import explanation
 from nova_ext_sched.policy import extra_specs
 from nova_ext_sched.policy import isolation
 from nova_ext_sched.policy import placement_demands
+from nova_ext_sched.policy import reservation_demands
 from nova_ext_sched.policy import scheduling
 
 DISABLED = 'COMPUTE_STATUS_DISABLED'
@@ -121,6 +124,7 @@ def plan(
     _project(query, request, options, aggregates)
     _zone(query, request, options, aggregates)
     _isolate(query, options, aggregates, known_traits)
+    _reserve(query, request, options, aggregates)
     return query
 
 
@@ -271,6 +275,28 @@ def _isolate(
     query.root_forbidden |= dict.fromkeys(sorted(traits), 'forbid_by_trait')
     query.demands.append(
         placement_demands.of_isolation(aggregates, missing, uuids, traits)
+    )
+
+
+def _reserve(
+    query: Query,
+    request: scheduling.Request,
+    options: scheduling.Options,
+    aggregates: Aggregates,
+) -> None:
+    compiled = reservation_demands.compile_request(request, options)
+    if (
+        compiled is None
+        or 'reserved_aggregates' not in options.request_filters
+    ):
+        return
+    resolution = reservation_demands.resolve(compiled, aggregates)
+    query.required_aggregates += [
+        sorted(uuids) for uuids in resolution.required.values()
+    ]
+    query.forbidden_aggregates |= set(resolution.forbidden)
+    query.demands += reservation_demands.of_reservation(
+        compiled, resolution, aggregates
     )
 
 

@@ -44,7 +44,7 @@ class ProofTestCase(explain.ExplainTestCase):
     """Four times fifty cases."""
 
     weights = {host: 1 for host in HOSTS}
-    host_filters = ('IsolatedAggregatesFilter',)
+    host_filters = ('IsolatedAggregatesFilter', 'AggregateInstanceTypeFilter')
     options = {'enable_isolated_aggregate_filtering': True}
 
     def setUp(self):
@@ -187,6 +187,9 @@ class ProofTestCase(explain.ExplainTestCase):
                 {'trait:CUSTOM_UNKNOWN_TO_PLACEMENT': 'required'},
             )
         )
+        disk = rand.choice((*[None] * 6, 'ssd', '!', '<or> hdd <or> ~', '*'))
+        if disk:
+            specs['disk'] = disk
         flavor = self._create_flavor(
             memory_mb=rand.choice((64, 64, 512, 4096, 8000)),
             vcpu=rand.choice((1, 1, 2, 8)),
@@ -262,6 +265,12 @@ class ProofTestCase(explain.ExplainTestCase):
                     for trait in TRAITS
                 },
             )
+            force = rand.random() < 0.2
+            disks = {
+                'disk': rand.choice((None, 'ssd', 'hdd')),
+                'force_metadata_check': 'true' if force else None,
+            }
+            self.set_metadata(name, disks)
         self.set_metadata(
             'tenant',
             {

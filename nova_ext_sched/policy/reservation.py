@@ -1,0 +1,274 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Reserved aggregates: who must use them, who may not.
+
+Follows specs "Support filtering by forbidden aggregate membership"
+(negative-aggregate-membership), "Developer impact".
+
+An aggregate is reserved where its metadata has a key with one of the
+forbidden prefixes. A request names aggregates by keys too: extra specs of its
+flavor, properties of its image or scheduler hints. Values of such keys mean
+nothing, on either side. With ``reservation:`` as the prefix of both kinds:
+
+====================  ==============  ========================================
+request               aggregates of   decision
+                      the host
+====================  ==============  ========================================
+no key                none reserved   allowed
+no key                reservation:a   forbidden
+reservation:a         none reserved   forbidden: it must be in an a
+reservation:a         reservation:a   allowed, if the project may use it
+reservation:a         reservation:b   forbidden: it must be in an a
+reservation:a         both a and b    allowed: to be in an a is enough
+reservation:a and :b  reservation:a   forbidden: it must be in a b too
+reservation:a and :b  both a and b    allowed
+====================  ==============  ========================================
+
+Prefixes are told apart. A key of one forbidden prefix does not open the
+aggregates of another, and a key that has a forbidden prefix and no required
+one opens every aggregate of that prefix.
+
+Where an aggregate that a request names has a project key (by default
+``filter_tenant_id``, or a key that begins so), only the projects of its
+values may use it:
+
+=========================================  ===================  =============
+aggregates with the key                    request of project   decision
+=========================================  ===================  =============
+without project key                        any                  allowed
+``filter_tenant_id=p``                     p                    allowed
+``filter_tenant_id=p``                     q                    forbidden
+``filter_tenant_id=p``, ``...id2=q, r``    p, q, r              allowed
+one with ``p``, one with ``q``             p                    the first one
+=========================================  ===================  =============
+"""
+
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
+import dataclasses
+import typing
+
+from nova_ext_sched.policy import verdict
+
+Metadata = Mapping[str, str | None]
+
+
+class Resolution(typing.NamedTuple):
+    """What a request means for the aggregates of a cloud.
+
+    :ivar required: for each key that the request must meet, the UUIDs of the
+        aggregates of which a host must be in one
+    :ivar forbidden: names by UUID of the aggregates that a host must not be
+        in
+    :ivar verdict: refuses the request where no host can satisfy it
+    :ivar unmet: the key for which it is refused, else empty
+    """
+
+    required: dict[str, set[str]]
+    forbidden: dict[str, str]
+    verdict: verdict.Verdict
+    unmet: str = ''
+
+
+@dataclasses.dataclass(frozen=True)
+class Rules:
+    """What the operator's options say.
+
+    :ivar required_prefixes: a request with a key that begins so must land in
+        an aggregate with exactly that key
+    :ivar forbidden_prefixes: a request without a key that begins so is kept
+        out of aggregates with one
+    :ivar project_keys: beginnings of metadata keys whose values are the
+        projects that may use an aggregate
+    """
+
+    required_prefixes: tuple[str, ...] = ()
+    forbidden_prefixes: tuple[str, ...] = ()
+    project_keys: tuple[str, ...] = ()
+
+    @property
+    def prefixes(self) -> tuple[str, ...]:
+        """Every prefix, each once; empty where nothing is reserved."""
+        return tuple(
+            dict.fromkeys(self.required_prefixes + self.forbidden_prefixes)
+        )
+
+    def keys_among(self, names: Iterable[str]) -> set[str]:
+        """Return the names of extra specs or properties that are keys."""
+        prefixes = self.prefixes
+        return {name for name in names if name.startswith(prefixes)}
+
+    def keys_in_hints(self, hints: Mapping[str, Collection[str]]) -> set[str]:
+        """Return the keys that scheduler hints name.
+
+        With the prefix ``reservation:`` these name one key:
+        ``reservation=<id>``, as users of Blazar write it, and
+        ``reservation:<id>`` with any value. A list of values names several.
+        A prefix that does not end in a colon has the second form only.
+
+        :param hints: lists of values by name, as a nova RequestSpec has them
+        """
+        keys = self.keys_among(hints)
+        for prefix in self.prefixes:
+            if prefix.endswith(':'):
+                keys.update(
+                    prefix + value for value in hints.get(prefix[:-1], ())
+                )
+        return keys
+
+    def request(
+        self, keys: Collection[str], project_id: str | None
+    ) -> 'Request':
+        """Return what the keys of a request mean under these rules.
+
+        :param keys: every key that the request names, whatever its source
+        :param project_id: the project that the server belongs to
+        """
+        return Request(
+            required=tuple(
+                sorted(k for k in keys if k.startswith(self.required_prefixes))
+            ),
+            forbidden_prefixes=tuple(
+                prefix
+                for prefix in self.forbidden_prefixes
+                if not any(key.startswith(prefix) for key in keys)
+            ),
+            project_id=project_id,
+            project_keys=self.project_keys,
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """A request under the rules; :meth:`Rules.request` makes it.
+
+    :ivar required: keys; a host must be in an aggregate of each
+    :ivar forbidden_prefixes: a host must not be in an aggregate with a key
+        that begins so
+    """
+
+    required: tuple[str, ...]
+    forbidden_prefixes: tuple[str, ...]
+    project_id: str | None
+    project_keys: tuple[str, ...]
+
+    def resolve(
+        self, items: Iterable[tuple[str, str, str, str | None]]
+    ) -> Resolution:
+        """Decide about all aggregates of a cloud, for the placement query.
+
+        :param items: metadata items as (UUID, name, key, value): at least
+            those with a required key, a forbidden prefix or, where a key is
+            required, a project key
+        """
+        names: dict[str, str] = {}
+        metadata: dict[str, dict[str, str | None]] = {}
+        for uuid, name, key, value in items:
+            names[uuid] = name
+            metadata.setdefault(uuid, {})[key] = value
+
+        forbidden = {
+            uuid: names[uuid]
+            for uuid, mine in metadata.items()
+            if self._reserving(mine) is not None
+        }
+        required: dict[str, set[str]] = {}
+        for key in self.required:
+            carrying = [uuid for uuid in metadata if key in metadata[uuid]]
+            found = self._usable(
+                key,
+                [(names[uuid], metadata[uuid]) for uuid in carrying],
+                'no aggregate',
+            )
+            if not found.passes:
+                return Resolution({}, forbidden, found, key)
+            required[key] = {
+                uuid
+                for uuid in carrying
+                if self._projects_reason(metadata[uuid]) is None
+            }
+        return Resolution(required, forbidden, verdict.PASS)
+
+    def judge(
+        self, aggregates: Iterable[tuple[str, Metadata]]
+    ) -> verdict.Verdict:
+        """Decide whether a host in these aggregates may take the request.
+
+        :param aggregates: name and metadata of each aggregate of the host
+        """
+        aggregates = list(aggregates)
+        if self.forbidden_prefixes:
+            for name, metadata in aggregates:
+                key = self._reserving(metadata)
+                if key is not None:
+                    return verdict.reject(
+                        f'aggregate {name} is reserved by {key}='
+                        f'{metadata[key]} and the request of project '
+                        f'{self.project_id} names no key that begins so'
+                    )
+        for key in self.required:
+            found = self._usable(
+                key,
+                [agg for agg in aggregates if key in agg[1]],
+                'no aggregate of the host',
+            )
+            if not found.passes:
+                return found
+        return verdict.PASS
+
+    def _reserving(self, metadata: Metadata) -> str | None:
+        # The key by which an aggregate is closed to the request, if any.
+        for key in sorted(metadata):
+            if key.startswith(self.forbidden_prefixes):
+                return key
+        return None
+
+    def _usable(
+        self,
+        key: str,
+        carrying: Collection[tuple[str, Metadata]],
+        nowhere: str,
+    ) -> verdict.Verdict:
+        if not carrying:
+            return verdict.reject(
+                f'{nowhere} has the metadata key {key}, which the request '
+                f'of project {self.project_id} requires'
+            )
+        reasons = []
+        for name, metadata in carrying:
+            reason = self._projects_reason(metadata)
+            if reason is None:
+                return verdict.PASS
+            reasons.append(f'aggregate {name} has {reason}')
+        return verdict.reject(
+            f'project {self.project_id} may not use {key}: '
+            + ', '.join(sorted(reasons))
+        )
+
+    def _projects_reason(self, metadata: Metadata) -> str | None:
+        # Which items close an aggregate to the project; None where it is open.
+        if not self.project_keys:
+            return None
+        items = sorted(
+            (key, value)
+            for key, value in metadata.items()
+            if key.startswith(self.project_keys)
+        )
+        if not items or any(
+            self.project_id == project.strip()
+            for _, value in items
+            for project in (value or '').split(',')
+        ):
+            return None
+        return ' and '.join(f'{key}={value}' for key, value in items)

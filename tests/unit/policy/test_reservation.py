@@ -1,0 +1,302 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+import ddt
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+import testtools
+
+from nova_ext_sched.policy import reservation
+
+BOTH = reservation.Rules(
+    ('reservation:',), ('reservation:',), ('filter_tenant_id',)
+)
+
+
+def keys(ids):
+    return {f'reservation:{i}' for i in ids}
+
+
+def host_of(*aggregates):
+    """Name aggregates a1, a2, ... with the metadata given."""
+    return [(f'a{i}', metadata) for i, metadata in enumerate(aggregates, 1)]
+
+
+def items_of(aggregates):
+    return [
+        (f'uuid-{name}', name, key, value)
+        for name, metadata in aggregates
+        for key, value in metadata.items()
+    ]
+
+
+@ddt.ddt
+class TruthTableTestCase(testtools.TestCase):
+    """Every row of the first table in the module's docstring."""
+
+    @ddt.data(
+        ('', (), True),
+        ('', ('a',), False),
+        ('a', (), False),
+        ('a', ('a',), True),
+        ('a', ('b',), False),
+        ('a', ('a', 'b'), True),
+        ('ab', ('a',), False),
+        ('ab', ('b',), False),
+        ('ab', ('a', 'b'), True),
+        # One aggregate with both keys.
+        ('ab', ('ab',), True),
+        ('', ('ab',), False),
+    )
+    @ddt.unpack
+    def test_decision(self, requested, host, allowed):
+        aggregates = host_of(
+            {'zone': 'z'}, *map(dict.fromkeys, map(keys, host))
+        )
+        verdict = BOTH.request(keys(requested), 'p').judge(aggregates)
+        self.assertIs(allowed, verdict.passes, verdict.reason)
+
+
+@ddt.ddt
+class ProjectsTestCase(testtools.TestCase):
+    """Every row of the second table, and what values may look like."""
+
+    @ddt.data(
+        ([{}], 'p', True),
+        ([{'filter_tenant_id': 'p'}], 'p', True),
+        ([{'filter_tenant_id': 'p'}], 'q', False),
+        *(
+            (
+                [{'filter_tenant_id': 'p', 'filter_tenant_id2': 'q, r'}],
+                project,
+                project in 'pqr',
+            )
+            for project in 'pqrs'
+        ),
+        (
+            [{'filter_tenant_id': 'p'}, {'filter_tenant_id': 'q'}],
+            'p',
+            True,
+        ),
+        (
+            [{'filter_tenant_id': 'p'}, {'filter_tenant_id': 'q'}],
+            'r',
+            False,
+        ),
+        ([{'filter_tenant_id': 'p'}, {}], 'q', True),
+        ([{'filter_tenant_id': 'pp'}], 'p', False),
+        ([{'filter_tenant_id': 'P'}], 'p', False),
+        ([{'filter_tenant_id': ''}], 'p', False),
+        ([{'filter_tenant_id': None}], 'p', False),
+        ([{'filter_tenant_id': ','}], None, False),
+        ([{'filter_tenant': 'q'}], 'p', True),
+        ([{'Filter_tenant_id': 'q'}], 'p', True),
+    )
+    @ddt.unpack
+    def test_project(self, aggregates, project, allowed):
+        for metadata in aggregates:
+            metadata['reservation:a'] = 'true'
+        request = BOTH.request({'reservation:a'}, project)
+        for answer in (
+            request.judge(host_of(*aggregates)),
+            request.resolve(items_of(host_of(*aggregates))).verdict,
+        ):
+            self.assertIs(allowed, answer.passes, answer.reason)
+
+    def test_project_keys_of_aggregates_without_the_key_mean_nothing(self):
+        request = BOTH.request({'reservation:a'}, 'p')
+        aggregates = host_of({'reservation:a': '1'}, {'filter_tenant_id': 'q'})
+        self.assertTrue(request.judge(aggregates).passes)
+
+    def test_no_project_keys(self):
+        rules = reservation.Rules(('r:',), ('r:',), ())
+        request = rules.request({'r:a'}, 'p')
+        self.assertTrue(
+            request.judge(
+                host_of({'r:a': '1', 'filter_tenant_id': 'q'})
+            ).passes
+        )
+
+
+class ReasonTestCase(testtools.TestCase):
+    def test_reserved_by_others(self):
+        self.assertEqual(
+            'aggregate a2 is reserved by reservation:x=lease 7 and the '
+            'request of project p names no key that begins so',
+            BOTH.request((), 'p')
+            .judge(host_of({'zone': 'z'}, {'reservation:x': 'lease 7'}))
+            .reason,
+        )
+
+    def test_not_in_the_aggregate(self):
+        self.assertEqual(
+            'no aggregate of the host has the metadata key reservation:x, '
+            'which the request of project p requires',
+            BOTH.request({'reservation:x'}, 'p').judge(host_of({})).reason,
+        )
+
+    def test_no_aggregate_at_all(self):
+        resolution = BOTH.request({'reservation:x'}, 'p').resolve([])
+        self.assertEqual('reservation:x', resolution.unmet)
+        self.assertEqual(
+            'no aggregate has the metadata key reservation:x, which the '
+            'request of project p requires',
+            resolution.verdict.reason,
+        )
+
+    def test_projects(self):
+        request = BOTH.request({'reservation:x'}, 'p')
+        aggregates = host_of(
+            {'reservation:x': '1', 'filter_tenant_id': 'q'},
+            {
+                'reservation:x': '1',
+                'filter_tenant_id2': 's',
+                'filter_tenant_id': 'r',
+            },
+        )
+        reason = (
+            'project p may not use reservation:x: aggregate a1 has '
+            'filter_tenant_id=q, aggregate a2 has filter_tenant_id=r and '
+            'filter_tenant_id2=s'
+        )
+        self.assertEqual(reason, request.judge(aggregates).reason)
+        resolution = request.resolve(items_of(aggregates))
+        self.assertEqual(reason, resolution.verdict.reason)
+        self.assertEqual('reservation:x', resolution.unmet)
+
+
+@ddt.ddt
+class KeysTestCase(testtools.TestCase):
+    @ddt.data(
+        ({}, set()),
+        ({'group': ['g']}, set()),
+        ({'reservation': ['a']}, {'reservation:a'}),
+        ({'reservation': ['a', 'b']}, {'reservation:a', 'reservation:b'}),
+        ({'reservation:a': ['false']}, {'reservation:a'}),
+        ({'reservation': ['']}, {'reservation:'}),
+        ({'reservation': []}, set()),
+        ({'Reservation': ['a'], 'reservations': ['b']}, set()),
+        ({'own': ['a']}, {'own:a'}),
+        # A prefix without a colon has no short form.
+        ({'res': ['a'], 'res_': ['b']}, {'res_'}),
+        ({'res_a': ['1']}, {'res_a'}),
+    )
+    @ddt.unpack
+    def test_hints(self, hints, expected):
+        rules = reservation.Rules(('reservation:', 'res_'), ('own:',))
+        self.assertEqual(expected, rules.keys_in_hints(hints))
+
+    @ddt.data(
+        ('r:a', True),
+        ('r:', True),
+        ('R:a', False),
+        ('xr:a', False),
+        ('r', False),
+        ('a_b1', True),
+        ('axb1', False),
+        ('%c', True),
+        ('xc', False),
+    )
+    @ddt.unpack
+    def test_prefixes_mean_themselves(self, name, expected):
+        rules = reservation.Rules(('r:', 'a_b'), ('%',))
+        self.assertEqual(
+            {name} if expected else set(), rules.keys_among([name])
+        )
+
+    def test_prefixes_are_told_apart(self):
+        rules = reservation.Rules(('r:', 'only:'), ('r:', 'r:gold:', 'f:'))
+        request = rules.request({'r:a', 'f:b'}, 'p')
+        self.assertEqual(('r:a',), request.required)
+        self.assertEqual(('r:gold:',), request.forbidden_prefixes)
+
+    def test_nothing_set(self):
+        rules = reservation.Rules()
+        self.assertEqual((), rules.prefixes)
+        self.assertEqual(set(), rules.keys_among(['r:a', '']))
+        request = rules.request({'r:a'}, 'p')
+        self.assertTrue(request.judge(host_of({'r:b': '1'})).passes)
+
+
+metadata = st.dictionaries(
+    st.sampled_from(
+        [
+            'r:a',
+            'r:b',
+            's:a',
+            's:b',
+            'filter_tenant_id',
+            'filter_tenant_id2',
+            'x',
+        ]
+    ),
+    st.sampled_from(['p', 'q', 'p,q', '']),
+    max_size=4,
+)
+prefixes = st.sets(st.sampled_from(['r:', 's:', 'r:a'])).map(sorted).map(tuple)
+
+
+class DefinitionTestCase(testtools.TestCase):
+    @given(
+        st.lists(metadata, max_size=4),
+        st.lists(metadata, max_size=2),
+        prefixes,
+        prefixes,
+        st.sets(st.sampled_from(['r:a', 'r:b', 's:a', 's:c'])),
+    )
+    @settings(deadline=None)
+    def test_both_stages_equal_the_definition(
+        self, host, elsewhere, required, forbidden, requested
+    ):
+        project_keys = ('filter_tenant_id',)
+        host = [(f'h{i}', metadata) for i, metadata in enumerate(host)]
+        rest = [(f'e{i}', metadata) for i, metadata in enumerate(elsewhere)]
+
+        def open_to_p(metadata):
+            values = [
+                v
+                for k, v in metadata.items()
+                if k.startswith('filter_tenant_id')
+            ]
+            return not values or 'p' in ','.join(values).split(',')
+
+        naive = True
+        for prefix in forbidden:
+            if not [k for k in requested if k.startswith(prefix)]:
+                for _, mine in host:
+                    if [k for k in mine if k.startswith(prefix)]:
+                        naive = False
+        for key in requested:
+            if [p for p in required if key.startswith(p)]:
+                if not [m for _, m in host if key in m and open_to_p(m)]:
+                    naive = False
+
+        request = reservation.Rules(required, forbidden, project_keys).request(
+            requested, 'p'
+        )
+        self.assertIs(naive, request.judge(host).passes)
+
+        # What placement answers to the query of stage 1.
+        resolution = request.resolve(items_of(host + rest))
+        uuids = {f'uuid-{name}' for name, _ in host}
+        query = (
+            resolution.verdict.passes
+            and uuids.isdisjoint(resolution.forbidden)
+            and all(
+                not uuids.isdisjoint(s) for s in resolution.required.values()
+            )
+        )
+        self.assertIs(naive, query)
+        # A request is refused only where no host could do.
+        if not resolution.verdict.passes:
+            self.assertIn(resolution.unmet, requested)
