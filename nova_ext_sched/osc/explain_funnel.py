@@ -110,7 +110,7 @@ class Explainer:
         )
         known = {p.uuid for p in self._client.resource_providers()}
         return explanation.Constraint(
-            'resources',
+            'placement',
             'a resource provider in placement',
             lambda host: None if host.provider in known else refusal,
         )
@@ -137,7 +137,7 @@ class Explainer:
         one combination of them. With nothing left there is nothing to ask.
         """
         words = 'all of the above together'
-        stage = 'resources'
+        stage = 'placement'
         left = explanation.Funnel(hosts, constraints).left
         answer = self._asker.whole(query) if left else explain_facts.Answer()
         whole = placement_demands.Demand(

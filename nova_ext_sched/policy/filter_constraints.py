@@ -168,7 +168,7 @@ def _anti_affinity(
     request: scheduling.Request,
     members: Mapping[str, Sequence[str]],
 ) -> explanation.Constraint:
-    compiled = anti_affinity.Group(group.uuid, group.members, group.rules)
+    compiled = anti_affinity.Group(group.name, group.members, group.rules)
     rules = ', '.join(f'{k}={v}' for k, v in sorted(group.rules.items()))
 
     def judge(host: explanation.Host) -> explanation.Refusal | None:

@@ -330,7 +330,7 @@ def _of_resource(amounts: Sequence[tuple[str, int]]) -> Demand:
     return Demand(
         'resources',
         words,
-        _always(f'lack {name}', f'not that much can be allocated: {words}'),
+        _always(f'lack {name}', f'its providers cannot allocate {words}'),
         [
             Question(extra_specs.Group(resources={name: amount}))
             for name, amount in amounts

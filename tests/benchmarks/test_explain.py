@@ -19,7 +19,9 @@ requests is printed beside the time and must not grow with the hosts, but for
 the pages of nova's list.
 """
 
+import collections
 import os
+import time
 
 from nova import context
 from nova import objects
@@ -72,23 +74,34 @@ class ExplainBenchmark(explain.ExplainTestCase):
             extra_spec={'trait:HW_CPU_X86_AVX2': 'required'},
         )
         sent = []
+        seconds = collections.Counter()
         send = requests.Session.send
 
         def counting_send(session, request, **kwargs):
             sent.append(request.path_url)
-            return send(session, request, **kwargs)
+            start = time.monotonic()
+            try:
+                return send(session, request, **kwargs)
+            finally:
+                path = request.path_url.partition('?')[0]
+                seconds[path] += time.monotonic() - start
 
         self.stub_out('requests.Session.send', counting_send)
         arguments = ('--flavor', flavor, '--availability-zone', 'az1')
         self.explain(*arguments)
         sent.clear()
+        seconds.clear()
         rows = self.benchmark.pedantic(
             self.explain, arguments, rounds=3, iterations=1
         )
         pages = -(-HOSTS // 1000)
         per_run = len(sent) / 3
         self.benchmark.extra_info['requests'] = per_run
-        print(f'\n{HOSTS} hosts: {per_run:g} requests')
+        slowest = [
+            f'{path} {total / 3:.1f} s'
+            for path, total in seconds.most_common(4)
+        ]
+        print(f'\n{HOSTS} hosts: {per_run:g} requests;', ', '.join(slowest))
         self.assertEqual(HOSTS, rows[-1]['Left'] + _removed(rows))
         self.assertLess(per_run, 30 + pages)
 

@@ -96,7 +96,7 @@ class FunnelTestCase(ExplainTestCase):
         )
         self.assertEqual(
             [
-                ('resources', 'a resource provider in placement'),
+                ('placement', 'a resource provider in placement'),
                 ('resources', 'VCPU: 1'),
                 ('resources', 'MEMORY_MB: 64'),
                 ('traits', f'trait {VMX} required (flavor)'),
@@ -108,7 +108,7 @@ class FunnelTestCase(ExplainTestCase):
                     'isolated aggregates whose traits the request lacks: '
                     f'windows (trait {WINDOWS})',
                 ),
-                ('resources', 'all of the above together'),
+                ('placement', 'all of the above together'),
                 ('host filter', 'ComputeFilter: nova-compute up and enabled'),
                 (
                     'host filter',
@@ -353,7 +353,7 @@ class ViewsTestCase(ExplainTestCase):
             list(refused),
         )
         self.assertEqual(
-            'not that much can be allocated: MEMORY_MB: 9000; MEMORY_MB: '
+            'its providers cannot allocate MEMORY_MB: 9000; MEMORY_MB: '
             '7680 of 7680 free on provider host1 (at least 1, at most 8192, '
             'in steps of 1)',
             refused['MEMORY_MB'],
