@@ -126,7 +126,7 @@ class Explain(base.Lister):
                 expected='--flavor or --server',
                 got='neither',
             )
-        conf, assumed = scheduler_conf.load(
+        options, assumed = scheduler_conf.load(
             parsed_args.nova_conf, parsed_args.option
         )
         connection = self.app.client_manager.sdk_connection
@@ -136,7 +136,7 @@ class Explain(base.Lister):
             connection.compute,
             self.placement,
             resolver,
-            scheduler_conf.options(conf),
+            options,
         )
         with progress.bar(sys.stderr, 'Asking nova and placement') as advance:
             explained = explainer.explain(request, advance, parsed_args.host)

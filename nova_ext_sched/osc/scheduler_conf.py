@@ -66,8 +66,8 @@ _NOVA = {
 
 def load(
     files: Iterable[str], settings: Iterable[str]
-) -> tuple[cfg.ConfigOpts, list[str]]:
-    """Return the scheduler's configuration, as far as it is known.
+) -> tuple[scheduling.Options, list[str]]:
+    """Return the scheduler's options, as far as they are known.
 
     :param files: paths of nova.conf, later ones over earlier ones; where
         there is none, policies of ours that are set up by the data of
@@ -78,36 +78,41 @@ def load(
     :raises exception.InvalidValue: a file or a setting cannot be read
     """
     files = list(files)
-    conf = cfg.ConfigOpts()
-    for group, opts in our_conf.list_opts():
-        # By name: two ConfigOpts that share the group share its values.
-        conf.register_opts(opts, group=group.name)
-    for group, opts in _NOVA.items():
-        conf.register_opts(opts, group=None if group == 'DEFAULT' else group)
     try:
-        conf([], project='nova', default_config_files=files)
+        conf = _read(files)
+        assumed = [] if files else [_assume(conf)]
+        for setting in settings:
+            _set(conf, setting)
+        return _options(conf), assumed
     except cfg.Error as exc:
         raise exception.InvalidValue(
             where='--nova-conf',
             expected='a file that oslo.config can read',
             got=str(exc),
         ) from exc
-    assumed = []
-    if not files:
-        enabled = list(conf.filter_scheduler.enabled_filters)
-        enabled += [name for name in OUR_FILTERS if name not in enabled]
-        conf.set_default('enabled_filters', enabled, group='filter_scheduler')
-        conf.set_default(
-            'enable_isolated_aggregate_filtering', True, group=OURS
-        )
-        assumed = [
-            'without --nova-conf the filters of nova-ext-sched count as '
-            'enabled and enable_isolated_aggregate_filtering as True; other '
-            'options have their defaults'
-        ]
-    for setting in settings:
-        _set(conf, setting)
-    return conf, assumed
+
+
+def _read(files: list[str]) -> cfg.ConfigOpts:
+    conf = cfg.ConfigOpts()
+    for group, opts in our_conf.list_opts():
+        # By name: two ConfigOpts that share the group share its values.
+        conf.register_opts(opts, group=group.name)
+    for group, opts in _NOVA.items():
+        conf.register_opts(opts, group=None if group == 'DEFAULT' else group)
+    conf([], project='nova', default_config_files=files)
+    return conf
+
+
+def _assume(conf: cfg.ConfigOpts) -> str:
+    enabled = list(conf.filter_scheduler.enabled_filters)
+    enabled += [name for name in OUR_FILTERS if name not in enabled]
+    conf.set_default('enabled_filters', enabled, group='filter_scheduler')
+    conf.set_default('enable_isolated_aggregate_filtering', True, group=OURS)
+    return (
+        'without --nova-conf the filters of nova-ext-sched count as enabled '
+        'and enable_isolated_aggregate_filtering as True; other options have '
+        'their defaults'
+    )
 
 
 def _set(conf: cfg.ConfigOpts, setting: str) -> None:
@@ -128,8 +133,7 @@ def _set(conf: cfg.ConfigOpts, setting: str) -> None:
         ) from exc
 
 
-def options(conf: cfg.ConfigOpts) -> scheduling.Options:
-    """Return the options in the form that the policies take."""
+def _options(conf: cfg.ConfigOpts) -> scheduling.Options:
     ours: typing.Any = conf[OURS]
     return scheduling.Options(
         enabled_filters=conf.filter_scheduler.enabled_filters,
