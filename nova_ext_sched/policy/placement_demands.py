@@ -154,34 +154,22 @@ def of_root_traits(
     :param required: who asks for it, by trait
     :param forbidden: likewise
     """
-    found = [
-        Demand(
-            'traits',
-            f'trait {trait} required ({source})',
-            _always(
-                f'lack trait {trait}',
-                f'its resource provider lacks trait {trait}',
-            ),
-            [Question(extra_specs.Group(required_traits={trait}))],
-            of_root=True,
-        )
-        for trait, source in sorted(required.items())
+    return [
+        *(
+            dataclasses.replace(_of_required(*item), of_root=True)
+            for item in sorted(required.items())
+        ),
+        *(
+            # The few that have it are asked for, not the many without.
+            dataclasses.replace(
+                _of_forbidden(*item),
+                questions=_of_required(*item).questions,
+                of_root=True,
+                negative=True,
+            )
+            for item in sorted(forbidden.items())
+        ),
     ]
-    found += [
-        Demand(
-            'traits',
-            f'trait {trait} forbidden ({source})',
-            _always(
-                f'have the forbidden trait {trait}',
-                f'its resource provider has trait {trait}',
-            ),
-            [Question(extra_specs.Group(required_traits={trait}))],
-            of_root=True,
-            negative=True,
-        )
-        for trait, source in sorted(forbidden.items())
-    ]
-    return found
 
 
 def of_host(request: scheduling.Request) -> list[Demand]:

@@ -172,7 +172,7 @@ class ConstraintsTest(unittest.TestCase):
     def test_order_and_unknown_filters(self):
         found, unknown = build(
             [
-                'NUMATopologyFilter',
+                'OddFilter',
                 'IsolatedAggregatesFilter',
                 'ComputeFilter',
             ],
