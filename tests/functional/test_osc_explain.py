@@ -84,6 +84,7 @@ class FunnelTestCase(ExplainTestCase):
         self.aggregate('az1', ['host1', 'host2'], zone='az1')
         group = self.group('anti-affinity')
         flavor = self.flavor(specs={f'trait:{VMX}': 'required'})
+        name = self.admin_api.get_flavor(flavor)['name']
         rows = self.explain(
             '--flavor',
             flavor,
@@ -114,6 +115,12 @@ class FunnelTestCase(ExplainTestCase):
                     'host filter',
                     'ServerGroupAntiAffinityFilter: server group group '
                     '(max_server_per_host=1)',
+                ),
+                (
+                    'host filter',
+                    f'AggregateInstanceTypeFilter: extra specs of flavor '
+                    f'{name} (trait:{VMX}=required) and metadata of '
+                    'aggregates',
                 ),
                 (
                     'host filter',
