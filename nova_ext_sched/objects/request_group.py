@@ -234,8 +234,7 @@ class RequestGroup(base.NovaExtSchedObject):
         return sorted(
             list(uuids)
             for uuids in {
-                tuple(sorted(set(uuids)))
-                for uuids in self.required_aggregates
+                tuple(sorted(set(uuids))) for uuids in self.required_aggregates
             }
         )
 

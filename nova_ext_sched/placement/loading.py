@@ -100,8 +100,7 @@ def from_conf(conf: cfg.ConfigOpts, group: str) -> adapter.Adapter:
         names = ', '.join(opt.dest for opt in exc.options)
         raise exception.InvalidValue(
             where=f'[{group}]',
-            expected=f'the options {names} for the auth_type '
-            f'{ours.auth_type}',
+            expected=f'the options {names} for the auth_type {ours.auth_type}',
             got=None,
         ) from exc
     except (ks_exc.OptionError, TypeError) as exc:

@@ -53,9 +53,7 @@ class Reader:
         """Return the microversions that the server has; asked once."""
         with self._lock:
             if self._range is None:
-                self._range = self._transport.request(
-                    'GET', '/', _read_range
-                )
+                self._range = self._transport.request('GET', '/', _read_range)
             return self._range
 
     def allocation_candidates(

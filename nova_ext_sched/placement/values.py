@@ -209,9 +209,7 @@ class AllocationRequest:
             },
             mappings=None
             if mappings is None
-            else {
-                suffix: tuple(uuids) for suffix, uuids in mappings.items()
-            },
+            else {suffix: tuple(uuids) for suffix, uuids in mappings.items()},
         )
 
 

@@ -36,7 +36,11 @@ ROOMS = {
     'placement': {'exception', 'policy', 'objects', 'conf'},
     'osc': {'exception', 'policy', 'objects', 'placement', 'conf'},
 }
-LIBRARIES_OF_POLICY = set(sys.stdlib_module_names) | {'oslo_utils'}
+# os_resource_classes is names alone.
+LIBRARIES_OF_POLICY = set(sys.stdlib_module_names) | {
+    'os_resource_classes',
+    'oslo_utils',
+}
 
 
 def imports(path):

@@ -47,9 +47,7 @@ class PlacementTestCase(test_base.BaseTestCase):
         server = self.useFixture(fixture.PlacementFixture())
         self.endpoint = server.endpoint
         self.raw = adapter.Adapter(
-            session.Session(
-                auth=token_endpoint.Token(self.endpoint, 'admin')
-            ),
+            session.Session(auth=token_endpoint.Token(self.endpoint, 'admin')),
             service_type='placement',
             raise_exc=False,
         )

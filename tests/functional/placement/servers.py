@@ -127,9 +127,7 @@ class Placement(fixtures.Fixture):
 
     def _setUp(self):
         directory = self.useFixture(fixtures.TempDir()).path
-        connection = (
-            self._connection or f'sqlite:///{directory}/placement.db'
-        )
+        connection = self._connection or f'sqlite:///{directory}/placement.db'
         policy = os.path.join(directory, 'policy.yaml')
         with open(policy, 'w') as policy_file:
             policy_file.write(self._policy)
@@ -152,9 +150,7 @@ class Placement(fixtures.Fixture):
             capture_output=True,
             timeout=120,
         )
-        self.process = self.useFixture(
-            Server(_COMMANDS[self._server], env)
-        )
+        self.process = self.useFixture(Server(_COMMANDS[self._server], env))
         self.url = self.process.url
 
 

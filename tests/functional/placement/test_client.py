@@ -70,13 +70,9 @@ class ReadTest(base.PlacementTestCase):
 
     def test_filters(self):
         self.assertEqual(['child', 'host', 'other'], self.names())
-        self.assertEqual(
-            ['host', 'other'], self.names(resources={'VCPU': 4})
-        )
+        self.assertEqual(['host', 'other'], self.names(resources={'VCPU': 4}))
         self.assertEqual(['other'], self.names(resources={'VCPU': 5}))
-        self.assertEqual(
-            ['host'], self.names(required_traits={'CUSTOM_SSD'})
-        )
+        self.assertEqual(['host'], self.names(required_traits={'CUSTOM_SSD'}))
         self.assertEqual(
             ['child', 'other'], self.names(forbidden_traits={'CUSTOM_SSD'})
         )
@@ -89,7 +85,7 @@ class ReadTest(base.PlacementTestCase):
     def test_a_group_with_a_suffix_is_no_filter(self):
         self.assertRaisesRegex(
             exception.InvalidValue,
-            "filters.suffix: expected a request group without a suffix, got "
+            'filters.suffix: expected a request group without a suffix, got '
             "'1'",
             self.names,
             suffix='1',
@@ -170,9 +166,7 @@ class ReadTest(base.PlacementTestCase):
             objects.AllocationCandidatesRequest(
                 groups=[
                     objects.RequestGroup(resources={'VCPU': 1}),
-                    objects.RequestGroup(
-                        suffix='_GPU', resources={'VGPU': 2}
-                    ),
+                    objects.RequestGroup(suffix='_GPU', resources={'VGPU': 2}),
                 ]
             )
         )

@@ -24,6 +24,7 @@ FINGERPRINTS = {
     'NovaExtSchedInstanceGroupPolicy': (
         '1.0-551675f70a7ccf3a968d0b18c7f0e1be'
     ),
+    'NovaExtSchedRequestGroup': '1.0-8e8a5b5d9b3ce73ae28e533bfd451f72',
 }
 
 

@@ -44,8 +44,14 @@ def record_logs(test):
     handler = logging.Handler()
     handler.emit = lambda record: messages.append(record.getMessage())
     root = logging.getLogger()
-    test.addCleanup(root.setLevel, root.level)
     test.addCleanup(root.removeHandler, handler)
-    root.setLevel(logging.DEBUG)
     root.addHandler(handler)
+    # Services in this process may have set levels, or turned loggers off.
+    loggers = [root, *map(logging.getLogger, [*root.manager.loggerDict])]
+    for logger in loggers:
+        test.addCleanup(logger.setLevel, logger.level)
+        test.addCleanup(setattr, logger, 'disabled', logger.disabled)
+        logger.disabled = False
+        logger.setLevel(logging.NOTSET)
+    root.setLevel(logging.DEBUG)
     return messages

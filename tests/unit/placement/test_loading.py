@@ -58,9 +58,7 @@ class FromConfTest(unittest.TestCase):
             (loading.TIMEOUT, loading.CONNECT_RETRIES),
             (made.session.timeout, made.connect_retries),
         )
-        self.assertEqual(
-            loading.STATUS_CODE_RETRIES, made.status_code_retries
-        )
+        self.assertEqual(loading.STATUS_CODE_RETRIES, made.status_code_retries)
         self.assertEqual('placement', made.service_type)
         self.assertEqual(['internal', 'public'], made.interface)
         self.assertEqual(ADMIN_TOKEN['endpoint'], made.get_endpoint())

@@ -72,9 +72,7 @@ class MicroversionTest(unittest.TestCase):
                 providers, least(microversion.of_providers(group))
             )
         if candidates is not None:
-            group = objects.RequestGroup(
-                **{'resources': {'VCPU': 1}} | asked
-            )
+            group = objects.RequestGroup(**{'resources': {'VCPU': 1}} | asked)
             request = objects.AllocationCandidatesRequest(groups=[group])
             self.assertEqual(
                 candidates, least(microversion.of_candidates(request))

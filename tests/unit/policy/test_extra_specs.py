@@ -50,28 +50,28 @@ RESOURCES = [
 UNREAD = [
     (
         {'resources:FPGAS': '1'},
-        "extra spec resources:FPGAS: expected a standard resource class or "
+        'extra spec resources:FPGAS: expected a standard resource class or '
         "one that begins with CUSTOM_, got 'FPGAS'; nova ignores it",
     ),
     (
         {'resources1:VCPU': '-1'},
-        "extra spec resources1:VCPU: expected an integer, 0 or more, got "
+        'extra spec resources1:VCPU: expected an integer, 0 or more, got '
         "'-1'; nova ignores it",
     ),
     (
         {'resources:VCPU': 'two'},
-        "extra spec resources:VCPU: expected an integer, 0 or more, got "
+        'extra spec resources:VCPU: expected an integer, 0 or more, got '
         "'two'; nova ignores it",
     ),
     (
         {'trait:CUSTOM_SSD': 'preferred'},
-        "extra spec trait:CUSTOM_SSD: expected required or forbidden, got "
+        'extra spec trait:CUSTOM_SSD: expected required or forbidden, got '
         "'preferred'; nova ignores it",
     ),
     (
         {'group_policy': 'any'},
         "extra spec group_policy: expected none or isolate, got 'any'; nova "
-        "ignores it",
+        'ignores it',
     ),
 ]
 
@@ -129,9 +129,7 @@ class ReadTest(unittest.TestCase):
     )
     @ddt.unpack
     def test_own_resources(self, more, expected):
-        own = extra_specs.own_resources(
-            vcpus=1, ram_mb=64, root_gb=5, **more
-        )
+        own = extra_specs.own_resources(vcpus=1, ram_mb=64, root_gb=5, **more)
         self.assertEqual(own | expected, own)
 
 
