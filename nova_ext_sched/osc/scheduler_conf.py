@@ -17,6 +17,7 @@ declared here again, under their names and with their defaults.
 """
 
 from collections.abc import Iterable
+import dataclasses
 import typing
 
 from oslo_config import cfg
@@ -134,38 +135,31 @@ def _set(conf: cfg.ConfigOpts, setting: str) -> None:
 
 
 def _options(conf: cfg.ConfigOpts) -> scheduling.Options:
-    ours: typing.Any = conf[OURS]
+    # Those of ours have their own names there.
+    ours: typing.Any = {
+        field.name: conf[OURS][field.name]
+        for field in dataclasses.fields(scheduling.Options)
+        if field.name in conf[OURS]
+    }
+    scheduler = conf.scheduler
     return scheduling.Options(
+        **ours,
         enabled_filters=conf.filter_scheduler.enabled_filters,
-        request_filters=ours.request_filters,
-        enable_isolated_aggregate_filtering=(
-            ours.enable_isolated_aggregate_filtering
-        ),
-        nova_isolation=conf.scheduler.enable_isolated_aggregate_filtering,
-        forbid_by_trait=ours.forbid_by_trait,
-        force_metadata_check_ignored_keys=(
-            ours.force_metadata_check_ignored_keys
-        ),
-        placement_req_required_member_prefix=(
-            ours.placement_req_required_member_prefix
-        ),
-        placement_req_default_forbidden_member_prefix=(
-            ours.placement_req_default_forbidden_member_prefix
-        ),
+        nova_isolation=scheduler.enable_isolated_aggregate_filtering,
         limit_tenants_to_placement_aggregate=(
-            conf.scheduler.limit_tenants_to_placement_aggregate
+            scheduler.limit_tenants_to_placement_aggregate
         ),
         placement_aggregate_required_for_tenants=(
-            conf.scheduler.placement_aggregate_required_for_tenants
+            scheduler.placement_aggregate_required_for_tenants
         ),
         query_placement_for_image_type_support=(
-            conf.scheduler.query_placement_for_image_type_support
+            scheduler.query_placement_for_image_type_support
         ),
-        image_metadata_prefilter=conf.scheduler.image_metadata_prefilter,
+        image_metadata_prefilter=scheduler.image_metadata_prefilter,
+        max_placement_results=scheduler.max_placement_results,
         disable_fallback_pcpu_query=(
             conf.workarounds.disable_fallback_pcpu_query
         ),
         default_availability_zone=conf.default_availability_zone,
         default_schedule_zone=conf.default_schedule_zone,
-        max_placement_results=conf.scheduler.max_placement_results,
     )
