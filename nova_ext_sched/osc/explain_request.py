@@ -85,10 +85,9 @@ class Resolver:
             changes['project_id'] = self._project(args.project)
         elif not args.server:
             changes['project_id'] = self._connection.current_project_id
-        if args.hint:
-            changes['hints'] = {**request.hints, **_hints(args.hint)}
-        group = args.server_group or changes.get('hints', {}).get('group')
-        if group:
+        hints = _hints(args.hint)
+        changes['hints'] = {**request.hints, **hints}
+        if group := args.server_group or hints.get('group'):
             changes['group'] = self._group(group)
         return dataclasses.replace(request, **changes)
 

@@ -240,9 +240,41 @@ class FunnelTestCase(ExplainTestCase):
             self.removed('--flavor', flavor),
         )
 
+    def test_provider_that_hosts_share(self):
+        self.create_resource_class('CUSTOM_POOL')
+        aggregate = self.aggregate('rack', ['host2', 'host3'])
+        pool = self.create_provider(
+            'pool',
+            inventories={'CUSTOM_POOL': 10},
+            traits=['MISC_SHARES_VIA_AGGREGATE'],
+        )
+        flavor = self.flavor(specs={'resources:CUSTOM_POOL': '1'})
+        self.assertEqual(
+            {'CUSTOM_POOL: 1': 3}, self.removed('--flavor', flavor)
+        )
+        self.set_provider_aggregates(pool, [aggregate])
+        self.assertEqual(
+            {'host1': 'resources', 'host2': '', 'host3': ''},
+            self.results('--flavor', flavor),
+        )
+
+    def test_request_groups_without_a_policy(self):
+        """Placement refuses the query, and nova finds no host."""
+        specs = {
+            'resources:VCPU': '0',
+            'resources1:VCPU': '1',
+            'resources2:MEMORY_MB': '64',
+        }
+        flavor = self.flavor(specs=specs)
+        self.assertEqual(
+            {'all of the above together': 3}, self.removed('--flavor', flavor)
+        )
+        self.assertIn('group_policy', self.explain_text('--flavor', flavor)[1])
+        flavor = self.flavor(specs={**specs, 'group_policy': 'none'})
+        self.assertEqual({}, self.removed('--flavor', flavor))
+
     def test_boot_from_volume(self):
         flavor = self._create_flavor(disk=5000, memory_mb=64, vcpu=1)
-        self.assertIn('DISK_GB: 5010', self.removed('--flavor', flavor))
         self.assertIn('DISK_GB: 5010', self.removed('--flavor', flavor))
         self.assertEqual(
             {}, self.removed('--flavor', flavor, '--boot-from-volume')
