@@ -25,7 +25,7 @@ from nova_ext_sched.policy import aggregate_instance_type
 from nova_ext_sched.policy import anti_affinity
 from nova_ext_sched.policy import explanation
 from nova_ext_sched.policy import isolation
-from nova_ext_sched.policy import placement_demands
+from nova_ext_sched.policy import isolation_demands
 from nova_ext_sched.policy import placement_query
 from nova_ext_sched.policy import reservation_demands
 from nova_ext_sched.policy import scheduling
@@ -92,7 +92,7 @@ def _isolation(
     aggregates: Sequence[explanation.Aggregate],
 ) -> explanation.Constraint:
     required = query.required_traits
-    missing = placement_query.missing_traits(aggregates, required)
+    missing = isolation_demands.missing_traits(aggregates, required)
 
     def judge(host: explanation.Host) -> explanation.Refusal | None:
         passes, reason = isolation.judge(
@@ -100,11 +100,11 @@ def _isolation(
         )
         if passes:
             return None
-        refusal = placement_demands.isolated(host, missing)
+        refusal = isolation_demands.isolated(host, missing)
         assert refusal is not None
         return explanation.Refusal(refusal.phrase, reason)
 
-    described = placement_demands.describe_isolated(aggregates, missing)
+    described = isolation_demands.describe_isolated(aggregates, missing)
     return _named(name, f'isolated aggregates: {described or "none"}', judge)
 
 

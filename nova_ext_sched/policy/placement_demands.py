@@ -231,84 +231,10 @@ def of_member(
     )
 
 
-def of_isolation(
-    aggregates: Sequence[explanation.Aggregate],
-    missing: Mapping[str, Sequence[str]],
-    uuids: Collection[str],
-    traits: Collection[str],
-) -> Demand:
-    """Return the demand to be in no isolated aggregate.
-
-    :param aggregates: every aggregate
-    :param missing: by UUID of each forbidden aggregate, the traits that the
-        request lacks
-    :param uuids: the aggregates that are forbidden by UUID
-    :param traits: the traits that are forbidden in place of the others
-    """
-
-    def refuse(host: explanation.Host) -> explanation.Refusal:
-        return isolated(host, missing) or explanation.Refusal(
-            'are isolated in placement alone',
-            'its resource provider is in a forbidden aggregate in placement '
-            'that nova does not have the host in, or has a trait that '
-            'forbid_by_trait names',
-        )
-
-    questions = [
-        Question(extra_specs.Group(required_traits={trait}))
-        for trait in sorted(traits)
-    ]
-    if uuids:
-        questions.append(Question(member_of=sorted(uuids)))
-    return Demand(
-        'isolation',
-        'isolated aggregates whose traits the request lacks: '
-        + describe_isolated(aggregates, missing),
-        refuse,
-        questions,
-        of_root=True,
-        negative=True,
-    )
-
-
-def isolated(
-    host: explanation.Host, missing: Mapping[str, Sequence[str]]
-) -> explanation.Refusal | None:
-    """Return why a host is isolated from a request, None where it is not."""
-    for aggregate in host.aggregates:
-        if aggregate.uuid in missing:
-            lacking = _traits(missing[aggregate.uuid])
-            return explanation.Refusal(
-                f'are isolated by aggregate {aggregate.name} ({lacking})',
-                f'aggregate {aggregate.name} is isolated and the request '
-                f'does not require {lacking}',
-            )
-    return None
-
-
-def describe_isolated(
-    aggregates: Sequence[explanation.Aggregate],
-    missing: Mapping[str, Sequence[str]],
-) -> str:
-    """Return the names and traits of forbidden aggregates, the first few."""
-    described = [
-        f'{aggregate.name} ({_traits(missing[aggregate.uuid])})'
-        for aggregate in sorted(aggregates, key=lambda a: a.name)
-        if aggregate.uuid in missing
-    ]
-    return first_few(described)
-
-
 def first_few(names: Sequence[str], most: int = 5) -> str:
     """Return names as a list, and how many more there are."""
     more = len(names) - most
     return ', '.join(names[:most]) + (f' and {more} more' if more > 0 else '')
-
-
-def _traits(names: Sequence[str]) -> str:
-    return ('traits ' if len(names) > 1 else 'trait ') + ', '.join(
-        sorted(names)
-    )
 
 
 def _of_resource(amounts: Sequence[tuple[str, int]]) -> Demand:

@@ -50,6 +50,7 @@ from nova_ext_sched.policy import derived_specs
 from nova_ext_sched.policy import explanation
 from nova_ext_sched.policy import extra_specs
 from nova_ext_sched.policy import isolation
+from nova_ext_sched.policy import isolation_demands
 from nova_ext_sched.policy import placement_demands
 from nova_ext_sched.policy import reservation_demands
 from nova_ext_sched.policy import scheduling
@@ -253,7 +254,9 @@ def _isolate(
     )
     if not (ours or options.nova_isolation):
         return
-    missing = missing_traits(aggregates, query.required_traits)
+    missing = isolation_demands.missing_traits(
+        aggregates, query.required_traits
+    )
     if not missing:
         return
     traits: set[str] = set()
@@ -274,7 +277,7 @@ def _isolate(
     query.forbidden_aggregates |= uuids
     query.root_forbidden |= dict.fromkeys(sorted(traits), 'forbid_by_trait')
     query.demands.append(
-        placement_demands.of_isolation(aggregates, missing, uuids, traits)
+        isolation_demands.of_isolation(aggregates, missing, uuids, traits)
     )
 
 
@@ -297,21 +300,4 @@ def _reserve(
     query.forbidden_aggregates |= set(resolution.forbidden)
     query.demands += reservation_demands.of_reservation(
         compiled, resolution, aggregates
-    )
-
-
-def missing_traits(
-    aggregates: Aggregates, required: Collection[str]
-) -> dict[str, list[str]]:
-    """Return the aggregates that a request may not use, by UUID.
-
-    As :func:`nova_ext_sched.policy.isolation.missing_traits`.
-    """
-    return isolation.missing_traits(
-        [
-            (aggregate.uuid, aggregate.name, key, value)
-            for aggregate in aggregates
-            for key, value in aggregate.metadata.items()
-        ],
-        required,
     )

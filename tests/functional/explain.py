@@ -168,3 +168,22 @@ class ExplainTestCase(base.CloudTestCase):
                         value = ','.join(value)
                     stream.write(f'{name} = {value}\n')
         return path
+
+
+class ThreeHostsTestCase(ExplainTestCase):
+    weights = {'host1': 300, 'host2': 200, 'host3': 100}
+    host_filters = ('IsolatedAggregatesFilter',)
+    options = {'enable_isolated_aggregate_filtering': True}
+
+    def setUp(self):
+        super().setUp()
+        self.record_scheduler()
+        self.providers = {
+            host: self._get_provider_uuid_by_host(host)
+            for host in self.weights
+        }
+
+    def results(self, *arguments):
+        """Return the stage that removes each host, empty where none does."""
+        rows = self.explain(*arguments, '--hosts')
+        return {row['Host']: row['Stage'] for row in rows}
