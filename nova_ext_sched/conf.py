@@ -16,6 +16,31 @@ from collections.abc import Iterable
 import typing
 
 from oslo_config import cfg
+from oslo_config import types
+
+
+class Beginnings(types.List):
+    """A list of beginnings of keys, none of them empty.
+
+    An empty one would match every key, and no aggregate would be left.
+    """
+
+    def __call__(self, value: typing.Any) -> list[str]:
+        """Return the list.
+
+        :raises ValueError: one is empty; oslo.config's error then names the
+            option and the file
+        """
+        if isinstance(value, str):
+            value = [part.strip() for part in value.split(',')]
+        if not all(part.strip('\'" ') for part in value):
+            raise ValueError(
+                'expected beginnings of keys, separated by commas and none '
+                'of them empty (to have none, remove the line), got '
+                + repr(','.join(value))
+            )
+        return list(value)
+
 
 GROUP = cfg.OptGroup(
     'nova_ext_sched',
@@ -26,7 +51,7 @@ GROUP = cfg.OptGroup(
 LOADING_OPTS = [
     cfg.ListOpt(
         'request_filters',
-        default=['isolate_aggregates'],
+        default=['isolate_aggregates', 'reserved_aggregates'],
         help="""
 The request filters of nova-ext-sched that nova-scheduler runs, in this order,
 after nova's own.
@@ -49,6 +74,9 @@ Related options:
   nova-ext-sched is loaded.
 * ``[nova_ext_sched] enable_isolated_aggregate_filtering`` turns
   ``isolate_aggregates`` on.
+* ``[nova_ext_sched] placement_req_required_member_prefix`` and
+  ``placement_req_default_forbidden_member_prefix`` turn
+  ``reserved_aggregates`` on.
 """,
     ),
 ]
@@ -156,39 +184,133 @@ Related options:
 ]
 
 RESERVATION_OPTS = [
-    cfg.ListOpt(
+    cfg.Opt(
         'placement_req_required_member_prefix',
+        type=Beginnings(),
         default=[],
+        sample_default='reservation:',
         help="""
-Beginnings of keys by which a flavor asks for reserved aggregates.
+Beginnings of the keys by which a request demands its reserved aggregates.
 
-``AggregateInstanceTypeFilter`` does not compare keys that begin so.
+A request with a key that begins so, in its flavor's extra specs for example,
+must land on a host of an aggregate whose metadata has exactly that key. Where
+several aggregates have the key, any of them will do. A request with several
+such keys needs a host that is in an aggregate of each. The values of the keys
+mean nothing. A request whose key no aggregate has, or none that its project
+may use, ends in NoValidHost, and the log of nova-scheduler names the key.
+
+Keys are compared as they stand: in case, and with ``%`` and ``_`` as
+themselves. ``AggregateInstanceTypeFilter`` does not compare keys that begin
+so.
 
 Possible values:
 
-* A comma-separated list of beginnings, such as ``reservation:``.
+* A comma-separated list of beginnings, such as ``reservation:``. An empty one
+  stops nova-scheduler at start. Without the option no key demands anything.
 
 Related options:
 
-* ``[nova_ext_sched] placement_req_default_forbidden_member_prefix``
+* ``[nova_ext_sched] placement_req_default_forbidden_member_prefix`` should
+  have the same prefixes. A prefix that stands here only draws those who name
+  an aggregate into it and keeps nobody else out. A warning at start says so.
+* ``[nova_ext_sched] member_sources`` tells where keys are looked for.
+* ``[nova_ext_sched] member_project_keys`` tells who may use an aggregate.
+* ``[nova_ext_sched] request_filters`` must have ``reserved_aggregates``.
+""",
+    ),
+    cfg.Opt(
+        'placement_req_default_forbidden_member_prefix',
+        type=Beginnings(),
+        default=[],
+        sample_default='reservation:',
+        help="""
+Beginnings of the metadata keys that reserve an aggregate.
+
+A request without a key that begins so is kept out of every aggregate whose
+metadata has one. A request with such a key is not: its key demands an
+aggregate of its own (``placement_req_required_member_prefix``). Each prefix
+is for itself: a key with one does not open the aggregates of another.
+
+Keys are compared as they stand: in case, and with ``%`` and ``_`` as
+themselves. ``AggregateInstanceTypeFilter`` does not compare keys that begin
+so, and ``force_metadata_check`` does not force them.
+
+Possible values:
+
+* A comma-separated list of beginnings, such as ``reservation:``. An empty one
+  stops nova-scheduler at start. Without the option no aggregate is reserved.
+
+Related options:
+
+* ``[nova_ext_sched] placement_req_required_member_prefix`` should have the
+  same prefixes. A prefix that stands here only lets a request with any key
+  that begins so onto every host that such a key reserves. A warning at start
+  says so.
+* ``[nova_ext_sched] max_forbidden_aggregates`` bounds how many aggregates go
+  into a placement query; ``IsolatedAggregatesFilter`` in
+  ``[filter_scheduler] enabled_filters`` judges the rest.
+* ``[nova_ext_sched] request_filters`` must have ``reserved_aggregates``.
 """,
     ),
     cfg.ListOpt(
-        'placement_req_default_forbidden_member_prefix',
-        default=[],
+        'member_sources',
+        default=['flavor'],
+        item_type=types.String(choices=['flavor', 'image', 'hint']),
         help="""
-Beginnings of metadata keys that reserve an aggregate.
+Where a request's keys of reserved aggregates are looked for.
 
-``AggregateInstanceTypeFilter`` does not compare keys that begin so, and
-``force_metadata_check`` does not force them.
+Keys of all sources count together. Flavors are written by operators. Image
+properties and scheduler hints are written by end users: whoever knows the key
+of an aggregate may name it there, so turn them on only where every reserved
+aggregate, a pool of free hosts too, has a project key
+(``member_project_keys``).
 
 Possible values:
 
-* A comma-separated list of beginnings, such as ``reservation:``.
+* A comma-separated list of these:
+
+  * ``flavor``: names of extra specs, ``reservation:<id>``.
+  * ``image``: names of image properties, ``reservation:<id>``. They are read
+    from Glance for every request that has an image; where Glance does not
+    answer, the request ends in NoValidHost. On rebuild only host filters run,
+    which do not ask Glance: there a key of the image does not count, and a
+    server that stands on a reserved host by its image alone is refused the
+    rebuild.
+  * ``hint``: scheduler hints, ``reservation=<id>`` or ``reservation:<id>``
+    with any value.
 
 Related options:
 
+* ``[nova_ext_sched] member_project_keys``
 * ``[nova_ext_sched] placement_req_required_member_prefix``
+* ``[nova_ext_sched] placement_req_default_forbidden_member_prefix``
+""",
+    ),
+    cfg.Opt(
+        'member_project_keys',
+        type=Beginnings(),
+        default=['filter_tenant_id'],
+        help="""
+Metadata keys that tell which projects may use a reserved aggregate.
+
+Where an aggregate that a request names has such a key, or one that begins so
+(``filter_tenant_id2``), only the projects in the values of these keys may use
+it. Values are project IDs, separated by commas. A reserved aggregate without
+such a key may be used by every request that names it.
+
+Where several aggregates have the key of a reservation, those that the
+request's project may not use do not count; where none is left, the request
+ends in NoValidHost.
+
+Possible values:
+
+* A comma-separated list of keys, none of them empty. Add ``blazar:owner``,
+  which Blazar sets, where Blazar makes the aggregates.
+
+Related options:
+
+* ``[nova_ext_sched] placement_req_required_member_prefix``: aggregates are
+  named by keys with these prefixes.
 """,
     ),
 ]
@@ -239,6 +361,19 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
     conf.register_opts(ALL_OPTS, group=GROUP)
 
 
+def check(conf: cfg.ConfigOpts) -> None:
+    """Read every option, so that a bad value is met at start.
+
+    oslo.config reads the values of options that are registered late, as these
+    are, when they are first asked for: amid a request.
+
+    :raises oslo_config.cfg.ConfigFileValueError: a value is not of its
+        option's form; the error names option, file and value
+    """
+    for option in ALL_OPTS:
+        getattr(conf[GROUP.name], option.dest)
+
+
 def list_opts() -> Iterable[tuple[cfg.OptGroup, list[typing.Any]]]:
     """Return the options for oslo-config-generator and Sphinx."""
     return [(GROUP, ALL_OPTS)]
@@ -250,6 +385,10 @@ def contradictions(conf: cfg.ConfigOpts) -> list[str]:
     :param conf: nova's configuration with our options registered
     :returns: a sentence each, with what to do about it
     """
+    return [*_of_isolation(conf), *_of_reservation(conf)]
+
+
+def _of_isolation(conf: cfg.ConfigOpts) -> list[str]:
     ours = conf.nova_ext_sched
     found = []
     isolating = ours.enable_isolated_aggregate_filtering
@@ -290,5 +429,60 @@ def contradictions(conf: cfg.ConfigOpts) -> list[str]:
             "enabled_filters: nova's reads *, ~ and ! as plain values and "
             'rejects hosts that ours accepts. Remove '
             'AggregateInstanceExtraSpecsFilter.'
+        )
+    return found
+
+
+def _of_reservation(conf: cfg.ConfigOpts) -> list[str]:
+    ours = conf.nova_ext_sched
+    required = tuple(ours.placement_req_required_member_prefix)
+    forbidden = tuple(ours.placement_req_default_forbidden_member_prefix)
+    if not required and not forbidden:
+        return []
+    found = []
+    for prefix in required:
+        if not prefix.startswith(forbidden):
+            found.append(
+                f'[nova_ext_sched] placement_req_required_member_prefix has '
+                f'{prefix} and placement_req_default_forbidden_member_prefix '
+                f'does not: a request that names an aggregate with such a '
+                f'key lands in it, and nobody else is kept out.'
+            )
+    for prefix in forbidden:
+        if not prefix.startswith(required):
+            found.append(
+                f'[nova_ext_sched] '
+                f'placement_req_default_forbidden_member_prefix has {prefix} '
+                f'and placement_req_required_member_prefix does not: a '
+                f'request with any key that begins so may land in every '
+                f'aggregate that such a key reserves.'
+            )
+    if 'reserved_aggregates' not in ours.request_filters:
+        found.append(
+            '[nova_ext_sched] prefixes of reserved aggregates are set and '
+            'request_filters does not name reserved_aggregates: placement is '
+            'not asked to keep requests in or out of them. Add '
+            'reserved_aggregates to [nova_ext_sched] request_filters.'
+        )
+    if 'IsolatedAggregatesFilter' not in conf.filter_scheduler.enabled_filters:
+        found.append(
+            '[nova_ext_sched] prefixes of reserved aggregates are set and '
+            'IsolatedAggregatesFilter is not in [filter_scheduler] '
+            'enabled_filters: nothing judges a rebuild, and '
+            'max_forbidden_aggregates has no effect. Add '
+            'IsolatedAggregatesFilter to enabled_filters.'
+        )
+    if not ours.member_sources:
+        found.append(
+            '[nova_ext_sched] member_sources is empty: no request can name '
+            'a reserved aggregate. Add flavor to it.'
+        )
+    if not ours.member_project_keys and {'image', 'hint'}.intersection(
+        ours.member_sources
+    ):
+        found.append(
+            '[nova_ext_sched] member_sources lets end users name reserved '
+            'aggregates and member_project_keys is empty: any project may '
+            'use any of them. Name the keys that hold the projects.'
         )
     return found

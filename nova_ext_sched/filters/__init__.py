@@ -37,8 +37,11 @@ def all_filters() -> list[type[nova_filters.BaseHostFilter]]:
     :returns: the host filters of the namespace ``nova_ext_sched.host_filters``
     :raises nova_ext_sched.exception.PluginError: a plugin cannot be used; the
         scheduler then does not start
+    :raises oslo_config.cfg.ConfigFileValueError: the value of an option of
+        ours is not of its form; likewise
     """
     conf.register_opts(CONF)
+    conf.check(CONF)
     host_filters = plugins.load(
         plugins.HOST_FILTERS,
         _not_a_host_filter,
@@ -71,13 +74,21 @@ def _log_what_is_active(
     LOG.info(
         'nova-ext-sched is loaded. Request filters: %(request)s. Host '
         'filters enabled: %(enabled)s; available and not enabled: '
-        '%(available)s. enable_isolated_aggregate_filtering is %(isolation)s.',
+        '%(available)s. enable_isolated_aggregate_filtering is %(isolation)s. '
+        'Prefixes of reserved aggregates: required %(required)s, forbidden '
+        'by default %(forbidden)s.',
         {
             'request': ', '.join(ours.request_filters) or 'none',
             'enabled': ', '.join(n for n in names if n in enabled) or 'none',
             'available': ', '.join(n for n in names if n not in enabled)
             or 'none',
             'isolation': ours.enable_isolated_aggregate_filtering,
+            'required': ', '.join(ours.placement_req_required_member_prefix)
+            or 'none',
+            'forbidden': ', '.join(
+                ours.placement_req_default_forbidden_member_prefix
+            )
+            or 'none',
         },
     )
     for warning in conf.contradictions(CONF):

@@ -10,7 +10,7 @@
 #    License for the specific language governing permissions and limitations
 #    under the License.
 
-"""Stage 2 of isolation: judge each host's aggregates."""
+"""Stage 2 of isolation and reservation: judge each host's aggregates."""
 
 from collections.abc import Callable
 import typing
@@ -23,27 +23,38 @@ from nova_ext_sched import faults
 from nova_ext_sched.filters import base
 from nova_ext_sched.policy import isolation
 from nova_ext_sched.policy import verdict
+from nova_ext_sched.request_filters import reserved_aggregates
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 _faults = faults.FaultLog(LOG)
 
+# Judges the name and metadata of each aggregate of a host.
+Decision = Callable[[list[tuple[str, dict[str, typing.Any]]]], verdict.Verdict]
+
 
 class IsolatedAggregatesFilter(base.AggregatesFilter):
-    """Refuse hosts of isolated aggregates whose traits are not required.
+    """Refuse hosts whose aggregates are isolated from the request.
 
-    The same decision as the request filter ``isolate_aggregates`` makes
-    (:mod:`nova_ext_sched.policy.isolation`), on the aggregates that the
-    scheduler holds in memory. It runs on rebuild, where nova runs no request
-    filter: a server on an isolated host is refused an image that does not
-    require the traits. It also judges what the placement query left out
+    The same decisions as the request filters make, on the aggregates that the
+    scheduler holds in memory: a host is refused where one of its aggregates
+    requires traits that the request does not (``isolate_aggregates``,
+    :mod:`nova_ext_sched.policy.isolation`), where one is reserved for others,
+    or where it is in none that the request names (``reserved_aggregates``,
+    :mod:`nova_ext_sched.policy.reservation`).
+
+    It runs on rebuild, where nova runs no request filter: a server on an
+    isolated host is refused an image that does not require the traits. Keys
+    of reservations in the properties of the new image are unknown there and
+    do not count. It also judges what the placement query left out
     (``max_forbidden_aggregates``, ``forbid_by_trait``).
 
-    Does nothing unless ``enable_isolated_aggregate_filtering`` is on.
+    Does nothing unless ``enable_isolated_aggregate_filtering`` is on or
+    prefixes of reserved aggregates are set.
     """
 
-    # Neither the aggregates nor the required traits change within a request.
+    # Neither the aggregates nor the request change within a request.
     run_filter_once_per_request = True
 
     RUN_ON_REBUILD = True
@@ -52,8 +63,27 @@ class IsolatedAggregatesFilter(base.AggregatesFilter):
         self, spec_obj: typing.Any
     ) -> Callable[[list[typing.Any]], verdict.Verdict] | None:
         """See :meth:`base.AggregatesFilter.judge_aggregates`."""
-        if not CONF.nova_ext_sched.enable_isolated_aggregate_filtering:
+        decisions: list[Decision] = []
+        if CONF.nova_ext_sched.enable_isolated_aggregate_filtering:
+            decisions.append(self._isolation(spec_obj))
+        if reserved_aggregates.rules().prefixes:
+            decisions.append(
+                reserved_aggregates.compile_request(spec_obj).judge
+            )
+        if not decisions:
             return None
+
+        def decide(aggregates: list[typing.Any]) -> verdict.Verdict:
+            described = [(agg.name, agg.metadata) for agg in aggregates]
+            for decision in decisions:
+                found = decision(described)
+                if not found.passes:
+                    return found
+            return verdict.PASS
+
+        return decide
+
+    def _isolation(self, spec_obj: typing.Any) -> Decision:
         try:
             required = utils.ResourceRequest.from_request_spec(
                 spec_obj
@@ -68,10 +98,4 @@ class IsolatedAggregatesFilter(base.AggregatesFilter):
             )
             _faults.warn(fault)
             required = set()
-
-        def decide(aggregates: list[typing.Any]) -> verdict.Verdict:
-            return isolation.judge(
-                ((agg.name, agg.metadata) for agg in aggregates), required
-            )
-
-        return decide
+        return lambda aggregates: isolation.judge(aggregates, required)

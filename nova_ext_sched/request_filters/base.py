@@ -13,6 +13,7 @@
 """What the request filters share: how they end, and what they change."""
 
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterable
 import functools
 import typing
@@ -70,6 +71,22 @@ def get_destination(request_spec: typing.Any) -> typing.Any:
     ):
         request_spec.requested_destination = objects.Destination()
     return request_spec.requested_destination
+
+
+def require_aggregates(
+    request_spec: typing.Any, uuids: Collection[str]
+) -> None:
+    """Keep the request in one of these aggregates and in those of before.
+
+    nova adds a ``member_of=in:`` for each set. A set that is required
+    already, by nova's filter of zones for example, is not added again.
+
+    :param uuids: UUIDs of aggregates, at least one
+    """
+    destination = get_destination(request_spec)
+    required = destination.aggregates or []
+    if set(uuids) not in [set(one.split(',')) for one in required]:
+        destination.require_aggregates(sorted(uuids))
 
 
 def forbidden_aggregates(request_spec: typing.Any) -> set[str]:

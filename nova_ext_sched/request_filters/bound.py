@@ -27,6 +27,7 @@ from oslo_utils import timeutils
 
 from nova_ext_sched import aggregates
 from nova_ext_sched import faults
+from nova_ext_sched.policy import isolation
 from nova_ext_sched.request_filters import base
 
 CONF = nova.conf.CONF
@@ -74,8 +75,15 @@ def host_filter_judges(request_spec: typing.Any, host_filter: str) -> bool:
 
 
 def room(request_spec: typing.Any) -> int:
-    """Return how many entries the query of this request may still take."""
-    taken = len(base.forbidden_aggregates(request_spec))
+    """Return how many entries the query of this request may still take.
+
+    Forbidden aggregates of whatever filter take it, and the traits of
+    ``forbid_by_trait`` that the request spec forbids.
+    """
+    declared = isolation.DeclaredTraits(CONF.nova_ext_sched.forbid_by_trait)
+    taken = len(base.forbidden_aggregates(request_spec)) + sum(
+        trait in declared for trait in request_spec.root_forbidden
+    )
     return max(0, CONF.nova_ext_sched.max_forbidden_aggregates - taken)
 
 
@@ -142,8 +150,8 @@ def within_bound(
             f'is max_forbidden_aggregates) and {len(unlisted)} are left to '
             f'{host_filter}: {", ".join(names)}'
             + (f' and {more} more' if more > 0 else '')
-            + '. Naming their traits in forbid_by_trait keeps their hosts '
-            'out of the answer.',
+            + '. For isolating aggregates, naming their traits in '
+            'forbid_by_trait leaves more room.',
             key=key,
         )
     return set(ranked[:limit])

@@ -18,16 +18,17 @@ import nova.conf
 from nova.scheduler import utils
 from oslo_log import log as logging
 
-from nova_ext_sched import aggregates
 from nova_ext_sched import faults
 from nova_ext_sched.policy import isolation
 from nova_ext_sched.request_filters import base
 from nova_ext_sched.request_filters import bound
 from nova_ext_sched.request_filters import known_traits
+from nova_ext_sched.request_filters import lookup
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
+NAME = 'isolate_aggregates'
 HOST_FILTER = 'IsolatedAggregatesFilter'
 
 _faults = faults.FaultLog(LOG)
@@ -52,7 +53,7 @@ def isolate_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     if not CONF.nova_ext_sched.enable_isolated_aggregate_filtering:
         return False
 
-    items = aggregates.get_metadata(ctxt, [isolation.PREFIX])
+    items = lookup.take_metadata(ctxt, request_spec, NAME)
     for item in [i for i in items if i[3] != isolation.REQUIRED]:
         _faults.warn(isolation.unread_value(item.name, item.key, item.value))
 
@@ -107,3 +108,12 @@ def _forbid_by_trait(
         _known_traits.among(ctxt, usable),
         bound.room(request_spec),
     )
+
+
+def _prefixes(request_spec: typing.Any) -> tuple[str, ...]:
+    if CONF.nova_ext_sched.enable_isolated_aggregate_filtering:
+        return (isolation.PREFIX,)
+    return ()
+
+
+lookup.declare(NAME, _prefixes)

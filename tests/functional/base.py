@@ -17,6 +17,7 @@ SQLite (nova.tests.functional), with this package loaded as nova.conf loads
 it.
 """
 
+import contextlib
 import typing
 import urllib.parse
 
@@ -24,7 +25,11 @@ import fixtures
 from nova.scheduler.client import report
 from nova.tests import fixtures as nova_fixtures
 from nova.tests.functional import integrated_helpers
+import sqlalchemy as sa
 
+from nova_ext_sched import aggregates
+from nova_ext_sched import faults
+from nova_ext_sched.request_filters import bound
 from nova_ext_sched.simulator import fixtures as sim_fixtures
 
 
@@ -72,6 +77,19 @@ class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
             self.useFixture(
                 nova_fixtures.HostNameWeigherFixture(weights=self.weights)
             )
+        # Faults are logged once a process; a test is a scheduler of its own.
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova_ext_sched.request_filters.bound._faults',
+                faults.FaultLog(bound.LOG),
+            )
+        )
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova_ext_sched.request_filters.bound._host_counts',
+                bound._HostCounts(),
+            )
+        )
         super().setUp()
         self.aggregate_ids = {}
         self.queries = self._record_queries()
@@ -100,6 +118,23 @@ class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
     @property
     def log(self):
         return self.stdlog.logger.output
+
+    @contextlib.contextmanager
+    def metadata_away(self):
+        """Take the real table of aggregates' metadata away for a while."""
+        engine = aggregates.api_db.context_manager.writer.get_engine()
+
+        def rename(old, new):
+            with engine.begin() as connection:
+                connection.execute(
+                    sa.text(f'ALTER TABLE {old} RENAME TO {new}')
+                )
+
+        rename('aggregate_metadata', 'away')
+        try:
+            yield
+        finally:
+            rename('away', 'aggregate_metadata')
 
     def aggregate(self, name, hosts=(), zone=None, **metadata):
         """Create an aggregate with hosts and metadata; return its UUID.
@@ -168,13 +203,28 @@ class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
             },
         )['id']
 
-    def boot(self, flavor=None, image=None, **kwargs):
-        """Boot a server and return it; ACTIVE is waited for."""
-        return self._create_server(
-            flavor_id=flavor or self.flavor(),
-            image_uuid=image or self.image(),
-            networks='none',
-            **kwargs,
+    def boot(
+        self,
+        flavor=None,
+        image=None,
+        hints=None,
+        expected_state='ACTIVE',
+        **kwargs,
+    ):
+        """Boot a server and return it; the state is waited for."""
+        request = {
+            'server': self._build_server(
+                flavor_id=flavor or self.flavor(),
+                image_uuid=image or self.image(),
+                networks='none',
+                **kwargs,
+            ),
+            'os:scheduler_hints': hints or {},
+        }
+        # Only an administrator may choose the host.
+        api = self.admin_api if {'az', 'host'} & kwargs.keys() else self.api
+        return self._wait_for_state_change(
+            api.post_server(request), expected_state
         )
 
     def host_of(self, server):

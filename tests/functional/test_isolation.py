@@ -22,9 +22,7 @@ from nova import context
 from nova import objects
 from nova.tests.fixtures import cinder as cinder_fixture
 from oslo_db import exception as db_exception
-import sqlalchemy as sa
 
-from nova_ext_sched import aggregates
 from tests.functional import base
 
 X = 'HW_CPU_X86_VMX'
@@ -369,19 +367,8 @@ class DatabaseDownTestCase(IsolationTestCase):
 
     def test_database_error_during_the_look_up(self):
         self.isolate('windows', ['host1'], WINDOWS)
-        # The real table goes away under the filter, and comes back.
-        engine = aggregates.api_db.context_manager.writer.get_engine()
-        with engine.begin() as connection:
-            connection.execute(
-                sa.text('ALTER TABLE aggregate_metadata RENAME TO away')
-            )
-        try:
+        with self.metadata_away():
             server = self.assertNoValidHost()
-        finally:
-            with engine.begin() as connection:
-                connection.execute(
-                    sa.text('ALTER TABLE away RENAME TO aggregate_metadata')
-                )
         self.assertEqual([], self.queries)
         self.assertIn('isolate_aggregates cannot decide', self.log)
         self.assertIn('no such table: aggregate_metadata', self.log)

@@ -22,6 +22,7 @@ from nova.tests.functional import integrated_helpers
 from nova_ext_sched import exception
 from nova_ext_sched.filters import isolated_aggregates
 from nova_ext_sched.request_filters import isolate_aggregates
+from nova_ext_sched.request_filters import reserved_aggregates
 from tests import distributions
 from tests.functional import base
 
@@ -53,9 +54,12 @@ class StartTestCase(base.CloudTestCase):
         )
         # nova's own stay.
         self.assertIn('ComputeFilter', manager.filter_cls_map)
-        self.assertIs(
-            isolate_aggregates.isolate_aggregates,
-            nova_request_filter.ALL_REQUEST_FILTERS[-1],
+        self.assertEqual(
+            [
+                isolate_aggregates.isolate_aggregates,
+                reserved_aggregates.reserved_aggregates,
+            ],
+            nova_request_filter.ALL_REQUEST_FILTERS[-2:],
         )
 
     def test_a_second_scheduler_installs_nothing_twice(self):
@@ -70,7 +74,9 @@ class StartTestCase(base.CloudTestCase):
             if 'nova-ext-sched is loaded' in line
         ]
         self.assertIn('INFO', line)
-        self.assertIn('Request filters: isolate_aggregates.', line)
+        self.assertIn(
+            'Request filters: isolate_aggregates, reserved_aggregates.', line
+        )
         self.assertIn('enabled: IsolatedAggregatesFilter', line)
         self.assertIn('enable_isolated_aggregate_filtering is True', line)
         self.assertNotIn('Both [scheduler]', self.stdlog.logger.output)

@@ -67,6 +67,47 @@ class OptionsTestCase(testtools.TestCase):
 
 
 @ddt.ddt
+class BeginningsTestCase(testtools.TestCase):
+    """The prefixes, as lines of nova.conf."""
+
+    OPTION = 'placement_req_required_member_prefix'
+
+    def read(self, lines):
+        config = cfg.ConfigOpts()
+        conf.register_opts(config)
+        with tempfile.NamedTemporaryFile('w', suffix='.conf') as file:
+            file.write(f'[nova_ext_sched]\n{lines}\n')
+            file.flush()
+            config(['--config-file', file.name])
+            conf.check(config)
+            return config.nova_ext_sched[self.OPTION]
+
+    @ddt.data(
+        ('', []),
+        ('{} = reservation:', ['reservation:']),
+        ('{} = reservation:, own:', ['reservation:', 'own:']),
+        ('{} = r_v%', ['r_v%']),
+    )
+    @ddt.unpack
+    def test_good(self, line, expected):
+        self.assertEqual(expected, self.read(line.format(self.OPTION)))
+
+    @ddt.data('', ',', 'a,', ',a', 'a,,b', 'a, ,b', '""', "a,''")
+    def test_empty_one_is_refused(self, value):
+        error = self.assertRaises(
+            cfg.ConfigFileValueError, self.read, f'{self.OPTION} = {value}'
+        )
+        for part in (
+            self.OPTION,
+            '.conf',
+            'expected beginnings of keys, separated by commas and none of '
+            'them empty',
+            'got ',
+        ):
+            self.assertIn(part, str(error))
+
+
+@ddt.ddt
 class ContradictionsTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
@@ -115,5 +156,77 @@ class ContradictionsTestCase(testtools.TestCase):
         self.config(
             group='nova_ext_sched', enable_isolated_aggregate_filtering=True
         )
+        (found,) = self.contradictions()
+        self.assertRegex(found, expected)
+
+    def reserve(self, required, forbidden, **options):
+        self.config(
+            group='nova_ext_sched',
+            placement_req_required_member_prefix=required,
+            placement_req_default_forbidden_member_prefix=forbidden,
+            **options,
+        )
+
+    @ddt.data(
+        (['r:'], ['r:']),
+        (['r:', 's:'], ['s:', 'r:']),
+        # Every key of one side is a key of the other.
+        (['r:', 'r:gold:'], ['r:']),
+        (['r:'], ['r:', 'r:gold:']),
+    )
+    @ddt.unpack
+    def test_reservation_well_set_up(self, required, forbidden):
+        self.reserve(required, forbidden)
+        self.assertEqual([], self.contradictions())
+
+    @ddt.data(
+        (['r:'], [], ['required_member_prefix has r: .*nobody else is kept']),
+        ([], ['r:'], ['forbidden_member_prefix has r: .*may land in every']),
+        (
+            ['r:gold:'],
+            ['r:'],
+            ['forbidden_member_prefix has r: .*may land in every'],
+        ),
+        (
+            ['r:'],
+            ['s:'],
+            ['required_member_prefix has r:', 'forbidden_member_prefix has s'],
+        ),
+    )
+    @ddt.unpack
+    def test_prefix_on_one_side(self, required, forbidden, expected):
+        self.reserve(required, forbidden)
+        found = self.contradictions()
+        self.assertEqual(len(expected), len(found), found)
+        for regex, sentence in zip(expected, found, strict=True):
+            self.assertRegex(sentence, regex)
+
+    @ddt.data(
+        (
+            'nova_ext_sched',
+            {'request_filters': ['isolate_aggregates']},
+            'request_filters does not name reserved_aggregates',
+        ),
+        (
+            'filter_scheduler',
+            {'enabled_filters': ['ComputeFilter']},
+            'IsolatedAggregatesFilter is not in',
+        ),
+        (
+            'nova_ext_sched',
+            {'member_sources': []},
+            'member_sources is empty',
+        ),
+        (
+            'nova_ext_sched',
+            {'member_sources': ['hint'], 'member_project_keys': []},
+            'any project may use any of them',
+        ),
+    )
+    @ddt.unpack
+    def test_reservation_contradicted(self, group, options, expected):
+        self.config(group=group, **options)
+        self.assertEqual([], self.contradictions())
+        self.reserve(['r:'], ['r:'])
         (found,) = self.contradictions()
         self.assertRegex(found, expected)

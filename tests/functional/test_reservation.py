@@ -1,0 +1,285 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Reserved aggregates, through nova's API to the host: who lands where."""
+
+import ddt
+import sqlalchemy as sa
+
+from nova_ext_sched import aggregates
+from tests.functional import reservations
+
+WINDOWS = 'CUSTOM_LICENSED_WINDOWS'
+
+
+class SpecificationTestCase(reservations.ReservationTestCase):
+    """Steps 0 to 4 of the specification's "Developer impact"."""
+
+    weights = {'host1': 100, 'host2': 50, 'host3': 1}
+
+    def test_steps(self):
+        # 0. The operator sets both prefixes: the options of this class.
+        # 1. The reservation service makes its pool of free hosts.
+        pool = self.reserve('freepool', ['host1', 'host2'])
+        self.assertBootsOn('host3')
+        self.assertEqual(([], {pool}), self.member_of())
+
+        # 2. A reservation takes a host of the pool.
+        self.admin_api.remove_host_from_aggregate(
+            self.aggregate_ids['freepool'], 'host2'
+        )
+        reserved = self.reserve('mine', ['host2'])
+
+        # 3. A server with the reservation.
+        self.assertBootsOn('host2', flavor=self.consuming('mine'))
+        self.assertEqual(([{reserved}], set()), self.member_of())
+
+        # 4. A server without.
+        self.assertBootsOn('host3')
+        self.assertEqual(([], {pool, reserved}), self.member_of())
+
+
+@ddt.ddt
+class FlavorTestCase(reservations.ReservationTestCase):
+    def test_only_its_own(self):
+        self.reserve('a', ['reserved'])
+        self.reserve('b', ['other'])
+        self.assertBootsOn('other', flavor=self.consuming('b'))
+        self.assertBootsOn('reserved', flavor=self.consuming('a'))
+        self.assertBootsOn('plain')
+
+    def test_off_by_default(self):
+        for name in self.options:
+            self.flags(group='nova_ext_sched', **{name: []})
+        self.reserve('a', ['reserved'])
+        self.assertBootsOn('reserved')
+
+    def test_full_reservation_does_not_spill(self):
+        self.reserve('a', [])
+        self.assertNoValidHost(flavor=self.consuming('a'))
+
+    def test_id_that_no_aggregate_has(self):
+        self.reserve('gone-2', ['reserved'])
+        server = self.assertNoValidHost(flavor=self.consuming('gone'))
+        self.assertEqual([], self.queries)
+        self.assertIn(
+            f'no aggregate that project {self.api.project_id} may use has '
+            'the metadata key reservation:gone',
+            server['fault']['message'],
+        )
+        self.assertIn(
+            'no aggregate has the metadata key reservation:gone, which the '
+            f'request of project {self.api.project_id} requires',
+            self.log,
+        )
+
+    def test_case_of_the_id_counts(self):
+        self.reserve('MINE', ['reserved'])
+        self.assertNoValidHost(flavor=self.consuming('mine'))
+
+    def test_two_keys_are_anded(self):
+        a = self.reserve('a', ['reserved', 'plain'])
+        b = self.reserve('b', ['other', 'plain'])
+        self.assertBootsOn('plain', flavor=self.consuming('a', 'b'))
+        required, forbidden = self.member_of()
+        self.assertCountEqual([{a}, {b}], required)
+        self.assertEqual(set(), forbidden)
+
+    def test_one_key_on_two_aggregates_is_ored(self):
+        rack1 = self.reserve('rack1', ['other'], 'a')
+        rack2 = self.reserve('rack2', ['plain'], 'a')
+        self.reserve('b', ['reserved'])
+        flavor = self.consuming('a')
+        server = self.assertBootsOn('other', flavor=flavor)
+        self.assertEqual(([{rack1, rack2}], set()), self.member_of())
+        self._migrate_server(server)
+        self.assertEqual('plain', self.host_of(server))
+
+    @ddt.data(('az', 'nova:{}'), ('host', '{}'))
+    @ddt.unpack
+    def test_forced_and_requested_hosts(self, name, form):
+        """An administrator's choice opens no reserved host."""
+        self.reserve('a', ['reserved'])
+        self.reserve('b', ['other'])
+        for flavor, allowed in (
+            (self.flavor(), 'plain'),
+            (self.consuming('a'), 'reserved'),
+        ):
+            for host in self.weights:
+                choice = {name: form.format(host)}
+                if host == allowed:
+                    self.assertBootsOn(host, flavor=flavor, **choice)
+                else:
+                    self.assertNoValidHost(flavor=flavor, **choice)
+
+
+class ProjectTestCase(reservations.ReservationTestCase):
+    options = {
+        **reservations.ReservationTestCase.options,
+        'member_project_keys': ['filter_tenant_id', 'blazar:owner'],
+    }
+
+    def test_another_project(self):
+        self.reserve(
+            'a', ['reserved'], filter_tenant_id=reservations.OTHER_PROJECT
+        )
+        server = self.assertNoValidHost(flavor=self.consuming('a'))
+        self.assertEqual([], self.queries)
+        mine = self.api.project_id
+        self.assertIn(
+            f'project {mine} may not use reservation:a: aggregate a has '
+            f'filter_tenant_id={reservations.OTHER_PROJECT}',
+            self.log,
+        )
+        # What the user reads tells nothing of the other project.
+        self.assertIn(
+            f'no aggregate that project {mine} may use has the metadata key '
+            'reservation:a',
+            server['fault']['message'],
+        )
+        self.assertNotIn(
+            reservations.OTHER_PROJECT, server['fault']['message']
+        )
+
+    def test_own_project(self):
+        mine = self.api.project_id
+        flavor = self.consuming('a')
+        self.reserve('a', ['other'], filter_tenant_id=mine)
+        for metadata in (
+            {'filter_tenant_id': f'{reservations.OTHER_PROJECT}, {mine}'},
+            {
+                'filter_tenant_id': reservations.OTHER_PROJECT,
+                'filter_tenant_id2': mine,
+            },
+            {'filter_tenant_id': None, 'filter_tenant_id2': None},
+            {'blazar:owner': mine},
+        ):
+            self.set_metadata('a', metadata)
+            self.assertBootsOn('other', flavor=flavor)
+        self.set_metadata('a', {'blazar:owner': reservations.OTHER_PROJECT})
+        self.assertNoValidHost(flavor=flavor)
+
+    def test_aggregates_of_others_drop_out(self):
+        self.reserve(
+            'x', ['reserved'], 'a', filter_tenant_id=reservations.OTHER_PROJECT
+        )
+        mine = self.reserve(
+            'y', ['other'], 'a', filter_tenant_id=self.api.project_id
+        )
+        self.assertBootsOn('other', flavor=self.consuming('a'))
+        self.assertEqual(([{mine}], set()), self.member_of())
+
+
+class TogetherTestCase(reservations.ReservationTestCase):
+    """With zone, tenant isolation and trait isolation, all at once."""
+
+    options = {
+        **reservations.ReservationTestCase.options,
+        'enable_isolated_aggregate_filtering': True,
+    }
+    weights = {'h1': 100, 'h2': 90, 'h3': 80, 'h4': 70, 'h5': 1}
+
+    def setUp(self):
+        self.flags(
+            limit_tenants_to_placement_aggregate=True, group='scheduler'
+        )
+        super().setUp()
+
+    def test_each_constraint_once(self):
+        windows = self.isolate('windows', ['h1'], WINDOWS)
+        tenant = self.aggregate(
+            'tenant',
+            ['h1', 'h3', 'h4', 'h5'],
+            filter_tenant_id=self.api.project_id,
+        )
+        zone = self.aggregate('zone', ['h1', 'h2', 'h4', 'h5'], zone='az1')
+        a = self.reserve('a', ['h1', 'h2', 'h3', 'h5'])
+        b = self.reserve('b', ['h4'])
+
+        self.assertBootsOn('h5', flavor=self.consuming('a'), az='az1')
+        required, forbidden = self.member_of()
+        self.assertCountEqual([{tenant}, {zone}, {a}], required)
+        self.assertEqual({windows}, forbidden)
+
+        self.assertNoValidHost(az='az1')
+        required, forbidden = self.member_of()
+        self.assertCountEqual([{tenant}, {zone}], required)
+        self.assertEqual({windows, a, b}, forbidden)
+
+        self.add_traits('h5', WINDOWS)
+        self.assertBootsOn(
+            'h1',
+            az='az1',
+            flavor=self.consuming('a'),
+            image=self.image(props={f'trait:{WINDOWS}': 'required'}),
+        )
+
+    def test_one_aggregate_is_zone_and_reservation(self):
+        uuid = self.aggregate(
+            'a', ['h5'], zone='az1', metadata={'reservation:a': '1'}
+        )
+        self.aggregate(
+            'tenant',
+            ['h4'],
+            zone='az2',
+            filter_tenant_id=reservations.OTHER_PROJECT,
+        )
+        self.assertBootsOn('h5', flavor=self.consuming('a'), az='az1')
+        self.assertEqual(([{uuid}], set()), self.member_of())
+
+    def test_on_both_sides(self):
+        """Required by its key, forbidden by its trait: no host."""
+        self.isolate('a', ['h1'], WINDOWS)
+        self.set_metadata('a', {'reservation:a': '1'})
+        server = self.assertNoValidHost(flavor=self.consuming('a'))
+        uuid = self._aggregate_uuid('a')
+        self.assertEqual(([{uuid}], {uuid}), self.member_of())
+        self.assertEqual('ERROR', server['status'])
+
+    def _aggregate_uuid(self, name):
+        (uuid,) = [
+            agg['uuid']
+            for agg in self.admin_api.api_get('/os-aggregates').body[
+                'aggregates'
+            ]
+            if agg['name'] == name
+        ]
+        return uuid
+
+    def test_one_select(self):
+        self.isolate('windows', ['h1'], WINDOWS)
+        self.reserve('a', ['h2'])
+        statements = []
+        engine = aggregates.api_db.context_manager.writer.get_engine()
+
+        @sa.event.listens_for(engine, 'before_cursor_execute')
+        def record(conn, cursor, statement, parameters, context, many):
+            # Ours take names and keys of the metadata and no hosts.
+            if statement.startswith('SELECT aggregates.uuid, aggregates.name'):
+                statements.append(parameters)
+
+        self.assertBootsOn('h3')
+        self.assertEqual([('trait:', 'reservation:')], statements)
+        self.assertBootsOn('h2', flavor=self.consuming('a'))
+        self.assertEqual(2, len(statements))
+        sa.event.remove(engine, 'before_cursor_execute', record)
+
+
+class DatabaseDownTestCase(reservations.ReservationTestCase):
+    def test_database_error_during_the_look_up(self):
+        self.reserve('a', ['reserved'])
+        with self.metadata_away():
+            self.assertNoValidHost()
+            self.assertNoValidHost(flavor=self.consuming('a'))
+        self.assertEqual([], self.queries)
+        self.assertIn('reserved_aggregates cannot decide', self.log)
+        self.assertBootsOn('other')

@@ -1,0 +1,219 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Rebuild and moves: each stays inside of its reservation, or is refused."""
+
+from tests.functional import reservations
+
+
+class RebuildTestCase(reservations.ReservationTestCase):
+    """nova runs no request filter on rebuild; the host filter judges."""
+
+    def setUp(self):
+        super().setUp()
+        self.reserve('a', ['reserved'])
+
+    def test_flavor_keeps_its_host(self):
+        server = self.assertBootsOn('reserved', flavor=self.consuming('a'))
+        self.rebuild(server, self.image(), 'ACTIVE')
+        self.assertEqual('reserved', self.host_of(server))
+
+    def test_hint_keeps_its_host(self):
+        self.flags(member_sources=['hint'], group='nova_ext_sched')
+        server = self.assertBootsOn('reserved', hints={'reservation': 'a'})
+        self.rebuild(server, self.image(), 'ACTIVE')
+
+    def test_host_that_was_reserved_since(self):
+        server = self.assertBootsOn('other', host='other')
+        self.reserve('b', ['other'])
+        server = self.rebuild(server, self.image(), 'ERROR')
+        self.assertIn('No valid host', server['fault']['message'])
+        self.assertIn(
+            'IsolatedAggregatesFilter rejected 1 of 1 hosts: 1 because '
+            'aggregate b is reserved by reservation:b=true and the request '
+            f'of project {self.api.project_id} names no key that begins so',
+            self.log,
+        )
+
+    def test_host_that_left_the_reservation(self):
+        server = self.assertBootsOn('reserved', flavor=self.consuming('a'))
+        self.admin_api.remove_host_from_aggregate(
+            self.aggregate_ids['a'], 'reserved'
+        )
+        self.rebuild(server, self.image(), 'ERROR')
+
+    def test_reservation_that_passed_to_another_project(self):
+        server = self.assertBootsOn('reserved', flavor=self.consuming('a'))
+        self.set_metadata(
+            'a', {'filter_tenant_id': reservations.OTHER_PROJECT}
+        )
+        self.rebuild(server, self.image(), 'ERROR')
+        self.assertIn(
+            f'may not use reservation:a: aggregate a has filter_tenant_id='
+            f'{reservations.OTHER_PROJECT}',
+            self.log,
+        )
+
+    def test_keys_of_the_new_image_do_not_count(self):
+        """A host filter cannot ask Glance, so it opens nothing."""
+        self.flags(member_sources=['flavor', 'image'], group='nova_ext_sched')
+        image = self.image(props={'reservation:a': 'true'})
+        again = self.image(props={'reservation:a': 'true'})
+        server = self.assertBootsOn('reserved', image=image)
+        # The same image is no matter of the scheduler.
+        self.rebuild(server, image, 'ACTIVE')
+        for other in (self.image(), again):
+            server = self.rebuild(server, other, 'ERROR')
+            self.assertEqual(image, server['image']['id'])
+        # Where nothing is reserved there is nothing to guard.
+        server = self.assertBootsOn('plain', host='plain')
+        self.rebuild(server, again, 'ACTIVE')
+
+
+class MoveTestCase(reservations.ReservationTestCase):
+    """Each stays inside, or is refused."""
+
+    weights = {'plain': 100, 'b1': 90, 'a1': 50, 'a2': 1}
+
+    def setUp(self):
+        super().setUp()
+        self.flags(allow_resize_to_same_host=False)
+        self.reserve('a', ['a1', 'a2'])
+        self.reserve('b', ['b1'])
+        self.server = self.assertBootsOn('a1', flavor=self.consuming('a'))
+
+    def assertOn(self, host):
+        self.assertEqual(host, self.host_of(self.server))
+
+    def take_away(self, host):
+        self.admin_api.remove_host_from_aggregate(
+            self.aggregate_ids['a'], host
+        )
+
+    def lose(self, host):
+        self.computes[host].stop()
+        self.admin_api.put_service_force_down(
+            self.computes[host].service_ref.uuid, True
+        )
+
+    def assertRefused(self, action):
+        self._assert_resize_migrate_action_fail(
+            self.server, action, 'NoValidHost'
+        )
+        self.assertOn('a1')
+
+    def test_migrate(self):
+        self._migrate_server(self.server)
+        self.assertOn('a2')
+
+    def test_migrate_is_refused(self):
+        self.take_away('a2')
+        self.api.post_server_action(self.server['id'], {'migrate': None})
+        self.assertRefused('migrate')
+
+    def test_migrate_to_a_named_host_is_refused(self):
+        for host in ('plain', 'b1'):
+            self.api.post_server_action(
+                self.server['id'], {'migrate': {'host': host}}
+            )
+            self._wait_for_action_fail_completion(
+                self.server, 'migrate', 'conductor_migrate_server'
+            )
+            self.assertOn('a1')
+
+    def test_live_migrate(self):
+        self._live_migrate(self.server)
+        self.assertOn('a2')
+
+    def test_live_migrate_is_refused(self):
+        self.take_away('a2')
+        self._live_migrate(self.server, 'error')
+        self.assertOn('a1')
+
+    def test_evacuate(self):
+        self.lose('a1')
+        self.server = self._evacuate_server(self.server, expected_host='a2')
+        self.assertOn('a2')
+
+    def test_evacuate_is_refused(self):
+        self.take_away('a2')
+        self.lose('a1')
+        self._evacuate_server(
+            self.server,
+            expected_state='ERROR',
+            expected_host='a1',
+            expected_migration_status='error',
+        )
+
+    def test_unshelve(self):
+        self.flags(shelved_offload_time=0)
+        self._shelve_server(self.server)
+        self.take_away('a1')
+        self._unshelve_server(self.server)
+        self.assertOn('a2')
+
+    def test_unshelve_is_refused(self):
+        self.flags(shelved_offload_time=0)
+        self._shelve_server(self.server)
+        self.take_away('a1')
+        self.take_away('a2')
+        self.api.post_server_action(self.server['id'], {'unshelve': None})
+        self._wait_for_action_fail_completion(
+            self.server, 'unshelve', 'schedule_instances'
+        )
+        self.assertOn(None)
+
+    def test_resize_within_the_reservation(self):
+        self._resize_server(self.server, self.consuming('a'))
+        self.assertOn('a2')
+
+    def test_resize_to_another_reservation(self):
+        self._resize_server(self.server, self.consuming('b'))
+        self.assertOn('b1')
+
+    def test_resize_out_of_the_reservation(self):
+        self._resize_server(self.server, self.flavor())
+        self.assertOn('plain')
+
+    def test_resize_to_a_reservation_that_is_not_there_is_refused(self):
+        self.api.post_server_action(
+            self.server['id'], {'resize': {'flavorRef': self.consuming('c')}}
+        )
+        self.assertRefused('resize')
+
+    def test_plain_server_stays_out(self):
+        plain = self.assertBootsOn('plain')
+        self._start_compute('plain2')
+        self._migrate_server(plain)
+        self.assertEqual('plain2', self.host_of(plain))
+
+
+class ImageMoveTestCase(reservations.ReservationTestCase):
+    """A server that its image put there."""
+
+    options = {
+        **reservations.ReservationTestCase.options,
+        'member_sources': ['image'],
+    }
+    weights = {'plain': 100, 'a1': 50, 'a2': 1}
+
+    def test_moves(self):
+        self.flags(shelved_offload_time=0)
+        self.reserve('a', ['a1', 'a2'])
+        image = self.image(props={'reservation:a': 'true'})
+        server = self.assertBootsOn('a1', image=image)
+        self._live_migrate(server)
+        self.assertEqual('a2', self.host_of(server))
+        # The snapshot has the properties of the image.
+        self._shelve_server(server)
+        self._unshelve_server(server)
+        self.assertEqual('a1', self.host_of(server))

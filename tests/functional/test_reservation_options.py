@@ -1,0 +1,204 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Prefixes, the bound, and values that stop the scheduler at start."""
+
+import ddt
+from nova import context
+from nova import objects
+import nova.conf
+from nova.tests.functional import integrated_helpers
+from oslo_config import cfg
+from oslo_config import fixture as config_fixture
+
+from tests.functional import base
+from tests.functional import reservations
+
+CONF = nova.conf.CONF
+WINDOWS = 'CUSTOM_LICENSED_WINDOWS'
+
+
+class PrefixesTestCase(reservations.ReservationTestCase):
+    required = 'placement_req_required_member_prefix'
+    forbidden = 'placement_req_default_forbidden_member_prefix'
+
+    def set_prefixes(self, required, forbidden):
+        self.flags(
+            group='nova_ext_sched',
+            **{self.required: required, self.forbidden: forbidden},
+        )
+
+    def keyed(self, *keys):
+        return self.flavor(specs=dict.fromkeys(keys, 'true'))
+
+    def test_several_prefixes(self):
+        self.set_prefixes(['res:', 'own:'], ['res:', 'own:'])
+        res = self.aggregate('r', ['reserved'], metadata={'res:1': '1'})
+        own = self.aggregate('o', ['other'], metadata={'own:1': '1'})
+        self.assertBootsOn('plain')
+        self.assertEqual(([], {res, own}), self.member_of())
+        # A key of one prefix does not open the aggregates of the other.
+        self.assertBootsOn('reserved', flavor=self.keyed('res:1'))
+        self.assertEqual(([{res}], {own}), self.member_of())
+        self.assertBootsOn('other', flavor=self.keyed('own:1'))
+        self.admin_api.add_host_to_aggregate(self.aggregate_ids['o'], 'plain')
+        self.admin_api.add_host_to_aggregate(self.aggregate_ids['r'], 'plain')
+        self.assertBootsOn('plain', flavor=self.keyed('own:1', 'res:1'))
+
+    def test_required_only(self):
+        self.set_prefixes(['reservation:'], [])
+        self.reserve('a', ['reserved'])
+        self.reserve('b', ['other'])
+        self.assertBootsOn('other', flavor=self.keyed('reservation:b'))
+        self.assertBootsOn('reserved')
+
+    def test_forbidden_only(self):
+        self.set_prefixes([], ['reservation:'])
+        self.reserve('a', ['reserved'])
+        self.reserve('b', ['other'])
+        self.assertBootsOn('plain')
+        # It demands nothing, and any reserved host will do.
+        self.assertBootsOn('reserved', flavor=self.keyed('reservation:b'))
+        self.assertNotIn('member_of', self.queries[-1])
+
+    def test_underscore_means_itself(self):
+        self.set_prefixes(['r_v:'], ['r_v:'])
+        self.aggregate('plain', ['reserved'], metadata={'rxv:a': '1'})
+        self.aggregate('case', ['reserved'], metadata={'R_V:a': '1'})
+        self.assertBootsOn('reserved')
+        self.aggregate('reserved', ['reserved'], metadata={'r_v:a': '1'})
+        self.assertBootsOn('other')
+        self.assertBootsOn('reserved', flavor=self.keyed('r_v:a', 'rxv:b'))
+
+    def test_percent_means_itself(self):
+        self.set_prefixes(['r%:'], ['r%:'])
+        self.aggregate('plain', ['reserved'], metadata={'rxx:a': '1'})
+        self.assertBootsOn('reserved')
+        # nova-api takes no such key; a database may have one.
+        (aggregate,) = objects.AggregateList.get_by_host(
+            context.get_admin_context(), 'reserved'
+        )
+        aggregate.update_metadata({'r%:a': '1'})
+        self.assertBootsOn('other')
+
+
+class OneSidedTestCase(reservations.ReservationTestCase):
+    options = {
+        'placement_req_required_member_prefix': ['a:', 'b:'],
+        'placement_req_default_forbidden_member_prefix': ['b:', 'c:'],
+    }
+
+    def test_warned_at_start(self):
+        self.assertRegex(
+            self.log,
+            'WARNING .*required_member_prefix has a: .*nobody else is kept',
+        )
+        self.assertRegex(
+            self.log,
+            'WARNING .*forbidden_member_prefix has c: .*may land in every',
+        )
+        self.assertNotIn('prefix has b:', self.log)
+
+
+@ddt.ddt
+class StartTestCase(
+    base.PluginMixin, integrated_helpers.ProviderUsageBaseTestCase
+):
+    compute_driver = 'fake.MediumFakeDriver'
+
+    def start_service(self, name, *args, **kwargs):
+        # The test starts the scheduler.
+        if name == 'scheduler' and not kwargs:
+            return None
+        return super().start_service(name, *args, **kwargs)
+
+    @ddt.data(
+        ('placement_req_required_member_prefix', ''),
+        ('placement_req_required_member_prefix', 'reservation:,,own:'),
+        ('placement_req_default_forbidden_member_prefix', 'reservation:,'),
+        ('placement_req_default_forbidden_member_prefix', '""'),
+        ('member_project_keys', ','),
+        ('member_sources', 'flavour'),
+    )
+    @ddt.unpack
+    def test_bad_value_is_refused(self, option, value):
+        # As a line of nova.conf gives it.
+        self.useFixture(config_fixture.Config(CONF)).load_raw_values(
+            group='nova_ext_sched', **{option: value}
+        )
+        exc = self.assertRaises(
+            cfg.ConfigFileValueError,
+            self.start_service,
+            'scheduler',
+            host='scheduler',
+        )
+        self.assertIn(option, str(exc))
+        self.assertIn('expected' if value != 'flavour' else value, str(exc))
+
+
+class BoundTestCase(reservations.ReservationTestCase):
+    """max_forbidden_aggregates, shared with isolation."""
+
+    options = {
+        **reservations.ReservationTestCase.options,
+        'enable_isolated_aggregate_filtering': True,
+        'max_forbidden_aggregates': 2,
+    }
+    weights = {'reserved': 100, 'other': 50, 'third': 40, 'plain': 1}
+
+    def test_host_filter_judges_the_rest(self):
+        self.reserve('a', ['reserved'])
+        b = self.reserve('b', ['other', 'third'])
+        windows = self.isolate('windows', [], WINDOWS)
+        self.assertBootsOn('plain')
+        self.assertEqual(([], {windows, b}), self.member_of())
+        self.assertIn('1 are left to IsolatedAggregatesFilter: a.', self.log)
+
+    def test_declared_traits_take_room(self):
+        self.flags(forbid_by_trait=[WINDOWS], group='nova_ext_sched')
+        self.isolate('windows', ['third'], WINDOWS)
+        self.reserve('a', ['reserved'])
+        b = self.reserve('b', ['other', 'plain'])
+        self._start_compute('last')
+        self.assertBootsOn('last')
+        self.assertEqual(([], {b}), self.member_of())
+        self.assertIn(f'!{WINDOWS}', self.queries[-1]['root_required'][0])
+
+    def test_no_room_at_all(self):
+        self.isolate('w1', [], WINDOWS)
+        self.isolate('w2', [], WINDOWS)
+        self.reserve('a', ['reserved', 'other', 'third'])
+        self.assertBootsOn('plain')
+        self.assertBootsOn('reserved', flavor=self.consuming('a'))
+
+    def test_forced_host_is_not_judged_so_its_aggregates_go_in(self):
+        self.isolate('w1', [], WINDOWS)
+        self.isolate('w2', [], WINDOWS)
+        a = self.reserve('a', ['reserved'])
+        self.reserve('b', ['other'])
+        self.assertNoValidHost(az='nova:reserved')
+        self.assertIn(a, self.member_of()[1])
+
+
+class NoHostFilterTestCase(BoundTestCase):
+    """Nobody judges what is left out, so all goes in."""
+
+    host_filters = ()
+
+    def test_host_filter_judges_the_rest(self):
+        a = self.reserve('a', ['reserved'])
+        b = self.reserve('b', ['other', 'third'])
+        windows = self.isolate('windows', [], WINDOWS)
+        self.assertBootsOn('plain')
+        self.assertEqual(([], {windows, a, b}), self.member_of())
+
+    test_declared_traits_take_room = None

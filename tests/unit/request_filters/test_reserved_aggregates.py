@@ -1,0 +1,246 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+import logging
+from unittest import mock
+
+import ddt
+import fixtures
+from nova import exception as nova_exception
+from nova import objects
+
+from nova_ext_sched import aggregates
+from nova_ext_sched.filters import isolated_aggregates
+from nova_ext_sched.request_filters import reserved_aggregates
+from tests.unit.filters import base as filters_base
+from tests.unit.request_filters import base as test_base
+
+
+class ReservationTestCase(test_base.RequestFilterTestCase):
+    def setUp(self):
+        super().setUp()
+        self.output = self.useFixture(fixtures.FakeLogger(level=logging.INFO))
+        self.config(
+            group='nova_ext_sched',
+            placement_req_required_member_prefix=['r:'],
+            placement_req_default_forbidden_member_prefix=['r:'],
+        )
+        self.items = [('A', 'agg-a', 'r:a', '1'), ('B', 'agg-b', 'r:b', '1')]
+        self.selects = 0
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova_ext_sched.aggregates.get_metadata', self.get_metadata
+            )
+        )
+        self.glance = mock.Mock()
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova_ext_sched.request_filters.reserved_aggregates.glance',
+                self.glance,
+            )
+        )
+        self.get_image = self.glance.API.return_value.get
+        self.get_image.return_value = {'properties': {'r:a': '1', 'x': '2'}}
+        self.spec = test_base.request_spec(
+            image=objects.ImageMeta(
+                id='image', properties=objects.ImageMetaProps()
+            )
+        )
+
+    def get_metadata(self, ctxt, prefixes):
+        self.selects += 1
+        return [
+            aggregates.MetadataItem(*item)
+            for item in self.items
+            if item[2].startswith(tuple(prefixes))
+        ]
+
+    def filter(self):
+        return reserved_aggregates.reserved_aggregates(self.ctxt, self.spec)
+
+    def judge(self, *metadata):
+        host = filters_base.host_state(
+            'h', *(filters_base.aggregate('agg', metadata=m) for m in metadata)
+        )
+        passed = isolated_aggregates.IsolatedAggregatesFilter().filter_all(
+            [host], self.spec
+        )
+        return passed == [host]
+
+
+class RequestFilterTestCase(ReservationTestCase):
+    def destination(self):
+        destination = self.spec.requested_destination
+        return destination.aggregates, destination.forbidden_aggregates
+
+    def test_off(self):
+        self.config(
+            group='nova_ext_sched',
+            placement_req_required_member_prefix=[],
+            placement_req_default_forbidden_member_prefix=[],
+        )
+        self.assertIs(False, self.filter())
+        self.assertIsNone(self.spec.requested_destination)
+        self.assertEqual(0, self.selects)
+
+    def test_nothing_is_reserved(self):
+        self.items = []
+        self.assertIs(True, self.filter())
+        self.assertIsNone(self.spec.requested_destination)
+
+    def test_no_key(self):
+        self.assertIs(True, self.filter())
+        self.assertEqual((None, {'A', 'B'}), self.destination())
+
+    def test_key(self):
+        self.spec.flavor.extra_specs = {'r:a': '1'}
+        self.items.append(('C', 'agg-c', 'r:a', '2'))
+        self.assertIs(True, self.filter())
+        self.assertEqual((['A,C'], None), self.destination())
+
+    def test_beside_what_is_there(self):
+        self.spec.flavor.extra_specs = {'r:a': '1', 'r:b': '1'}
+        self.spec.requested_destination = objects.Destination(
+            aggregates=['Z', 'A'], forbidden_aggregates={'F'}
+        )
+        self.filter()
+        self.filter()
+        self.assertEqual((['Z', 'A', 'B'], {'F'}), self.destination())
+
+    def test_hints_that_are_not_set(self):
+        self.config(group='nova_ext_sched', member_sources=['hint'])
+        self.spec.scheduler_hints = None
+        self.assertIs(True, self.filter())
+        self.assertEqual((None, {'A', 'B'}), self.destination())
+
+    def test_refused(self):
+        self.spec.flavor.extra_specs = {'r:gone': '1'}
+        error = self.assertRaises(
+            nova_exception.RequestFilterFailed, self.filter
+        )
+        self.assertIn('the metadata key r:gone', str(error))
+        self.assertIn(
+            'no aggregate has the metadata key r:gone', self.output.output
+        )
+
+
+@ddt.ddt
+class ImageTestCase(ReservationTestCase):
+    def setUp(self):
+        super().setUp()
+        self.config(group='nova_ext_sched', member_sources=['flavor', 'image'])
+
+    def test_not_asked_unless_turned_on(self):
+        self.config(group='nova_ext_sched', member_sources=['flavor'])
+        self.filter()
+        self.assertEqual([], self.get_image.mock_calls)
+
+    def test_not_asked_while_nothing_is_reserved_by_prefix(self):
+        self.config(
+            group='nova_ext_sched',
+            placement_req_required_member_prefix=[],
+            placement_req_default_forbidden_member_prefix=[],
+        )
+        self.filter()
+        self.assertEqual([], self.get_image.mock_calls)
+
+    @ddt.data(
+        objects.ImageMeta(properties=objects.ImageMetaProps()),
+        objects.ImageMeta(id='', properties=objects.ImageMetaProps()),
+        None,
+    )
+    def test_not_asked_without_an_image_id(self, image):
+        self.spec.image = image
+        self.filter()
+        self.assertEqual([], self.get_image.mock_calls)
+
+    def test_key(self):
+        self.filter()
+        self.get_image.assert_called_once_with(self.ctxt, 'image')
+        self.assertEqual(['A'], self.spec.requested_destination.aggregates)
+
+    def test_stage_two_knows_what_stage_one_read(self):
+        self.filter()
+        self.assertTrue(self.judge({'r:a': '1'}))
+        self.assertFalse(self.judge({'r:b': '1'}))
+        self.assertFalse(self.judge({}))
+
+    def test_stage_two_alone_opens_nothing(self):
+        self.assertFalse(self.judge({'r:a': '1'}))
+        self.assertTrue(self.judge({}))
+        self.assertEqual([], self.get_image.mock_calls)
+
+    def test_read_anew_for_a_spec_that_is_filtered_again(self):
+        self.filter()
+        self.get_image.return_value = {'properties': {}}
+        self.filter()
+        self.assertFalse(self.judge({'r:a': '1'}))
+
+    def test_failure_leaves_no_keys_of_before(self):
+        self.filter()
+        self.get_image.side_effect = nova_exception.ImageNotFound(image_id='i')
+        error = self.assertRaises(
+            nova_exception.RequestFilterFailed, self.filter
+        )
+        self.assertIn(
+            'the properties of image image cannot be read: ImageNotFound',
+            str(error),
+        )
+        self.assertFalse(self.judge({'r:a': '1'}))
+
+
+@ddt.ddt
+class HostFilterTestCase(ReservationTestCase):
+    """Stage 2: the table of policy/reservation.py, on a host's aggregates."""
+
+    @ddt.data(
+        ('', (), True),
+        ('', ('a',), False),
+        ('a', (), False),
+        ('a', ('a',), True),
+        ('a', ('b',), False),
+        ('a', ('a', 'b'), True),
+        ('ab', ('a',), False),
+        ('ab', ('a', 'b'), True),
+    )
+    @ddt.unpack
+    def test_truth_table(self, requested, host, expected):
+        self.spec.flavor.extra_specs = {f'r:{i}': '1' for i in requested}
+        host = [{f'r:{i}': '1'} for i in host]
+        self.assertIs(expected, self.judge({'zone': 'z'}, *host))
+        self.spec.scheduler_hints = {'_nova_check_type': ['rebuild']}
+        self.assertIs(expected, self.judge({'zone': 'z'}, *host))
+
+    def test_projects(self):
+        self.spec.flavor.extra_specs = {'r:a': '1'}
+        mine = {'r:a': '1', 'filter_tenant_id': self.spec.project_id}
+        self.assertTrue(self.judge(mine))
+        self.assertFalse(self.judge({'r:a': '1', 'filter_tenant_id': 'x'}))
+
+    def test_both_policies_must_agree(self):
+        self.config(
+            group='nova_ext_sched', enable_isolated_aggregate_filtering=True
+        )
+        self.spec.flavor.extra_specs = {'r:a': '1'}
+        self.assertTrue(self.judge({'r:a': '1'}))
+        self.assertFalse(self.judge({'r:a': '1', 'trait:X': 'required'}))
+        self.spec.flavor.extra_specs = {'trait:X': 'required'}
+        self.assertFalse(self.judge({'r:a': '1', 'trait:X': 'required'}))
+        self.assertTrue(self.judge({'trait:X': 'required'}))
+
+    def test_off(self):
+        self.config(
+            group='nova_ext_sched',
+            placement_req_required_member_prefix=[],
+            placement_req_default_forbidden_member_prefix=[],
+        )
+        self.assertTrue(self.judge({'r:a': '1'}))
