@@ -34,6 +34,7 @@ TRAITS = ('HW_CPU_X86_VMX', 'HW_CPU_X86_SGX', 'CUSTOM_LICENSED_WINDOWS')
 REQ = 'required'
 FAST = {'trait:CUSTOM_FAST': REQ}
 ZONES = ('az1', 'az2')
+PREFIX = 'reservation:'
 CASES = 50
 # A cloud serves this many requests before it is changed.
 REQUESTS = 10
@@ -45,7 +46,13 @@ class ProofTestCase(explain.ExplainTestCase):
 
     weights = {host: 1 for host in HOSTS}
     host_filters = ('IsolatedAggregatesFilter', 'AggregateInstanceTypeFilter')
-    options = {'enable_isolated_aggregate_filtering': True}
+    options = {
+        'enable_isolated_aggregate_filtering': True,
+        'placement_req_required_member_prefix': ['reservation:'],
+        'placement_req_default_forbidden_member_prefix': ['reservation:'],
+        'member_sources': ['flavor', 'hint'],
+        'member_project_keys': ['owner'],
+    }
 
     def setUp(self):
         self.flags(
@@ -73,7 +80,8 @@ class ProofTestCase(explain.ExplainTestCase):
         self.zone_aggregates = {
             zone: self.aggregate(zone, zone=zone) for zone in ZONES
         }
-        self.tenant = self.aggregate('tenant')
+        for name in ('tenant', 'reserved1', 'reserved2'):
+            self.aggregate(name)
         self.members = {name: set() for name in self.aggregate_ids}
 
     @ddt.data(1, 2, 3, 4)
@@ -98,6 +106,10 @@ class ProofTestCase(explain.ExplainTestCase):
             nova_ext_sched={
                 'enable_isolated_aggregate_filtering': True,
                 'forbid_by_trait': ours.forbid_by_trait,
+                'placement_req_required_member_prefix': PREFIX,
+                'placement_req_default_forbidden_member_prefix': PREFIX,
+                'member_sources': 'flavor,hint',
+                'member_project_keys': 'owner',
             },
         )
 
@@ -187,6 +199,8 @@ class ProofTestCase(explain.ExplainTestCase):
                 {'trait:CUSTOM_UNKNOWN_TO_PLACEMENT': 'required'},
             )
         )
+        if rand.random() < 0.15:
+            specs[PREFIX + rand.choice('12')] = 'yes'
         disk = rand.choice((*[None] * 6, 'ssd', '!', '<or> hdd <or> ~', '*'))
         if disk:
             specs['disk'] = disk
@@ -224,6 +238,10 @@ class ProofTestCase(explain.ExplainTestCase):
             # A zone that does not hold the host would leave none.
             arguments += ['--availability-zone', f'nova:{host}']
             server['availability_zone'] = f'nova:{host}'
+        if rand.random() < 0.1:
+            reserved = rand.choice('123')
+            arguments += ['--hint', f'reservation={reserved}']
+            hints['reservation'] = reserved
         if rand.random() < 0.3:
             arguments += ['--server-group', self.group_id]
             hints['group'] = self.group_id
@@ -271,6 +289,7 @@ class ProofTestCase(explain.ExplainTestCase):
                 'force_metadata_check': 'true' if force else None,
             }
             self.set_metadata(name, disks)
+        self.change_reservations(rand)
         self.set_metadata(
             'tenant',
             {
@@ -299,8 +318,20 @@ class ProofTestCase(explain.ExplainTestCase):
             group='nova_ext_sched',
         )
 
+    def change_reservations(self, rand):
+        for name, number in (('reserved1', '1'), ('reserved2', '2')):
+            project = rand.choice((None, self.api.project_id, 'other'))
+            self.set_metadata(
+                name,
+                {
+                    f'{PREFIX}{number}': rand.choice((None, 'yes', 'yes')),
+                    'owner': project,
+                },
+            )
+
     def change_members(self, rand, name, members):
-        wanted = {host for host in HOSTS if rand.random() < 0.35}
+        share = 0.2 if name.startswith('reserved') else 0.35
+        wanted = {host for host in HOSTS if rand.random() < share}
         if name in ZONES:
             # A host is in one zone.
             other = ZONES[1 - ZONES.index(name)]

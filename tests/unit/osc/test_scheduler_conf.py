@@ -70,6 +70,8 @@ class SchedulerConfTest(unittest.TestCase):
             'reservation:',
             ['reservation:'],
         ),
+        ('nova_ext_sched', 'member_sources', 'hint,image', ['hint', 'image']),
+        ('nova_ext_sched', 'member_project_keys', 'owner', ['owner']),
         (
             'nova_ext_sched',
             'force_metadata_check_ignored_keys',
