@@ -83,6 +83,9 @@ def describe(exc: Exception) -> str:
     """Return what went wrong, in a sentence for the user."""
     if not isinstance(exc, sdk_exc.HttpException):
         return str(exc) or type(exc).__name__
+    if exc.status_code is None:
+        # A name that openstacksdk found nothing for.
+        return exc.message
     problem = {
         401: 'the service does not accept the token, which may have expired',
         403: 'the service does not allow this to the user',

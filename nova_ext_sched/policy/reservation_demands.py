@@ -1,0 +1,129 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""What the request filter reserved_aggregates asks placement.
+
+The decision is :mod:`nova_ext_sched.policy.reservation`'s.
+"""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+import typing
+
+from nova_ext_sched.policy import explanation
+from nova_ext_sched.policy import placement_demands
+from nova_ext_sched.policy import reservation
+from nova_ext_sched.policy import scheduling
+
+STAGE = 'reservation'
+
+
+def compile_request(
+    request: scheduling.Request, options: scheduling.Options
+) -> reservation.Request | None:
+    """Return what the keys of a request mean, None without any prefix."""
+    rules = reservation.Rules(
+        tuple(options.placement_req_required_member_prefix),
+        tuple(options.placement_req_default_forbidden_member_prefix),
+        tuple(options.member_project_keys),
+    )
+    if not rules.prefixes:
+        return None
+    keys: set[str] = set()
+    if 'flavor' in options.member_sources:
+        keys |= rules.keys_among(request.extra_specs)
+    if 'image' in options.member_sources:
+        keys |= rules.keys_among(request.image_properties)
+    if 'hint' in options.member_sources:
+        keys |= rules.keys_in_hints(_lists(request.hints))
+    return rules.request(keys, request.project_id)
+
+
+def resolve(
+    compiled: reservation.Request,
+    aggregates: Sequence[explanation.Aggregate],
+) -> reservation.Resolution:
+    """Return what a request means for the aggregates of the cloud."""
+    return compiled.resolve(
+        (aggregate.uuid, aggregate.name, key, value)
+        for aggregate in aggregates
+        for key, value in aggregate.metadata.items()
+    )
+
+
+def of_reservation(
+    compiled: reservation.Request,
+    resolution: reservation.Resolution,
+    aggregates: Sequence[explanation.Aggregate],
+) -> list[placement_demands.Demand]:
+    """Return the demands of a resolution, in the filter's order."""
+    if not resolution.verdict.passes:
+        return [
+            placement_demands.never(
+                STAGE,
+                f'reservation {resolution.unmet}: no usable aggregate',
+                f'are refused, because no aggregate can be used for '
+                f'{resolution.unmet}',
+                resolution.verdict.reason,
+            )
+        ]
+    found = [
+        _of_key(key, [a for a in aggregates if a.uuid in uuids])
+        for key, uuids in resolution.required.items()
+    ]
+    if resolution.forbidden:
+        found.append(_of_forbidden(compiled, resolution.forbidden))
+    return found
+
+
+def _of_key(
+    key: str, aggregates: Sequence[explanation.Aggregate]
+) -> placement_demands.Demand:
+    demand = placement_demands.of_member(f'reservation {key}', aggregates)
+    demand.stage = STAGE
+    return demand
+
+
+def _of_forbidden(
+    compiled: reservation.Request, forbidden: Mapping[str, str]
+) -> placement_demands.Demand:
+    def refuse(host: explanation.Host) -> explanation.Refusal:
+        for aggregate in host.aggregates:
+            if aggregate.uuid in forbidden:
+                found = compiled.judge([(aggregate.name, aggregate.metadata)])
+                return explanation.Refusal(
+                    f'are reserved by aggregate {aggregate.name}',
+                    found.reason,
+                )
+        return explanation.Refusal(
+            'are reserved in placement alone',
+            'its resource provider is in a reserved aggregate in placement '
+            'that nova does not have the host in',
+        )
+
+    names = sorted(forbidden.values())
+    return placement_demands.Demand(
+        STAGE,
+        'reserved aggregates that the request does not name: '
+        + placement_demands.first_few(names),
+        refuse,
+        [placement_demands.Question(member_of=sorted(forbidden))],
+        of_root=True,
+        negative=True,
+    )
+
+
+def _lists(hints: Mapping[str, typing.Any]) -> dict[str, list[str]]:
+    return {
+        name: value if isinstance(value, list) else [value]
+        for name, value in hints.items()
+    }
