@@ -62,7 +62,7 @@ class PluginMixin:
 
 
 class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
-    """A cloud with a compute for each host of ``weights``.
+    """A cloud with a compute for each host of ``weights``, or of ``started``.
 
     The scheduler prefers the hosts of greater weight, so that a test can make
     the wrong host the default: a pass then proves that a filter acted.
@@ -71,6 +71,8 @@ class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
     compute_driver = 'fake.MediumFakeDriver'
     microversion = 'latest'
     weights: typing.ClassVar[dict[str, int]] = {}
+    #: The hosts to start; None for all that have a weight.
+    started: typing.ClassVar[tuple[str, ...] | None] = None
 
     def setUp(self):
         if self.weights:
@@ -93,7 +95,7 @@ class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
         super().setUp()
         self.aggregate_ids = {}
         self.queries = self._record_queries()
-        for host in self.weights:
+        for host in self.weights if self.started is None else self.started:
             self._start_compute(host)
 
     def _record_queries(self):

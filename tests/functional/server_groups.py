@@ -25,6 +25,7 @@ class AntiAffinityTestCase(base.CloudTestCase):
     """
 
     weights = {'host1': 300, 'host2': 200, 'host3': 100}
+    started = ('host1', 'host2')
 
     def setUp(self):
         super().setUp()
@@ -35,10 +36,6 @@ class AntiAffinityTestCase(base.CloudTestCase):
                 side_effect=AssertionError("nova's filter was called"),
             )
         )
-        self.computes = {
-            host: self.start_service('compute', host=host)
-            for host in ('host1', 'host2')
-        }
 
     def create_group(self, rules=None, policy='anti-affinity'):
         group = {'name': 'test', 'policy': policy}
