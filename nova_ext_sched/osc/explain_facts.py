@@ -158,17 +158,23 @@ class Asker:
             return Answer(problem=str(exc))
         return Answer(frozenset(roots))
 
-    def whole(self, query: placement_query.Query) -> Answer:
+    def whole(
+        self, query: placement_query.Query, in_tree: str | None
+    ) -> Answer:
         """Return the root providers of the candidates of a whole query.
 
         Aggregates are part of it where they are few.
+
+        :param in_tree: UUID of the root provider of the host that the request
+            names. It is more than a choice among the answers: placement then
+            leaves out the providers that other trees share.
         """
         roots: set[str] = set()
         problem = None
         for wanted in query.wanted:
             try:
                 found = self._client.allocation_candidates(
-                    _candidates_request(wanted, query)
+                    _candidates_request(wanted, query, in_tree)
                 )
             except (errors.BadRequest, exception.InvalidValue) as exc:
                 problem = str(exc)
@@ -243,7 +249,9 @@ def _group(question: placement_demands.Question) -> objects.RequestGroup:
 
 
 def _candidates_request(
-    wanted: extra_specs.Wanted, query: placement_query.Query
+    wanted: extra_specs.Wanted,
+    query: placement_query.Query,
+    in_tree: str | None,
 ) -> objects.AllocationCandidatesRequest:
     groups = {
         suffix: objects.RequestGroup.from_wanted(suffix, group)
@@ -255,10 +263,11 @@ def _candidates_request(
         if len(query.forbidden_aggregates) <= _FEW_AGGREGATES
         else set()
     )
-    if required or forbidden:
+    if required or forbidden or in_tree:
         group = groups.setdefault('', objects.RequestGroup())
         group.required_aggregates = required
         group.forbidden_aggregates = forbidden
+        group.in_tree = in_tree
     return objects.AllocationCandidatesRequest(
         groups=list(groups.values()),
         group_policy=wanted.group_policy,

@@ -87,7 +87,7 @@ class Explainer:
             self._known_to_placement(),
             *self._asked(query, advance),
         ]
-        constraints.append(self._whole(query, hosts, constraints))
+        constraints.append(self._whole(request, query, hosts, constraints))
         advance()
         if host is not None:
             constraints = self._with_free(constraints, hosts, host)
@@ -127,6 +127,7 @@ class Explainer:
 
     def _whole(
         self,
+        request: scheduling.Request,
         query: placement_query.Query,
         hosts: Sequence[explanation.Host],
         constraints: Sequence[explanation.Constraint],
@@ -139,7 +140,16 @@ class Explainer:
         words = 'all of the above together'
         stage = 'placement'
         left = explanation.Funnel(hosts, constraints).left
-        answer = self._asker.whole(query) if left else explain_facts.Answer()
+        named = [
+            host for host in hosts if placement_demands.is_named(request, host)
+        ]
+        # Where a host has several nodes, nova names none to placement.
+        in_tree = None
+        if (request.host or request.node) and len(named) == 1:
+            in_tree = named[0].provider
+        answer = explain_facts.Answer()
+        if left:
+            answer = self._asker.whole(query, in_tree)
         whole = placement_demands.Demand(
             stage,
             words,
@@ -216,7 +226,8 @@ class Explainer:
             notes.append('not judged here: ' + ', '.join(unjudged))
         if request.forced:
             notes.append(
-                'nova runs no host filter where an administrator forces a host'
+                'nova runs no host filter where an administrator forces a '
+                'host; nova-compute itself checks the policy of a server group'
             )
         group = request.group
         if (

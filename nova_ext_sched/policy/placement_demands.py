@@ -182,12 +182,6 @@ def of_host(request: scheduling.Request) -> list[Demand]:
         if name
     )
 
-    def is_named(host: explanation.Host) -> bool:
-        return request.host in (None, host.name) and request.node in (
-            None,
-            host.node,
-        )
-
     return [
         Demand(
             'host',
@@ -196,9 +190,17 @@ def of_host(request: scheduling.Request) -> list[Demand]:
                 f'are not {named}',
                 f'the request names {named}',
             ),
-            facts=is_named,
+            facts=lambda host: is_named(request, host),
         )
     ]
+
+
+def is_named(request: scheduling.Request, host: explanation.Host) -> bool:
+    """Return whether a host is the one that the request names, or any is."""
+    return request.host in (None, host.name) and request.node in (
+        None,
+        host.node,
+    )
 
 
 def of_member(

