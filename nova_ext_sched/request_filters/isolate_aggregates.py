@@ -31,6 +31,9 @@ LOG = logging.getLogger(__name__)
 NAME = 'isolate_aggregates'
 HOST_FILTER = 'IsolatedAggregatesFilter'
 
+# How many aggregates the line about a request names.
+_NAMES = 10
+
 _faults = faults.FaultLog(LOG)
 _known_traits = known_traits.KnownTraits()
 
@@ -74,17 +77,21 @@ def isolate_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     )
     base.forbid_aggregates(request_spec, uuids)
     request_spec.root_forbidden.update(root_forbidden)
-    LOG.debug(
-        'isolate_aggregates: %(missing)d isolating aggregates are forbidden '
-        'to the request, which requires %(required)s: %(uuids)d by UUID, by '
-        'trait: %(traits)s',
-        {
-            'missing': len(missing),
-            'required': ', '.join(sorted(required)) or 'no trait',
-            'uuids': len(uuids),
-            'traits': ', '.join(sorted(root_forbidden)) or 'none',
-        },
-    )
+    if LOG.isEnabledFor(logging.DEBUG):
+        names = sorted({item[1] for item in items if item[0] in missing})
+        LOG.debug(
+            'isolate_aggregates: %(missing)d isolating aggregates are '
+            'forbidden to the request, which requires %(required)s: '
+            '%(uuids)d by UUID, by trait: %(traits)s. Forbidden are %(names)s',
+            {
+                'missing': len(missing),
+                'required': ', '.join(sorted(required)) or 'no trait',
+                'uuids': len(uuids),
+                'traits': ', '.join(sorted(root_forbidden)) or 'none',
+                'names': ', '.join(names[:_NAMES])
+                + (' and others' if len(names) > _NAMES else ''),
+            },
+        )
     return True
 
 
