@@ -13,7 +13,6 @@
 """Anti-affinity with rules, in place of nova's filter of the same name."""
 
 import collections
-import itertools
 import typing
 
 from oslo_log import log as logging
@@ -71,14 +70,15 @@ class ServerGroupAntiAffinityFilter(base.PolicyFilter):
         """See :meth:`base.PolicyFilter.sift`."""
         # Most hosts hold no member, and a call of Python code for each of
         # them would cost more than finding that out.
-        passes = judge.group.clear([host.instances for host in hosts])
-        index = -1
-        for _ in range(passes.count(False)):
-            index = passes.index(False, index + 1)
-            passes[index], reason = judge(hosts[index])
-            if not passes[index]:
+        passed: list[typing.Any] = []
+        start = 0
+        for index in judge.group.suspects([host.instances for host in hosts]):
+            passes, reason = judge(hosts[index])
+            if not passes:
                 reasons[reason] += 1
-        return list(itertools.compress(hosts, passes))
+                passed += hosts[start:index]
+                start = index + 1
+        return passed + hosts[start:]
 
 
 class _GroupJudge:

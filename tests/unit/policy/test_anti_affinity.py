@@ -56,7 +56,7 @@ class GroupTest(unittest.TestCase):
         group = anti_affinity.Group('G', [*MEMBERS, 'x'], rules)
         host = dict.fromkeys(instances)
         self.assertEqual(passes, group.judge(host, 'x').passes)
-        if group.clear([host]) == [True]:
+        if not group.suspects([host]):
             self.assertTrue(passes)
 
     def test_reason_of_a_full_host(self):
@@ -76,7 +76,7 @@ class GroupTest(unittest.TestCase):
 
     def test_members_that_are_not_known_open_no_host(self):
         group = anti_affinity.Group('G', None, {})
-        self.assertEqual([False], group.clear([{}]))
+        self.assertEqual([0], group.suspects([{}]))
         self.assertEqual(
             'server group G cannot be read: members: expected a list of '
             'UUIDs, got None',
@@ -98,15 +98,28 @@ class GroupTest(unittest.TestCase):
             [{}, {'max_server_per_host': 3}, {'max_server_per_host': 'x'}]
         ),
     )
-    def test_clear_and_judge_agree(self, members, hosts, rules):
+    def test_suspects_and_judge_agree(self, members, hosts, rules):
         group = anti_affinity.Group('G', map(str, members), rules)
         states = [dict.fromkeys(map(str, host)) for host in hosts]
         limit = 3 if rules else 1
-        for host, clear in zip(states, group.clear(states), strict=True):
+        suspects = group.suspects(states)
+        for index, host in enumerate(states):
             held = len(group.members & host.keys())
             passes = not group.fault and held < limit
-            self.assertEqual(not group.fault and held == 0, clear)
+            self.assertEqual(bool(group.fault or held), index in suspects)
             self.assertEqual(passes, group.judge(host, 'x').passes)
+        self.assertEqual(sorted(suspects), suspects)
+
+    # How a group is looked up depends on its size and on the hosts'.
+    @ddt.data(1, 4, 5, 64, 65, 77, 153, 154, 200, 307, 308, 5000)
+    def test_a_group_of_any_size_finds_each_of_its_members(self, size):
+        members = [f'member-{i}' for i in range(size)]
+        group = anti_affinity.Group('G', members, {})
+        others = dict.fromkeys(f'other-{i}' for i in range(30))
+        hosts = []
+        for member in members:
+            hosts += [others, {**others, member: None}]
+        self.assertEqual(list(range(1, len(hosts), 2)), group.suspects(hosts))
 
 
 class RulesTest(unittest.TestCase):
