@@ -31,8 +31,10 @@ from oslo_upgradecheck import upgradecheck
 from nova_ext_sched import conf
 from nova_ext_sched import exception
 from nova_ext_sched import placement
+from nova_ext_sched.cmd import status_results
 from nova_ext_sched.placement import microversion
 from nova_ext_sched.policy import operators_data
+from nova_ext_sched.policy import reservation
 
 CONF = nova.conf.CONF
 
@@ -54,17 +56,12 @@ _FEATURES = (
 #: The exit status for what is no result of a check, as of nova-status.
 UNEXPECTED = 255
 
-# How many problems of one check are shown.
-_SHOWN = 10
-
 ISOLATED = 'IsolatedAggregatesFilter'
 INSTANCE_TYPE = 'AggregateInstanceTypeFilter'
 
 
-_SUCCESS = upgradecheck.Result(upgradecheck.Code.SUCCESS)
-_NOT_CHECKED = upgradecheck.Result(
-    upgradecheck.Code.WARNING,
-    'Not checked, because the API database cannot be read.',
+_NOT_CHECKED = status_results.warning(
+    'Not checked, because the API database cannot be read.'
 )
 
 
@@ -94,43 +91,43 @@ class Checks(upgradecheck.UpgradeCommands):
         version = importlib.metadata.version('nova')
         release = int(version.partition('.')[0])
         if release < OLDEST:
-            return _failure(
+            return status_results.failure(
                 f'Expected nova {OLDEST} to {NEWEST}, got {version}. Upgrade '
                 f'nova first.',
             )
         if release > NEWEST:
-            return _warning(
+            return status_results.warning(
                 f'Expected nova {OLDEST} to {NEWEST}, got {version}, which '
                 f'this release of nova-ext-sched was not tested with. Upgrade '
                 f'nova-ext-sched.'
             )
-        return _SUCCESS
+        return status_results.SUCCESS
 
     def _available_filters(self) -> upgradecheck.Result:
         lines = CONF.filter_scheduler.available_filters
         if OUR_FILTERS not in lines:
-            return _failure(
+            return status_results.failure(
                 f'[filter_scheduler] available_filters: expected a line '
                 f'{OUR_FILTERS}, got {", ".join(lines)}. Nothing of '
                 f'nova-ext-sched is loaded. Add the line after '
                 f'{NOVA_FILTERS}.',
             )
         if NOVA_FILTERS not in lines:
-            return _warning(
+            return status_results.warning(
                 f'[filter_scheduler] available_filters has no line '
                 f"{NOVA_FILTERS}: naming ours alone takes nova's default "
                 f'away. Unless other lines name the filters that are '
                 f'enabled, add the line before {OUR_FILTERS}.'
             )
         if lines.index(OUR_FILTERS) < lines.index(NOVA_FILTERS):
-            return _failure(
+            return status_results.failure(
                 f'[filter_scheduler] available_filters: expected '
                 f'{OUR_FILTERS} after {NOVA_FILTERS}, got it before. Of two '
                 f'filters with one name nova takes the later, so that '
                 f'ServerGroupAntiAffinityFilter is that of nova and its '
                 f'rules are not kept. Exchange the lines.',
             )
-        return _SUCCESS
+        return status_results.SUCCESS
 
     def _enabled_filters(self) -> upgradecheck.Result:
         try:
@@ -139,13 +136,13 @@ class Checks(upgradecheck.UpgradeCommands):
                 CONF.filter_scheduler.available_filters
             )
         except exception.PluginError as exc:
-            return _failure(
+            return status_results.failure(
                 f'nova-scheduler will not start: {exc}. Correct '
                 f'[nova_ext_sched] request_filters or reinstall the package '
                 f'that has the plugin.',
             )
         except (ImportError, nova_exception.ClassNotFound) as exc:
-            return _failure(
+            return status_results.failure(
                 f'nova-scheduler will not start: [filter_scheduler] '
                 f'available_filters names what cannot be imported: {exc}. '
                 f'Correct the line or install the package that has it.',
@@ -157,16 +154,16 @@ class Checks(upgradecheck.UpgradeCommands):
             if name not in names
         ]
         if unknown:
-            return _failure(
+            return status_results.failure(
                 f'nova-scheduler will not start: [filter_scheduler] '
                 f'enabled_filters names {", ".join(unknown)}, which no line '
                 f'of available_filters has. Correct the name or add the '
                 f'line.',
             )
-        return _SUCCESS
+        return status_results.SUCCESS
 
     def _options(self) -> upgradecheck.Result:
-        return _problems(conf.contradictions(CONF))
+        return status_results.problems(conf.contradictions(CONF))
 
     def _placement(self) -> upgradecheck.Result:
         try:
@@ -175,18 +172,18 @@ class Checks(upgradecheck.UpgradeCommands):
             # The root answers anybody; this needs the credentials.
             client.traits(names=['COMPUTE_NODE'])
         except exception.NovaExtSchedError as exc:
-            return _failure(
+            return status_results.failure(
                 f'{exc}. Check [placement] of nova.conf and that placement '
                 f'runs.',
             )
         if lacking := server.unsupported(_FEATURES):
-            return _failure(
+            return status_results.failure(
                 f'Expected placement with microversion '
                 f'{microversion.show(lacking[-1].least)}, got '
                 f'{microversion.show(server.minimum)} to '
                 f'{microversion.show(server.maximum)}. Upgrade placement.',
             )
-        return _SUCCESS
+        return status_results.SUCCESS
 
     @functools.cached_property
     def _data(self) -> _Data | Exception:
@@ -208,8 +205,8 @@ class Checks(upgradecheck.UpgradeCommands):
 
     def _database(self) -> upgradecheck.Result:
         if isinstance(self._data, _Data):
-            return _SUCCESS
-        return _failure(
+            return status_results.SUCCESS
+        return status_results.failure(
             f'The aggregates and flavors cannot be read: '
             f'{type(self._data).__name__}: {_first_line(self._data)}. Check '
             f'[api_database] connection of nova.conf, and run where the '
@@ -231,12 +228,12 @@ class Checks(upgradecheck.UpgradeCommands):
             ]
         elif forcing := operators_data.forcing(aggregates):
             problems.append(
-                f'force_metadata_check is on in {_some(forcing)} and '
-                f'{INSTANCE_TYPE} is not in [filter_scheduler] '
-                f'enabled_filters, so that it forces nothing. Add the '
-                f'filter.'
+                f'force_metadata_check is on in '
+                f'{status_results.some(forcing)} and {INSTANCE_TYPE} is not '
+                f'in [filter_scheduler] enabled_filters, so that it forces '
+                f'nothing. Add the filter.'
             )
-        return _problems(
+        return status_results.problems(
             problems,
             'Correct the metadata with openstack aggregate set --property.',
         )
@@ -251,9 +248,23 @@ class Checks(upgradecheck.UpgradeCommands):
                 for fault in self._type_faults
                 if not fault.startswith('aggregate ')
             ]
-        return _problems(
+        problems += self._reservation_faults()
+        return status_results.problems(
             problems,
             'Correct the extra specs with openstack flavor set --property.',
+        )
+
+    def _reservation_faults(self) -> list[str]:
+        ours = CONF.nova_ext_sched
+        assert isinstance(self._data, _Data)
+        if 'flavor' not in ours.member_sources:
+            return []
+        return operators_data.reservation_faults(
+            self._data.aggregates,
+            self._data.flavors,
+            reservation.Rules(
+                tuple(ours.placement_req_required_member_prefix)
+            ),
         )
 
     @functools.cached_property
@@ -272,14 +283,14 @@ class Checks(upgradecheck.UpgradeCommands):
 
     def _isolated_aggregates(self) -> upgradecheck.Result:
         if not CONF.nova_ext_sched.enable_isolated_aggregate_filtering:
-            return _SUCCESS
+            return status_results.SUCCESS
         if not isinstance(self._data, _Data):
             return _NOT_CHECKED
         count = len(operators_data.isolating(self._data.aggregates))
         limit = CONF.nova_ext_sched.max_forbidden_aggregates
         enabled = ISOLATED in CONF.filter_scheduler.enabled_filters
         if count > limit and not enabled:
-            return _failure(
+            return status_results.failure(
                 f'{count} aggregates are isolating, more than the {limit} of '
                 f'max_forbidden_aggregates, and {ISOLATED} is not in '
                 f'[filter_scheduler] enabled_filters to judge the rest. All '
@@ -287,7 +298,7 @@ class Checks(upgradecheck.UpgradeCommands):
                 f'may refuse: every request then ends in NoValidHost. Add '
                 f'{ISOLATED} to enabled_filters.',
             )
-        return _SUCCESS
+        return status_results.SUCCESS
 
     _upgrade_checks = (
         ('Release of nova', _nova_release),
@@ -322,37 +333,6 @@ def run(argv: Sequence[str]) -> int:
     except Exception:
         traceback.print_exc()
     return UNEXPECTED
-
-
-def _failure(details: str) -> upgradecheck.Result:
-    return upgradecheck.Result(upgradecheck.Code.FAILURE, details)
-
-
-def _warning(details: str) -> upgradecheck.Result:
-    return upgradecheck.Result(upgradecheck.Code.WARNING, details)
-
-
-def _problems(
-    problems: Sequence[str], remedy: str = ''
-) -> upgradecheck.Result:
-    if not problems:
-        return _SUCCESS
-    shown = list(problems[:_SHOWN])
-    if len(problems) > _SHOWN:
-        shown.append(f'{len(problems) - _SHOWN} more.')
-    if remedy:
-        shown.append(remedy)
-    return _warning(' '.join(map(_as_sentence, shown)))
-
-
-def _as_sentence(text: str) -> str:
-    return text if text.endswith('.') else f'{text}.'
-
-
-def _some(names: Sequence[str]) -> str:
-    more = len(names) - _SHOWN
-    shown = ', '.join(names[:_SHOWN])
-    return f'{shown} and {more} more' if more > 0 else shown
 
 
 def _first_line(exc: Exception) -> str:

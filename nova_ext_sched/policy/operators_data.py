@@ -26,6 +26,7 @@ from nova_ext_sched import exception
 from nova_ext_sched.policy import aggregate_instance_type
 from nova_ext_sched.policy import force_metadata_check
 from nova_ext_sched.policy import isolation
+from nova_ext_sched.policy import reservation
 from nova_ext_sched.policy import syntax
 
 Named = Mapping[str, Mapping[str, str]]
@@ -73,6 +74,23 @@ def trait_faults(flavors: Named) -> list[str]:
         for name, specs in sorted(flavors.items())
         for key, value in sorted(specs.items())
         if _TRAIT.match(key) and value not in _TRAIT_VALUES
+    ]
+
+
+def reservation_faults(
+    aggregates: Named, flavors: Named, rules: reservation.Rules
+) -> list[str]:
+    """Return which flavors name a reservation that no aggregate carries.
+
+    :param rules: with ``placement_req_required_member_prefix``
+    """
+    carried = {key for metadata in aggregates.values() for key in metadata}
+    return [
+        f'flavor {name}: extra spec {key!r}: no aggregate has this metadata '
+        f'key, so that servers of the flavor find no host'
+        for name, specs in sorted(flavors.items())
+        for key in rules.request(rules.keys_among(specs), None).required
+        if key not in carried
     ]
 
 

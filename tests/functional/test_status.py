@@ -264,6 +264,23 @@ class DataTest(StatusTestCase):
             "flavor number compares them by '>= 4', got 'plenty'",
         )
 
+    def test_flavors_of_a_reservation_that_is_not_there(self):
+        self.flavor('lease', **{'reservation:lease-42': 'true'})
+        check = 'Extra specs of flavors'
+        self.assertCheck(check, SUCCESS)
+        self.ours(placement_req_required_member_prefix=['reservation:'])
+        self.assertCheck(
+            check,
+            WARNING,
+            "flavor lease: extra spec 'reservation:lease-42': no aggregate "
+            'has this metadata key',
+        )
+        self.ours(member_sources=['hint'])
+        self.assertCheck(check, SUCCESS)
+        self.ours(member_sources=['hint', 'flavor'])
+        self.aggregate('lease', **{'reservation:lease-42': 'false'})
+        self.assertCheck(check, SUCCESS)
+
     def test_many_problems_are_counted(self):
         for number in range(13):
             self.aggregate(f'a{number:02}', **{'trait:CUSTOM_A': 'yes'})

@@ -14,6 +14,7 @@ import ddt
 import testtools
 
 from nova_ext_sched.policy import operators_data
+from nova_ext_sched.policy import reservation
 
 
 @ddt.ddt
@@ -49,6 +50,29 @@ class OperatorsDataTestCase(testtools.TestCase):
     def test_traits(self, key, value, faulty):
         found = operators_data.trait_faults({'flavor': {key: value}})
         self.assertEqual(1 if faulty else 0, len(found))
+
+    @ddt.data(
+        ({'reservation:a': 'true'}, []),
+        ({'reservation:a': 'no', 'ssd': 'true', 'Reservation:c': '1'}, []),
+        ({'reservation:b': 'true'}, ['reservation:b']),
+        (
+            {'reservation:c': '1', 'reservation:a': '1', 'reservation:B': '1'},
+            ['reservation:B', 'reservation:c'],
+        ),
+        # Forbidden prefixes open aggregates; they ask for none.
+        ({'pool:a': '1'}, []),
+    )
+    @ddt.unpack
+    def test_reservation(self, specs, unmet):
+        found = operators_data.reservation_faults(
+            {'lease': {'reservation:a': 'true'}, 'other': {'ssd': 'true'}},
+            {'m1.lease': specs},
+            reservation.Rules(('reservation:',), ('reservation:', 'pool:')),
+        )
+        self.assertEqual(
+            [f"flavor m1.lease: extra spec '{key}'" for key in unmet],
+            [fault.rpartition(':')[0] for fault in found],
+        )
 
     def test_type(self):
         aggregates = {

@@ -1,0 +1,61 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Results of the checks, with texts that say what to do."""
+
+from collections.abc import Sequence
+
+from oslo_upgradecheck import upgradecheck
+
+SUCCESS = upgradecheck.Result(upgradecheck.Code.SUCCESS)
+
+# How many problems of one check are shown.
+_SHOWN = 10
+
+
+def failure(details: str) -> upgradecheck.Result:
+    """Return a failure: nova-scheduler or a policy will not work."""
+    return upgradecheck.Result(upgradecheck.Code.FAILURE, details)
+
+
+def warning(details: str) -> upgradecheck.Result:
+    """Return a warning: something does not work as it was meant."""
+    return upgradecheck.Result(upgradecheck.Code.WARNING, details)
+
+
+def problems(
+    sentences: Sequence[str], remedy: str = ''
+) -> upgradecheck.Result:
+    """Return a warning with the first problems, or success without any.
+
+    :param sentences: a problem each
+    :param remedy: what to do about them
+    """
+    if not sentences:
+        return SUCCESS
+    shown = list(sentences[:_SHOWN])
+    if len(sentences) > _SHOWN:
+        shown.append(f'{len(sentences) - _SHOWN} more.')
+    if remedy:
+        shown.append(remedy)
+    return warning(' '.join(map(_as_sentence, shown)))
+
+
+def some(names: Sequence[str]) -> str:
+    """Return the first names, and how many more there are."""
+    more = len(names) - _SHOWN
+    shown = ', '.join(names[:_SHOWN])
+    return f'{shown} and {more} more' if more > 0 else shown
+
+
+def _as_sentence(text: str) -> str:
+    return text if text.endswith('.') else f'{text}.'
