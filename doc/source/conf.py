@@ -16,6 +16,7 @@ project = 'nova-ext-sched'
 copyright = 'nova-ext-sched developers'
 release = importlib.metadata.version('nova-ext-sched')
 extensions = [
+    'cliff.sphinxext',
     'openstackdocstheme',
     'oslo_config.sphinxext',
     'sphinx.ext.autodoc',
