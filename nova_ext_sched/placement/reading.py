@@ -148,7 +148,9 @@ class Reader:
         if names is not None:
             queries = [
                 [*params, ('name', 'in:' + ','.join(chunk))]
-                for chunk in _chunks(names)
+                for chunk in splitting.chunks(
+                    syntax.check_trait(name, 'traits') for name in names
+                )
             ]
         found: frozenset[str] = frozenset()
         for query in queries:
@@ -251,18 +253,3 @@ def provider_path(uuid: str, part: str = '') -> str:
     syntax.check_uuid(uuid, 'resource provider')
     path = f'/resource_providers/{uuid}'
     return f'{path}/{part}' if part else path
-
-
-def _chunks(names: Iterable[str]) -> Iterable[list[str]]:
-    chunk: list[str] = []
-    size = 0
-    for name in sorted(set(names)):
-        syntax.check_trait(name, 'traits')
-        if chunk and size + len(name) > splitting.SAFE:
-            yield chunk
-            chunk, size = [], 0
-        chunk.append(name)
-        # The comma is encoded.
-        size += len(name) + 3
-    if chunk:
-        yield chunk

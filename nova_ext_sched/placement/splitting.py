@@ -31,6 +31,7 @@ one OR set of aggregates    in the answer of one half or the other
 """
 
 from collections.abc import Callable
+from collections.abc import Iterable
 
 from nova_ext_sched.objects import request_group
 from nova_ext_sched.placement import values
@@ -66,6 +67,21 @@ def ask(filters: request_group.RequestGroup, query: Query) -> Providers:
         **ask(_member_of(aggregates[:middle]), query),
         **ask(_member_of(aggregates[middle:]), query),
     }
+
+
+def chunks(names: Iterable[str]) -> Iterable[list[str]]:
+    """Yield names, sorted and each once, by as many as one query may list."""
+    chunk: list[str] = []
+    size = 0
+    for name in sorted(set(names)):
+        if chunk and size + len(name) > SAFE:
+            yield chunk
+            chunk, size = [], 0
+        chunk.append(name)
+        # The comma is encoded.
+        size += len(name) + 3
+    if chunk:
+        yield chunk
 
 
 def _member_of(aggregates: list[str]) -> request_group.RequestGroup:

@@ -25,15 +25,18 @@ from nova.scheduler.client import report
 from oslo_log import log as logging
 from oslo_utils import timeutils
 
+from nova_ext_sched import exception
+from nova_ext_sched import faults
+from nova_ext_sched.placement import splitting
+from nova_ext_sched.policy import syntax
+
 LOG = logging.getLogger(__name__)
 
-# Seconds for which an answer is believed. A trait can be deleted only when no
-# provider has it, and may be created any time.
-EXISTS_SECONDS = 600.0
-MISSING_SECONDS = 30.0
+_faults = faults.FaultLog(LOG)
 
-# Names asked in one query, so that the question itself fits a request line.
-_CHUNK = 50
+# How long an answer is believed. Of a trait that was deleted, every query
+# that forbids it is refused until then.
+SECONDS = 30.0
 
 
 class KnownTraits:
@@ -58,20 +61,15 @@ class KnownTraits:
                 for trait, (until, exists) in self._until.items()
                 if until > now
             }
-        unknown = sorted(set(traits) - fresh.keys())
-        for start in range(0, len(unknown), _CHUNK):
-            chunk = unknown[start : start + _CHUNK]
+        unknown = set(filter(_is_name, traits)) - fresh.keys()
+        for chunk in splitting.chunks(unknown):
             existing = self._ask(ctxt, chunk)
             if existing is None:
                 continue
             fresh.update((trait, trait in existing) for trait in chunk)
             with self._lock:
                 for trait in chunk:
-                    exists = trait in existing
-                    self._until[trait] = (
-                        now + (EXISTS_SECONDS if exists else MISSING_SECONDS),
-                        exists,
-                    )
+                    self._until[trait] = (now + SECONDS, trait in existing)
         if unknown:
             with self._lock:
                 # Traits that no aggregate names any more.
@@ -93,21 +91,36 @@ class KnownTraits:
             )
             if response.status_code == 200:
                 existing = set(response.json()['traits'])
-                if missing := sorted(set(traits) - existing):
-                    LOG.warning(
-                        'Placement does not know the traits %s, so no query '
-                        'can forbid them and the aggregates that require '
-                        'them are named instead. Correct the metadata of '
-                        'the aggregates or create the traits.',
-                        ', '.join(missing),
-                    )
+                for trait in sorted(set(traits) - existing):
+                    _warn_unknown(trait)
                 return existing
-            reason = f'status {response.status_code}: {response.text}'
+            fault = f'status {response.status_code}'
+            reason = f'{fault}: {response.text}'
         except Exception as exc:
             # keystoneauth, JSON, configuration: whichever it is, the query
             # for candidates that follows meets it too and nova reports it.
-            reason = f'{type(exc).__name__}: {exc}'
-        LOG.warning(
-            'Placement cannot be asked which traits it knows: %s', reason
+            fault = type(exc).__name__
+            reason = f'{fault}: {exc}'
+        _faults.warn(
+            f'Placement cannot be asked which traits it knows: {reason}',
+            key=fault,
         )
         return None
+
+
+def _is_name(trait: str) -> bool:
+    # Placement refuses the whole question for one that is none.
+    try:
+        syntax.check_trait(trait, 'trait')
+    except exception.InvalidValue:
+        _warn_unknown(trait)
+        return False
+    return True
+
+
+def _warn_unknown(trait: str) -> None:
+    _faults.warn(
+        f'Placement does not know the trait {trait}, so no query can forbid '
+        f'it and the aggregates that require it are named instead. Correct '
+        f'the metadata of the aggregates or create the trait.'
+    )

@@ -352,7 +352,7 @@ class ForbidByTraitTestCase(IsolationTestCase):
         self.assertEqual(set(), self.forbidden_traits())
         self.assertEqual([f'!in:{uuid}'], self.queries[-1]['member_of'])
         self.assertRegex(
-            self.log, 'WARNING .*Placement does not know the traits CUSTOM_GO'
+            self.log, 'WARNING .*Placement does not know the trait CUSTOM_GO'
         )
 
     def test_forced_host_is_not_judged_so_aggregates_are_named(self):
