@@ -124,7 +124,7 @@ def plan(
     query.demands += placement_demands.of_host(request)
     _project(query, request, options, aggregates)
     _zone(query, request, options, aggregates)
-    _isolate(query, options, aggregates, known_traits)
+    _isolate(query, request, options, aggregates, known_traits)
     _reserve(query, request, options, aggregates)
     return query
 
@@ -244,6 +244,7 @@ def _zone(
 
 def _isolate(
     query: Query,
+    request: scheduling.Request,
     options: scheduling.Options,
     aggregates: Aggregates,
     known_traits: Collection[str],
@@ -261,7 +262,13 @@ def _isolate(
         return
     traits: set[str] = set()
     uuids = set(missing)
-    if ours and 'IsolatedAggregatesFilter' in options.enabled_filters:
+    # nova runs no host filter on forced hosts, so that nothing would judge
+    # what the traits leave.
+    if (
+        ours
+        and 'IsolatedAggregatesFilter' in options.enabled_filters
+        and not request.forced
+    ):
         declared = isolation.DeclaredTraits(options.forbid_by_trait)
         usable = {
             trait

@@ -284,14 +284,20 @@ class IsolationTest(unittest.TestCase):
         self.assertEqual(set(), query.forbidden_aggregates)
 
     @ddt.data(
-        (['CUSTOM_*'], 'IsolatedAggregatesFilter', 'trait'),
-        # Without the host filter, and for traits that placement does not
-        # know, aggregates are named.
-        (['CUSTOM_*'], 'Other', 'uuid'),
-        (['CUSTOM_OTHER'], 'IsolatedAggregatesFilter', 'uuid'),
+        (['CUSTOM_*'], 'IsolatedAggregatesFilter', {}, 'trait'),
+        # Without the host filter, where nova does not run it, and for traits
+        # that placement does not know, aggregates are named.
+        (['CUSTOM_*'], 'Other', {}, 'uuid'),
+        (
+            ['CUSTOM_*'],
+            'IsolatedAggregatesFilter',
+            {'host': 'host1', 'forced': True},
+            'uuid',
+        ),
+        (['CUSTOM_OTHER'], 'IsolatedAggregatesFilter', {}, 'uuid'),
     )
     @ddt.unpack
-    def test_forbid_by_trait(self, declared, host_filter, expected):
+    def test_forbid_by_trait(self, declared, host_filter, changes, expected):
         query = plan(
             [WINDOWS],
             {
@@ -299,6 +305,7 @@ class IsolationTest(unittest.TestCase):
                 'forbid_by_trait': declared,
                 'enabled_filters': [host_filter],
             },
+            **changes,
         )
         by_trait = 'CUSTOM_WINDOWS' in query.root_forbidden
         self.assertEqual(expected == 'trait', by_trait)
