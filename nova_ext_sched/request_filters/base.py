@@ -33,7 +33,9 @@ def fail_closed(fn: RequestFilter) -> RequestFilter:
 
     nova turns RequestFilterFailed into NoValidHost; any other exception
     reaches conductor as an RPC error, with the reason lost to the scheduler's
-    log. Durations are logged as those of nova's own filters.
+    log. The owner of the server reads RequestFilterFailed in the server's
+    fault: what caused it (an error of the database, of Glance) is for the log
+    alone. Durations are logged as those of nova's own filters.
 
     :param fn: ``(ctxt, request_spec) -> bool``; True where it applied
     """
@@ -46,21 +48,27 @@ def fail_closed(fn: RequestFilter) -> RequestFilter:
         except nova_exception.RequestFilterFailed as exc:
             LOG.warning(
                 '%(filter)s: no host for the request: %(reason)s',
-                {'filter': fn.__name__, 'reason': exc.message},
+                {
+                    'filter': fn.__name__,
+                    'reason': exc.message
+                    + (f' ({_named(exc.__cause__)})' if exc.__cause__ else ''),
+                },
             )
             raise
         except Exception as exc:
-            reason = (
-                f'{fn.__name__} cannot decide: {type(exc).__name__}: {exc}'
-            )
+            reason = f'{fn.__name__} cannot decide'
             LOG.exception(
                 'Request refused, because an unfiltered one could land '
-                'anywhere: %s',
-                reason,
+                'anywhere: %(reason)s: %(cause)s',
+                {'reason': reason, 'cause': _named(exc)},
             )
             raise nova_exception.RequestFilterFailed(reason=reason) from exc
 
     return wrapper
+
+
+def _named(exc: BaseException) -> str:
+    return f'{type(exc).__name__}: {exc}'
 
 
 def get_destination(request_spec: typing.Any) -> typing.Any:

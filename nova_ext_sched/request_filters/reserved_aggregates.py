@@ -142,8 +142,7 @@ def _read_image_keys(ctxt: typing.Any, request_spec: typing.Any) -> set[str]:
         return rules().keys_among(image['properties'])
     except Exception as exc:
         raise nova_exception.RequestFilterFailed(
-            reason=f'the properties of image {image_id} cannot be read: '
-            f'{type(exc).__name__}: {exc}'
+            reason=f'the properties of image {image_id} cannot be read'
         ) from exc
 
 

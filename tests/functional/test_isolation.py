@@ -372,6 +372,12 @@ class DatabaseDownTestCase(IsolationTestCase):
         self.assertEqual([], self.queries)
         self.assertIn('isolate_aggregates cannot decide', self.log)
         self.assertIn('no such table: aggregate_metadata', self.log)
+        # What the owner of the server reads.
+        self.assertEqual(
+            'No valid host was found. Scheduling failed: isolate_aggregates '
+            'cannot decide',
+            server['fault']['message'],
+        )
         self.assertEqual('ERROR', server['status'])
         self.assertBootsOn('host2')
 

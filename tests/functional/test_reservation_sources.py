@@ -104,11 +104,10 @@ class SourcesTestCase(reservations.ReservationTestCase):
         ):
             server = self.assertNoValidHost(image=image)
         self.assertEqual([], self.queries)
-        self.assertIn(
-            f'the properties of image {image} cannot be read: '
-            f'{type(error).__name__}',
-            server['fault']['message'],
-        )
+        fault = f'the properties of image {image} cannot be read'
+        self.assertIn(fault, server['fault']['message'])
+        self.assertIn(f'{fault} ({type(error).__name__}: ', self.log)
+        self.assertNotIn(type(error).__name__, server['fault']['message'])
         self.assertBootsOn('reserved', image=image)
 
     def test_volume_backed_server_names_none(self):

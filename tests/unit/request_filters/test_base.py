@@ -60,8 +60,25 @@ class FailClosedTestCase(test_base.RequestFilterTestCase):
         error = self.assertRaises(
             nova_exception.RequestFilterFailed, broken, self.ctxt, None
         )
-        self.assertIn("broken cannot decide: KeyError: 'lost'", str(error))
-        self.assertIn('KeyError', self.output.output)
+        self.assertEqual('Scheduling failed: broken cannot decide', str(error))
+        self.assertIn(
+            "broken cannot decide: KeyError: 'lost'", self.output.output
+        )
+
+    def test_the_cause_is_for_the_log_alone(self):
+        @base.fail_closed
+        def refuse(ctxt, request_spec):
+            raise nova_exception.RequestFilterFailed(
+                reason='no image'
+            ) from OSError('glance.internal is away')
+
+        error = self.assertRaises(
+            nova_exception.RequestFilterFailed, refuse, self.ctxt, None
+        )
+        self.assertEqual('Scheduling failed: no image', str(error))
+        self.assertIn(
+            'no image (OSError: glance.internal is away)', self.output.output
+        )
 
 
 @ddt.ddt
