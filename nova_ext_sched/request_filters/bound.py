@@ -93,6 +93,7 @@ def within_bound(
     forbidden: Collection[str],
     host_filter: str,
     entries: int = 0,
+    candidates: Collection[str] | None = None,
 ) -> set[str]:
     """Choose the forbidden aggregates that go into the placement query.
 
@@ -110,6 +111,8 @@ def within_bound(
     :param forbidden: UUIDs of aggregates
     :param host_filter: the host filter that applies the same policy
     :param entries: number of entries of the bound that are used otherwise
+    :param candidates: UUIDs of all aggregates that the policy may forbid,
+        whatever a request names; by default those of this request
     :returns: UUIDs
     """
     present = base.forbidden_aggregates(request_spec)
@@ -137,11 +140,14 @@ def within_bound(
         )
         return set(wanted)
 
-    counts = _host_counts.get(ctxt)
-    ranked = sorted(wanted)
-    ranked.sort(key=counts.__getitem__, reverse=True)
+    ranked = _by_hosts(ctxt, wanted)
     unlisted = ranked[limit:]
-    if _faults.is_new(key := (host_filter, frozenset(unlisted))):
+    # Requests differ in what is left; the log has it once for each change of
+    # the aggregates. A hash, because many UUIDs would be kept with the key.
+    over = _by_hosts(ctxt, candidates or forbidden)[
+        CONF.nova_ext_sched.max_forbidden_aggregates :
+    ]
+    if _faults.is_new(key := (host_filter, hash(frozenset(over)))):
         names = sorted(aggregates.get_names(ctxt, unlisted[:_NAMES]))
         more = len(unlisted) - _NAMES
         _faults.warn(
@@ -155,3 +161,11 @@ def within_bound(
             key=key,
         )
     return set(ranked[:limit])
+
+
+def _by_hosts(ctxt: typing.Any, uuids: Collection[str]) -> list[str]:
+    # Those with most hosts first.
+    counts = _host_counts.get(ctxt)
+    ranked = sorted(uuids)
+    ranked.sort(key=counts.__getitem__, reverse=True)
+    return ranked

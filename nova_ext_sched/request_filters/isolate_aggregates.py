@@ -74,6 +74,7 @@ def isolate_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
         uncovered,
         HOST_FILTER,
         entries=len(root_forbidden),
+        candidates=isolation.missing_traits(items, ()),
     )
     base.forbid_aggregates(request_spec, uuids)
     request_spec.root_forbidden.update(root_forbidden)

@@ -124,6 +124,27 @@ class WithinBoundTestCase(test_base.RequestFilterTestCase):
         self.within(1, True)
         self.assertIn('3 are left to', self.output.output)
 
+    def test_warning_is_for_changes_of_aggregates_not_for_requests(self):
+        self.config(group='filter_scheduler', enabled_filters=[FILTER])
+        self.config(group='nova_ext_sched', max_forbidden_aggregates=1)
+
+        def warnings(forbidden, candidates):
+            bound.within_bound(
+                self.ctxt,
+                test_base.request_spec(),
+                set(forbidden),
+                FILTER,
+                candidates=set(candidates),
+            )
+            return self.output.output.count('left to')
+
+        self.assertEqual(1, warnings('abcd', 'abcd'))
+        self.assertEqual(1, warnings('abc', 'abcd'))
+        self.assertEqual(1, warnings('ad', 'abcd'))
+        self.assertEqual(2, warnings('ad', 'abcde'))
+        # Whatever their number, what is remembered is small.
+        self.assertEqual({int}, {type(key[1]) for key in bound._faults._seen})
+
     def test_warning_without_judge(self):
         self.within(2, False)
         self.within(2, False)
