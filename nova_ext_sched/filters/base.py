@@ -228,7 +228,7 @@ class PooledAggregatesFilter(PolicyFilter):
             for aggregate in host_state.aggregates:
                 digests[aggregate]
             self._warn(digests.faults)
-            return decision.judge(_names_and_metadata(host_state.aggregates))
+            return decision.judge(names_and_metadata(host_state.aggregates))
 
         return judge
 
@@ -277,7 +277,9 @@ class _Digests(dict[typing.Any, int]):
         metadata = aggregate.metadata
         digest = self[aggregate] = self._decision.digest(metadata)
         if digest & 1:
-            self.faults += self._decision.faults(_name(aggregate), metadata)
+            self.faults += self._decision.faults(
+                aggregate_name(aggregate), metadata
+            )
         return digest
 
 
@@ -305,7 +307,10 @@ def _count_reasons(
         if reason is None:
             for aggregate in key:
                 if aggregate not in read:
-                    read[aggregate] = (_name(aggregate), aggregate.metadata)
+                    read[aggregate] = (
+                        aggregate_name(aggregate),
+                        aggregate.metadata,
+                    )
             reason = known[key] = decision.judge(
                 [read[aggregate] for aggregate in key]
             ).reason
@@ -313,12 +318,14 @@ def _count_reasons(
     return reasons
 
 
-def _names_and_metadata(
+def names_and_metadata(
     aggregates: Iterable[typing.Any],
 ) -> list[tuple[str, Mapping[str, str]]]:
-    return [(_name(agg), agg.metadata) for agg in aggregates]
+    """Return what policies judge of nova Aggregate objects."""
+    return [(aggregate_name(agg), agg.metadata) for agg in aggregates]
 
 
-def _name(aggregate: typing.Any) -> str:
+def aggregate_name(aggregate: typing.Any) -> str:
+    """Return an aggregate's name for messages."""
     # nova's filters read no names, and do with objects that have none.
     return aggregate.name if 'name' in aggregate else 'without a name'

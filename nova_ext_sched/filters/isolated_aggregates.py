@@ -13,6 +13,7 @@
 """Stage 2 of isolation and reservation: judge each host's aggregates."""
 
 from collections.abc import Callable
+from collections.abc import Mapping
 import typing
 
 import nova.conf
@@ -31,7 +32,7 @@ LOG = logging.getLogger(__name__)
 _faults = faults.FaultLog(LOG)
 
 # Judges the name and metadata of each aggregate of a host.
-Decision = Callable[[list[tuple[str, dict[str, typing.Any]]]], verdict.Verdict]
+Decision = Callable[[list[tuple[str, Mapping[str, str]]]], verdict.Verdict]
 
 
 class IsolatedAggregatesFilter(base.AggregatesFilter):
@@ -67,14 +68,12 @@ class IsolatedAggregatesFilter(base.AggregatesFilter):
         if CONF.nova_ext_sched.enable_isolated_aggregate_filtering:
             decisions.append(self._isolation(spec_obj))
         if reserved_aggregates.rules().prefixes:
-            decisions.append(
-                reserved_aggregates.compile_request(spec_obj).judge
-            )
+            decisions.append(self._reservation(spec_obj))
         if not decisions:
             return None
 
         def decide(aggregates: list[typing.Any]) -> verdict.Verdict:
-            described = [(agg.name, agg.metadata) for agg in aggregates]
+            described = base.names_and_metadata(aggregates)
             for decision in decisions:
                 found = decision(described)
                 if not found.passes:
@@ -93,9 +92,28 @@ class IsolatedAggregatesFilter(base.AggregatesFilter):
             # cannot read in them must not open a host.
             fault = (
                 f'IsolatedAggregatesFilter cannot tell which traits flavor '
-                f'{spec_obj.flavor.name} and its image require, and rejects '
+                f'{_flavor_name(spec_obj)} and its image require, and rejects '
                 f'every isolated host: {type(exc).__name__}: {exc}'
             )
             _faults.warn(fault)
             required = set()
         return lambda aggregates: isolation.judge(aggregates, required)
+
+    def _reservation(self, spec_obj: typing.Any) -> Decision:
+        try:
+            return reserved_aggregates.compile_request(spec_obj).judge
+        except Exception as exc:
+            fault = (
+                f'IsolatedAggregatesFilter cannot tell which reserved '
+                f'aggregates a request names, and rejects every host: '
+                f'{type(exc).__name__}: {exc}'
+            )
+            _faults.warn(fault)
+            # Which hosts the request may use is not known, so none.
+            return lambda aggregates: verdict.reject(fault)
+
+
+def _flavor_name(spec_obj: typing.Any) -> str:
+    # Reading a field that is not set raises.
+    flavor = spec_obj.flavor if 'flavor' in spec_obj else None
+    return flavor.name if flavor and 'name' in flavor else 'without a name'

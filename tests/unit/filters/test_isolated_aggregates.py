@@ -14,6 +14,7 @@ import logging
 
 import ddt
 import fixtures
+from nova import objects
 from nova.scheduler import utils
 
 from nova_ext_sched.filters import isolated_aggregates
@@ -91,3 +92,38 @@ class IsolatedAggregatesFilterTestCase(test_base.RequestFilterTestCase):
             self.assertTrue(self.passes({}, {}))
         self.assertEqual(1, self.output.output.count('division by zero'))
         self.assertIn('flavor small', self.output.output)
+
+    def test_request_that_cannot_be_read_names_no_reservation(self):
+        self.config(
+            group='nova_ext_sched',
+            enable_isolated_aggregate_filtering=False,
+            placement_req_required_member_prefix=['r:'],
+            placement_req_default_forbidden_member_prefix=['r:'],
+        )
+        state = filters_base.host_state('h')
+        self.assertEqual(
+            [state], self.filter.filter_all([state], test_base.request_spec())
+        )
+        spec = test_base.request_spec()
+        spec.flavor = objects.Flavor(name='m1')
+        self.assertEqual([], self.filter.filter_all([state], spec))
+        self.assertFalse(self.filter.host_passes(state, spec))
+        self.assertEqual(1, self.output.output.count('rejects every host'))
+
+    def test_request_without_a_flavor_opens_no_isolated_host(self):
+        spec = objects.RequestSpec()
+        hosts = [
+            filters_base.host_state('h'),
+            filters_base.host_state(
+                'i', filters_base.aggregate('agg', metadata=requiring('X'))
+            ),
+        ]
+        self.assertEqual(hosts[:1], self.filter.filter_all(hosts, spec))
+        self.assertIn('flavor without a name', self.output.output)
+
+    def test_aggregate_without_a_name(self):
+        nameless = objects.Aggregate(metadata=requiring('X'))
+        state = filters_base.host_state('h', nameless)
+        self.assertEqual(
+            [], self.filter.filter_all([state], test_base.request_spec())
+        )
