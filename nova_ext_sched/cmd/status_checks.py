@@ -281,18 +281,25 @@ class Checks(upgradecheck.UpgradeCommands):
             ),
         )
 
-    def _isolated_aggregates(self) -> upgradecheck.Result:
-        if not CONF.nova_ext_sched.enable_isolated_aggregate_filtering:
+    def _forbidden_aggregates(self) -> upgradecheck.Result:
+        ours = CONF.nova_ext_sched
+        prefixes = tuple(ours.placement_req_default_forbidden_member_prefix)
+        if not (ours.enable_isolated_aggregate_filtering or prefixes):
             return status_results.SUCCESS
         if not isinstance(self._data, _Data):
             return _NOT_CHECKED
-        count = len(operators_data.isolating(self._data.aggregates))
-        limit = CONF.nova_ext_sched.max_forbidden_aggregates
+        aggregates = self._data.aggregates
+        # Each takes a place in the query of a request that names nothing.
+        forbidden = set(operators_data.reserved(aggregates, prefixes))
+        if ours.enable_isolated_aggregate_filtering:
+            forbidden.update(operators_data.isolating(aggregates))
+        limit = ours.max_forbidden_aggregates
         enabled = ISOLATED in CONF.filter_scheduler.enabled_filters
-        if count > limit and not enabled:
+        if len(forbidden) > limit and not enabled:
             return status_results.failure(
-                f'{count} aggregates are isolating, more than the {limit} of '
-                f'max_forbidden_aggregates, and {ISOLATED} is not in '
+                f'{len(forbidden)} aggregates are isolating or reserved, more '
+                f'than the {limit} of max_forbidden_aggregates, and '
+                f'{ISOLATED} is not in '
                 f'[filter_scheduler] enabled_filters to judge the rest. All '
                 f'of them go into each placement query, which a web server '
                 f'may refuse: every request then ends in NoValidHost. Add '
@@ -309,7 +316,7 @@ class Checks(upgradecheck.UpgradeCommands):
         ('API database', _database),
         ('Metadata of aggregates', _aggregates),
         ('Extra specs of flavors', _flavors),
-        ('Number of isolating aggregates', _isolated_aggregates),
+        ('Number of forbidden aggregates', _forbidden_aggregates),
     )
 
 

@@ -135,3 +135,15 @@ def isolating(aggregates: Named) -> list[str]:
         for key, value in metadata.items()
     )
     return sorted(isolation.missing_traits(items, ()))
+
+
+def reserved(aggregates: Named, prefixes: tuple[str, ...]) -> list[str]:
+    """Return the names of the aggregates that are reserved.
+
+    :param prefixes: ``placement_req_default_forbidden_member_prefix``
+    """
+    return sorted(
+        name
+        for name, metadata in aggregates.items()
+        if any(key.startswith(prefixes) for key in metadata)
+    )

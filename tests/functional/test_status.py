@@ -211,7 +211,7 @@ class DataTest(StatusTestCase):
             'API database',
             'Metadata of aggregates',
             'Extra specs of flavors',
-            'Number of isolating aggregates',
+            'Number of forbidden aggregates',
         ):
             self.assertCheck(check, SUCCESS)
 
@@ -292,16 +292,31 @@ class DataTest(StatusTestCase):
     def test_more_isolating_aggregates_than_the_bound(self):
         self.ours(max_forbidden_aggregates=1)
         for name in ('one', 'two'):
-            self.assertCheck('Number of isolating aggregates', SUCCESS)
+            self.assertCheck('Number of forbidden aggregates', SUCCESS)
             self.aggregate(name, **{'trait:CUSTOM_A': 'required'})
         self.assertCheck(
-            'Number of isolating aggregates',
+            'Number of forbidden aggregates',
             FAILURE,
-            '2 aggregates are isolating, more than the 1 of',
+            '2 aggregates are isolating or reserved, more than the 1 of',
             'Add IsolatedAggregatesFilter',
         )
+        self.ours(enable_isolated_aggregate_filtering=False)
+        self.assertCheck('Number of forbidden aggregates', SUCCESS)
+
+    def test_reserved_aggregates_take_places_too(self):
+        check = 'Number of forbidden aggregates'
+        self.ours(max_forbidden_aggregates=1)
+        self.aggregate('isolating', **{'trait:CUSTOM_A': 'required'})
+        self.aggregate('reserved', **{'reservation:x': 'true'})
+        self.assertCheck(check, SUCCESS)
+        self.ours(
+            placement_req_default_forbidden_member_prefix=['reservation:']
+        )
+        self.assertCheck(check, FAILURE, '2 aggregates are isolating or')
         self.filters(NOVA, OURS, enabled=['IsolatedAggregatesFilter'])
-        self.assertCheck('Number of isolating aggregates', SUCCESS)
+        self.assertCheck(check, SUCCESS)
+        self.filters(NOVA, OURS, enabled=['IsolatedAggregatesFilter'])
+        self.assertCheck('Number of forbidden aggregates', SUCCESS)
 
     def test_the_database_does_not_answer(self):
         with unittest.mock.patch(
