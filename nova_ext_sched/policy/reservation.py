@@ -242,8 +242,8 @@ class Request:
     ) -> verdict.Verdict:
         if not carrying:
             return verdict.reject(
-                f'{nowhere} has the metadata key {key}, which the request '
-                f'of project {self.project_id} requires'
+                f'{nowhere} has the metadata key {verdict.shown(key)}, which '
+                f'the request of project {self.project_id} requires'
             )
         reasons = []
         for name, metadata in carrying:
@@ -252,7 +252,7 @@ class Request:
                 return verdict.PASS
             reasons.append(f'aggregate {name} has {reason}')
         return verdict.reject(
-            f'project {self.project_id} may not use {key}: '
+            f'project {self.project_id} may not use {verdict.shown(key)}: '
             + ', '.join(sorted(reasons))
         )
 

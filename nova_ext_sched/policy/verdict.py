@@ -33,3 +33,19 @@ PASS = Verdict(True)
 def reject(reason: str) -> Verdict:
     """Return the verdict that refuses a host for ``reason``."""
     return Verdict(False, reason)
+
+
+def shown(text: str, longest: int = 255) -> str:
+    """Return a text of an end user's as a reason may carry it.
+
+    A scheduler hint may have any length and any characters: line breaks would
+    forge lines of the log.
+
+    :param text: for example a key that a request names
+    :param longest: number of characters shown; nova's metadata keys have no
+        more than 255
+    """
+    if len(text) <= longest and text.isprintable():
+        return text
+    more = '...' if len(text) > longest else ''
+    return ascii(text[:longest]) + more

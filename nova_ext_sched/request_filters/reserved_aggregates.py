@@ -21,6 +21,7 @@ from nova.image import glance
 from oslo_log import log as logging
 
 from nova_ext_sched.policy import reservation
+from nova_ext_sched.policy import verdict
 from nova_ext_sched.request_filters import base
 from nova_ext_sched.request_filters import bound
 from nova_ext_sched.request_filters import lookup
@@ -69,7 +70,7 @@ def reserved_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
         LOG.info('%s: %s', NAME, resolution.verdict.reason)
         raise nova_exception.RequestFilterFailed(
             reason=f'no aggregate that project {request.project_id} may use '
-            f'has the metadata key {resolution.unmet}'
+            f'has the metadata key {verdict.shown(resolution.unmet)}'
         )
 
     for uuids in resolution.required.values():
@@ -84,7 +85,8 @@ def reserved_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
         '%(uuids)d of them in the query',
         {
             'filter': NAME,
-            'required': ', '.join(resolution.required) or 'no key',
+            'required': ', '.join(map(verdict.shown, resolution.required))
+            or 'no key',
             'forbidden': len(resolution.forbidden),
             'uuids': len(forbidden),
         },

@@ -132,6 +132,19 @@ class RequestFilterTestCase(ReservationTestCase):
             'no aggregate has the metadata key r:gone', self.output.output
         )
 
+    def test_hint_of_a_user_cannot_flood_or_forge_the_log(self):
+        self.config(group='nova_ext_sched', member_sources=['hint'])
+        self.spec.scheduler_hints = {
+            'r': ['gone\n2026-01-01 CRITICAL nova ' + 'x' * 60_000]
+        }
+        error = self.assertRaises(
+            nova_exception.RequestFilterFailed, self.filter
+        )
+        for text in (str(error), self.output.output):
+            self.assertNotIn('\n2026', text)
+            self.assertIn("key 'r:gone\\n2026-01-01 CRITICAL", text)
+        self.assertLess(len(self.output.output), 2000)
+
 
 @ddt.ddt
 class ImageTestCase(ReservationTestCase):

@@ -1,0 +1,38 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+import ddt
+import testtools
+
+from nova_ext_sched.policy import verdict
+
+
+@ddt.ddt
+class VerdictTestCase(testtools.TestCase):
+    def test_reject(self):
+        self.assertTrue(verdict.PASS.passes)
+        self.assertEqual((False, 'full'), verdict.reject('full'))
+
+    @ddt.data(
+        ('reservation:lease-42', 'reservation:lease-42'),
+        ('', ''),
+        ('b\u00fccher', 'b\u00fccher'),
+        ('x' * 255, 'x' * 255),
+        ('a\nb', "'a\\nb'"),
+        ('a\x1b[2Jb', "'a\\x1b[2Jb'"),
+        ('a\u2028b', "'a\\u2028b'"),
+        ('\u00fc\n', "'\\xfc\\n'"),
+        ('x' * 256, "'" + 'x' * 255 + "'..."),
+    )
+    @ddt.unpack
+    def test_shown(self, text, expected):
+        self.assertEqual(expected, verdict.shown(text))
