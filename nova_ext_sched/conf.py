@@ -23,7 +23,13 @@ class Beginnings(types.List):
     """A list of beginnings of keys, none of them empty.
 
     An empty one would match every key, and no aggregate would be left.
+
+    :param may_be_none: whether an empty value is the empty list
     """
+
+    def __init__(self, may_be_none: bool = False) -> None:
+        super().__init__()
+        self._may_be_none = may_be_none
 
     def __call__(self, value: typing.Any) -> list[str]:
         """Return the list.
@@ -32,14 +38,20 @@ class Beginnings(types.List):
             option and the file
         """
         if isinstance(value, str):
+            if self._may_be_none and not value.strip():
+                return []
             value = [part.strip() for part in value.split(',')]
         if not all(part.strip('\'" ') for part in value):
             raise ValueError(
                 'expected beginnings of keys, separated by commas and none '
-                'of them empty (to have none, remove the line), got '
+                f'of them empty (to have none, {self._remedy}), got '
                 + repr(','.join(value))
             )
         return list(value)
+
+    @property
+    def _remedy(self) -> str:
+        return 'leave it empty' if self._may_be_none else 'remove the line'
 
 
 GROUP = cfg.OptGroup(
@@ -288,7 +300,7 @@ Related options:
     ),
     cfg.Opt(
         'member_project_keys',
-        type=Beginnings(),
+        type=Beginnings(may_be_none=True),
         default=['filter_tenant_id'],
         help="""
 Metadata keys that tell which projects may use a reserved aggregate.
@@ -305,7 +317,8 @@ ends in NoValidHost.
 Possible values:
 
 * A comma-separated list of keys, none of them empty. Add ``blazar:owner``,
-  which Blazar sets, where Blazar makes the aggregates.
+  which Blazar sets, where Blazar makes the aggregates. With an empty value
+  every request may use every aggregate that it names.
 
 Related options:
 

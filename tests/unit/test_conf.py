@@ -72,7 +72,7 @@ class BeginningsTestCase(testtools.TestCase):
 
     OPTION = 'placement_req_required_member_prefix'
 
-    def read(self, lines):
+    def read(self, lines, option=OPTION):
         config = cfg.ConfigOpts()
         conf.register_opts(config)
         with tempfile.NamedTemporaryFile('w', suffix='.conf') as file:
@@ -80,7 +80,7 @@ class BeginningsTestCase(testtools.TestCase):
             file.flush()
             config(['--config-file', file.name])
             conf.check(config)
-            return config.nova_ext_sched[self.OPTION]
+            return config.nova_ext_sched[option]
 
     @ddt.data(
         ('', []),
@@ -105,6 +105,24 @@ class BeginningsTestCase(testtools.TestCase):
             'got ',
         ):
             self.assertIn(part, str(error))
+
+    @ddt.data(
+        ('', ['filter_tenant_id']),
+        ('{} =', []),
+        ('{} = a, b:owner', ['a', 'b:owner']),
+    )
+    @ddt.unpack
+    def test_project_keys_may_be_none(self, line, expected):
+        option = 'member_project_keys'
+        self.assertEqual(expected, self.read(line.format(option), option))
+
+    @ddt.data(',', 'a,', "a,''")
+    def test_empty_project_key_is_refused(self, value):
+        option = 'member_project_keys'
+        error = self.assertRaises(
+            cfg.ConfigFileValueError, self.read, f'{option} = {value}', option
+        )
+        self.assertIn('to have none, leave it empty', str(error))
 
 
 @ddt.ddt
