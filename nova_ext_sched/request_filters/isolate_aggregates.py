@@ -24,6 +24,7 @@ from nova_ext_sched.request_filters import base
 from nova_ext_sched.request_filters import bound
 from nova_ext_sched.request_filters import known_traits
 from nova_ext_sched.request_filters import lookup
+from nova_ext_sched.request_filters import running_image
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
@@ -48,10 +49,12 @@ def isolate_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     ports, device profiles and ``hw:`` extra specs.
 
     Changes ``requested_destination.forbidden_aggregates`` and, for traits of
-    ``forbid_by_trait``, ``root_forbidden``.
+    ``forbid_by_trait``, ``root_forbidden``; and ``image`` of a server that
+    was refused a rebuild (:mod:`.running_image`).
 
     :returns: False where ``enable_isolated_aggregate_filtering`` is off
-    :raises nova.exception.RequestFilterFailed: the aggregates cannot be read
+    :raises nova.exception.RequestFilterFailed: the aggregates, or the image
+        that a server runs, cannot be read
     """
     if not CONF.nova_ext_sched.enable_isolated_aggregate_filtering:
         return False
@@ -60,6 +63,10 @@ def isolate_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     for item in [i for i in items if i[3] != isolation.REQUIRED]:
         _faults.warn(isolation.unread_value(item.name, item.key, item.value))
 
+    isolating = isolation.missing_traits(items, ())
+    if not isolating:
+        return True
+    running_image.restore(ctxt, request_spec)
     required = utils.ResourceRequest.from_request_spec(
         request_spec
     ).all_required_traits
@@ -74,7 +81,7 @@ def isolate_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
         uncovered,
         HOST_FILTER,
         entries=len(root_forbidden),
-        candidates=isolation.missing_traits(items, ()),
+        candidates=isolating,
     )
     base.forbid_aggregates(request_spec, uuids)
     request_spec.root_forbidden.update(root_forbidden)

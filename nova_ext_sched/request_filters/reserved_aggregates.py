@@ -17,7 +17,6 @@ import weakref
 
 from nova import exception as nova_exception
 import nova.conf
-from nova.image import glance
 from oslo_log import log as logging
 
 from nova_ext_sched.policy import reservation
@@ -25,6 +24,7 @@ from nova_ext_sched.policy import verdict
 from nova_ext_sched.request_filters import base
 from nova_ext_sched.request_filters import bound
 from nova_ext_sched.request_filters import lookup
+from nova_ext_sched.request_filters import running_image
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
@@ -124,28 +124,18 @@ def compile_request(request_spec: typing.Any) -> reservation.Request:
 
 
 def _image_id(request_spec: typing.Any) -> str | None:
-    if (
-        'image' not in CONF.nova_ext_sched.member_sources
-        or 'image' not in request_spec
-        or request_spec.image is None
-        or 'id' not in request_spec.image
-    ):
+    if 'image' not in CONF.nova_ext_sched.member_sources:
         return None
-    return request_spec.image.id or None
+    return running_image.image_id(request_spec)
 
 
 def _read_image_keys(ctxt: typing.Any, request_spec: typing.Any) -> set[str]:
-    image_id = _image_id(request_spec)
-    if image_id is None:
+    if _image_id(request_spec) is None:
         return set()
-    try:
-        # nova's request spec has only the properties that nova knows.
-        image = glance.API().get(ctxt, image_id)
-        return rules().keys_among(image['properties'])
-    except Exception as exc:
-        raise nova_exception.RequestFilterFailed(
-            reason=f'the properties of image {image_id} cannot be read'
-        ) from exc
+    running_image.restore(ctxt, request_spec)
+    # nova's request spec has only the properties that nova knows.
+    image = running_image.read(ctxt, request_spec.image.id)
+    return rules().keys_among(image['properties'])
 
 
 def _prefixes(request_spec: typing.Any) -> tuple[str, ...]:

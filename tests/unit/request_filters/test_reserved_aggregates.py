@@ -44,7 +44,7 @@ class ReservationTestCase(test_base.RequestFilterTestCase):
         self.glance = mock.Mock()
         self.useFixture(
             fixtures.MonkeyPatch(
-                'nova_ext_sched.request_filters.reserved_aggregates.glance',
+                'nova_ext_sched.request_filters.running_image.glance',
                 self.glance,
             )
         )

@@ -1,0 +1,129 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Moves of a server that was refused a rebuild."""
+
+from nova import context
+from nova import objects
+
+from tests.functional import base
+
+WINDOWS = 'CUSTOM_LICENSED_WINDOWS'
+
+
+class RefusedRebuildTestCase(base.CloudTestCase):
+    """nova leaves the refused image in the request spec.
+
+    A server that is judged by it goes to the host of greatest weight.
+    """
+
+    host_filters = ('IsolatedAggregatesFilter',)
+    options = {'enable_isolated_aggregate_filtering': True}
+
+    def setUp(self):
+        super().setUp()
+        self.isolate('windows', self.isolated, WINDOWS)
+        self.plain = self.image()
+        self.licensed = self.image(props={f'trait:{WINDOWS}': 'required'})
+
+    def rebuild(self, server, image, expected_state):
+        self.api.post_server_action(
+            server['id'], {'rebuild': {'imageRef': image}}
+        )
+        return self._wait_for_state_change(server, expected_state)
+
+    def refuse_rebuild(self, server, image):
+        """Rebuild and go on with the old image, as the owner may."""
+        running = server['image']['id']
+        server = self.rebuild(server, image, 'ERROR')
+        self.assertEqual(running, server['image']['id'])
+        server = self.rebuild(server, running, 'ACTIVE')
+        spec = objects.RequestSpec.get_by_instance_uuid(
+            context.get_admin_context(), server['id']
+        )
+        # Without this the tests prove nothing: nova has mended it.
+        self.assertEqual(image, spec.image.id)
+        return server
+
+    def resize(self, server, expected_state='VERIFY_RESIZE'):
+        self.api.post_server_action(
+            server['id'], {'resize': {'flavorRef': self.flavor()}}
+        )
+        return self._wait_for_state_change(server, expected_state)
+
+
+class PlainServerTestCase(RefusedRebuildTestCase):
+    weights = {'host1': 1000, 'host2': 500, 'host3': 1}
+    isolated = ('host1',)
+
+    def setUp(self):
+        super().setUp()
+        self.server = self.refuse_rebuild(
+            self.assertBootsOn('host2', image=self.plain), self.licensed
+        )
+
+    def test_its_owner_cannot_bring_it_into_the_aggregate(self):
+        self.assertEqual('host3', self.host_of(self.resize(self.server)))
+        self.assertRegex(
+            self.log,
+            f'WARNING .*Server {self.server["id"]} runs image {self.plain}, '
+            f'and its request spec has image {self.licensed} of a rebuild '
+            'that was refused',
+        )
+
+    def test_migration(self):
+        self._migrate_server(self.server)
+        self.assertEqual('host3', self.host_of(self.server))
+
+    def test_live_migration(self):
+        self._live_migrate(self.server)
+        self.assertEqual('host3', self.host_of(self.server))
+
+    def test_evacuation(self):
+        self.computes['host2'].stop()
+        self._force_down('host2')
+        self._evacuate_server(self.server, expected_host='host3')
+
+    def test_unshelving(self):
+        self._shelve_server(self.server, expected_state='SHELVED_OFFLOADED')
+        self._unshelve_server(self.server)
+        self.assertEqual('host2', self.host_of(self.server))
+
+    def test_image_that_is_gone(self):
+        del self.glance.images[self.plain]
+        server = self.resize(self.server, 'ACTIVE')
+        self.assertEqual('host2', self.host_of(server))
+        self.assertIn(
+            f'the properties of image {self.plain} cannot be read '
+            '(ImageNotFound: ',
+            self.log,
+        )
+
+    def test_rebuild_that_is_allowed_ends_it(self):
+        other = self.image()
+        self.rebuild(self.server, other, 'ACTIVE')
+        self.assertEqual('host3', self.host_of(self.resize(self.server)))
+        self.assertNotIn('runs image', self.log)
+
+    def _force_down(self, host):
+        service = self.computes[host].service_ref.uuid
+        self.admin_api.put_service(service, {'forced_down': True})
+
+
+class LicensedServerTestCase(RefusedRebuildTestCase):
+    weights = {'host1': 1000, 'host2': 500, 'host3': 1}
+    isolated = ('host1', 'host3')
+
+    def test_it_stays_on_licensed_hosts(self):
+        server = self.assertBootsOn('host1', image=self.licensed)
+        server = self.refuse_rebuild(server, self.plain)
+        self.assertEqual('host3', self.host_of(self.resize(server)))
