@@ -34,6 +34,8 @@ Table = tuple[Sequence[str], Iterable[Sequence[typing.Any]]]
 # How many names people are shown; programs get all.
 _SHOWN = 10
 
+SYNC_COLUMNS = ('Change', 'Names', 'Host', 'Provider', 'Result')
+
 _READING = 'Reading nova and placement'
 _PARTS = 3
 
@@ -172,6 +174,7 @@ class SyncIsolation(base.Lister):
         """Change what must change and return the table."""
         if parsed_args.trait and not parsed_args.prune:
             raise osc_exc.CommandError('--trait: expected --prune beside it')
+        self._check_columns(parsed_args)
         named = set(map(isolation_plan.check_named, parsed_args.trait))
         with progress.bar(self.app.stderr, _READING, _PARTS) as advance:
             cloud = isolation_state.read(
@@ -189,9 +192,16 @@ class SyncIsolation(base.Lister):
         if not parsed_args.dry_run:
             self._carry_out()
         return (
-            ('Change', 'Names', 'Host', 'Provider', 'Result'),
+            SYNC_COLUMNS,
             [_row(outcome) for outcome in self._run.outcomes],
         )
+
+    def _check_columns(self, parsed_args: argparse.Namespace) -> None:
+        # cliff would refuse them after the changes, and show none of them.
+        try:
+            self._generate_columns_and_selector(parsed_args, SYNC_COLUMNS)
+        except ValueError as exc:
+            raise osc_exc.CommandError(str(exc)) from exc
 
     def _carry_out(self) -> None:
         run = self._run

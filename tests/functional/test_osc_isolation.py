@@ -466,6 +466,14 @@ class SyncTest(IsolationTestCase):
         self.assertIn(problem, output)
         self.assertEqual(before, self.state())
 
+    def test_a_column_that_is_not_there_changes_nothing(self):
+        self.require('windows', ['host1'], WINDOWS)
+        before = self.state()
+        status, output = self.openstack.run(*SYNC, '-c', 'Bogus')
+        self.assertEqual(1, status)
+        self.assertIn("No recognized column names in ['Bogus']", output)
+        self.assertEqual(before, self.state())
+
     def test_nova_leaves_traits_and_records_alone(self):
         self.require('windows', ['host1'], WINDOWS)
         self.sync()
