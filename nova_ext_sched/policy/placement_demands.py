@@ -208,6 +208,10 @@ def of_member(
 ) -> Demand:
     """Return the demand to be in one of some aggregates.
 
+    Placement asks it of each provider that gives something, or of the root
+    for the whole tree. VCPU or PCPU is of the root, so that a host without
+    its root in them is out, whatever provider it shares.
+
     :param what: why, for the operator: a zone, or an item of metadata
     """
     names = first_few(sorted(aggregate.name for aggregate in aggregates))
@@ -230,6 +234,7 @@ def of_member(
         f'{what}: aggregates {names}',
         refuse,
         [Question(member_of=sorted(uuids))],
+        of_root=True,
     )
 
 

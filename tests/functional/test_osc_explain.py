@@ -244,6 +244,34 @@ class FunnelTestCase(explain.ThreeHostsTestCase):
         )
         self.assertEqual(('ERROR', []), (server['status'], self.scheduled))
 
+    def test_zone_of_more_aggregates_than_one_query_takes(self):
+        """A provider in the zone that hosts share brings none into it."""
+        zone = [self.aggregate('az-0', ['host1'], zone='az')] + [
+            self.aggregate(f'az-{i}', zone='az') for i in range(1, 21)
+        ]
+        rack = self.aggregate('rack', ['host2'])
+        self.create_resource_class('CUSTOM_POOL')
+        pool = self.create_provider(
+            'pool',
+            inventories={'CUSTOM_POOL': 10},
+            traits=['MISC_SHARES_VIA_AGGREGATE'],
+        )
+        self.set_provider_aggregates(pool, [rack, zone[0]])
+        flavor = self.flavor()
+        self.assertEqual(
+            {'host1': '', 'host2': 'aggregates', 'host3': 'aggregates'},
+            self.results('--flavor', flavor, '--availability-zone', 'az'),
+        )
+        self.scheduled.clear()
+        self.boot_or_fail(
+            {
+                'flavorRef': flavor,
+                'imageRef': self.image(),
+                'availability_zone': 'az',
+            }
+        )
+        self.assertEqual([({'host1'}, {'host1'})], self.scheduled)
+
     def test_request_groups_without_a_policy(self):
         """Placement refuses the query, and nova finds no host."""
         specs = {

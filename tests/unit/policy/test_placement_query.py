@@ -359,6 +359,15 @@ class ReservationTest(unittest.TestCase):
             {'member_sources': ['image']},
             ['reservation reservation:1: aggregates a'],
         ),
+        # A server on a volume: nova has no image to read.
+        (
+            {
+                'image_properties': {'reservation:1': ''},
+                'boots_from_volume': True,
+            },
+            {'member_sources': ['image']},
+            ['reserved aggregates that the request does not name: a, b'],
+        ),
         ({}, {'request_filters': []}, []),
         (
             {},
