@@ -18,6 +18,7 @@ NoValidHost. What does not fit is left to a host filter, where one judges it.
 """
 
 import collections
+from collections.abc import Callable
 from collections.abc import Collection
 import typing
 
@@ -93,7 +94,7 @@ def within_bound(
     forbidden: Collection[str],
     host_filter: str,
     entries: int = 0,
-    candidates: Collection[str] | None = None,
+    candidates: Callable[[], Collection[str]] | None = None,
 ) -> set[str]:
     """Choose the forbidden aggregates that go into the placement query.
 
@@ -111,8 +112,8 @@ def within_bound(
     :param forbidden: UUIDs of aggregates
     :param host_filter: the host filter that applies the same policy
     :param entries: number of entries of the bound that are used otherwise
-    :param candidates: UUIDs of all aggregates that the policy may forbid,
-        whatever a request names; by default those of this request
+    :param candidates: called for the UUIDs of all aggregates that the policy
+        may forbid, whatever a request names; by default those of this request
     :returns: UUIDs
     """
     present = base.forbidden_aggregates(request_spec)
@@ -144,7 +145,7 @@ def within_bound(
     unlisted = ranked[limit:]
     # Requests differ in what is left; the log has it once for each change of
     # the aggregates. A hash, because many UUIDs would be kept with the key.
-    over = _by_hosts(ctxt, candidates or forbidden)[
+    over = _by_hosts(ctxt, candidates() if candidates else forbidden)[
         CONF.nova_ext_sched.max_forbidden_aggregates :
     ]
     if _faults.is_new(key := (host_filter, hash(frozenset(over)))):

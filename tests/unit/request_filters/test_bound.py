@@ -134,7 +134,7 @@ class WithinBoundTestCase(test_base.RequestFilterTestCase):
                 test_base.request_spec(),
                 set(forbidden),
                 FILTER,
-                candidates=set(candidates),
+                candidates=lambda: set(candidates),
             )
             return self.output.output.count('left to')
 
