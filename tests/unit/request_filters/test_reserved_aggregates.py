@@ -17,6 +17,7 @@ import ddt
 import fixtures
 from nova import exception as nova_exception
 from nova import objects
+from oslo_utils.fixture import uuidsentinel as uuids
 
 from nova_ext_sched import aggregates
 from nova_ext_sched.filters import isolated_aggregates
@@ -52,7 +53,7 @@ class ReservationTestCase(test_base.RequestFilterTestCase):
         self.get_image.return_value = {'properties': {'r:a': '1', 'x': '2'}}
         self.spec = test_base.request_spec(
             image=objects.ImageMeta(
-                id='image', properties=objects.ImageMetaProps()
+                id=uuids.image, properties=objects.ImageMetaProps()
             )
         )
 
@@ -178,7 +179,7 @@ class ImageTestCase(ReservationTestCase):
 
     def test_key(self):
         self.filter()
-        self.get_image.assert_called_once_with(self.ctxt, 'image')
+        self.get_image.assert_called_once_with(self.ctxt, uuids.image)
         self.assertEqual(['A'], self.spec.requested_destination.aggregates)
 
     def test_stage_two_knows_what_stage_one_read(self):
@@ -205,7 +206,8 @@ class ImageTestCase(ReservationTestCase):
             nova_exception.RequestFilterFailed, self.filter
         )
         self.assertIn(
-            'the properties of image image cannot be read', str(error)
+            f'the properties of image {uuids.image} cannot be read',
+            str(error),
         )
         self.assertNotIn('ImageNotFound', str(error))
         self.assertFalse(self.judge({'r:a': '1'}))
