@@ -180,7 +180,10 @@ class _References:
                 )
         count = step.get('count', 1)
         name = step['boot']
-        if not isinstance(name, str) or count not in schema.COUNTS:
+        # A range holds 2.0 as well.
+        if not (isinstance(count, int) and count in schema.COUNTS):
+            return
+        if not isinstance(name, str):
             return
         names = (
             [name]

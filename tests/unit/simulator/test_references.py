@@ -199,6 +199,7 @@ class ReferencesTest(unittest.TestCase):
                 3,
                 {},
                 {'boot': 3, 'flavor': 3, 'count': 'x', 'group': []},
+                {'boot': 'x', 'count': 2.0},
                 {'delete': {}},
                 {'aggregate': 3},
                 {'boot': 'x', 'expect': 3, 'availability_zone': 3},
