@@ -34,6 +34,8 @@ class Words(str):
 
 NOTHING = Words('nothing')
 
+_TAG = 'tag:yaml.org,2002:'
+
 
 @dataclasses.dataclass(frozen=True)
 class Document:
@@ -90,8 +92,8 @@ def dotted(path: Path) -> str:
 def load(file: str) -> Document:
     """Read a scenario file.
 
-    Nothing but YAML is checked here, and that every key is a string and
-    stands once in its mapping.
+    Nothing but YAML is checked here, that every key is a string and stands
+    once in its mapping, and that every number is what was written.
 
     :param file: the path of the file
     :raises exception.ScenarioInvalid: it cannot be read, or is not such YAML
@@ -153,7 +155,7 @@ def _index(
     path: Path,
     above: frozenset[int],
 ) -> Iterator[exception.ScenarioFault]:
-    """Note each value's line; yield the keys that cannot be."""
+    """Note each value's line; yield the keys and values that cannot be."""
     if node is None:
         return
     if id(node) in above:
@@ -169,13 +171,13 @@ def _index(
     elif isinstance(node, yaml.MappingNode):
         seen: set[str] = set()
         for key, value in node.value:
-            if key.tag == 'tag:yaml.org,2002:merge':
+            if key.tag == f'{_TAG}merge':
                 yield from _index(document, value, path, above)
                 continue
             name = str(key.value)
             here = (*path, name)
             document.lines[here] = key.start_mark.line + 1
-            if key.tag != 'tag:yaml.org,2002:str':
+            if key.tag != f'{_TAG}str':
                 yield document.fault(
                     here, 'a string as key (quote it)', Words(name)
                 )
@@ -184,3 +186,28 @@ def _index(
                 yield document.fault(here, 'each key once', Words('it twice'))
             seen.add(name)
             yield from _index(document, value, here, above)
+    elif isinstance(node, yaml.ScalarNode) and (
+        expected := _other_than_written(node)
+    ):
+        yield document.fault(path, expected, Words(node.value))
+
+
+def _other_than_written(node: yaml.ScalarNode) -> str | None:
+    """Return what is expected of a scalar that YAML makes another value of.
+
+    YAML 1.1 takes 010 for 8, 12:30 for 750 and 1.10 for 1.1. Most of what a
+    scenario states becomes a string in the cloud, which would then not be
+    the one that was written.
+    """
+    if node.tag == f'{_TAG}timestamp':
+        return 'a string (quote it)'
+    if node.tag not in (f'{_TAG}int', f'{_TAG}float'):
+        return None
+    try:
+        value = yaml.constructor.SafeConstructor().construct_object(node)
+    except (ValueError, LookupError):
+        # A tag may say so of anything.
+        return 'a number'
+    if str(value) == node.value:
+        return None
+    return f'a number as YAML reads it ({value}) or a string (quote it)'

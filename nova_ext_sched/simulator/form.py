@@ -22,6 +22,19 @@ from nova_ext_sched.simulator import document
 from nova_ext_sched.simulator import schema
 
 
+def _is_integer(checker: object, value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+# JSON schema takes 2.0 for an integer; nova does not, nor does Python.
+_Validator = jsonschema.validators.extend(
+    jsonschema.Draft202012Validator,
+    type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine(
+        'integer', _is_integer
+    ),
+)
+
+
 def faults(doc: document.Document) -> Iterator[exception.ScenarioFault]:
     """Yield each place where the document is not of the form of a scenario."""
     yield from _check(doc, (), schema.SCENARIO, doc.data)
@@ -48,8 +61,7 @@ def _check(
     form: schema.Schema,
     value: object,
 ) -> Iterator[exception.ScenarioFault]:
-    validator = jsonschema.Draft202012Validator(form)
-    for error in validator.iter_errors(value):
+    for error in _Validator(form).iter_errors(value):
         yield from _told(doc, at, error)
 
 

@@ -109,11 +109,12 @@ def _written(value: typing.Any) -> typing.Any:
     """Return a value as nova.conf would have it.
 
     oslo.config's types take strings and values of their own type: a number
-    for a boolean option would raise what no caller expects.
+    for a boolean option would raise what no caller expects, and a boolean
+    passes for a number.
     """
     if isinstance(value, list):
         return [_written(item) for item in value]
-    return value if isinstance(value, bool) else str(value)
+    return str(value)
 
 
 def _listed(
@@ -178,5 +179,9 @@ def _refused(
         return f'an option of [{group}]', option
     except (TypeError, ValueError) as exc:
         return f"the option's type ({exc})", value
+    taken = getattr(CONF if section is None else CONF[section], option)
     CONF.clear_override(option, section)
+    if isinstance(value, bool) and taken is not value:
+        # YAML takes on and no for booleans; the text is lost by now.
+        return 'a string (quote it)', value
     return None

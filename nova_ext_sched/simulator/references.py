@@ -27,7 +27,7 @@ from nova_ext_sched.simulator import schema
 
 Faults = Iterator[exception.ScenarioFault]
 
-#: The zone of hosts that are in none.
+#: The zone of hosts that are in none, unless an option names another.
 _DEFAULT_ZONE = 'nova'
 
 _CUSTOM = re.compile('CUSTOM_[A-Z0-9_]+')
@@ -62,11 +62,10 @@ class _References:
         } | {scenario.DEFAULT_PROJECT}
         self.aggregates = _mapping(doc.data.get('aggregates'))
         self.groups = _mapping(doc.data.get('server_groups'))
-        self.zones = {_DEFAULT_ZONE} | {
-            str(zone)
-            for aggregate in self.aggregates.values()
-            if (zone := _zone(aggregate))
-        }
+        options = _mapping(_mapping(doc.data.get('nova_conf')).get('DEFAULT'))
+        default = options.get('default_availability_zone', _DEFAULT_ZONE)
+        zones = [default, *map(_zone, self.aggregates.values())]
+        self.zones = {str(zone) for zone in zones if zone}
         #: Whether each server that was booted so far still exists.
         self.servers: dict[str, bool] = {}
 
@@ -150,6 +149,8 @@ class _References:
             yield from self._declared(
                 (*path, action), step[action], 'aggregate', self.aggregates
             )
+            if zone := _zone({'metadata': step.get('set')}):
+                self.zones.add(str(zone))
         else:
             yield from self._acted_on(path, action, step[action])
 
@@ -180,7 +181,10 @@ class _References:
                 )
         count = step.get('count', 1)
         name = step['boot']
-        if not isinstance(name, str) or count not in schema.COUNTS:
+        # A range holds 2.0 as well.
+        if not (isinstance(count, int) and count in schema.COUNTS):
+            return
+        if not isinstance(name, str):
             return
         names = (
             [name]
@@ -197,13 +201,17 @@ class _References:
     def _zone(
         self, path: document.Path, step: dict[str, typing.Any]
     ) -> Faults:
-        zone = step.get('availability_zone')
-        if not isinstance(zone, str):
+        value = step.get('availability_zone')
+        if not isinstance(value, str):
             return
-        # nova's ZONE:HOST forces the host.
-        zone, _, host = zone.partition(':')
-        yield from self._declared(path, zone, 'availability zone', self.zones)
-        yield from self._declared(path, host or None, 'host', self.hosts)
+        # nova's ZONE:HOST:NODE forces the host and the node, each of which
+        # may be missing; a simulated host's node has the host's name.
+        zone, *forced = value.split(':', 2)
+        yield from self._declared(
+            path, zone or None, 'availability zone', self.zones
+        )
+        for name in dict.fromkeys(forced):
+            yield from self._declared(path, name or None, 'host', self.hosts)
 
     def _acted_on(
         self, path: document.Path, action: str, servers: typing.Any

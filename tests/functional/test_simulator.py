@@ -175,7 +175,7 @@ class SimulatorTest(unittest.TestCase):
 
     def test_faults(self):
         done = self.run_command(
-            SMALL.replace('flavor: tiny', 'flavor: huge')
+            SMALL.replace('flavor: tiny', 'flavor: huge, count: 2.0')
             .replace('hosts: isolated', 'hosts: [isolated, nowhere]')
             .replace('prefer:', 'preferred:')
         )
@@ -183,7 +183,7 @@ class SimulatorTest(unittest.TestCase):
         self.assertEqual(2, done.returncode)
         self.assertEqual('', done.stdout)
         lines = done.stderr.splitlines()
-        self.assertEqual(3, len(lines), done.stderr)
+        self.assertEqual(4, len(lines), done.stderr)
         self.assertIn('scenario.yaml:7: preferred: expected', lines[0])
         self.assertEqual(
             'scenario.yaml:10: aggregates.fenced.hosts: expected a declared '
@@ -191,7 +191,11 @@ class SimulatorTest(unittest.TestCase):
             lines[1],
         )
         self.assertEqual(
-            'scenario.yaml:16: steps[0].flavor: expected a declared flavor '
-            "(fenced, tiny), got 'huge'",
-            lines[2],
+            [
+                'scenario.yaml:16: steps[0].count: expected an integer, 1 to '
+                '1000, got 2.0',
+                'scenario.yaml:16: steps[0].flavor: expected a declared '
+                "flavor (fenced, tiny), got 'huge'",
+            ],
+            lines[2:],
         )

@@ -73,7 +73,6 @@ class LoadTest(unittest.TestCase):
         ('a: [', 's.yaml:1: (top): expected YAML, got '),
         ('a: 1\nb: :\n  - c\n', 's.yaml:2: (top): expected YAML, got '),
         ('a: !!python/name:os.system x\n', 's.yaml:1: (top): expected YAML'),
-        ('a: 2026-13-45\n', 's.yaml: (top): expected YAML, got month'),
         ('a: 1\n---\nb: 2\n', 's.yaml:2: (top): expected YAML, got '),
         (b'a: \xff\xfe\n', 's.yaml: (top): expected YAML, got '),
         (
@@ -94,6 +93,66 @@ class LoadTest(unittest.TestCase):
     def test_fault(self, text, beginning):
         (fault,) = self.faults(text)
         self.assertEqual(beginning, fault[: len(beginning)])
+
+    @ddt.unpack
+    @ddt.data(
+        ('010', 8),
+        ('0x10', 16),
+        ('0b11', 3),
+        ('1_000', 1000),
+        ('12:30', 750),
+        ('+5', 5),
+        ('-0', 0),
+        ('1.10', 1.1),
+        ('.5', 0.5),
+        ('1_0.5', 10.5),
+        ('1:30.5', 90.5),
+        ('1.0e+3', 1000.0),
+        ('.inf', 'inf'),
+        ('!!int "07"', 7),
+        ('!!float 1', 1.0),
+    )
+    def test_number_other_than_written(self, text, value):
+        written = text.split()[-1].strip('"')
+        self.assertEqual(
+            [
+                's.yaml:4: a.b[1]: expected a number as YAML reads it '
+                f'({value}) or a string (quote it), got {written}'
+            ],
+            self.faults(f'a:\n  b:\n  - x\n  - {text}\n'),
+        )
+
+    @ddt.data('2026-01-01', '2026-13-45', '2026-01-01 12:30:00')
+    def test_date(self, text):
+        self.assertEqual(
+            [f's.yaml:2: b: expected a string (quote it), got {text}'],
+            self.faults(f'a: 1\nb: {text}\n'),
+        )
+
+    @ddt.data('!!int ""', '!!int x', '!!float ""')
+    def test_tagged_number_that_is_none(self, text):
+        (fault,) = self.faults(f'a: {text}\n')
+        self.assertTrue(
+            fault.startswith('s.yaml:1: a: expected a number, got'), fault
+        )
+
+    @ddt.unpack
+    @ddt.data(
+        ('0', 0),
+        ('-1', -1),
+        ('131072', 131072),
+        ('9' * 30, int('9' * 30)),
+        ('16.0', 16.0),
+        ('-0.25', -0.25),
+        ('"010"', '010'),
+        ("'12:30'", '12:30'),
+        ('!!str 1.10', '1.10'),
+        ('7e3', '7e3'),
+        ('08', '08'),
+        ('1.2.3', '1.2.3'),
+    )
+    def test_as_written(self, text, value):
+        self.assertEqual({'a': value}, self.load(f'a: {text}\n').data)
 
     def test_several_faults(self):
         self.assertEqual(2, len(self.faults('a: 1\na: 2\nb: {1: 2}\n')))

@@ -72,6 +72,10 @@ class FormTest(unittest.TestCase):
             'hosts[0].vcpus: expected an integer, 1 or more, got True',
         ),
         (
+            {'hosts': [{'name': 'a', 'vcpus': 4.0}]},
+            'hosts[0].vcpus: expected an integer, 1 or more, got 4.0',
+        ),
+        (
             {'hosts': [{'name': 'a', 'ram': 1}]},
             'hosts[0].ram: expected one of the keys name, vcpus, memory_mb, '
             'disk_gb, traits, got ram',
@@ -86,6 +90,11 @@ class FormTest(unittest.TestCase):
             {'flavors': {'s': {'extra_specs': {'k': 1.5}}}},
             'flavors.s.extra_specs.k: expected a string or an integer (quote '
             'anything else), got 1.5',
+        ),
+        (
+            {'flavors': {'s': {'extra_specs': {'k': 1.0}}}},
+            'flavors.s.extra_specs.k: expected a string or an integer (quote '
+            'anything else), got 1.0',
         ),
         (
             {'flavors': {'s': {'extra_specs': {'k': True}}}},
@@ -111,6 +120,15 @@ class FormTest(unittest.TestCase):
         (
             {'server_groups': {'g': {}}},
             'server_groups.g: expected the key policy, got no key',
+        ),
+        (
+            {
+                'server_groups': {
+                    'g': {'policy': 'p', 'rules': {'max_server_per_host': 1.0}}
+                }
+            },
+            'server_groups.g.rules.max_server_per_host: expected a string or '
+            'an integer (quote anything else), got 1.0',
         ),
         (
             {'nova_conf': {'scheduler': 'x'}},
@@ -154,6 +172,10 @@ class FormTest(unittest.TestCase):
             'steps[0].count: expected an integer, 1 to 1000, got 1000000000',
         ),
         (
+            {'steps': [{'boot': 'a', 'flavor': 's', 'count': 2.0}]},
+            'steps[0].count: expected an integer, 1 to 1000, got 2.0',
+        ),
+        (
             {'steps': [{'boot': 'a', 'flavor': 's', 'confirm': True}]},
             'steps[0].confirm: expected one of the keys boot, flavor, image',
         ),
@@ -181,6 +203,12 @@ class FormTest(unittest.TestCase):
     def test_fault(self, changes, beginning):
         (fault,) = set(faults(**changes))
         self.assertEqual('s: ' + beginning, fault[: len(beginning) + 3])
+
+    def test_options_may_have_a_fraction(self):
+        self.assertEqual(
+            [],
+            faults(nova_conf={'DEFAULT': {'cpu_allocation_ratio': 16.0}}),
+        )
 
     def test_all_faults(self):
         found = faults(

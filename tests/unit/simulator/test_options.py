@@ -128,6 +128,7 @@ class ComposeTest(unittest.TestCase):
         self.assertEqual({'filter_scheduler': {}}, declared.nova_conf)
 
 
+@ddt.ddt
 class UnusableTest(unittest.TestCase):
     def test_usable(self):
         self.assertEqual(
@@ -140,7 +141,13 @@ class UnusableTest(unittest.TestCase):
                             'forbid_by_trait': ['CUSTOM_X'],
                             'max_forbidden_aggregates': 3,
                         },
-                        'DEFAULT': {'reserved_host_memory_mb': 0},
+                        'DEFAULT': {
+                            'reserved_host_memory_mb': 0,
+                            'cpu_allocation_ratio': 16.0,
+                            'resize_confirm_window': '010',
+                            'use_rootwrap_daemon': True,
+                            'force_config_drive': False,
+                        },
                     }
                 )
             ),
@@ -154,3 +161,21 @@ class UnusableTest(unittest.TestCase):
     def test_a_list_for_one_value(self):
         (found,) = options.unusable({'scheduler': {'max_attempts': [1]}})
         self.assertEqual(('scheduler', 'max_attempts'), found[:2])
+
+    @ddt.unpack
+    @ddt.data(
+        ('DEFAULT', 'default_availability_zone', True),
+        ('DEFAULT', 'default_availability_zone', False),
+        ('DEFAULT', 'default_schedule_zone', True),
+        ('filter_scheduler', 'enabled_filters', True),
+    )
+    def test_a_boolean_for_a_string(self, group, option, value):
+        self.assertEqual(
+            [(group, option, 'a string (quote it)', value)],
+            list(options.unusable({group: {option: value}})),
+        )
+
+    def test_a_boolean_for_a_number(self):
+        (found,) = options.unusable({'scheduler': {'max_attempts': True}})
+        self.assertEqual(('scheduler', 'max_attempts'), found[:2])
+        self.assertIs(True, found[3])

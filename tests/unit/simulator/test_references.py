@@ -126,6 +126,23 @@ class ReferencesTest(unittest.TestCase):
             {**BOOT, 'availability_zone': 'az1:c'},
             'availability_zone: expected a declared host',
         ),
+        (
+            {**BOOT, 'availability_zone': 'az1::c'},
+            'availability_zone: expected a declared host (a1, a2, a3, b), '
+            "got 'c'",
+        ),
+        (
+            {**BOOT, 'availability_zone': 'az3:c:d'},
+            'availability_zone: expected a declared availability zone',
+            'availability_zone: expected a declared host',
+            'availability_zone: expected a declared host (a1, a2, a3, b), '
+            "got 'd'",
+        ),
+        (
+            {**BOOT, 'availability_zone': 'az1:a1:a1:a1'},
+            'availability_zone: expected a declared host (a1, a2, a3, b), '
+            "got 'a1:a1'",
+        ),
         ({**BOOT, 'group': 'none'}, 'group: expected a declared server group'),
         (
             {**BOOT, 'group': 'reds'},
@@ -184,11 +201,59 @@ class ReferencesTest(unittest.TestCase):
             self.assertEqual('s: ' + beginning, fault[: len(beginning) + 3])
 
     @ddt.data(
+        *('az2', 'az2:b', 'az2:b:b', 'az2::b', 'az2:b:', 'az2::'),
+        *(':b', '::b', ':a1:b', ':'),
+    )
+    def test_zone(self, zone):
+        data = yaml.safe_load(GOOD)
+        data['steps'].append({**BOOT, 'availability_zone': zone})
+        self.check(data, [])
+
+    @ddt.unpack
+    @ddt.data(
+        ('east', {'default_availability_zone': 'east'}),
+        ('5', {'default_availability_zone': 5}),
+        ('nova', {'default_schedule_zone': 'az1'}),
+    )
+    def test_default_zone(self, zone, options):
+        data = yaml.safe_load(GOOD)
+        data['nova_conf'] = {'DEFAULT': options}
+        data['steps'] = [{**BOOT, 'availability_zone': zone}]
+        self.check(data, [])
+
+    def test_default_zone_that_is_another(self):
+        data = yaml.safe_load(GOOD)
+        data['nova_conf'] = {'DEFAULT': {'default_availability_zone': 'east'}}
+        data['steps'] = [{**BOOT, 'availability_zone': 'nova'}]
+        self.check(
+            data,
+            [
+                'steps[0].availability_zone: expected a declared availability '
+                "zone (az1, az2, east), got 'nova'"
+            ],
+        )
+
+    def test_zone_that_a_step_makes(self):
+        data = yaml.safe_load(GOOD)
+        change = {'aggregate': 'one', 'set': {'availability_zone': 'late'}}
+        boot = {**BOOT, 'availability_zone': 'late'}
+        data['steps'] = [boot, change, {**boot, 'boot': 'newer'}]
+        self.check(
+            data,
+            [
+                'steps[0].availability_zone: expected a declared availability '
+                "zone (az1, az2, nova), got 'late'"
+            ],
+        )
+
+    @ddt.data(
         None,
         3,
         [],
         {},
         {'hosts': 3, 'steps': 3},
+        {'nova_conf': 3},
+        {'nova_conf': {'DEFAULT': []}},
         {
             'hosts': [3, {}, {'name': 3, 'traits': 3}],
             'aggregates': [],
@@ -199,8 +264,9 @@ class ReferencesTest(unittest.TestCase):
                 3,
                 {},
                 {'boot': 3, 'flavor': 3, 'count': 'x', 'group': []},
+                {'boot': 'x', 'count': 2.0},
                 {'delete': {}},
-                {'aggregate': 3},
+                {'aggregate': 3, 'set': []},
                 {'boot': 'x', 'expect': 3, 'availability_zone': 3},
             ],
         },
