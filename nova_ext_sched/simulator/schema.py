@@ -124,7 +124,11 @@ EXPECT: Schema = {
         {
             **_object(
                 'an expectation',
-                hosts=HOSTS,
+                hosts={
+                    'oneOf': [HOST, _list('hosts', HOST, at_least=1)],
+                    'description': 'a host, a pattern such as '
+                    'compute{01..50}, or a list of one or more of them',
+                },
                 per_host=_named('number of servers by host', _count(0)),
                 max_per_host=_count(1),
                 min_hosts=_count(1),

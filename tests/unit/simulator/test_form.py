@@ -196,6 +196,11 @@ class FormTest(unittest.TestCase):
             'steps[0].expect.host: expected one of the keys hosts, per_host',
         ),
         (
+            {'steps': [{'boot': 'a', 'flavor': 's', 'expect': {'hosts': []}}]},
+            'steps[0].expect.hosts: expected a host, a pattern such as '
+            'compute{01..50}, or a list of one or more of them, got []',
+        ),
+        (
             {'steps': [{'delete': 'a', 'expect': 'b'}]},
             "steps[0].expect: expected 'refused by nova', got 'b'",
         ),
