@@ -125,7 +125,10 @@ EXPECT: Schema = {
             **_object(
                 'an expectation',
                 hosts={
-                    'oneOf': [HOST, _list('hosts', HOST, at_least=1)],
+                    'oneOf': [
+                        HOST,
+                        _list('one or more hosts', HOST, at_least=1),
+                    ],
                     'description': 'a host, a pattern such as '
                     'compute{01..50}, or a list of one or more of them',
                 },
