@@ -115,6 +115,14 @@ class StartTestCase(
 ):
     compute_driver = 'fake.MediumFakeDriver'
 
+    def setUp(self):
+        # It is cleaned up last: it takes the defaults of nova's own fixtures
+        # away, and services that stop after that wait (nova 33).
+        self.nova_conf = config_fixture.Config(CONF)
+        self.nova_conf.setUp()
+        self.addCleanup(self.nova_conf.cleanUp)
+        super().setUp()
+
     def start_service(self, name, *args, **kwargs):
         # The test starts the scheduler.
         if name == 'scheduler' and not kwargs:
@@ -132,7 +140,7 @@ class StartTestCase(
     @ddt.unpack
     def test_bad_value_is_refused(self, option, value):
         # As a line of nova.conf gives it.
-        self.useFixture(config_fixture.Config(CONF)).load_raw_values(
+        self.nova_conf.load_raw_values(
             group='nova_ext_sched', **{option: value}
         )
         exc = self.assertRaises(
