@@ -183,6 +183,9 @@ class Deployment(fixtures.Fixture):
                 'control_exchange': self.directory.name,
                 'compute_driver': 'fake.MediumFakeDriver',
                 'log_dir': str(self.directory),
+                # nova 33 waits that long for its work to end; older ones
+                # do not know the option.
+                'manager_shutdown_timeout': '0',
                 'debug': 'True',
             },
             'api_database': {'connection': self.databases['api']},
