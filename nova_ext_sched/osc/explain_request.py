@@ -251,6 +251,12 @@ def _hints(pairs: list[str]) -> dict[str, typing.Any]:
                 where='--hint', expected='KEY=VALUE', got=pair
             )
         found.setdefault(key, []).append(value)
+    if len(groups := found.get('group', ())) > 1:
+        raise exception.InvalidValue(
+            where='--hint',
+            expected='one server group, as nova-api takes no more',
+            got=', '.join(groups),
+        )
     return {
         key: values[0] if len(values) == 1 else values
         for key, values in found.items()
