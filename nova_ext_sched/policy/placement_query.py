@@ -69,6 +69,9 @@ _IMAGE_TRAITS = {
     'hw_viommu_model': 'COMPUTE_VIOMMU',
 }
 
+# nova wants to see every host where one of these hints is to be judged.
+_UNLIMITED_HINTS = {'group', 'same_host', 'different_host'}
+
 Aggregates = Sequence[explanation.Aggregate]
 
 
@@ -127,6 +130,20 @@ def plan(
     _isolate(query, request, options, aggregates, known_traits)
     _reserve(query, request, options, aggregates)
     return query
+
+
+def is_limited(request: scheduling.Request) -> bool:
+    """Return whether placement returns ``max_placement_results`` at most.
+
+    Follows nova.scheduler.utils.resources_from_request_spec. A request that
+    names a host asks for its one provider, or without a limit.
+    """
+    return not (
+        request.group
+        or _UNLIMITED_HINTS & request.hints.keys()
+        or request.host
+        or request.node
+    )
 
 
 def _wanted(

@@ -318,6 +318,30 @@ class FunnelTestCase(explain.ThreeHostsTestCase):
         output = self.explain_text('--flavor', self.flavor(), *option)[1]
         self.assertIn('placement returns 2 of these 3 hosts', output)
 
+    def test_nova_sets_no_limit_for_some_hints(self):
+        self.flags(max_placement_results=2, group='scheduler')
+        group = self.group('anti-affinity')
+        other = self.boot_or_fail(
+            {'flavorRef': self.flavor(), 'imageRef': self.image()}
+        )['id']
+        option = ('--option', 'scheduler.max_placement_results=2')
+        for key, value, returned in (
+            ('other', 'x', 2),
+            ('group', group, 3),
+            ('same_host', other, 3),
+            ('different_host', other, 3),
+        ):
+            flavor = self.flavor()
+            hint = ('--hint', f'{key}={value}')
+            output = self.explain_text('--flavor', flavor, *hint, *option)[1]
+            self.assertIs(returned == 3, 'placement returns' not in output)
+            self.scheduled.clear()
+            self.boot_or_fail(
+                {'flavorRef': flavor, 'imageRef': self.image()}, {key: value}
+            )
+            ((from_placement, _),) = self.scheduled
+            self.assertEqual(returned, len(from_placement), key)
+
     def test_owner_trait_is_said(self):
         uuid = self.providers['host1']
         traits = set(self._get_provider_traits(uuid))

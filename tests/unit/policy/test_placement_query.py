@@ -159,6 +159,23 @@ class ResourcesTest(unittest.TestCase):
 
 
 @ddt.ddt
+class LimitTest(unittest.TestCase):
+    @ddt.data(
+        ({}, True),
+        ({'hints': {'query': 'x', 'reservation': '1'}}, True),
+        ({'hints': {'group': 'g'}}, False),
+        ({'hints': {'same_host': ['s']}}, False),
+        ({'hints': {'different_host': ['s']}}, False),
+        ({'group': scheduling.ServerGroup('g', 'g', 'affinity')}, False),
+        ({'host': 'h'}, False),
+        ({'node': 'n'}, False),
+    )
+    @ddt.unpack
+    def test_limited(self, changes, expected):
+        self.assertIs(expected, placement_query.is_limited(request(**changes)))
+
+
+@ddt.ddt
 class RequestFiltersTest(unittest.TestCase):
     @ddt.data(
         # zone, default zone, aggregates of it
