@@ -49,6 +49,7 @@ import dataclasses
 from nova_ext_sched.policy import derived_specs
 from nova_ext_sched.policy import explanation
 from nova_ext_sched.policy import extra_specs
+from nova_ext_sched.policy import image_metadata
 from nova_ext_sched.policy import isolation
 from nova_ext_sched.policy import isolation_demands
 from nova_ext_sched.policy import placement_demands
@@ -58,16 +59,6 @@ from nova_ext_sched.policy import scheduling
 DISABLED = 'COMPUTE_STATUS_DISABLED'
 AZ_KEY = 'availability_zone'
 TENANT_KEY = 'filter_tenant_id'
-
-_IMAGE_TRAITS = {
-    'hw_cdrom_bus': 'COMPUTE_STORAGE_BUS',
-    'hw_disk_bus': 'COMPUTE_STORAGE_BUS',
-    'hw_video_model': 'COMPUTE_GRAPHICS_MODEL',
-    'hw_vif_model': 'COMPUTE_NET_VIF_MODEL',
-    'hw_architecture': 'HW_ARCH',
-    'hw_emulation_architecture': 'COMPUTE_ARCH',
-    'hw_viommu_model': 'COMPUTE_VIOMMU',
-}
 
 # nova wants to see every host where one of these hints is to be judged.
 _UNLIMITED_HINTS = {'group', 'same_host', 'different_host'}
@@ -198,16 +189,13 @@ def _traits_of_root(
         if trait in known_traits:
             query.root_required[trait] = 'query_placement_for_image_type'
     if options.image_metadata_prefilter:
-        traits = {
-            f'{prefix}_{value.replace("-", "_").upper()}': key
-            for key, prefix in _IMAGE_TRAITS.items()
-            if (value := request.image_properties.get(key))
+        traits, unknown = image_metadata.traits(
+            request.image_properties, known_traits
+        )
+        query.root_required |= {
+            trait: f'image {name}' for trait, name in traits.items()
         }
-        # nova adds none where it does not know one.
-        if traits.keys() <= set(known_traits):
-            query.root_required |= {
-                trait: f'image {key}' for trait, key in traits.items()
-            }
+        query.unknown += unknown
 
 
 def _project(

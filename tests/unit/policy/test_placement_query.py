@@ -247,6 +247,7 @@ class RequestFiltersTest(unittest.TestCase):
             {'hw_disk_bus': 'virtio', 'hw_architecture': 'x86_64'},
             {'COMPUTE_STORAGE_BUS_VIRTIO', 'HW_ARCH_X86_64'},
         ),
+        ({'architecture': 'amd64'}, {'HW_ARCH_X86_64'}),
         # nova asks for none where it does not know one.
         ({'hw_disk_bus': 'virtio', 'hw_video_model': 'odd'}, set()),
     )
@@ -259,6 +260,10 @@ class RequestFiltersTest(unittest.TestCase):
                 image_properties=properties,
             )
             self.assertEqual(traits, set(query.root_required))
+            self.assertEqual(
+                on and not traits,
+                'image hw_video_model=odd' in str(query.unknown),
+            )
 
     def test_host(self):
         query = plan(host='h', node='n', forced=True)
