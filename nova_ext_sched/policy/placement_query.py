@@ -165,7 +165,7 @@ def _wanted(
         root_required={
             trait: derived.sources[trait] for trait in derived.root_required
         },
-        unknown=derived.unknown + wanted.unread,
+        unknown=[*request.unknown, *derived.unknown, *wanted.unread],
     )
     sources = {
         trait: 'image' for trait in extra_specs.image_traits(image)
@@ -183,11 +183,16 @@ def _traits_of_root(
     if (
         options.query_placement_for_image_type_support
         and not request.boots_from_volume
-        and request.disk_format
     ):
-        trait = f'COMPUTE_IMAGE_TYPE_{request.disk_format.upper()}'
-        if trait in known_traits:
-            query.root_required[trait] = 'query_placement_for_image_type'
+        if request.disk_format:
+            trait = f'COMPUTE_IMAGE_TYPE_{request.disk_format.upper()}'
+            if trait in known_traits:
+                query.root_required[trait] = 'query_placement_for_image_type'
+        elif request.image_is_gone:
+            query.unknown.append(
+                'the disk format of the image, whose trait '
+                'query_placement_for_image_type_support requires'
+            )
     if options.image_metadata_prefilter:
         traits, unknown = image_metadata.traits(
             request.image_properties, known_traits
@@ -304,6 +309,9 @@ def _reserve(
         compiled is None
         or 'reserved_aggregates' not in options.request_filters
     ):
+        return
+    if request.image_is_gone and 'image' in options.member_sources:
+        query.demands.append(reservation_demands.of_image_that_is_gone())
         return
     resolution = reservation_demands.resolve(compiled, aggregates)
     query.required_aggregates += [

@@ -242,6 +242,19 @@ class RequestFiltersTest(unittest.TestCase):
         )
         self.assertEqual(expected, set(query.root_required))
 
+    @ddt.data((True, True, False), (True, False, True), (False, True, True))
+    @ddt.unpack
+    def test_type_of_an_image_that_is_gone(self, on, gone, known):
+        query = plan(
+            (),
+            {'query_placement_for_image_type_support': on},
+            image_is_gone=gone,
+        )
+        self.assertIs(known, 'disk format' not in str(query.unknown))
+
+    def test_what_is_not_known_of_the_request(self):
+        self.assertEqual(['its image'], plan(unknown=['its image']).unknown)
+
     @ddt.data(
         (
             {'hw_disk_bus': 'virtio', 'hw_architecture': 'x86_64'},
@@ -373,6 +386,16 @@ class ReservationTest(unittest.TestCase):
         ),
         (
             {'hints': {'reservation': '1'}},
+            {},
+            ['reserved aggregates that the request does not name: a, b'],
+        ),
+        (
+            {'image_is_gone': True},
+            {'member_sources': ['image']},
+            ['keys of the image: not in Glance any more'],
+        ),
+        (
+            {'image_is_gone': True},
             {},
             ['reserved aggregates that the request does not name: a, b'],
         ),
