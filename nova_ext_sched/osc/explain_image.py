@@ -81,7 +81,7 @@ def of_server(
             if not image_metadata.is_of_nova(key)
         }
         found['image_properties'] = others | stored
-    return found | {'unknown': [_as_of_today(f'image {uuid}')]}
+    return found | {'unknown': [_as_of_today('image')]}
 
 
 def _of_volume(
@@ -102,14 +102,14 @@ def _of_volume(
     image = found[max(found)] if found else None
     return {
         'image_properties': _strings(image or {}),
-        'unknown': [_as_of_today('the volume')],
+        'unknown': [_as_of_today('volume')],
     }
 
 
 def _as_of_today(what: str) -> str:
     return (
-        f'which trait: properties {what} had when the server was given it; '
-        'those count for nova, and those of today are used here'
+        f'which trait: properties the {what} had when the server was given '
+        'it; those count for nova, and those of today are used here'
     )
 
 
