@@ -239,7 +239,10 @@ class Explainer:
                 f'not judged here: policy {group.policy} of server group '
                 f'{group.name}'
             )
-        if before > self._options.max_placement_results:
+        if (
+            before > self._options.max_placement_results
+            and placement_query.is_limited(request)
+        ):
             notes.append(
                 f'placement returns {self._options.max_placement_results} of '
                 f'these {before} hosts (max_placement_results), and the host '

@@ -23,11 +23,12 @@ import typing
 
 from nova_ext_sched import exception
 from nova_ext_sched.osc import explain_facts
+from nova_ext_sched.osc import explain_image
 from nova_ext_sched.policy import scheduling
 
 _FLAVORS_MICROVERSION = '2.61'
 # The scheduler hints of a server; 2.96 has the zone that it asked for, 2.71
-# its server groups, 2.47 its flavor as it was.
+# its server groups, 2.47 its flavor as it was, 2.98 properties of its image.
 _SERVERS_MICROVERSION = '2.100'
 _GROUPS_MICROVERSION = '2.64'
 
@@ -52,7 +53,7 @@ class Resolver:
             nothing, or for more than one; or the API refuses
         """
         if args.server:
-            request = self._of_server(args.server)
+            request = self._of_server(args.server, with_image=not args.image)
         else:
             request = self._of_flavor(args.flavor)
         changes: dict[str, typing.Any] = {}
@@ -74,7 +75,7 @@ class Resolver:
             image = self._connection.image.find_image(
                 args.image, ignore_missing=False
             )
-            changes |= self._image(image.id)
+            changes |= explain_image.named(self._connection, image.id)
         if args.boot_from_volume:
             changes['boots_from_volume'] = True
         if args.availability_zone:
@@ -116,7 +117,7 @@ class Resolver:
             )
         return _flavor(body['name'], body)
 
-    def _of_server(self, name: str) -> scheduling.Request:
+    def _of_server(self, name: str, with_image: bool) -> scheduling.Request:
         found = self._compute.find_server(
             name, ignore_missing=False, details=False, all_projects=True
         )
@@ -134,11 +135,10 @@ class Resolver:
             'server': server['id'],
             'project_id': server['tenant_id'],
             'hints': server.get('scheduler_hints') or {},
+            'boots_from_volume': not server['image'],
         }
-        if server['image']:
-            changes |= self._image(server['image']['id'])
-        else:
-            changes |= self._volume(server)
+        if with_image:
+            changes |= explain_image.of_server(self._connection, server)
         if zone := server.get('pinned_availability_zone'):
             changes['availability_zone'] = zone
         if groups := server.get('server_groups'):
@@ -151,32 +151,6 @@ class Resolver:
         return explain_facts.read(
             self._compute, f'/servers/{uuid}', _SERVERS_MICROVERSION
         )['server']
-
-    def _image(self, uuid: str) -> dict[str, typing.Any]:
-        image = explain_facts.read(self._connection.image, f'/images/{uuid}')
-        return {
-            'image_properties': _strings(image),
-            'disk_format': image.get('disk_format'),
-        }
-
-    def _volume(self, server: typing.Any) -> dict[str, typing.Any]:
-        # The volume of the root disk carries the properties of the image
-        # that it was made from.
-        root = server.get('OS-EXT-SRV-ATTR:root_device_name')
-        found = {}
-        for attached in server['os-extended-volumes:volumes_attached']:
-            volume = explain_facts.read(
-                self._connection.block_storage, f'/volumes/{attached["id"]}'
-            )['volume']
-            devices = {a['device'] for a in volume.get('attachments', ())}
-            found[root in devices, volume.get('bootable') == 'true'] = (
-                volume.get('volume_image_metadata')
-            )
-        image = found[max(found)] if found else None
-        return {
-            'boots_from_volume': True,
-            'image_properties': _strings(image or {}),
-        }
 
     def _group(self, name: str) -> scheduling.ServerGroup:
         found = self._compute.find_server_group(
@@ -217,12 +191,6 @@ def _flavor(name: str, body: Mapping[str, typing.Any]) -> scheduling.Request:
     )
 
 
-def _strings(image: Mapping[str, typing.Any]) -> dict[str, str]:
-    return {
-        key: value for key, value in image.items() if isinstance(value, str)
-    }
-
-
 def _zone(value: str) -> dict[str, typing.Any]:
     # nova-api's form for administrators: zone:host, zone:host:node,
     # zone::node.
@@ -251,6 +219,12 @@ def _hints(pairs: list[str]) -> dict[str, typing.Any]:
                 where='--hint', expected='KEY=VALUE', got=pair
             )
         found.setdefault(key, []).append(value)
+    if len(groups := found.get('group', ())) > 1:
+        raise exception.InvalidValue(
+            where='--hint',
+            expected='one server group, as nova-api takes no more',
+            got=', '.join(groups),
+        )
     return {
         key: values[0] if len(values) == 1 else values
         for key, values in found.items()

@@ -85,11 +85,15 @@ def load(
         for setting in settings:
             _set(conf, setting)
         return _options(conf), assumed
-    except cfg.Error as exc:
+    except (cfg.Error, OSError, UnicodeDecodeError) as exc:
+        got = str(exc)
+        if isinstance(exc, UnicodeDecodeError):
+            # It does not say which file.
+            got = f'{", ".join(files)}: {got}'
         raise exception.InvalidValue(
             where='--nova-conf',
             expected='a file that oslo.config can read',
-            got=str(exc),
+            got=got,
         ) from exc
 
 
@@ -100,7 +104,15 @@ def _read(files: list[str]) -> cfg.ConfigOpts:
         conf.register_opts(opts, group=group.name)
     for group, opts in _NOVA.items():
         conf.register_opts(opts, group=None if group == 'DEFAULT' else group)
-    conf([], project='nova', default_config_files=files)
+    # nova.conf.d directories and the environment of the workstation are not
+    # the scheduler's.
+    conf(
+        [],
+        project='nova',
+        default_config_files=files,
+        default_config_dirs=[],
+        use_env=False,
+    )
     return conf
 
 

@@ -49,6 +49,7 @@ import dataclasses
 from nova_ext_sched.policy import derived_specs
 from nova_ext_sched.policy import explanation
 from nova_ext_sched.policy import extra_specs
+from nova_ext_sched.policy import image_metadata
 from nova_ext_sched.policy import isolation
 from nova_ext_sched.policy import isolation_demands
 from nova_ext_sched.policy import placement_demands
@@ -59,15 +60,8 @@ DISABLED = 'COMPUTE_STATUS_DISABLED'
 AZ_KEY = 'availability_zone'
 TENANT_KEY = 'filter_tenant_id'
 
-_IMAGE_TRAITS = {
-    'hw_cdrom_bus': 'COMPUTE_STORAGE_BUS',
-    'hw_disk_bus': 'COMPUTE_STORAGE_BUS',
-    'hw_video_model': 'COMPUTE_GRAPHICS_MODEL',
-    'hw_vif_model': 'COMPUTE_NET_VIF_MODEL',
-    'hw_architecture': 'HW_ARCH',
-    'hw_emulation_architecture': 'COMPUTE_ARCH',
-    'hw_viommu_model': 'COMPUTE_VIOMMU',
-}
+# nova wants to see every host where one of these hints is to be judged.
+_UNLIMITED_HINTS = {'group', 'same_host', 'different_host'}
 
 Aggregates = Sequence[explanation.Aggregate]
 
@@ -129,6 +123,20 @@ def plan(
     return query
 
 
+def is_limited(request: scheduling.Request) -> bool:
+    """Return whether placement returns ``max_placement_results`` at most.
+
+    Follows nova.scheduler.utils.resources_from_request_spec. A request that
+    names a host asks for its one provider, or without a limit.
+    """
+    return not (
+        request.group
+        or _UNLIMITED_HINTS & request.hints.keys()
+        or request.host
+        or request.node
+    )
+
+
 def _wanted(
     request: scheduling.Request, options: scheduling.Options
 ) -> tuple[Query, Mapping[str, str]]:
@@ -157,7 +165,7 @@ def _wanted(
         root_required={
             trait: derived.sources[trait] for trait in derived.root_required
         },
-        unknown=derived.unknown + wanted.unread,
+        unknown=[*request.unknown, *derived.unknown, *wanted.unread],
     )
     sources = {
         trait: 'image' for trait in extra_specs.image_traits(image)
@@ -175,22 +183,24 @@ def _traits_of_root(
     if (
         options.query_placement_for_image_type_support
         and not request.boots_from_volume
-        and request.disk_format
     ):
-        trait = f'COMPUTE_IMAGE_TYPE_{request.disk_format.upper()}'
-        if trait in known_traits:
-            query.root_required[trait] = 'query_placement_for_image_type'
+        if request.disk_format:
+            trait = f'COMPUTE_IMAGE_TYPE_{request.disk_format.upper()}'
+            if trait in known_traits:
+                query.root_required[trait] = 'query_placement_for_image_type'
+        elif request.image_is_gone:
+            query.unknown.append(
+                'the disk format of the image, whose trait '
+                'query_placement_for_image_type_support requires'
+            )
     if options.image_metadata_prefilter:
-        traits = {
-            f'{prefix}_{value.replace("-", "_").upper()}': key
-            for key, prefix in _IMAGE_TRAITS.items()
-            if (value := request.image_properties.get(key))
+        traits, unknown = image_metadata.traits(
+            request.image_properties, known_traits
+        )
+        query.root_required |= {
+            trait: f'image {name}' for trait, name in traits.items()
         }
-        # nova adds none where it does not know one.
-        if traits.keys() <= set(known_traits):
-            query.root_required |= {
-                trait: f'image {key}' for trait, key in traits.items()
-            }
+        query.unknown += unknown
 
 
 def _project(
@@ -299,6 +309,9 @@ def _reserve(
         compiled is None
         or 'reserved_aggregates' not in options.request_filters
     ):
+        return
+    if request.image_is_gone and 'image' in options.member_sources:
+        query.demands.append(reservation_demands.of_image_that_is_gone())
         return
     resolution = reservation_demands.resolve(compiled, aggregates)
     query.required_aggregates += [

@@ -61,6 +61,20 @@ def resolve(
     )
 
 
+def of_image_that_is_gone() -> placement_demands.Demand:
+    """Return the demand of a server whose image Glance does not have.
+
+    The scheduler reads the keys of an image there, and fails closed.
+    """
+    return placement_demands.never(
+        STAGE,
+        'keys of the image: not in Glance any more',
+        'are refused, because the keys of the image cannot be read',
+        'Glance does not have the image of the server any more, and '
+        'member_sources has image',
+    )
+
+
 def of_reservation(
     compiled: reservation.Request,
     resolution: reservation.Resolution,

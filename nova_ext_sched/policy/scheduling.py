@@ -42,6 +42,7 @@ class Request:
     :ivar flavor: the flavor's name
     :ivar ram_mb: in MiB, as ``swap_mb``; the disks in GiB
     :ivar image_properties: as Glance has them
+    :ivar image_is_gone: Glance does not have the image of the server any more
     :ivar disk_format: of the image; None where there is none
     :ivar hints: scheduler hints; a hint given several times has a list
     :ivar host: the host that the request names; None for any
@@ -49,6 +50,7 @@ class Request:
     :ivar forced: an administrator named host or node in the availability
         zone (``nova:host:node``): nova then runs no host filter
     :ivar server: UUID of the server, where there is one
+    :ivar unknown: what is not known of the request, a sentence each
     """
 
     flavor: str
@@ -61,6 +63,7 @@ class Request:
     image_properties: Mapping[str, str] = dataclasses.field(
         default_factory=dict
     )
+    image_is_gone: bool = False
     disk_format: str | None = None
     boots_from_volume: bool = False
     project_id: str | None = None
@@ -71,6 +74,7 @@ class Request:
     forced: bool = False
     group: ServerGroup | None = None
     server: str | None = None
+    unknown: Sequence[str] = ()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -346,6 +346,58 @@ class FunnelTestCase(explain.ThreeHostsTestCase):
         output = self.explain_text('--flavor', self.flavor(), *option)[1]
         self.assertIn('placement returns 2 of these 3 hosts', output)
 
+    def test_nova_sets_no_limit_for_some_hints(self):
+        self.flags(max_placement_results=2, group='scheduler')
+        group = self.group('anti-affinity')
+        other = self.boot_or_fail(
+            {'flavorRef': self.flavor(), 'imageRef': self.image()}
+        )['id']
+        option = ('--option', 'scheduler.max_placement_results=2')
+        for key, value, returned in (
+            ('other', 'x', 2),
+            ('group', group, 3),
+            ('same_host', other, 3),
+            ('different_host', other, 3),
+        ):
+            flavor = self.flavor()
+            hint = ('--hint', f'{key}={value}')
+            output = self.explain_text('--flavor', flavor, *hint, *option)[1]
+            self.assertIs(returned == 3, 'placement returns' not in output)
+            self.scheduled.clear()
+            self.boot_or_fail(
+                {'flavorRef': flavor, 'imageRef': self.image()}, {key: value}
+            )
+            ((from_placement, _),) = self.scheduled
+            self.assertEqual(returned, len(from_placement), key)
+
+    def test_image_properties_as_nova_reads_them(self):
+        self.flags(image_metadata_prefilter=True, group='scheduler')
+        self.add_traits('host3', 'HW_ARCH_X86_64')
+        option = ('--option', 'scheduler.image_metadata_prefilter=True')
+        for properties, expected in (
+            ({'hw_architecture': 'AMD64'}, {'host3'}),
+            ({'architecture': 'x86_64'}, {'host3'}),
+            # nova knows no trait of this model, and asks for none at all.
+            (
+                {'hw_architecture': 'x86_64', 'hw_viommu_model': 'intel'},
+                {'host1', 'host2', 'host3'},
+            ),
+        ):
+            flavor, image = self.flavor(), self.image(props=properties)
+            arguments = ('--flavor', flavor, '--image', image, *option)
+            results = self.results(*arguments)
+            self.assertEqual(
+                expected, {host for host in results if not results[host]}
+            )
+            self.scheduled.clear()
+            self.boot_or_fail({'flavorRef': flavor, 'imageRef': image})
+            ((from_placement, _),) = self.scheduled
+            self.assertEqual(expected, from_placement)
+        self.assertIn(
+            'not known: what nova derives from image hw_viommu_model=intel',
+            self.explain_text(*arguments)[1],
+        )
+
     def test_owner_trait_is_said(self):
         uuid = self.providers['host1']
         traits = set(self._get_provider_traits(uuid))

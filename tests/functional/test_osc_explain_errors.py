@@ -60,8 +60,14 @@ class ErrorsTestCase(explain.ThreeHostsTestCase):
     @ddt.data(
         ((), 'expected --flavor or --server'),
         (('--flavor', 'f', '--hint', 'x'), "expected KEY=VALUE, got 'x'"),
+        (
+            ('--flavor', 'f', '--hint', 'group=a', '--hint', 'group=b'),
+            '--hint: expected one server group, as nova-api takes no more, '
+            "got 'a, b'",
+        ),
         (('--flavor', 'f', '--option', 'none=1'), '--option: expected'),
         (('--flavor', 'f', '--nova-conf', '/none'), '--nova-conf: expected'),
+        (('--flavor', 'f', '--nova-conf', '/'), '--nova-conf: expected'),
         (
             ('--flavor', 'f', '--availability-zone', 'a:b:c:d'),
             'expected ZONE, ZONE:HOST',

@@ -178,6 +178,10 @@ class ServerTestCase(explain.ThreeHostsTestCase):
             {'trait HW_CPU_X86_SGX required (image)': 2},
             self.removed('--server', server['id']),
         )
+        self.assertIn(
+            'not known: which trait: properties the volume had',
+            self.explain_text('--server', server['id'])[1],
+        )
 
     def serve_volume(self, volume):
         # nova's functional tests have no block storage API: the answer of

@@ -10,8 +10,11 @@
 #    License for the specific language governing permissions and limitations
 #    under the License.
 
+import os
+import pathlib
 import tempfile
 import unittest
+from unittest import mock
 
 import ddt
 import nova.conf
@@ -128,6 +131,42 @@ class SchedulerConfTest(unittest.TestCase):
     def test_bad_file(self, text):
         with self.assertRaisesRegex(exception.InvalidValue, 'nova-conf'):
             options(text)
+
+    def test_file_that_is_a_directory(self):
+        with (
+            tempfile.TemporaryDirectory() as path,
+            self.assertRaisesRegex(
+                exception.InvalidValue,
+                f'^--nova-conf: expected a file .* got .*{path}',
+            ),
+        ):
+            scheduler_conf.load([path], [])
+
+    def test_file_that_is_no_text(self):
+        with tempfile.NamedTemporaryFile(suffix='.conf') as stream:
+            stream.write(b'\xff\xfe')
+            stream.flush()
+            with self.assertRaisesRegex(
+                exception.InvalidValue,
+                f'^--nova-conf: expected a file .* got .*{stream.name}: ',
+            ):
+                scheduler_conf.load([stream.name], [])
+
+    def test_workstation_has_no_say(self):
+        """Neither its nova.conf.d nor its environment."""
+        with tempfile.TemporaryDirectory() as home:
+            path = pathlib.Path(home, '.nova', 'nova.conf.d', 'a.conf')
+            path.parent.mkdir(parents=True)
+            path.write_text('[scheduler]\nmax_placement_results = 55\n')
+            variables = {
+                'HOME': home,
+                'OS_DEFAULT__DEFAULT_SCHEDULE_ZONE': 'z',
+            }
+            with mock.patch.dict(os.environ, variables):
+                for text in (None, '[DEFAULT]\n'):
+                    found, _ = options(text)
+                    self.assertEqual(1000, found.max_placement_results)
+                    self.assertIsNone(found.default_schedule_zone)
 
     def test_two_configurations_share_nothing(self):
         scheduler_conf.load([], ['forbid_by_trait=X'])

@@ -159,6 +159,23 @@ class ResourcesTest(unittest.TestCase):
 
 
 @ddt.ddt
+class LimitTest(unittest.TestCase):
+    @ddt.data(
+        ({}, True),
+        ({'hints': {'query': 'x', 'reservation': '1'}}, True),
+        ({'hints': {'group': 'g'}}, False),
+        ({'hints': {'same_host': ['s']}}, False),
+        ({'hints': {'different_host': ['s']}}, False),
+        ({'group': scheduling.ServerGroup('g', 'g', 'affinity')}, False),
+        ({'host': 'h'}, False),
+        ({'node': 'n'}, False),
+    )
+    @ddt.unpack
+    def test_limited(self, changes, expected):
+        self.assertIs(expected, placement_query.is_limited(request(**changes)))
+
+
+@ddt.ddt
 class RequestFiltersTest(unittest.TestCase):
     @ddt.data(
         # zone, default zone, aggregates of it
@@ -225,11 +242,25 @@ class RequestFiltersTest(unittest.TestCase):
         )
         self.assertEqual(expected, set(query.root_required))
 
+    @ddt.data((True, True, False), (True, False, True), (False, True, True))
+    @ddt.unpack
+    def test_type_of_an_image_that_is_gone(self, on, gone, known):
+        query = plan(
+            (),
+            {'query_placement_for_image_type_support': on},
+            image_is_gone=gone,
+        )
+        self.assertIs(known, 'disk format' not in str(query.unknown))
+
+    def test_what_is_not_known_of_the_request(self):
+        self.assertEqual(['its image'], plan(unknown=['its image']).unknown)
+
     @ddt.data(
         (
             {'hw_disk_bus': 'virtio', 'hw_architecture': 'x86_64'},
             {'COMPUTE_STORAGE_BUS_VIRTIO', 'HW_ARCH_X86_64'},
         ),
+        ({'architecture': 'amd64'}, {'HW_ARCH_X86_64'}),
         # nova asks for none where it does not know one.
         ({'hw_disk_bus': 'virtio', 'hw_video_model': 'odd'}, set()),
     )
@@ -242,6 +273,10 @@ class RequestFiltersTest(unittest.TestCase):
                 image_properties=properties,
             )
             self.assertEqual(traits, set(query.root_required))
+            self.assertEqual(
+                on and not traits,
+                'image hw_video_model=odd' in str(query.unknown),
+            )
 
     def test_host(self):
         query = plan(host='h', node='n', forced=True)
@@ -351,6 +386,16 @@ class ReservationTest(unittest.TestCase):
         ),
         (
             {'hints': {'reservation': '1'}},
+            {},
+            ['reserved aggregates that the request does not name: a, b'],
+        ),
+        (
+            {'image_is_gone': True},
+            {'member_sources': ['image']},
+            ['keys of the image: not in Glance any more'],
+        ),
+        (
+            {'image_is_gone': True},
             {},
             ['reserved aggregates that the request does not name: a, b'],
         ),
