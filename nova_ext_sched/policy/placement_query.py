@@ -313,6 +313,16 @@ def _reserve(
     if request.image_is_gone and 'image' in options.member_sources:
         query.demands.append(reservation_demands.of_image_that_is_gone())
         return
+    if (
+        'image' in options.member_sources
+        and request.server
+        and request.boots_from_volume
+    ):
+        query.unknown.append(
+            'whether the server was created from an image or from a volume; '
+            'nova reads the keys of reservations of the former alone, and '
+            'those that the volume has are counted here'
+        )
     resolution = reservation_demands.resolve(compiled, aggregates)
     query.required_aggregates += [
         sorted(uuids) for uuids in resolution.required.values()

@@ -41,8 +41,7 @@ def compile_request(
     keys: set[str] = set()
     if 'flavor' in options.member_sources:
         keys |= rules.keys_among(request.extra_specs)
-    # nova's request spec of a server on a volume has no image to read.
-    if 'image' in options.member_sources and not request.boots_from_volume:
+    if 'image' in options.member_sources:
         keys |= rules.keys_among(request.image_properties)
     if 'hint' in options.member_sources:
         keys |= rules.keys_in_hints(_lists(request.hints))

@@ -12,6 +12,7 @@
 
 """openstack scheduler explain --server: the image that nova goes by."""
 
+from nova.tests import fixtures as nova_fixtures
 from nova.tests.functional.api import client
 
 from tests.functional import explain
@@ -171,3 +172,45 @@ class KeysOfImagesTestCase(ImageTestCase):
         self.scheduled.clear()
         self.migrate()
         self.assertEqual([], self.scheduled)
+
+
+class VolumeFromImageTestCase(explain.ThreeHostsTestCase):
+    """nova knows the image of a volume that it makes from one."""
+
+    def test_keys_of_the_image_count(self):
+        self.useFixture(nova_fixtures.CinderFixture(self))
+        prefixes = {
+            f'placement_req_{name}_member_prefix': ['reservation:']
+            for name in ('required', 'default_forbidden')
+        }
+        self.flags(
+            group='nova_ext_sched', member_sources=['image'], **prefixes
+        )
+        self.aggregate('lease', ['host2'], metadata={'reservation:1': 'true'})
+        image = self.image(props={'reservation:1': 'true'})
+        flavor = self.flavor()
+        conf = self.nova_conf(
+            nova_ext_sched={'member_sources': 'image', **prefixes}
+        )
+        results = self.results(
+            *('--flavor', flavor, '--image', image, '--boot-from-volume'),
+            *('--nova-conf', conf),
+        )
+        self.assertEqual(
+            {'host2'}, {host for host in results if not results[host]}
+        )
+        self.boot_or_fail(
+            {
+                'flavorRef': flavor,
+                'block_device_mapping_v2': [
+                    {
+                        'boot_index': 0,
+                        'source_type': 'image',
+                        'destination_type': 'volume',
+                        'uuid': image,
+                        'volume_size': 1,
+                    }
+                ],
+            }
+        )
+        self.assertEqual([({'host2'}, {'host2'})], self.scheduled)

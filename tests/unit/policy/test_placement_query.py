@@ -404,14 +404,14 @@ class ReservationTest(unittest.TestCase):
             {'member_sources': ['image']},
             ['reservation reservation:1: aggregates a'],
         ),
-        # A server on a volume: nova has no image to read.
+        # nova reads the image of a volume that it makes from one.
         (
             {
                 'image_properties': {'reservation:1': ''},
                 'boots_from_volume': True,
             },
             {'member_sources': ['image']},
-            ['reserved aggregates that the request does not name: a, b'],
+            ['reservation reservation:1: aggregates a'],
         ),
         ({}, {'request_filters': []}, []),
         (
@@ -427,6 +427,20 @@ class ReservationTest(unittest.TestCase):
     def test_demands(self, changes, options, expected):
         query = plan(self.AGGREGATES, {**RESERVATION, **options}, **changes)
         self.assertEqual([*PLAIN, *expected], words(query))
+
+    @ddt.data(
+        ({'server': 's', 'boots_from_volume': True}, ['image'], 1),
+        ({'server': 's', 'boots_from_volume': True}, ['flavor'], 0),
+        ({'server': 's'}, ['image'], 0),
+        ({'boots_from_volume': True}, ['image'], 0),
+    )
+    @ddt.unpack
+    def test_where_the_volume_of_a_server_comes_from(
+        self, changes, sources, count
+    ):
+        options = {**RESERVATION, 'member_sources': sources}
+        unknown = plan(self.AGGREGATES, options, **changes).unknown
+        self.assertEqual(count, len(unknown))
 
     def test_reasons(self):
         (demand,) = plan(self.AGGREGATES, RESERVATION).demands[-1:]
