@@ -50,12 +50,5 @@ def problems(
     return warning(' '.join(map(_as_sentence, shown)))
 
 
-def some(names: Sequence[str]) -> str:
-    """Return the first names, and how many more there are."""
-    more = len(names) - _SHOWN
-    shown = ', '.join(names[:_SHOWN])
-    return f'{shown} and {more} more' if more > 0 else shown
-
-
 def _as_sentence(text: str) -> str:
     return text if text.endswith('.') else f'{text}.'

@@ -28,11 +28,9 @@ from nova_ext_sched.osc import progress
 from nova_ext_sched.policy import isolation
 from nova_ext_sched.policy import isolation_plan
 from nova_ext_sched.policy import isolation_setup
+from nova_ext_sched.policy import verdict
 
 Table = tuple[Sequence[str], Iterable[Sequence[typing.Any]]]
-
-# How many names people are shown; programs get all.
-_SHOWN = 10
 
 SYNC_COLUMNS = ('Change', 'Names', 'Host', 'Provider', 'Result')
 
@@ -45,7 +43,7 @@ class NamesColumn(format_columns.ListColumn):
 
     def human_readable(self) -> str:
         """Return the first names and how many follow."""
-        return _some(self._value)
+        return verdict.first_few(self._value)
 
 
 class FaultsColumn(columns.FormattableColumn):
@@ -54,7 +52,8 @@ class FaultsColumn(columns.FormattableColumn):
     def human_readable(self) -> str:
         """Return a line for each."""
         return '\n'.join(
-            fault.problem + (f': {_some(fault.hosts)}' if fault.hosts else '')
+            fault.problem
+            + (f': {verdict.first_few(fault.hosts)}' if fault.hosts else '')
             for fault in self._value
         )
 
@@ -68,12 +67,6 @@ class FaultsColumn(columns.FormattableColumn):
             }
             for fault in self._value
         ]
-
-
-def _some(names: Sequence[str]) -> str:
-    more = len(names) - _SHOWN
-    shown = ', '.join(names[:_SHOWN])
-    return f'{shown} and {more} more' if more > 0 else shown
 
 
 class ListIsolation(base.Lister):

@@ -23,6 +23,7 @@ from nova_ext_sched.policy import explanation
 from nova_ext_sched.policy import extra_specs
 from nova_ext_sched.policy import isolation
 from nova_ext_sched.policy import placement_demands
+from nova_ext_sched.policy import verdict
 
 
 def missing_traits(
@@ -107,7 +108,7 @@ def describe_isolated(
         for aggregate in sorted(aggregates, key=lambda a: a.name)
         if aggregate.uuid in missing
     ]
-    return placement_demands.first_few(described)
+    return verdict.first_few(described, placement_demands.NAMES)
 
 
 def _traits(names: Sequence[str]) -> str:

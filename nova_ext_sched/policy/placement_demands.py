@@ -26,6 +26,10 @@ import dataclasses
 from nova_ext_sched.policy import explanation
 from nova_ext_sched.policy import extra_specs
 from nova_ext_sched.policy import scheduling
+from nova_ext_sched.policy import verdict
+
+#: How many names the words of a demand list.
+NAMES = 5
 
 Refuse = Callable[[explanation.Host], explanation.Refusal]
 
@@ -214,7 +218,9 @@ def of_member(
 
     :param what: why, for the operator: a zone, or an item of metadata
     """
-    names = first_few(sorted(aggregate.name for aggregate in aggregates))
+    names = verdict.first_few(
+        sorted(aggregate.name for aggregate in aggregates), NAMES
+    )
     uuids = {aggregate.uuid for aggregate in aggregates}
 
     def refuse(host: explanation.Host) -> explanation.Refusal:
@@ -236,12 +242,6 @@ def of_member(
         [Question(member_of=sorted(uuids))],
         of_root=True,
     )
-
-
-def first_few(names: Sequence[str], most: int = 5) -> str:
-    """Return names as a list, and how many more there are."""
-    more = len(names) - most
-    return ', '.join(names[:most]) + (f' and {more} more' if more > 0 else '')
 
 
 def _of_resource(amounts: Sequence[tuple[str, int]]) -> Demand:

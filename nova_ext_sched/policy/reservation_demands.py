@@ -23,6 +23,7 @@ from nova_ext_sched.policy import explanation
 from nova_ext_sched.policy import placement_demands
 from nova_ext_sched.policy import reservation
 from nova_ext_sched.policy import scheduling
+from nova_ext_sched.policy import verdict
 
 STAGE = 'reservation'
 
@@ -128,7 +129,7 @@ def _of_forbidden(
     return placement_demands.Demand(
         STAGE,
         'reserved aggregates that the request does not name: '
-        + placement_demands.first_few(names),
+        + verdict.first_few(names, placement_demands.NAMES),
         refuse,
         [placement_demands.Question(member_of=sorted(forbidden))],
         of_root=True,

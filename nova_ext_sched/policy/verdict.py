@@ -12,6 +12,7 @@
 
 """What a policy answers about a host."""
 
+from collections.abc import Sequence
 import typing
 
 
@@ -49,3 +50,12 @@ def shown(text: str, longest: int = 255) -> str:
         return text
     more = '...' if len(text) > longest else ''
     return ascii(text[:longest]) + more
+
+
+def first_few(names: Sequence[str], most: int = 10) -> str:
+    """Return names as a reason lists them, and how many more there are.
+
+    :param most: number of names: enough to recognize, short enough to read
+    """
+    more = len(names) - most
+    return ', '.join(names[:most]) + (f' and {more} more' if more > 0 else '')

@@ -20,6 +20,7 @@ from oslo_log import log as logging
 
 from nova_ext_sched import faults
 from nova_ext_sched.policy import isolation
+from nova_ext_sched.policy import verdict
 from nova_ext_sched.request_filters import base
 from nova_ext_sched.request_filters import bound
 from nova_ext_sched.request_filters import known_traits
@@ -31,9 +32,6 @@ LOG = logging.getLogger(__name__)
 
 NAME = 'isolate_aggregates'
 HOST_FILTER = 'IsolatedAggregatesFilter'
-
-# How many aggregates the line about a request names.
-_NAMES = 10
 
 _faults = faults.FaultLog(LOG)
 _known_traits = known_traits.KnownTraits()
@@ -95,8 +93,7 @@ def isolate_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
                 'required': ', '.join(sorted(required)) or 'no trait',
                 'uuids': len(uuids),
                 'traits': ', '.join(sorted(root_forbidden)) or 'none',
-                'names': ', '.join(names[:_NAMES])
-                + (' and others' if len(names) > _NAMES else ''),
+                'names': verdict.first_few(names),
             },
         )
     return True

@@ -36,3 +36,13 @@ class VerdictTestCase(testtools.TestCase):
     @ddt.unpack
     def test_shown(self, text, expected):
         self.assertEqual(expected, verdict.shown(text))
+
+    @ddt.data(
+        ([], ''),
+        (['a'], 'a'),
+        (['a', 'b', 'c'], 'a, b, c'),
+        (['a', 'b', 'c', 'd'], 'a, b, c and 1 more'),
+    )
+    @ddt.unpack
+    def test_first_few(self, names, expected):
+        self.assertEqual(expected, verdict.first_few(names, 3))
