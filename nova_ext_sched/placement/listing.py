@@ -28,6 +28,7 @@ import dataclasses
 import typing
 
 from nova_ext_sched.objects import request_group
+from nova_ext_sched.placement import errors
 from nova_ext_sched.placement import values
 
 if typing.TYPE_CHECKING:
@@ -121,4 +122,11 @@ def _by_provider(
     uuids: Collection[str],
     query: Callable[[str], frozenset[str]],
 ) -> dict[str, Collection[str]]:
-    return dict(zip(uuids, pool.map(query, uuids), strict=True))
+    def ask(uuid: str) -> frozenset[str]:
+        try:
+            return query(uuid)
+        except errors.NotFound:
+            # It was deleted since it was listed: nothing is it any more.
+            return frozenset()
+
+    return dict(zip(uuids, pool.map(ask, uuids), strict=True))

@@ -117,7 +117,11 @@ def from_session(
     region_name: str | None = None,
     interface: str | list[str] | None = None,
 ) -> adapter.Adapter:
-    """Return an adapter on a session that has credentials."""
+    """Return an adapter on a session that has credentials.
+
+    The session is the caller's: its timeout holds, and where it has none, a
+    silent server is waited for without end.
+    """
     return adapter.Adapter(
         session,
         service_type=SERVICE_TYPE,

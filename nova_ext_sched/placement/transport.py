@@ -95,7 +95,7 @@ class Transport:
                 )
         try:
             return read(value)
-        except (KeyError, TypeError, ValueError, AttributeError) as exc:
+        except (LookupError, TypeError, ValueError, AttributeError) as exc:
             raise errors.UnexpectedAnswer(
                 expected="placement's JSON of this request",
                 got=f'JSON without it ({type(exc).__name__}: {exc})',
@@ -115,6 +115,8 @@ class Transport:
             endpoint = None
         except ks_exc.ClientException as exc:
             raise self._no_token(call, exc) from exc
+        except OSError as exc:
+            raise _no_connection(call, exc) from exc
         _refuse_userinfo(endpoint, self._credentials)
         if not endpoint:
             wanted = (
@@ -135,6 +137,8 @@ class Transport:
             self._adapter.session.get_auth_headers(self._adapter.auth)
         except ks_exc.ClientException as exc:
             raise self._no_token(call, exc) from exc
+        except OSError as exc:
+            raise _no_connection(call, exc) from exc
 
     def _no_token(
         self, call: '_Call', exc: Exception
@@ -187,6 +191,8 @@ class Transport:
         except ks_exc.ClientException as exc:
             # A token that placement refused is asked for anew meanwhile.
             raise self._no_token(call, exc) from exc
+        except OSError as exc:
+            raise _no_connection(call, exc) from exc
 
     def _refusal(
         self, call: '_Call', response: typing.Any
@@ -293,8 +299,22 @@ def _without_userinfo(url: str) -> str:
     return parse.urlunsplit(parts._replace(netloc=host))
 
 
+def _no_connection(call: '_Call', exc: OSError) -> errors.ConnectionFailed:
+    # What keystoneauth does not translate: a cafile or certfile that is not
+    # there.
+    return errors.ConnectionFailed(cause=str(exc), **call.context())
+
+
 def _refuse_userinfo(url: str | None, credentials: str) -> None:
-    if url and '@' in parse.urlsplit(url).netloc:
+    try:
+        has_userinfo = url and '@' in parse.urlsplit(url).netloc
+    except ValueError as exc:
+        raise exception.InvalidValue(
+            where=credentials,
+            expected=f'a URL ({exc})',
+            got=url and url.rpartition('@')[2],
+        ) from exc
+    if url and has_userinfo:
         raise exception.InvalidValue(
             where=credentials,
             expected='a URL without user and password (auth_type = '

@@ -61,7 +61,7 @@ def isolate_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     for item in [i for i in items if i[3] != isolation.REQUIRED]:
         _faults.warn(isolation.unread_value(item.name, item.key, item.value))
 
-    if not items:
+    if not any(item.value == isolation.REQUIRED for item in items):
         return True
     running_image.restore(ctxt, request_spec)
     required = utils.ResourceRequest.from_request_spec(
@@ -78,7 +78,9 @@ def isolate_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
         uncovered,
         HOST_FILTER,
         entries=len(root_forbidden),
-        candidates=lambda: {i[0] for i in items if i[3] == isolation.REQUIRED},
+        candidates=lambda: {
+            i.uuid for i in items if i.value == isolation.REQUIRED
+        },
     )
     base.forbid_aggregates(request_spec, uuids)
     request_spec.root_forbidden.update(root_forbidden)

@@ -108,6 +108,12 @@ class PlainServerTestCase(RefusedRebuildTestCase):
             self.log,
         )
 
+    def test_image_that_is_gone_where_nothing_isolates(self):
+        self.set_metadata('windows', {f'trait:{WINDOWS}': 'Required'})
+        del self.glance.images[self.plain]
+        self.resize(self.server)
+        self.assertNotIn('runs image', self.log)
+
     def test_rebuild_that_is_allowed_ends_it(self):
         other = self.image()
         self.rebuild(self.server, other, 'ACTIVE')

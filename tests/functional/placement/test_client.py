@@ -227,6 +227,21 @@ class ReadTest(base.PlacementTestCase):
             for listed in self.client.list_providers(**kwargs)
         }
 
+    def test_a_provider_that_is_deleted_meanwhile(self):
+        list_all = self.client.resource_providers
+
+        def delete_one():
+            found = list_all()
+            self.raw.delete(f'/resource_providers/{self.other}')
+            return found
+
+        # Aggregates that are not named: each provider is asked.
+        with unittest.mock.patch.object(
+            self.client, 'resource_providers', side_effect=delete_one
+        ):
+            self.assertEqual((set(), set()), self.listed(traits=[])['other'])
+        self.assertNotIn('other', self.listed())
+
     def test_not_found(self):
         error = self.assertRaises(
             errors.NotFound, self.client.provider_traits, NOBODY

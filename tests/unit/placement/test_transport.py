@@ -24,6 +24,7 @@ import ddt
 from keystoneauth1 import adapter
 from keystoneauth1 import session
 from keystoneauth1 import token_endpoint
+from keystoneauth1.identity import v3
 
 from nova_ext_sched import exception
 from nova_ext_sched import objects
@@ -268,3 +269,34 @@ class TransportTest(unittest.TestCase):
         with self.assertRaises(errors.UnexpectedAnswer) as caught:
             self.client(self.url + '/compute').microversions()
         self.assertIn("KeyError: 'versions'", str(caught.exception))
+
+    def test_no_versions(self):
+        self.server.answer((200, JSON, '{"versions": []}'))
+        with self.assertRaises(errors.UnexpectedAnswer) as caught:
+            self.client(self.url + '/none').microversions()
+        self.assertIn('IndexError', str(caught.exception))
+
+    @ddt.data({'verify': '/missing.pem'}, {'cert': '/missing.pem'})
+    def test_a_file_that_is_not_there(self, files):
+        for auth in (
+            token_endpoint.Token('https://127.0.0.1:1/', TOKEN),
+            v3.Password('https://127.0.0.1:1/', 'me', 'hunter2'),
+        ):
+            client = placement.PlacementClient(
+                adapter.Adapter(
+                    session.Session(auth=auth, **files),
+                    service_type='placement',
+                ),
+                'the test',
+            )
+            with self.assertRaises(errors.ConnectionFailed) as caught:
+                client.resource_providers()
+            self.assertIn('/missing.pem', str(caught.exception))
+
+    def test_an_endpoint_that_is_no_url(self):
+        with self.assertRaises(exception.InvalidValue) as caught:
+            self.client('http://me:hunter2@[::1:8778').resource_providers()
+        self.assertEqual(
+            "the test: expected a URL (Invalid IPv6 URL), got '[::1:8778'",
+            str(caught.exception),
+        )
