@@ -259,16 +259,16 @@ class Group:
             clear = [held.keys().isdisjoint(members) for held in hosts]
         else:
             clear = list(map(_sparse(members).isdisjoint, hosts))
-        return _indices(clear, False)
+        return _false_at(clear)
 
 
-def _indices(values: list[bool], value: bool) -> list[int]:
-    # Of a few among many: list.index skips the others in C.
+def _false_at(values: list[bool]) -> list[int]:
+    # A few among many: list.index skips the others in C.
     found: list[int] = []
     index = -1
     with contextlib.suppress(ValueError):
         while True:
-            index = values.index(value, index + 1)
+            index = values.index(False, index + 1)
             found.append(index)
     return found
 
