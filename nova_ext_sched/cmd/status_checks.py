@@ -263,9 +263,7 @@ class Checks(upgradecheck.UpgradeCommands):
         return operators_data.reservation_faults(
             self._data.aggregates,
             self._data.flavors,
-            reservation.Rules(
-                tuple(ours.placement_req_required_member_prefix)
-            ),
+            reservation.Rules.of(ours),
         )
 
     @functools.cached_property

@@ -97,6 +97,19 @@ class Rules:
     forbidden_prefixes: tuple[str, ...] = ()
     project_keys: tuple[str, ...] = ()
 
+    @classmethod
+    def of(cls, options: typing.Any) -> 'Rules':
+        """Return the rules that options of the operator make.
+
+        :param options: ``[nova_ext_sched]`` of nova.conf, or
+            :class:`nova_ext_sched.policy.scheduling.Options`
+        """
+        return cls(
+            tuple(options.placement_req_required_member_prefix),
+            tuple(options.placement_req_default_forbidden_member_prefix),
+            tuple(options.member_project_keys),
+        )
+
     @property
     def prefixes(self) -> tuple[str, ...]:
         """Every prefix, each once; empty where nothing is reserved."""

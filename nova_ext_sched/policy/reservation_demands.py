@@ -32,11 +32,7 @@ def compile_request(
     request: scheduling.Request, options: scheduling.Options
 ) -> reservation.Request | None:
     """Return what the keys of a request mean, None without any prefix."""
-    rules = reservation.Rules(
-        tuple(options.placement_req_required_member_prefix),
-        tuple(options.placement_req_default_forbidden_member_prefix),
-        tuple(options.member_project_keys),
-    )
+    rules = reservation.Rules.of(options)
     if not rules.prefixes:
         return None
     keys: set[str] = set()

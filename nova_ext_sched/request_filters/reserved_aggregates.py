@@ -96,12 +96,7 @@ def reserved_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
 
 def rules() -> reservation.Rules:
     """Return the operator's rules, from nova.conf."""
-    ours = CONF.nova_ext_sched
-    return reservation.Rules(
-        tuple(ours.placement_req_required_member_prefix),
-        tuple(ours.placement_req_default_forbidden_member_prefix),
-        tuple(ours.member_project_keys),
-    )
+    return reservation.Rules.of(CONF.nova_ext_sched)
 
 
 def compile_request(request_spec: typing.Any) -> reservation.Request:
