@@ -33,6 +33,7 @@ from nova_ext_sched import aggregates
 from nova_ext_sched import conf
 from nova_ext_sched.policy import isolation
 from nova_ext_sched.request_filters import isolate_aggregates
+from tests.unit.request_filters import base
 
 CONF = nova.conf.CONF
 SIZES = [(100, 10), (1000, 20)]
@@ -92,26 +93,9 @@ def cloud(request, tmp_path):
 
 def make_spec():
     """A request that requires one of the traits."""
-    return objects.RequestSpec(
-        flavor=objects.Flavor(
-            name='f',
-            vcpus=1,
-            memory_mb=64,
-            root_gb=0,
-            ephemeral_gb=0,
-            swap=0,
-            extra_specs={'trait:CUSTOM_T7': 'required'},
-        ),
-        image=objects.ImageMeta(properties=objects.ImageMetaProps()),
-        is_bfv=False,
-        requested_resources=[],
-        request_level_params=objects.RequestLevelParams(),
-        scheduler_hints={},
-        force_hosts=[],
-        force_nodes=[],
-        requested_destination=None,
-        project_id='project',
-    )
+    spec = base.request_spec()
+    spec.flavor.extra_specs = {'trait:CUSTOM_T7': 'required'}
+    return spec
 
 
 @api_db.context_manager.reader

@@ -229,6 +229,22 @@ class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
             api.post_server(request), expected_state
         )
 
+    def boot_from_volume(self, volume, flavor=None):
+        """Boot a server from a volume of CinderFixture; return it, ACTIVE."""
+        server = self._build_server(
+            image_uuid='', flavor_id=flavor or self.flavor(), networks='none'
+        )
+        server['block_device_mapping_v2'] = [
+            {
+                'source_type': 'volume',
+                'destination_type': 'volume',
+                'boot_index': 0,
+                'uuid': volume,
+            }
+        ]
+        server = self.api.post_server({'server': server})
+        return self._wait_for_state_change(server, 'ACTIVE')
+
     def host_of(self, server):
         return self.admin_api.get_server(server['id'])['OS-EXT-SRV-ATTR:host']
 

@@ -100,19 +100,7 @@ class DecisionTestCase(IsolationTestCase):
         self.isolate('sgx', ['host1'], Y)
 
         def boot(volume_id):
-            server = self._build_server(
-                image_uuid='', flavor_id=self.flavor(), networks='none'
-            )
-            server['block_device_mapping_v2'] = [
-                {
-                    'source_type': 'volume',
-                    'destination_type': 'volume',
-                    'boot_index': 0,
-                    'uuid': volume_id,
-                }
-            ]
-            server = self.api.post_server({'server': server})
-            return self.host_of(self._wait_for_state_change(server, 'ACTIVE'))
+            return self.host_of(self.boot_from_volume(volume_id))
 
         self.assertEqual('host1', boot(volume))
         self.assertEqual(

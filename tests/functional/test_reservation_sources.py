@@ -113,17 +113,7 @@ class SourcesTestCase(reservations.ReservationTestCase):
     def test_volume_backed_server_names_none(self):
         """nova knows no image of it, so none is read."""
         self.flags(member_sources=['image'], group='nova_ext_sched')
-        server = self._build_server(
-            image_uuid='', flavor_id=self.flavor(), networks='none'
+        server = self.boot_from_volume(
+            cinder_fixture.CinderFixture.IMAGE_BACKED_VOL
         )
-        server['block_device_mapping_v2'] = [
-            {
-                'source_type': 'volume',
-                'destination_type': 'volume',
-                'boot_index': 0,
-                'uuid': cinder_fixture.CinderFixture.IMAGE_BACKED_VOL,
-            }
-        ]
-        server = self.api.post_server({'server': server})
-        server = self._wait_for_state_change(server, 'ACTIVE')
         self.assertEqual('plain', self.host_of(server))

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import testtools
 
 from nova_ext_sched.policy import reservation
+from tests.unit.policy import reservation_table
 
 BOTH = reservation.Rules(
     ('reservation:',), ('reservation:',), ('filter_tenant_id',)
@@ -44,20 +45,7 @@ def items_of(aggregates):
 class TruthTableTestCase(testtools.TestCase):
     """Every row of the first table in the module's docstring."""
 
-    @ddt.data(
-        ('', (), True),
-        ('', ('a',), False),
-        ('a', (), False),
-        ('a', ('a',), True),
-        ('a', ('b',), False),
-        ('a', ('a', 'b'), True),
-        ('ab', ('a',), False),
-        ('ab', ('b',), False),
-        ('ab', ('a', 'b'), True),
-        # One aggregate with both keys.
-        ('ab', ('ab',), True),
-        ('', ('ab',), False),
-    )
+    @ddt.data(*reservation_table.ROWS)
     @ddt.unpack
     def test_decision(self, requested, host, allowed):
         aggregates = host_of(

@@ -23,6 +23,7 @@ from nova_ext_sched import aggregates
 from nova_ext_sched.filters import isolated_aggregates
 from nova_ext_sched.request_filters import reserved_aggregates
 from tests.unit.filters import base as filters_base
+from tests.unit.policy import reservation_table
 from tests.unit.request_filters import base as test_base
 
 
@@ -217,20 +218,11 @@ class ImageTestCase(ReservationTestCase):
 class HostFilterTestCase(ReservationTestCase):
     """Stage 2: the table of policy/reservation.py, on a host's aggregates."""
 
-    @ddt.data(
-        ('', (), True),
-        ('', ('a',), False),
-        ('a', (), False),
-        ('a', ('a',), True),
-        ('a', ('b',), False),
-        ('a', ('a', 'b'), True),
-        ('ab', ('a',), False),
-        ('ab', ('a', 'b'), True),
-    )
+    @ddt.data(*reservation_table.ROWS)
     @ddt.unpack
     def test_truth_table(self, requested, host, expected):
         self.spec.flavor.extra_specs = {f'r:{i}': '1' for i in requested}
-        host = [{f'r:{i}': '1'} for i in host]
+        host = [{f'r:{i}': '1' for i in ids} for ids in host]
         self.assertIs(expected, self.judge({'zone': 'z'}, *host))
         self.spec.scheduler_hints = {'_nova_check_type': ['rebuild']}
         self.assertIs(expected, self.judge({'zone': 'z'}, *host))
