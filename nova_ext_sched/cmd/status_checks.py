@@ -20,12 +20,12 @@ from oslo_upgradecheck import upgradecheck
 
 from nova_ext_sched import conf
 from nova_ext_sched import exception
+from nova_ext_sched import messages
 from nova_ext_sched import placement
 from nova_ext_sched.cmd import status_results
 from nova_ext_sched.placement import microversion
 from nova_ext_sched.policy import operators_data
 from nova_ext_sched.policy import reservation
-from nova_ext_sched.policy import verdict
 
 CONF = nova.conf.CONF
 
@@ -220,7 +220,7 @@ class Checks(upgradecheck.UpgradeCommands):
         elif forcing := operators_data.forcing(aggregates):
             problems.append(
                 f'force_metadata_check is on in '
-                f'{verdict.first_few(forcing)} and {INSTANCE_TYPE} is not '
+                f'{messages.first_few(forcing)} and {INSTANCE_TYPE} is not '
                 f'in [filter_scheduler] enabled_filters, so that it forces '
                 f'nothing. Add the filter.'
             )

@@ -11,14 +11,14 @@ from cliff import columns
 from osc_lib import exceptions as osc_exc
 from osc_lib.cli import format_columns
 
+from nova_ext_sched import messages
+from nova_ext_sched import progress
 from nova_ext_sched.osc import base
 from nova_ext_sched.osc import isolation_changes as changes
 from nova_ext_sched.osc import isolation_state
-from nova_ext_sched.osc import progress
 from nova_ext_sched.policy import isolation
 from nova_ext_sched.policy import isolation_plan
 from nova_ext_sched.policy import isolation_setup
-from nova_ext_sched.policy import verdict
 
 Table = tuple[Sequence[str], Iterable[Sequence[typing.Any]]]
 
@@ -33,7 +33,7 @@ class NamesColumn(format_columns.ListColumn):
 
     def human_readable(self) -> str:
         """Return the first names and how many follow."""
-        return verdict.first_few(self._value)
+        return messages.first_few(self._value)
 
 
 class FaultsColumn(columns.FormattableColumn):
@@ -43,7 +43,7 @@ class FaultsColumn(columns.FormattableColumn):
         """Return a line for each."""
         return '\n'.join(
             fault.problem
-            + (f': {verdict.first_few(fault.hosts)}' if fault.hosts else '')
+            + (f': {messages.first_few(fault.hosts)}' if fault.hosts else '')
             for fault in self._value
         )
 

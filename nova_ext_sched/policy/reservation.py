@@ -49,6 +49,7 @@ from collections.abc import Mapping
 import dataclasses
 import typing
 
+from nova_ext_sched import messages
 from nova_ext_sched.policy import verdict
 
 Metadata = Mapping[str, str | None]
@@ -91,8 +92,7 @@ class Rules:
     def of(cls, options: typing.Any) -> 'Rules':
         """Return the rules that options of the operator make.
 
-        :param options: ``[nova_ext_sched]`` of nova.conf, or
-            :class:`nova_ext_sched.policy.scheduling.Options`
+        :param options: ``[nova_ext_sched]`` of nova.conf
         """
         return cls(
             tuple(options.placement_req_required_member_prefix),
@@ -245,7 +245,7 @@ class Request:
     ) -> verdict.Verdict:
         if not carrying:
             return verdict.reject(
-                f'{nowhere} has the metadata key {verdict.shown(key)}, which '
+                f'{nowhere} has the metadata key {messages.quote(key)}, which '
                 f'the request of project {self.project_id} requires'
             )
         reasons = []
@@ -255,7 +255,7 @@ class Request:
                 return verdict.PASS
             reasons.append(f'aggregate {name} has {reason}')
         return verdict.reject(
-            f'project {self.project_id} may not use {verdict.shown(key)}: '
+            f'project {self.project_id} may not use {messages.quote(key)}: '
             + ', '.join(sorted(reasons))
         )
 

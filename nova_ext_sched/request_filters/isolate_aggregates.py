@@ -9,8 +9,8 @@ from nova.scheduler import utils
 from oslo_log import log as logging
 
 from nova_ext_sched import faults
+from nova_ext_sched import messages
 from nova_ext_sched.policy import isolation
-from nova_ext_sched.policy import verdict
 from nova_ext_sched.request_filters import base
 from nova_ext_sched.request_filters import bound
 from nova_ext_sched.request_filters import known_traits
@@ -85,7 +85,7 @@ def isolate_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
                 'required': ', '.join(sorted(required)) or 'no trait',
                 'uuids': len(uuids),
                 'traits': ', '.join(sorted(root_forbidden)) or 'none',
-                'names': verdict.first_few(names),
+                'names': messages.first_few(names),
             },
         )
     return True

@@ -9,8 +9,8 @@ from nova import exception as nova_exception
 import nova.conf
 from oslo_log import log as logging
 
+from nova_ext_sched import messages
 from nova_ext_sched.policy import reservation
-from nova_ext_sched.policy import verdict
 from nova_ext_sched.request_filters import base
 from nova_ext_sched.request_filters import bound
 from nova_ext_sched.request_filters import lookup
@@ -60,7 +60,7 @@ def reserved_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
         LOG.info('%s: %s', NAME, resolution.verdict.reason)
         raise nova_exception.RequestFilterFailed(
             reason=f'no aggregate that project {request.project_id} may use '
-            f'has the metadata key {verdict.shown(resolution.unmet)}'
+            f'has the metadata key {messages.quote(resolution.unmet)}'
         )
 
     for uuids in resolution.required.values():
@@ -75,7 +75,7 @@ def reserved_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
         '%(uuids)d of them in the query',
         {
             'filter': NAME,
-            'required': ', '.join(map(verdict.shown, resolution.required))
+            'required': ', '.join(map(messages.quote, resolution.required))
             or 'no key',
             'forbidden': len(resolution.forbidden),
             'uuids': len(forbidden),

@@ -4,14 +4,10 @@
 
 import argparse
 from collections.abc import Sequence
-import importlib.metadata
 import sys
-import types
-import typing
 
 from cliff import lister
 
-from nova_ext_sched import exception
 from nova_ext_sched.simulator import check
 from nova_ext_sched.simulator import progress
 from nova_ext_sched.simulator import report
@@ -56,12 +52,6 @@ class Simulate(lister.Lister):
             help='run the same steps on plain nova too, and show both',
         )
         parser.add_argument(
-            '-v',
-            '--verbose',
-            action='store_true',
-            help='tell why hosts were refused even where a step found one',
-        )
-        parser.add_argument(
             '--debug',
             action='store_true',
             help="nova's log, down to DEBUG, to standard error or to the "
@@ -71,11 +61,6 @@ class Simulate(lister.Lister):
             '--log-file',
             metavar='FILE',
             help="append nova's log to this file",
-        )
-        parser.add_argument(
-            '--version',
-            action='version',
-            version=importlib.metadata.version('nova-ext-sched'),
         )
         return parser
 
@@ -120,27 +105,3 @@ class Simulate(lister.Lister):
                 open(parsed_args.log_file, 'a').close()
         except (OSError, ValueError) as exc:
             raise UsageError(str(exc)) from exc
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status."""
-    # Lister asks an application for no more than this.
-    app: typing.Any = types.SimpleNamespace(stdout=sys.stdout)
-    command = Simulate(app, None)
-    parser = command.get_parser('nova-ext-sched-simulate')
-    parsed_args = parser.parse_args(argv)
-    try:
-        command.run(parsed_args)
-    except UsageError as exc:
-        parser.error(str(exc))
-    except exception.ScenarioInvalid as exc:
-        for fault in exc.faults:
-            print(fault, file=sys.stderr)
-        return INVALID
-    except exception.SimulationFailed as exc:
-        print(f'{exc}; --debug shows the log', file=sys.stderr)
-        return FAILED
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    print(command.summary, file=sys.stderr)
-    return command.status

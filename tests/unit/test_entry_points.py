@@ -5,6 +5,7 @@
 import importlib.metadata
 import inspect
 
+from cliff import command as cliff_command
 from nova.api.validation.extra_specs import base as validators_base
 from nova.scheduler import filters as nova_filters
 from osc_lib.command import command
@@ -41,8 +42,11 @@ NAMESPACES = {
     'openstack.nova_ext_sched.v1': lambda name, plugin: (
         inspect.isclass(plugin) and issubclass(plugin, command.Command)
     ),
+    'nova_ext_sched.commands': lambda name, plugin: (
+        inspect.isclass(plugin) and issubclass(plugin, cliff_command.Command)
+    ),
     'console_scripts': lambda name, plugin: (
-        name.startswith('nova-ext-sched-') and inspect.isfunction(plugin)
+        name.startswith('nova-ext-sched') and inspect.isfunction(plugin)
     ),
 }
 

@@ -17,14 +17,24 @@ PACKAGE = pathlib.Path(nova_ext_sched.__file__).parent
 # What each room may import of ours, besides itself. Rooms that are not named
 # stand at the edge.
 ROOMS = {
-    'exception': set(),
+    'messages': set(),
+    'progress': set(),
+    'exception': {'messages'},
     'faults': set(),
-    'plugins': {'exception'},
-    'conf': {'exception', 'policy'},
-    'policy': {'exception'},
-    'objects': {'exception', 'policy'},
-    'placement': {'exception', 'policy', 'objects', 'conf'},
-    'osc': {'exception', 'policy', 'objects', 'placement', 'conf'},
+    'plugins': {'exception', 'messages'},
+    'conf': {'exception', 'messages', 'policy'},
+    'policy': {'exception', 'messages'},
+    'objects': {'exception', 'messages', 'policy'},
+    'placement': {'exception', 'messages', 'policy', 'objects', 'conf'},
+    'osc': {
+        'exception',
+        'messages',
+        'policy',
+        'objects',
+        'placement',
+        'conf',
+        'progress',
+    },
 }
 # os_resource_classes is names alone.
 LIBRARIES_OF_POLICY = set(sys.stdlib_module_names) | {

@@ -4,7 +4,7 @@ import io
 
 import testtools
 
-from nova_ext_sched.osc import progress
+from nova_ext_sched import progress
 
 
 class Terminal(io.StringIO):

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""How text that people wrote appears in messages, logs and errors."""
+
+from collections.abc import Sequence
+
+
+def quote(text: object, longest: int = 255) -> str:
+    """Return a text that a user or an operator wrote, safe for one line.
+
+    A name, a metadata value or a scheduler hint may have any length and any
+    characters; a line break would forge a line of the log.
+
+    ============================  ==========================================
+    text                          result
+    ============================  ==========================================
+    printable and short           as it is
+    with other characters         as a Python literal in ASCII
+    longer than ``longest``       the beginning as a literal, then ``...``
+    ============================  ==========================================
+
+    :param text: what somebody wrote; a value of another type is shown as
+        ``str`` gives it
+    :param longest: number of characters shown; nova's metadata keys have no
+        more than 255
+    """
+    text = str(text)
+    if len(text) <= longest and text.isprintable():
+        return text
+    more = '...' if len(text) > longest else ''
+    return ascii(text[:longest]) + more
+
+
+def first_few(names: Sequence[object], most: int = 10) -> str:
+    """Return names as a message lists them, and how many more there are.
+
+    :param names: what people named; each is quoted
+    :param most: number of names shown: enough to recognize, short enough to
+        read
+    """
+    more = len(names) - most
+    shown = ', '.join(quote(name) for name in names[:most])
+    return shown + (f' and {more} more' if more > 0 else '')

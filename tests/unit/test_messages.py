@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import ddt
+import testtools
+
+from nova_ext_sched import messages
+
+
+@ddt.ddt
+class MessagesTestCase(testtools.TestCase):
+    @ddt.data(
+        ('reservation:lease-42', 'reservation:lease-42'),
+        ('', ''),
+        ('b\u00fccher', 'b\u00fccher'),
+        ('x' * 255, 'x' * 255),
+        ('a\nb', "'a\\nb'"),
+        ('a\x1b[2Jb', "'a\\x1b[2Jb'"),
+        ('a\u2028b', "'a\\u2028b'"),
+        ('\u00fc\n', "'\\xfc\\n'"),
+        ('x' * 256, "'" + 'x' * 255 + "'..."),
+    )
+    @ddt.unpack
+    def test_quote(self, text, expected):
+        self.assertEqual(expected, messages.quote(text))
+
+    @ddt.data(
+        ([], ''),
+        (['a'], 'a'),
+        (['a', 'b', 'c'], 'a, b, c'),
+        (['a', 'b', 'c', 'd'], 'a, b, c and 1 more'),
+    )
+    @ddt.unpack
+    def test_first_few(self, names, expected):
+        self.assertEqual(expected, messages.first_few(names, 3))
