@@ -170,7 +170,11 @@ class Decision:
         offers: dict[tuple[str, bool], list[str]] = {}
         for name, metadata in aggregates:
             if rule.key in metadata:
-                forced = self._force.forces(metadata, rule.key)
+                # There may be tens of thousands, few of them with the flag.
+                forced = (
+                    force_metadata_check.FLAG in metadata
+                    and self._force.forces(metadata, rule.key)
+                )
                 value = metadata[rule.key] or ''
                 offers.setdefault((value, forced), []).append(name)
         return rule.reason(offers)
