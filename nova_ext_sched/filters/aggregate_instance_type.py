@@ -5,6 +5,7 @@
 import collections
 from collections.abc import Callable
 from collections.abc import Iterable
+import itertools
 import typing
 
 import nova.conf
@@ -113,7 +114,9 @@ class _FlavorJudge:
             hosts_by_cause.setdefault(cause, []).append(host_state)
         reasons: collections.Counter[str] = collections.Counter()
         for cause, hosts in hosts_by_cause.items():
-            aggregates = set().union(*(host.aggregates for host in hosts))
+            aggregates = dict.fromkeys(
+                itertools.chain.from_iterable(h.aggregates for h in hosts)
+            )
             reasons[self._reason(cause, aggregates)] += len(hosts)
         return reasons
 

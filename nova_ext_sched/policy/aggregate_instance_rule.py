@@ -6,7 +6,6 @@ A part of :mod:`nova_ext_sched.policy.aggregate_instance_type`, which has the
 table of decisions.
 """
 
-from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 
@@ -115,7 +114,7 @@ class Rule:
         refusing: dict[str, Sequence[str]] = {}
         offering: dict[str, list[str]] = {}
         for (value, forced), names in sorted(offers.items()):
-            bits, sentences = self.examine(min(names), value, forced)
+            bits, sentences = self.examine(names[0], value, forced)
             if bits & MALFORMED:
                 faults += sentences
                 malformed_values += len(names)
@@ -149,12 +148,10 @@ def _few(words: Sequence[str]) -> str:
     return messages.first_few(words, _MOST_VALUES, messages.quoted)
 
 
-def _values(names_by_value: Mapping[str, Iterable[str]]) -> str:
-    def show(item: tuple[str, Iterable[str]]) -> str:
+def _values(names_by_value: Mapping[str, Sequence[str]]) -> str:
+    def show(item: tuple[str, Sequence[str]]) -> str:
         value, names = item
-        return (
-            f'{messages.quoted(value)} ({messages.first_few(sorted(names))})'
-        )
+        return f'{messages.quoted(value)} ({messages.first_few(names)})'
 
     return messages.first_few(
         sorted(names_by_value.items()), _MOST_VALUES, show

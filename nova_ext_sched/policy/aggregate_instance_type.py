@@ -126,8 +126,9 @@ class Decision:
 
         :returns: a bit set, odd where :meth:`faults` has something to say
         """
-        digest = 0 if self._force.flag(metadata) is not None else _REPORT
-        for item in self._compared(metadata):
+        flag = self._force.flag(metadata)
+        digest = _REPORT if flag is None else 0
+        for item in self._compared(metadata, flag):
             bits = self._bits.get(item)
             if bits is None:
                 bits = self._bits[item] = self._examine(*item)
@@ -164,7 +165,8 @@ class Decision:
     def reason(self, cause: Cause, aggregates: Aggregates) -> str:
         """Return why hosts are rejected.
 
-        :param aggregates: name and metadata of each aggregate of the hosts
+        :param aggregates: name and metadata of each aggregate of the hosts;
+            the first ones are named
         """
         rule, _ = cause
         offers: dict[tuple[str, bool], list[str]] = {}
@@ -180,7 +182,7 @@ class Decision:
 
         :param aggregates: name and metadata of each aggregate of the host
         """
-        aggregates = list(aggregates)
+        aggregates = sorted(aggregates, key=lambda aggregate: aggregate[0])
         digest = 0
         for _, metadata in aggregates:
             digest |= self.digest(metadata)
@@ -196,7 +198,8 @@ class Decision:
             value
         """
         found = self._force.faults(name, metadata)
-        for key, value, forced in self._compared(metadata):
+        flag = self._force.flag(metadata)
+        for key, value, forced in self._compared(metadata, flag):
             for _, rule in self._rules_of(key):
                 found += rule.examine(name, value, forced)[1]
         return found
@@ -209,8 +212,10 @@ class Decision:
         rejected = digest >> 2 | digest >> 3
         return wanted & ~offered | rejected & every
 
-    def _compared(self, metadata: Mapping[str, str]) -> list[_Item]:
-        if not self._force.flag(metadata):
+    def _compared(
+        self, metadata: Mapping[str, str], flag: bool | None
+    ) -> list[_Item]:
+        if not flag:
             return [
                 (key, metadata[key] or '', False)
                 for key in self._wanted & metadata.keys()
