@@ -68,16 +68,16 @@ def restore(ctxt: typing.Any, request_spec: typing.Any) -> None:
     if image is None:
         return
     request_spec.image = image
+    running = f'image {messages.quote(image_id(request_spec))}'
+    if root is not None:
+        running += f' of volume {root.volume_id}'
     LOG.warning(
-        'Server %(server)s runs image %(running)s, and its request spec has '
-        'image %(theirs)s of a rebuild that was refused. It is judged by '
-        'image %(running)s.',
+        'Server %(server)s runs %(running)s, and its request spec has image '
+        '%(theirs)s of a rebuild that was refused. It is judged by '
+        '%(running)s.',
         {
             'server': request_spec.instance_uuid,
-            'running': messages.quote(
-                image_id(request_spec)
-                or f'of volume {root.volume_id}, without an ID'
-            ),
+            'running': running,
             'theirs': messages.quote(theirs),
         },
     )
