@@ -49,11 +49,13 @@ def isolate_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
         return False
 
     items = aggregates.get_metadata(ctxt, [isolation.PREFIX])
-    for _, name, key, value in items:
-        if isolation.read_item(key, value).fault:
+    isolating = set()
+    for uuid, name, key, value in items:
+        trait, fault = isolation.read_item(key, value)
+        if trait is not None:
+            isolating.add(uuid)
+        if fault:
             _faults.warn(isolation.item_fault(name, key, value))
-
-    isolating = isolation.missing_traits(items, ())
     if not isolating:
         return True
     running_image.restore(ctxt, request_spec)
@@ -93,6 +95,8 @@ def _split_by_trait(
 ) -> tuple[set[str], set[str]]:
     """Return the traits to forbid, and the aggregates that none covers."""
     declared = isolation.DeclaredTraits(CONF.nova_ext_sched.forbid_by_trait)
+    if not declared or not bound.host_filter_judges(request_spec, HOST_FILTER):
+        return set(), set(missing)
     usable = {
         trait
         for traits in missing.values()
@@ -100,9 +104,7 @@ def _split_by_trait(
         # Placement answers 400 to a trait that is required and forbidden.
         if trait in declared and trait not in request_spec.root_required
     }
-    if not usable or not bound.host_filter_judges(request_spec, HOST_FILTER):
-        return set(), set(missing)
-    known = _known_traits.get(ctxt)
+    known = _known_traits.get(ctxt) if usable else frozenset()
     for trait in sorted(usable - known) if known else ():
         _faults.warn(
             f'Placement does not know the trait {messages.quote(trait)}, so '
