@@ -12,8 +12,8 @@ from nova.api import auth
 import webob.exc
 import yaml
 
-from nova_ext_sched.osc import isolation_changes
 from nova_ext_sched import progress
+from nova_ext_sched.osc import isolation_changes
 from nova_ext_sched.placement import client
 from nova_ext_sched.placement import listing
 from nova_ext_sched.placement import reading
