@@ -26,32 +26,32 @@ class MetadataItem(typing.NamedTuple):
     value: str
 
 
+@api_db.context_manager.reader
 def get_metadata(
-    ctxt: typing.Any, prefixes: Collection[str]
-) -> list[MetadataItem]:
-    """Return the metadata items whose key has one of the prefixes.
+    context: typing.Any, prefixes: Collection[str]
+) -> Sequence[MetadataItem]:
+    """Return at least the metadata items whose key has one of the prefixes.
 
-    One select. Prefixes are compared as they stand, in case and with ``_``
-    and ``%`` as themselves, whatever the database's collation.
+    One light select. Databases differ in what they hold to be equal: so
+    blanks before a key and the case of letters do not count here, other
+    items may be among the result, and the policy decides what a key means.
+    That makes the answer of a policy the same on every database.
 
-    :param ctxt: a nova RequestContext
-    :param prefixes: beginnings of metadata keys, none of them empty
+    :param context: a nova RequestContext
+    :param prefixes: beginnings of metadata keys
     :raises Exception: whatever oslo.db, SQLAlchemy or the driver raises where
         the database does not answer; so do the other functions here
     """
-    wanted = tuple(prefixes)
-    # SQLite's LIKE and MySQL's collations ignore case, MySQL's also accents:
-    # the select finds at least what is wanted, and Python decides.
-    return [
-        row
-        for row in _select_metadata(ctxt, wanted)
-        if row[2].startswith(wanted)
-    ]
+    if not prefixes:
+        return []
+    query = _metadata_query(tuple(prefixes))
+    return context.session.execute(query).all()
 
 
 @functools.lru_cache(maxsize=16)
 def _metadata_query(prefixes: tuple[str, ...]) -> sa.Select:
     metadata = models.AggregateMetadata
+    key = sa.func.ltrim(metadata.key)
     return (
         sa.select(
             models.Aggregate.uuid,
@@ -63,19 +63,14 @@ def _metadata_query(prefixes: tuple[str, ...]) -> sa.Select:
         .where(
             sa.or_(
                 *(
-                    metadata.key.startswith(prefix, autoescape=True)
+                    # Not LIKE: its wildcards would have to be escaped.
+                    sa.func.lower(sa.func.substr(key, 1, len(prefix)))
+                    == sa.func.lower(prefix)
                     for prefix in prefixes
                 )
             )
         )
     )
-
-
-@api_db.context_manager.reader
-def _select_metadata(
-    context: typing.Any, prefixes: tuple[str, ...]
-) -> Sequence[typing.Any]:
-    return context.session.execute(_metadata_query(prefixes)).all()
 
 
 @api_db.context_manager.reader
