@@ -16,6 +16,9 @@ from nova.db.api import api as api_db
 from nova.db.api import models
 import sqlalchemy as sa
 
+# Hosts that one statement names.
+_MOST_HOSTS = 1000
+
 
 class MetadataItem(typing.NamedTuple):
     """One metadata item of one aggregate."""
@@ -24,6 +27,15 @@ class MetadataItem(typing.NamedTuple):
     name: str
     key: str
     value: str
+
+
+class HostValue(typing.NamedTuple):
+    """The value of one key in one aggregate, for one host or for none."""
+
+    uuid: str
+    name: str
+    value: str
+    host: str | None
 
 
 def get_metadata(
@@ -76,6 +88,52 @@ def _select_metadata(
     context: typing.Any, prefixes: tuple[str, ...]
 ) -> Sequence[typing.Any]:
     return context.session.execute(_metadata_query(prefixes)).all()
+
+
+def get_values(
+    ctxt: typing.Any, key: str, hosts: Collection[str]
+) -> list[HostValue]:
+    """Return the values of one key, and which of some hosts they are for.
+
+    One select. Key and hosts are compared as they stand, whatever the
+    database's collation.
+
+    :param ctxt: a nova RequestContext
+    :returns: each aggregate that has the key: an item for each of ``hosts``
+        that it holds; one with the host None where it holds none of them, and
+        perhaps also where it holds others
+    """
+    wanted = set(hosts)
+    values = [
+        HostValue(uuid, name, value, host if host in wanted else None)
+        for uuid, name, found, value, host in _select_values(ctxt, key, wanted)
+        if found == key
+    ]
+    return list(dict.fromkeys(values))
+
+
+@api_db.context_manager.reader
+def _select_values(
+    context: typing.Any, key: str, hosts: Collection[str]
+) -> Sequence[typing.Any]:
+    metadata, member = models.AggregateMetadata, models.AggregateHost
+    joined = member.aggregate_id == models.Aggregate.id
+    # Databases bound the parameters of a statement: past it, all hosts of the
+    # aggregates are read.
+    if len(hosts) <= _MOST_HOSTS:
+        joined = sa.and_(joined, member.host.in_(sorted(hosts)))
+    return context.session.execute(
+        sa.select(
+            models.Aggregate.uuid,
+            models.Aggregate.name,
+            metadata.key,
+            metadata.value,
+            member.host,
+        )
+        .join(metadata, metadata.aggregate_id == models.Aggregate.id)
+        .outerjoin(member, joined)
+        .where(metadata.key == key)
+    ).all()
 
 
 @api_db.context_manager.reader
