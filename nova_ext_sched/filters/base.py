@@ -312,7 +312,7 @@ def names_and_metadata(
     aggregates: Iterable[typing.Any],
 ) -> list[tuple[str, Mapping[str, str]]]:
     """Return what policies judge of nova Aggregate objects."""
-    return [(aggregate_name(agg), agg.metadata) for agg in aggregates]
+    return [(aggregate_name(agg), agg.metadata or {}) for agg in aggregates]
 
 
 def aggregate_name(aggregate: typing.Any) -> str:

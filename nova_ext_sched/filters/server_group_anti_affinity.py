@@ -8,6 +8,7 @@ import typing
 from oslo_log import log as logging
 
 from nova_ext_sched import faults
+from nova_ext_sched import messages
 from nova_ext_sched.filters import base
 from nova_ext_sched.policy import anti_affinity
 from nova_ext_sched.policy import verdict
@@ -45,9 +46,9 @@ class ServerGroupAntiAffinityFilter(base.PolicyFilter):
                 return None
         else:
             _faults.warn(
-                f'Server group {_get(group, "uuid")} comes without its '
-                f'policy: ServerGroupAntiAffinityFilter takes it for '
-                f'{anti_affinity.POLICY}.'
+                f'Server group {messages.quote(_get(group, "uuid"))} comes '
+                f'without its policy: ServerGroupAntiAffinityFilter takes it '
+                f'for {anti_affinity.POLICY}.'
             )
         return _GroupJudge(group, _get(spec_obj, 'instance_uuid'))
 
