@@ -130,6 +130,5 @@ def _read_domains(
     aggregates: Iterable[typing.Any], key: str
 ) -> frozenset[str]:
     return policy.read_domains(
-        (agg.metadata if 'metadata' in agg else None for agg in aggregates),
-        key,
+        (base.aggregate_metadata(agg) for agg in aggregates), key
     )

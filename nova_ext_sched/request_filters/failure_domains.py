@@ -6,7 +6,6 @@ import collections
 import typing
 import weakref
 
-from nova import exception as nova_exception
 import nova.conf
 from oslo_log import log as logging
 
@@ -73,7 +72,7 @@ def failure_domains(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     try:
         limit = read_limit(request_spec)
     except exception.InvalidValue as exc:
-        raise nova_exception.RequestFilterFailed(reason=str(exc)) from None
+        raise base.RequestRefused(str(exc)) from None
     if limit is None:
         return False
 
@@ -113,7 +112,7 @@ def failure_domains(ctxt: typing.Any, request_spec: typing.Any) -> bool:
         request_spec,
         full,
         HOST_FILTER,
-        candidates=lambda: {item.uuid for item in items},
+        candidates={item.uuid for item in items},
     )
     base.forbid_aggregates(request_spec, uuids)
     _warn(request_spec, spread, count)
