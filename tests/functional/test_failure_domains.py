@@ -9,6 +9,7 @@ latter, then rack a: the wrong host nearly everywhere.
 import threading
 from unittest import mock
 
+from nova import context
 from nova import utils
 from oslo_db import exception as db_exception
 
@@ -281,6 +282,12 @@ class OneRequestTest(FailureDomainsTestCase):
 
     def test_placed_a_moment_ago(self):
         """nova-compute has not yet claimed the first server."""
+        # nova-compute tells the scheduler of a server, and later of all: from
+        # then on the scheduler keeps what it places.
+        self.boot(flavor=self.small, host='a1')
+        self.computes['a1'].manager._sync_scheduler_instance_info(
+            context.get_admin_context()
+        )
         claimed = threading.Event()
         manager = self.computes['a1'].manager
         build = manager._do_build_and_run_instance
@@ -394,7 +401,7 @@ class BoundTest(FailureDomainsTestCase):
     def test_the_bound_holds_together_with_isolation(self):
         isolated = self.isolate('windows', ['loose'], 'HW_CPU_X86_VMX')
         self.set_metadata('windows', {'failure_domain': 'w'})
-        group = self.create_group()
+        group = self.create_group(rules={'max_server_per_host': 9})
         self.assertEqual(['a1', 'b1', None], self.hosts(group, DIFFERENT, 3))
         # Racks a and b are full, and only one of them goes in.
         (forbidden,) = self.member_of()
@@ -402,7 +409,11 @@ class BoundTest(FailureDomainsTestCase):
         self.assertEqual(2, len(uuids))
         self.assertIn(isolated, uuids)
         self.assertIn('1 are left to FailureDomainFilter', self.log)
-        self.assertIn('FailureDomainFilter rejected 2 of 2 hosts', self.log)
+        self.assertRegex(
+            self.log,
+            'FailureDomainFilter rejected 2 of 2 hosts: 2 because failure '
+            f'domain [ab] holds 1 of server group {group}, the limit is 1',
+        )
 
 
 class ZoneTest(FailureDomainsTestCase):
@@ -442,10 +453,10 @@ class CellsTest(FailureDomainsTestCase):
         self.boot_in(group, DIFFERENT)
         select = instances._select_hosts
 
-        def fail_in_first(context, uuids):
-            if context.cell_uuid == self.cell_mappings['cell1'].uuid:
+        def fail_in_first(ctxt, uuids):
+            if ctxt.cell_uuid == self.cell_mappings['cell1'].uuid:
                 raise db_exception.DBConnectionError('cell1 is away')
-            return select(context, uuids)
+            return select(ctxt, uuids)
 
         with mock.patch.object(instances, '_select_hosts', fail_in_first):
             self.assertEqual([None], self.hosts(group, DIFFERENT, 1))
