@@ -6,17 +6,20 @@ nova's own instance objects carry some eighty columns. What the policies need
 is where an instance stands.
 """
 
+from collections.abc import Callable
 from collections.abc import Collection
-from collections.abc import Sequence
+from collections.abc import Iterable
+from collections.abc import Mapping
 import typing
 
 from nova import context as nova_context
 from nova import exception as nova_exception
+from nova.compute import vm_states
 from nova.db.main import api as main_db
 from nova.db.main import models
 import sqlalchemy as sa
 
-# Parameters of one statement; databases bear several times as many.
+# Databases bound the parameters of a statement; each bears more than this.
 _CHUNK = 1000
 
 # The statuses of a migration that nova counts as ended
@@ -31,57 +34,90 @@ _ENDED = (
     'done',
 )
 
+Found = typing.TypeVar('Found')
 
-def get_hosts(
-    ctxt: typing.Any, uuids: Collection[str]
-) -> dict[str, frozenset[str]]:
-    """Return the hosts of instances, from every cell.
+
+class Place(typing.NamedTuple):
+    """Where an instance stands.
+
+    ``hosts`` has source and destination while the instance moves, or waits
+    for its resize to be confirmed, and is empty before nova-compute claims
+    it; ``is_building`` is true until it is built.
+    """
+
+    hosts: frozenset[str]
+    is_building: bool
+
+
+def get_places(ctxt: typing.Any, uuids: Collection[str]) -> dict[str, Place]:
+    """Return where instances stand, by UUID; not those that are deleted.
 
     Two light selects a cell, whatever project the instances belong to.
 
     :param ctxt: a nova RequestContext
-    :returns: by the UUID of each instance that is not deleted its hosts: none
-        before it is built, source and destination while it moves or waits
-        for its resize to be confirmed
-    :raises Exception: what the database or its driver raises, and
+    :raises Exception: what the database or its driver raises, or
         nova.exception.CellTimeout, where a cell does not answer that may hold
-        one of the instances
+        one of the instances; so does the other function here
     """
+    return _gather(ctxt, _select_places, uuids)
+
+
+def get_compute_hosts(
+    ctxt: typing.Any, uuids: Collection[str]
+) -> dict[str, str]:
+    """Return the hosts of compute nodes by UUID, which their providers share.
+
+    :param ctxt: a nova RequestContext
+    :param uuids: of resource providers; one of no compute node is not in the
+        result
+    """
+    return _gather(ctxt, _select_compute_hosts, uuids)
+
+
+def _gather(
+    ctxt: typing.Any,
+    select: Callable[[typing.Any, list[str]], Mapping[str, Found]],
+    uuids: Collection[str],
+) -> dict[str, Found]:
     wanted = sorted(set(uuids))
+    found: dict[str, Found] = {}
     if not wanted:
-        return {}
-    found: dict[str, frozenset[str]] = {}
+        return found
     fault: Exception | None = None
-    answers = nova_context.scatter_gather_skip_cell0(
-        ctxt, _select_hosts, wanted
-    )
+    answers = nova_context.scatter_gather_skip_cell0(ctxt, select, wanted)
     for answer in answers.values():
         if isinstance(answer, Exception):
             fault = answer
         elif nova_context.is_cell_failure_sentinel(answer):
             fault = nova_exception.CellTimeout()
         else:
-            for uuid, hosts in answer.items():
-                found[uuid] = found.get(uuid, frozenset()) | hosts
+            found.update(answer)
     if fault is not None and len(found) < len(wanted):
         raise fault
     return found
 
 
-@main_db.pick_context_manager_reader
-def _select_hosts(
-    context: typing.Any, uuids: Sequence[str]
-) -> dict[str, frozenset[str]]:
-    instance, migration = models.Instance, models.Migration
-    found: dict[str, frozenset[str]] = {}
+def _chunks(uuids: list[str]) -> Iterable[list[str]]:
     for start in range(0, len(uuids), _CHUNK):
-        chunk = uuids[start : start + _CHUNK]
-        for uuid, host in context.session.execute(
-            sa.select(instance.uuid, instance.host).where(
-                instance.uuid.in_(chunk), instance.deleted == 0
+        yield uuids[start : start + _CHUNK]
+
+
+@main_db.pick_context_manager_reader
+def _select_places(context: typing.Any, uuids: list[str]) -> dict[str, Place]:
+    instance, migration = models.Instance, models.Migration
+    found: dict[str, Place] = {}
+    for chunk in _chunks(uuids):
+        for uuid, host, state in context.session.execute(
+            sa.select(instance.uuid, instance.host, instance.vm_state).where(
+                instance.uuid.in_(chunk),
+                instance.deleted == 0,
+                # The other half of a move between cells.
+                instance.hidden.is_not(True),
             )
         ):
-            found[uuid] = frozenset([host] if host else [])
+            found[uuid] = Place(
+                frozenset([host] if host else []), state == vm_states.BUILDING
+            )
         for uuid, *ends in context.session.execute(
             sa.select(
                 migration.instance_uuid,
@@ -94,5 +130,24 @@ def _select_hosts(
             )
         ):
             if uuid in found:
-                found[uuid] |= frozenset(filter(None, ends))
+                hosts, is_building = found[uuid]
+                found[uuid] = Place(
+                    hosts.union(filter(None, ends)), is_building
+                )
+    return found
+
+
+@main_db.pick_context_manager_reader
+def _select_compute_hosts(
+    context: typing.Any, uuids: list[str]
+) -> dict[str, str]:
+    node = models.ComputeNode
+    found: dict[str, str] = {}
+    for chunk in _chunks(uuids):
+        rows = context.session.execute(
+            sa.select(node.uuid, node.host).where(
+                node.uuid.in_(chunk), node.deleted == 0
+            )
+        )
+        found.update(row for row in rows if row[1])
     return found

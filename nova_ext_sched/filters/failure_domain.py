@@ -45,17 +45,8 @@ class FailureDomainFilter(base.AggregatesFilter):
     filter, which this one replaces. The decision is
     :mod:`nova_ext_sched.policy.failure_domains`'. The members on any host were
     counted by the request filter ``failure_domains``; where that did not run,
-    every host is refused to a request that asks to be spread. Here are counted
-    besides:
-
-    =========================================  ===========================
-    member                                     counts
-    =========================================  ===========================
-    picked for the same request                in the domains of its host
-    without a host in the database, and known  in the domains of its host
-    to this scheduler on a candidate: placed
-    a moment ago
-    =========================================  ===========================
+    every host is refused to a request that asks to be spread. What the
+    scheduler picks for the same request is counted here.
 
     nova runs no host filter on a host that an administrator forced at boot,
     and this one not on rebuild: the server stays where it is.
@@ -107,14 +98,7 @@ def _count(
 ) -> None:
     # nova appends the host of each server that it picks for the request.
     picked = group.hosts if 'hosts' in group else []
-    request = _requests.get(spread)
-    if request is None:
-        _requests[spread] = _Request(hosts, len(picked))
-        if spread.unplaced:
-            for state in hosts:
-                for _ in spread.unplaced.intersection(state.instances):
-                    spread.add(_read_domains(state.aggregates, spread.key))
-        return
+    request = _requests.setdefault(spread, _Request(hosts, len(picked)))
     for host in picked[request.picks :]:
         aggregates = [
             agg

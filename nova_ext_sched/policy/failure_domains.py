@@ -197,22 +197,13 @@ class Spread:
     :param limit: as :func:`read_limit` returns it
     :param key: ``[nova_ext_sched] failure_domain_key``
     :param count: the members that are placed, without the request's server
-    :param unplaced: UUIDs of the members whose host is not known
     """
 
-    def __init__(
-        self,
-        group: str,
-        limit: int,
-        key: str,
-        count: Count,
-        unplaced: Iterable[str] = (),
-    ) -> None:
+    def __init__(self, group: str, limit: int, key: str, count: Count) -> None:
         self.group = group
         self.limit = limit
         self.key = key
         self.held = count.by_domain.copy()
-        self.unplaced = frozenset(unplaced)
 
     def add(self, domains: Iterable[str]) -> None:
         """Count one more member, on a host in these domains."""

@@ -12,12 +12,12 @@ from oslo_log import log as logging
 from nova_ext_sched import aggregates
 from nova_ext_sched import exception
 from nova_ext_sched import faults
-from nova_ext_sched import instances
 from nova_ext_sched import messages
 from nova_ext_sched.policy import anti_affinity
 from nova_ext_sched.policy import failure_domains as policy
 from nova_ext_sched.request_filters import base
 from nova_ext_sched.request_filters import bound
+from nova_ext_sched.request_filters import group_members
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
@@ -38,9 +38,9 @@ _spreads: weakref.WeakKeyDictionary[typing.Any, policy.Spread] = (
 def failure_domains(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     """Keep a server out of failure domains that hold enough of its group.
 
-    The decision is :mod:`nova_ext_sched.policy.failure_domains`'. The hosts
-    of the members are read from the cells, those of a member that moves at
-    both ends; the server of the request itself does not count.
+    The decision is :mod:`nova_ext_sched.policy.failure_domains`'; the members
+    stand where :mod:`.group_members` finds them, and the server of the
+    request itself does not count.
 
     ===============================  =======================================
     request                          what happens
@@ -48,7 +48,7 @@ def failure_domains(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     no group, or nothing is asked    nothing, without a query
     a hint in another form           no host
     server alone in its group        nothing, without a query
-    no member has a host             nothing, after a select a cell
+    no member has a host             nothing, after two selects a cell
     members in domains below the     nothing
     limit
     members in full domains          the aggregates of the full domains are
@@ -57,8 +57,8 @@ def failure_domains(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     host forced at boot              the same; nova asks no host filter, so
                                      that a host in no domain is accepted and
                                      the request's own servers do not count
-    a cell or the API database does  no host
-    not answer
+    a cell, the API database or      no host
+    placement does not answer
     rebuild                          nova does not ask
     ===============================  =======================================
 
@@ -81,24 +81,19 @@ def failure_domains(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     members = set(group.members)
     if 'instance_uuid' in request_spec:
         members.discard(request_spec.instance_uuid)
-    hosts = instances.get_hosts(ctxt, members)
-    placed = {uuid: on for uuid, on in hosts.items() if on}
+    hosts = group_members.get_hosts(ctxt, members)
     items = (
-        aggregates.get_values(ctxt, key, frozenset().union(*placed.values()))
-        if placed
+        aggregates.get_values(ctxt, key, frozenset().union(*hosts.values()))
+        if hosts
         else []
     )
     by_host: dict[str, list[policy.Metadata]] = collections.defaultdict(list)
     for item in items:
         if item.host is not None:
             by_host[item.host].append({key: item.value})
-    count = policy.count_members(placed, by_host, key)
+    count = policy.count_members(hosts, by_host, key)
     spread = policy.Spread(
-        group.uuid if 'uuid' in group else 'n/a',
-        limit,
-        key,
-        count,
-        members - placed.keys(),
+        group.uuid if 'uuid' in group else 'n/a', limit, key, count
     )
     _spreads[request_spec] = spread
 

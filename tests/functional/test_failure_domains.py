@@ -9,7 +9,6 @@ latter, then rack a: the wrong host nearly everywhere.
 import threading
 from unittest import mock
 
-from nova import context
 from nova import utils
 from oslo_db import exception as db_exception
 
@@ -149,7 +148,7 @@ class RequestTest(FailureDomainsTestCase):
 
     def test_nothing_is_asked(self):
         with mock.patch(
-            'nova_ext_sched.instances.get_hosts',
+            'nova_ext_sched.instances.get_places',
             side_effect=AssertionError('the cells were asked'),
         ):
             group = self.create_group(rules={'max_server_per_host': 9})
@@ -282,12 +281,6 @@ class OneRequestTest(FailureDomainsTestCase):
 
     def test_placed_a_moment_ago(self):
         """nova-compute has not yet claimed the first server."""
-        # nova-compute tells the scheduler of a server, and later of all: from
-        # then on the scheduler keeps what it places.
-        self.boot(flavor=self.small, host='a1')
-        self.computes['a1'].manager._sync_scheduler_instance_info(
-            context.get_admin_context()
-        )
         claimed = threading.Event()
         manager = self.computes['a1'].manager
         build = manager._do_build_and_run_instance
@@ -451,14 +444,14 @@ class CellsTest(FailureDomainsTestCase):
     def test_a_cell_that_does_not_answer(self):
         group = self.create_group()
         self.boot_in(group, DIFFERENT)
-        select = instances._select_hosts
+        select = instances._select_places
 
         def fail_in_first(ctxt, uuids):
             if ctxt.cell_uuid == self.cell_mappings['cell1'].uuid:
                 raise db_exception.DBConnectionError('cell1 is away')
             return select(ctxt, uuids)
 
-        with mock.patch.object(instances, '_select_hosts', fail_in_first):
+        with mock.patch.object(instances, '_select_places', fail_in_first):
             self.assertEqual([None], self.hosts(group, DIFFERENT, 1))
         self.assertIn('failure_domains cannot decide', self.log)
         self.assertIn('cell1 is away', self.log)
