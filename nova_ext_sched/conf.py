@@ -59,6 +59,24 @@ class MetadataKey(types.String):
         return key
 
 
+class Limit(types.Integer):
+    """An integer, 0 or more; an empty value is none."""
+
+    def __init__(self) -> None:
+        super().__init__(min=0)
+
+    def __call__(self, value: typing.Any) -> int:
+        """Return the integer.
+
+        :raises ValueError: it is of another form; oslo.config's error then
+            names the option and the file
+        """
+        limit: int | None = super().__call__(value)
+        if limit is None:
+            raise ValueError('expected an integer, got an empty value')
+        return limit
+
+
 GROUP = cfg.OptGroup(
     'nova_ext_sched',
     title='nova-ext-sched',
@@ -397,10 +415,10 @@ Related options:
   ``[filter_scheduler] enabled_filters`` should have ``FailureDomainFilter``.
 """,
     ),
-    cfg.IntOpt(
+    cfg.Opt(
         'max_server_per_failure_domain',
+        type=Limit(),
         default=0,
-        min=0,
         help="""
 The largest number of servers of an anti-affinity group in a failure domain.
 

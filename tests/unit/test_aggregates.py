@@ -2,6 +2,7 @@
 
 import uuid
 
+import fixtures
 from nova import context
 from nova.db.api import api as api_db
 from nova.db.api import models
@@ -128,6 +129,29 @@ class AggregatesMixin:
         self.assertEqual(
             {one, both},
             aggregates.get_uuids_by_hosts(self.ctxt, ['hOST1', 'absent']),
+        )
+
+    def test_values_and_hosts(self):
+        both = self.add('both', ['h1', 'h2', 'h3'], {'rack': 'a', 'x': 'b'})
+        other = self.add('other', ['h3', 'H1'], {'rack': 'b, c'})
+        none = self.add('none', [], {'rack': ''})
+        for number, key in enumerate(('Rack', 'rack ', 'racks')):
+            self.add(f'agg{number}', ['h1'], {key: 'd'})
+        expected = {
+            (both, 'both', 'a', 'h1'),
+            (both, 'both', 'a', 'h2'),
+            (other, 'other', 'b, c', None),
+            (none, 'none', '', None),
+        }
+        hosts = ['h1', 'h2', 'unknown']
+        self.assertEqual(
+            expected, set(aggregates.get_values(self.ctxt, 'rack', hosts))
+        )
+        # More hosts than a statement names.
+        self.useFixture(fixtures.MockPatchObject(aggregates, '_MOST_HOSTS', 1))
+        self.assertEqual(
+            {*expected, (both, 'both', 'a', None)},
+            set(aggregates.get_values(self.ctxt, 'rack', hosts)),
         )
 
     def test_error_is_raised(self):

@@ -116,6 +116,50 @@ class BeginningsTestCase(testtools.TestCase):
 
 
 @ddt.ddt
+class FailureDomainOptionsTestCase(testtools.TestCase):
+    """Lines of nova.conf."""
+
+    def read(self, option, line=''):
+        config = cfg.ConfigOpts()
+        conf.register_opts(config)
+        with tempfile.NamedTemporaryFile('w', suffix='.conf') as file:
+            file.write(f'[nova_ext_sched]\n{line}\n')
+            file.flush()
+            config(['--config-file', file.name])
+            conf.check(config)
+            return config.nova_ext_sched[option]
+
+    @ddt.data(('', 'failure_domain'), ('{} = rack', 'rack'))
+    @ddt.unpack
+    def test_failure_domain_key(self, line, expected):
+        option = 'failure_domain_key'
+        self.assertEqual(expected, self.read(option, line.format(option)))
+
+    @ddt.data('', '""')
+    def test_empty_key_is_refused(self, value):
+        error = self.assertRaises(
+            cfg.ConfigFileValueError,
+            self.read,
+            'failure_domain_key',
+            f'failure_domain_key = {value}',
+        )
+        self.assertIn('expected a metadata key', str(error))
+
+    @ddt.data(('', 0), ('{} = 0', 0), ('{} = 2', 2))
+    @ddt.unpack
+    def test_max_server_per_failure_domain(self, line, expected):
+        option = 'max_server_per_failure_domain'
+        self.assertEqual(expected, self.read(option, line.format(option)))
+
+    @ddt.data('-1', 'abc', '')
+    def test_limit_in_another_form_is_refused(self, value):
+        option = 'max_server_per_failure_domain'
+        self.assertRaises(
+            cfg.ConfigFileValueError, self.read, option, f'{option} = {value}'
+        )
+
+
+@ddt.ddt
 class ContradictionsTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
@@ -238,3 +282,34 @@ class ContradictionsTestCase(testtools.TestCase):
         self.reserve(['r:'], ['r:'])
         (found,) = self.contradictions()
         self.assertRegex(found, expected)
+
+    @ddt.data(
+        (0, False, True, []),
+        (0, False, False, []),
+        (0, True, True, []),
+        (2, True, True, []),
+        (2, False, True, ['FailureDomainFilter is not in']),
+        (0, True, False, ['does not name failure_domains']),
+        (2, True, False, ['does not name failure_domains']),
+        (
+            2,
+            False,
+            False,
+            ['does not name failure_domains', 'FailureDomainFilter is not in'],
+        ),
+    )
+    @ddt.unpack
+    def test_failure_domains(self, limit, enabled, named, expected):
+        self.config(
+            group='nova_ext_sched',
+            max_server_per_failure_domain=limit,
+            request_filters=['failure_domains'] if named else [],
+        )
+        self.config(
+            group='filter_scheduler',
+            enabled_filters=['FailureDomainFilter'] if enabled else [],
+        )
+        found = self.contradictions()
+        self.assertEqual(len(expected), len(found), found)
+        for regex, sentence in zip(expected, found, strict=True):
+            self.assertRegex(sentence, regex)
