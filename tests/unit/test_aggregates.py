@@ -7,7 +7,6 @@ from nova import context
 from nova.db.api import api as api_db
 from nova.db.api import models
 from oslo_db import exception as db_exception
-from oslo_db.sqlalchemy import enginefacade
 from sqlalchemy import exc as sa_exc
 from sqlalchemy import orm
 import testtools
@@ -33,11 +32,7 @@ class AggregatesMixin:
     def setUp(self):
         super().setUp()
         database = self.useFixture(databases.Database(self.backend))
-        facade = enginefacade.transaction_context()
-        facade.configure(connection=database.url)
-        self.engine = facade.writer.get_engine()
-        self.addCleanup(self.engine.dispose)
-        self.addCleanup(api_db.context_manager.patch_factory(facade))
+        self.engine = database.replace(api_db.context_manager)
         models.BASE.metadata.create_all(self.engine, tables=TABLES)
         self.ctxt = context.get_admin_context()
 

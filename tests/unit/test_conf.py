@@ -56,6 +56,18 @@ class OptionsTestCase(testtools.TestCase):
             )
 
 
+def read(lines, option):
+    """Return an option of a nova.conf with these lines in our section."""
+    config = cfg.ConfigOpts()
+    conf.register_opts(config)
+    with tempfile.NamedTemporaryFile('w', suffix='.conf') as file:
+        file.write(f'[nova_ext_sched]\n{lines}\n')
+        file.flush()
+        config(['--config-file', file.name])
+        conf.check(config)
+        return config.nova_ext_sched[option]
+
+
 @ddt.ddt
 class BeginningsTestCase(testtools.TestCase):
     """The prefixes, as lines of nova.conf."""
@@ -63,14 +75,7 @@ class BeginningsTestCase(testtools.TestCase):
     OPTION = 'placement_req_required_member_prefix'
 
     def read(self, lines, option=OPTION):
-        config = cfg.ConfigOpts()
-        conf.register_opts(config)
-        with tempfile.NamedTemporaryFile('w', suffix='.conf') as file:
-            file.write(f'[nova_ext_sched]\n{lines}\n')
-            file.flush()
-            config(['--config-file', file.name])
-            conf.check(config)
-            return config.nova_ext_sched[option]
+        return read(lines, option)
 
     @ddt.data(
         ('', []),
@@ -119,29 +124,19 @@ class BeginningsTestCase(testtools.TestCase):
 class FailureDomainOptionsTestCase(testtools.TestCase):
     """Lines of nova.conf."""
 
-    def read(self, option, line=''):
-        config = cfg.ConfigOpts()
-        conf.register_opts(config)
-        with tempfile.NamedTemporaryFile('w', suffix='.conf') as file:
-            file.write(f'[nova_ext_sched]\n{line}\n')
-            file.flush()
-            config(['--config-file', file.name])
-            conf.check(config)
-            return config.nova_ext_sched[option]
-
     @ddt.data(('', 'failure_domain'), ('{} = rack', 'rack'))
     @ddt.unpack
     def test_failure_domain_key(self, line, expected):
         option = 'failure_domain_key'
-        self.assertEqual(expected, self.read(option, line.format(option)))
+        self.assertEqual(expected, read(line.format(option), option))
 
     @ddt.data('', '""')
     def test_empty_key_is_refused(self, value):
         error = self.assertRaises(
             cfg.ConfigFileValueError,
-            self.read,
-            'failure_domain_key',
+            read,
             f'failure_domain_key = {value}',
+            'failure_domain_key',
         )
         self.assertIn('expected a metadata key', str(error))
 
@@ -149,13 +144,13 @@ class FailureDomainOptionsTestCase(testtools.TestCase):
     @ddt.unpack
     def test_max_server_per_failure_domain(self, line, expected):
         option = 'max_server_per_failure_domain'
-        self.assertEqual(expected, self.read(option, line.format(option)))
+        self.assertEqual(expected, read(line.format(option), option))
 
     @ddt.data('-1', 'abc', '')
     def test_limit_in_another_form_is_refused(self, value):
         option = 'max_server_per_failure_domain'
         self.assertRaises(
-            cfg.ConfigFileValueError, self.read, option, f'{option} = {value}'
+            cfg.ConfigFileValueError, read, f'{option} = {value}', option
         )
 
 

@@ -7,7 +7,6 @@ from nova import context
 from nova import exception as nova_exception
 from nova.db.main import api as main_db
 from nova.db.main import models
-from oslo_db.sqlalchemy import enginefacade
 from oslo_utils.fixture import uuidsentinel as uuids
 import sqlalchemy as sa
 from sqlalchemy import orm
@@ -25,11 +24,7 @@ class SelectsMixin:
     def setUp(self):
         super().setUp()
         database = self.useFixture(databases.Database(self.backend))
-        facade = enginefacade.transaction_context()
-        facade.configure(connection=database.url)
-        self.engine = facade.writer.get_engine()
-        self.addCleanup(self.engine.dispose)
-        self.addCleanup(main_db.context_manager.patch_factory(facade))
+        self.engine = database.replace(main_db.context_manager)
         tables = [
             model.__table__
             for model in (
