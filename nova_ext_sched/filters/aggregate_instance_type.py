@@ -3,7 +3,6 @@
 """Stage 2 of flavor matching: judge each host's aggregates."""
 
 import collections
-from collections.abc import Hashable
 from collections.abc import Iterable
 import typing
 
@@ -94,9 +93,12 @@ class _FlavorJudge:
         _warn(decision.request_faults)
 
     def __call__(self, host_state: typing.Any) -> verdict.Verdict:
-        if self.passes[self._digest(host_state)]:
+        digest = self._digest(host_state)
+        if self.passes[digest]:
             return verdict.PASS
-        return self._reject(host_state.aggregates)
+        return verdict.reject(
+            self._reason(self.decision.cause(digest), host_state.aggregates)
+        )
 
     def count_reasons(
         self, rejected: Iterable[typing.Any]
@@ -105,14 +107,14 @@ class _FlavorJudge:
         by_digest = collections.defaultdict(list)
         for host_state in rejected:
             by_digest[self._digest(host_state)].append(host_state)
-        by_cause: dict[Hashable, list[typing.Any]]
+        by_cause: dict[aggregate_instance_type.Cause, list[typing.Any]]
         by_cause = collections.defaultdict(list)
         for digest, hosts in by_digest.items():
             by_cause[self.decision.cause(digest)] += hosts
         reasons: collections.Counter[str] = collections.Counter()
-        for hosts in by_cause.values():
+        for cause, hosts in by_cause.items():
             aggregates = set().union(*(host.aggregates for host in hosts))
-            reasons[self._reject(aggregates).reason] += len(hosts)
+            reasons[self._reason(cause, aggregates)] += len(hosts)
         return reasons
 
     def _digest(self, host_state: typing.Any) -> int:
@@ -121,8 +123,12 @@ class _FlavorJudge:
             digest |= self.digests[aggregate]
         return digest
 
-    def _reject(self, aggregates: Iterable[typing.Any]) -> verdict.Verdict:
-        return self.decision.judge(base.names_and_metadata(aggregates))
+    def _reason(
+        self,
+        cause: aggregate_instance_type.Cause,
+        aggregates: Iterable[typing.Any],
+    ) -> str:
+        return self.decision.reason(cause, base.names_and_metadata(aggregates))
 
 
 class _Digests(dict[typing.Any, int]):

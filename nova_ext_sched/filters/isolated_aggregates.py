@@ -84,7 +84,7 @@ class IsolatedAggregatesFilter(base.AggregatesFilter):
             # cannot read in them must not open a host.
             fault = (
                 f'IsolatedAggregatesFilter cannot tell which traits flavor '
-                f'{messages.quote(_flavor_name(spec_obj))} and its image '
+                f'{messages.quote(base.flavor_name(spec_obj))} and its image '
                 f'require, and rejects every isolated host: '
                 f'{request_base.describe(exc)}'
             )
@@ -104,9 +104,3 @@ class IsolatedAggregatesFilter(base.AggregatesFilter):
             _faults.warn(fault)
             # Which hosts the request may use is not known, so none.
             return lambda aggregates: verdict.reject(fault)
-
-
-def _flavor_name(spec_obj: typing.Any) -> str:
-    # Reading a field that is not set raises.
-    flavor = spec_obj.flavor if 'flavor' in spec_obj else None
-    return flavor.name if flavor and 'name' in flavor else 'without a name'

@@ -47,7 +47,6 @@ taken off a flavor's key only: in metadata it is part of the key.
 """
 
 from collections.abc import Collection
-from collections.abc import Hashable
 from collections.abc import Iterable
 from collections.abc import Mapping
 
@@ -63,6 +62,9 @@ Aggregates = Iterable[tuple[str, Mapping[str, str]]]
 # those of aggregate_instance_rule.
 _REPORT = 1
 _RULE_BITS = 4
+
+#: The rule that hosts fail by, and its bits.
+Cause = tuple[aggregate_instance_rule.Rule, int]
 
 
 class Decision:
@@ -137,40 +139,54 @@ class Decision:
         """Return whether a host passes whose aggregates have the digest."""
         return not self._failing(digest)
 
-    def cause(self, digest: int) -> Hashable:
+    def cause(self, digest: int) -> Cause:
         """Return what tells apart why hosts are rejected.
 
         Hosts of one cause fail by the same extra spec or forced key, and in
-        the same way: :meth:`judge` gives one reason for all their aggregates
+        the same way, so that :meth:`reason` can be given all their aggregates
         together.
 
         :param digest: of a host that does not pass
         """
-        position = self._first(self._failing(digest))
-        bits = digest >> (1 + position * _RULE_BITS)
-        return position, bits & ((1 << _RULE_BITS) - 1)
-
-    def judge(self, aggregates: Aggregates) -> verdict.Verdict:
-        """Decide about a host, with the reason where it is rejected.
-
-        :param aggregates: name and metadata of each aggregate of the host, or
-            of all hosts of one :meth:`cause`
-        """
-        aggregates = list(aggregates)
-        digest = 0
-        for _, metadata in aggregates:
-            digest |= self.digest(metadata)
         failing = self._failing(digest)
-        if not failing:
-            return verdict.PASS
-        rule = self._rules[self._first(failing)]
+        # By key, so that of several causes one is reported whatever the order
+        # of the hosts.
+        position, rule = min(
+            (
+                (position, rule)
+                for position, rule in enumerate(self._rules)
+                if failing >> _shift(position) & 1
+            ),
+            key=lambda item: (item[1].key, item[1].spec or ''),
+        )
+        return rule, digest >> _shift(position) & ((1 << _RULE_BITS) - 1)
+
+    def reason(self, cause: Cause, aggregates: Aggregates) -> str:
+        """Return why hosts are rejected.
+
+        :param aggregates: name and metadata of each aggregate of the hosts
+        """
+        rule, _ = cause
         offers: dict[tuple[str, bool], list[str]] = {}
         for name, metadata in aggregates:
             if rule.key in metadata:
                 forced = self._force.forces(metadata, rule.key)
                 value = metadata[rule.key] or ''
                 offers.setdefault((value, forced), []).append(name)
-        return verdict.reject(rule.reason(offers))
+        return rule.reason(offers)
+
+    def judge(self, aggregates: Aggregates) -> verdict.Verdict:
+        """Decide about a host, with the reason where it is rejected.
+
+        :param aggregates: name and metadata of each aggregate of the host
+        """
+        aggregates = list(aggregates)
+        digest = 0
+        for _, metadata in aggregates:
+            digest |= self.digest(metadata)
+        if self.passes(digest):
+            return verdict.PASS
+        return verdict.reject(self.reason(self.cause(digest), aggregates))
 
     def faults(self, name: str, metadata: Mapping[str, str]) -> list[str]:
         """Return what is malformed where an aggregate and the flavor meet.
@@ -196,21 +212,6 @@ class Decision:
         rejected = digest >> 2 | digest >> 3
         return wanted & ~offered | rejected & every
 
-    def _first(self, failing: int) -> int:
-        # By key, so that of several causes one is reported whatever the order
-        # of the hosts.
-        return min(
-            (
-                position
-                for position in range(len(self._rules))
-                if failing >> (1 + position * _RULE_BITS) & 1
-            ),
-            key=lambda position: (
-                self._rules[position].key,
-                self._rules[position].spec or '',
-            ),
-        )
-
     def _add_spec(self, spec: str, value: str) -> None:
         scope, colon, rest = spec.partition(':')
         escaped = bool(colon) and scope == SCOPE
@@ -230,7 +231,7 @@ class Decision:
         position = len(self._rules)
         self._rules.append(rule)
         self._positions.setdefault(rule.key, []).append(position)
-        present = 1 << (1 + position * _RULE_BITS)
+        present = 1 << _shift(position)
         self._every |= present
         return present
 
@@ -265,7 +266,11 @@ class Decision:
             found, faults = self._rules[position].examine(
                 '', value or '', forced
             )
-            bits |= found << (1 + position * _RULE_BITS)
+            bits |= found << _shift(position)
             if faults:
                 bits |= _REPORT
         return bits
+
+
+def _shift(position: int) -> int:
+    return 1 + position * _RULE_BITS

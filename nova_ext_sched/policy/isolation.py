@@ -107,9 +107,10 @@ def read_item(key: str, value: str | None) -> Item:
     if (key, value) != (PREFIX + trait, REQUIRED):
         return Item(
             trait,
-            f"metadata: expected '{PREFIX}{trait}={REQUIRED}', got "
-            f"'{messages.quote(key)}={messages.quote(value)}'; it isolates "
-            f'all the same, but not in every release of nova: correct it',
+            f"metadata {messages.quote(key)}: expected '{PREFIX}{trait}="
+            f"{REQUIRED}', got '{messages.quote(key)}="
+            f"{messages.quote(value)}'; it isolates all the same, but for "
+            f'nova alone that depends on the database: correct it',
         )
     return Item(trait)
 

@@ -59,28 +59,28 @@ def restore(ctxt: typing.Any, request_spec: typing.Any) -> None:
     if theirs is None or not _is_move(request_spec):
         return
     image_ref, root = _read_server(ctxt, request_spec)
-    if root is None:
-        if image_ref == theirs:
-            return
-        image = read(ctxt, image_ref)
+    if root is not None:
+        image = _read_volume_image(ctxt, root, theirs)
+    elif image_ref != theirs:
+        image = objects.ImageMeta.from_dict(read(ctxt, image_ref))
     else:
-        volume = _read_volume(ctxt, root.volume_id)
-        if _has_image(volume, root, theirs):
-            return
-        image = _image_of(volume)
+        image = None
+    if image is None:
+        return
+    request_spec.image = image
+    running = f'image {messages.quote(image_id(request_spec))}'
+    if root is not None:
+        running += f' of volume {root.volume_id}'
     LOG.warning(
-        'Server %(server)s runs image %(running)s, and its request spec has '
-        'image %(theirs)s of a rebuild that was refused. It is judged by '
-        'image %(running)s.',
+        'Server %(server)s runs %(running)s, and its request spec has image '
+        '%(theirs)s of a rebuild that was refused. It is judged by '
+        '%(running)s.',
         {
             'server': request_spec.instance_uuid,
-            'running': messages.quote(
-                image.get('id') or f'without ID of volume {root.volume_id}'
-            ),
+            'running': running,
             'theirs': messages.quote(theirs),
         },
     )
-    request_spec.image = objects.ImageMeta.from_dict(image)
 
 
 def image_id(request_spec: typing.Any) -> str | None:
@@ -148,36 +148,32 @@ def _read_server(
     return '', root
 
 
-def _read_volume(ctxt: typing.Any, volume_id: str) -> dict[str, typing.Any]:
+def _read_volume_image(
+    ctxt: typing.Any, root: typing.Any, theirs: str
+) -> typing.Any:
+    """Return the ImageMeta of a root volume; None where it is ``theirs``."""
+    where = f'the image on volume {root.volume_id}'
     try:
         # With the token of whoever moves the server; where nova itself does,
         # as the user of [cinder] in nova.conf.
-        return cinder.API().get(ctxt.elevated(), volume_id)
+        volume = cinder.API().get(ctxt.elevated(), root.volume_id)
+        metadata = volume.get('volume_image_metadata') or {}
+        # As nova makes the image of a boot from a volume: without its ID.
+        image = objects.ImageMeta.from_dict(
+            block_device.get_image_metadata_from_volume(volume)
+        )
     except Exception as exc:
         raise base.RequestRefused(
-            f'the image of volume {volume_id} cannot be read',
-            detail=base.describe(exc),
+            f'{where} cannot be read', detail=base.describe(exc)
         ) from exc
-
-
-def _has_image(
-    volume: dict[str, typing.Any], root: typing.Any, theirs: str
-) -> bool:
-    """Return whether a volume holds the image of the request spec."""
-    said = volume.get('volume_image_metadata')
-    if said:
-        return said.get('image_id') == theirs
-    if root.image_id != theirs:
+    running = metadata.get('image_id') if metadata else root.image_id
+    if running == theirs:
+        return None
+    if not metadata:
         raise base.RequestRefused(
-            f'Cinder has no image metadata of volume {root.volume_id}, and '
-            f'image {messages.quote(theirs)} is not the one that the server '
-            f'was booted from'
+            f'{where} is not known to Cinder, and the server was not booted '
+            f'from image {messages.quote(theirs)}'
         )
-    return True
-
-
-def _image_of(volume: dict[str, typing.Any]) -> dict[str, typing.Any]:
-    # nova makes the image of a boot from a volume like this, without the ID.
-    image = block_device.get_image_metadata_from_volume(volume)
-    found = volume['volume_image_metadata'].get('image_id')
-    return {**image, 'id': found} if found else image
+    if running:
+        image.id = running
+    return image
