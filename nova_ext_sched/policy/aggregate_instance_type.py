@@ -6,34 +6,41 @@ Follows the specification "Aggregate Instance Type Filter" and, for what it
 leaves as it was, nova.scheduler.filters.aggregate_instance_extra_specs. The
 expressions are those of :mod:`nova_ext_sched.policy.expression`.
 
-What a flavor *wants* of a key are the states that its expression accepts:
-values, absence, or both. What an aggregate that has the key *offers* are, if
+A flavor *wants* the states that its expression accepts: values, absence, or
+both. An aggregate that has the key *offers* its value as it stands or, where
 it is forced (``force_metadata_check`` true), the states that its value accepts
-as an expression, else its value as it stands. For each extra spec of the
-flavor a host passes where the flavor's value is offered, or its absence is
-accepted:
+as an expression.
 
-=================================  ================  =================  =====
-flavor's extra spec                aggregates that   the flavor wants   host
-                                   have the key      one of the states
-=================================  ================  =================  =====
-``key``,                           none              absence            yes
-``aggregate_instance_extra_specs:
-key``
-same                               none              a value            no
-``other_scope:key``                none              any                yes
-each of these                      some              a value that one   yes
-                                                     of them offers
-same                               some              absence, and each  yes
-                                                     of them offers it
-same                               some              neither            no
-``group_policy``, a reserved       any               any                yes
-prefix
-=================================  ================  =================  =====
+A host passes for an extra spec where a value that the flavor wants is offered,
+or where the flavor wants absence and nothing contradicts it:
 
-Besides, each forced aggregate must offer one of the states that the flavor
-wants, for each of its own keys; where the flavor has no extra spec for the
-key, it wants absence. What another aggregate offers does not count.
+==============================  =====================  =====================
+aggregates of the host          flavor wants a value   flavor wants absence
+that have the key
+==============================  =====================  =====================
+none                            rejected [1]_          passes
+some                            passes where one       passes where each of
+                                offers it              them offers absence
+==============================  =====================  =====================
+
+.. [1] An extra spec of a scope other than ``aggregate_instance_extra_specs``
+   passes.
+
+Besides, each forced aggregate must offer, for each key of its own, a state
+that the flavor wants; a flavor without the extra spec wants absence. Each is
+judged by itself: what another aggregate offers lifts no restriction.
+
+=====================  ===================  =================
+forced aggregate       flavor               decision
+=====================  ===================  =================
+``1``                  ``1``                passes
+``1``                  ``2``, or no key     rejected
+``!``                  ``1``                rejected
+``!``                  ``!``, or no key     passes
+``1`` and another      ``1``, or ``2``      rejected
+forced one ``2``
+same                   ``<or> 1 <or> 2``    passes
+=====================  ===================  =================
 
 A malformed expression rejects the host. So does an offered value that is no
 number where the flavor compares numbers, whatever else is offered: nova's

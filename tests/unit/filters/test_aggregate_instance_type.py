@@ -256,6 +256,23 @@ class AggregateInstanceTypeFilterTestCase(FilterTestCase):
         )
         self.assertEqual([free], self.filter.filter_all([free, forced], spec))
 
+    def test_what_nova_leaves_out_is_empty(self):
+        aggregate = make_aggregate('agg', {})
+        aggregate._obj_metadata = None
+        flavor = objects.Flavor(name='tiny')
+        flavor._obj_extra_specs = None
+        hosts = [make_host([aggregate]), make_host([objects.Aggregate()])]
+        for spec in (
+            make_spec({}),
+            make_spec({'key': '!'}),
+            objects.RequestSpec(flavor=flavor),
+            objects.RequestSpec(),
+        ):
+            self.assertEqual(hosts, self.filter.filter_all(hosts, spec))
+        self.assertEqual(
+            [], self.filter.filter_all(hosts, make_spec({'key': '1'}))
+        )
+
     def test_hosts_without_aggregates(self):
         self.assertTrue(self.passes({}))
         self.assertTrue(self.passes({'key': '~'}))
@@ -501,27 +518,6 @@ class NovaTestCase(FilterTestCase):
         ours = self.filter.filter_all([host_state], spec)
         self.assertIs(bool(novas), bool(ours))
 
-    anything = st.text(max_size=20) | st.text('<or>=!~*s in1,', max_size=9)
-
-    @hypothesis.given(
-        st.dictionaries(anything | keys, anything, max_size=4),
-        st.lists(
-            st.dictionaries(anything | keys, anything, max_size=4),
-            max_size=3,
-        ),
-        st.booleans(),
-    )
-    def test_no_string_raises(self, extra_specs, aggregates, forced):
-        host_state = make_host(
-            [
-                make_aggregate(f'agg{i}', {**m, **(FORCE if forced else {})})
-                for i, m in enumerate(aggregates)
-            ]
-        )
-        spec = make_spec(extra_specs)
-        passed = self.filter.filter_all([host_state], spec)
-        self.assertIs(bool(passed), self.filter.host_passes(host_state, spec))
-
     def test_where_novas_raises_ours_rejects(self):
         for requirement, value in (
             ('<or>', '1'),
@@ -549,3 +545,53 @@ class BaseTestCase(FilterTestCase):
         )
         self.assertEqual([], self.filter.filter_all([host_state], spec))
         self.assertIn('aggregate without a name', self.logger.output)
+
+
+class AnyStringTestCase(FilterTestCase):
+    anything = st.text(max_size=20) | st.text('<or>=!~*s in1,\n', max_size=9)
+    items = st.dictionaries(anything | keys, anything, max_size=4)
+
+    @hypothesis.given(
+        anything,
+        items,
+        st.lists(st.tuples(anything, items), max_size=3),
+        st.booleans(),
+    )
+    def test_nothing_raises_or_breaks_a_line(
+        self, name, extra_specs, aggregates, forced
+    ):
+        host_state = make_host(
+            [
+                make_aggregate(agg, {**m, **(FORCE if forced else {})})
+                for agg, m in aggregates
+            ]
+        )
+        spec = make_spec(extra_specs)
+        spec.flavor.name = name
+        with fixtures.FakeLogger(
+            'nova_ext_sched', level=logging.DEBUG, format='>%(message)s'
+        ) as logger:
+            passed = self.filter.filter_all([host_state], spec)
+        self.assertIs(bool(passed), self.filter.host_passes(host_state, spec))
+        verdict = self.filter.judge(spec)(host_state)
+        self.assertIs(bool(passed), verdict.passes)
+        self.assertTrue(verdict.reason.isprintable(), ascii(verdict.reason))
+        lines = logger.output.split('\n')
+        self.assertEqual('', lines.pop())
+        for line in lines:
+            self.assertTrue(line.startswith('>'), ascii(line))
+            self.assertTrue(line.isprintable(), ascii(line))
+
+
+class TwoHostsTestCase(FilterTestCase):
+    def test_sets_of_one_size_are_judged_by_themselves(self):
+        one, two = (make_aggregate('agg', {'key': v}) for v in '12')
+        hosts = [make_host([one]), make_host([two]), make_host([one, two])]
+        spec = make_spec({'key': '1'})
+        for some in (hosts, hosts[::-1]):
+            passed = self.filter.filter_all(some, spec)
+            self.assertEqual([h for h in some if h is not hosts[1]], passed)
+        judge = self.filter.judge(spec)
+        self.assertEqual(
+            [True, False, True], [judge(host).passes for host in hosts]
+        )
