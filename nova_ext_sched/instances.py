@@ -14,6 +14,7 @@ import typing
 
 from nova import context as nova_context
 from nova import exception as nova_exception
+from nova.compute import task_states
 from nova.compute import vm_states
 from nova.db.main import api as main_db
 from nova.db.main import models
@@ -41,12 +42,13 @@ class Place(typing.NamedTuple):
     """Where an instance stands.
 
     ``hosts`` has source and destination while the instance moves, or waits
-    for its resize to be confirmed, and is empty before nova-compute claims
-    it; ``is_building`` is true until it is built.
+    for its resize to be confirmed. It is empty where the instance has no
+    host; ``is_under_way`` is then true if it is to get one, at boot or when it
+    is unshelved.
     """
 
     hosts: frozenset[str]
-    is_building: bool
+    is_under_way: bool
 
 
 def get_places(ctxt: typing.Any, uuids: Collection[str]) -> dict[str, Place]:
@@ -107,8 +109,13 @@ def _select_places(context: typing.Any, uuids: list[str]) -> dict[str, Place]:
     instance, migration = models.Instance, models.Migration
     found: dict[str, Place] = {}
     for chunk in _chunks(uuids):
-        for uuid, host, state in context.session.execute(
-            sa.select(instance.uuid, instance.host, instance.vm_state).where(
+        for uuid, host, vm_state, task_state in context.session.execute(
+            sa.select(
+                instance.uuid,
+                instance.host,
+                instance.vm_state,
+                instance.task_state,
+            ).where(
                 instance.uuid.in_(chunk),
                 instance.deleted == 0,
                 # The other half of a move between cells.
@@ -116,7 +123,12 @@ def _select_places(context: typing.Any, uuids: list[str]) -> dict[str, Place]:
             )
         ):
             found[uuid] = Place(
-                frozenset([host] if host else []), state == vm_states.BUILDING
+                frozenset([host] if host else []),
+                not host
+                and (
+                    vm_state == vm_states.BUILDING
+                    or task_state == task_states.UNSHELVING
+                ),
             )
         for uuid, *ends in context.session.execute(
             sa.select(
@@ -130,10 +142,8 @@ def _select_places(context: typing.Any, uuids: list[str]) -> dict[str, Place]:
             )
         ):
             if uuid in found:
-                hosts, is_building = found[uuid]
-                found[uuid] = Place(
-                    hosts.union(filter(None, ends)), is_building
-                )
+                hosts = found[uuid].hosts.union(filter(None, ends))
+                found[uuid] = Place(hosts, False)
     return found
 
 

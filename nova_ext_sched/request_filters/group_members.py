@@ -29,7 +29,8 @@ def get_hosts(
     =====================================  ==================================
     claimed by nova-compute                its host
     moves, or its resize is unconfirmed    source and destination
-    placed, and not yet claimed            that of its allocation in placement
+    placed, and not yet claimed, at boot   that of its allocation in placement
+    or when it is unshelved
     not placed, in ERROR without a host,   none: it is not in the result
     shelved, or deleted
     =====================================  ==================================
@@ -46,9 +47,7 @@ def get_hosts(
         uuid: place.hosts for uuid, place in places.items() if place.hosts
     }
     under_way = sorted(
-        uuid
-        for uuid, place in places.items()
-        if place.is_building and not place.hosts
+        uuid for uuid, place in places.items() if place.is_under_way
     )
     if not under_way:
         return found

@@ -59,7 +59,16 @@ class SelectsMixin:
     def test_places(self):
         self.add(
             models.Instance(uuid=uuids.on, host='h1', vm_state='active'),
+            models.Instance(
+                uuid=uuids.claimed, host='h1', vm_state='building'
+            ),
             models.Instance(uuid=uuids.way, host=None, vm_state='building'),
+            models.Instance(
+                uuid=uuids.back,
+                host=None,
+                vm_state='shelved_offloaded',
+                task_state='unshelving',
+            ),
             models.Instance(
                 uuid=uuids.shelved, host=None, vm_state='shelved_offloaded'
             ),
@@ -70,12 +79,16 @@ class SelectsMixin:
         self.assertEqual(
             {
                 uuids.on: (frozenset(['h1']), False),
+                uuids.claimed: (frozenset(['h1']), False),
+                uuids.back: (frozenset(), True),
                 uuids.way: (frozenset(), True),
                 uuids.shelved: (frozenset(), False),
             },
             self.places(
                 uuids.on,
+                uuids.claimed,
                 uuids.way,
+                uuids.back,
                 uuids.shelved,
                 uuids.gone,
                 uuids.hidden,

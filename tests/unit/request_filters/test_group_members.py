@@ -49,7 +49,7 @@ class GetHostsTestCase(testtools.TestCase):
 
     def test_table(self):
         self.places = {
-            'claimed': instances.Place(frozenset(['h1']), True),
+            'claimed': instances.Place(frozenset(['h1']), False),
             'moves': instances.Place(frozenset(['h1', 'h2']), False),
             'waits': WAITING,
             'shelved': instances.Place(frozenset(), False),
