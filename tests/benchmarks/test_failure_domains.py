@@ -279,6 +279,25 @@ class SelectDestinationsTest(base_functional.CloudTestCase):
     host_filters = ('FailureDomainFilter',)
     weights = {f'host{i}': 100 - i for i in range(20)}
 
+    def setUp(self):
+        # The other benchmarks of this process have read it already.
+        CONF.reset()
+        # Before the services start: their RPC server keeps what it calls.
+        self.spent = collections.defaultdict(list)
+        for owner, name in (
+            (manager.SchedulerManager, 'select_destinations'),
+            (group_members, 'get_hosts'),
+            (aggregates, 'get_values'),
+            (bound, 'within_bound'),
+            (failure_domain.FailureDomainFilter, 'filter_all'),
+        ):
+            self.useFixture(
+                fixtures.MockPatchObject(
+                    owner, name, timed(getattr(owner, name), self.spent[name])
+                )
+            )
+        super().setUp()
+
     def test_share(self):
         for rack in range(10):
             self.aggregate(
@@ -299,23 +318,13 @@ class SelectDestinationsTest(base_functional.CloudTestCase):
 
         for _ in range(8):
             boot()
-        spent = collections.defaultdict(list)
-        for owner, name in (
-            (manager.SchedulerManager, 'select_destinations'),
-            (group_members, 'get_hosts'),
-            (aggregates, 'get_values'),
-            (bound, 'within_bound'),
-            (failure_domain.FailureDomainFilter, 'filter_all'),
-        ):
-            self.useFixture(
-                fixtures.MockPatchObject(
-                    owner, name, timed(getattr(owner, name), spent[name])
-                )
-            )
+        for times in self.spent.values():
+            times.clear()
         for _ in range(5):
             self._delete_server(boot())
         medians = {
-            name: statistics.median(times) for name, times in spent.items()
+            name: statistics.median(times)
+            for name, times in self.spent.items()
         }
         whole = medians.pop('select_destinations')
         ours = sum(medians.values())
