@@ -16,6 +16,9 @@ from nova.db.api import api as api_db
 from nova.db.api import models
 import sqlalchemy as sa
 
+# Databases bound the parameters of a statement; each bears more than this.
+_MOST_HOSTS = 1000
+
 
 class MetadataItem(typing.NamedTuple):
     """One metadata item of one aggregate."""
@@ -24,6 +27,15 @@ class MetadataItem(typing.NamedTuple):
     name: str
     key: str
     value: str
+
+
+class HostValue(typing.NamedTuple):
+    """The value of one key in one aggregate, for one host or for none."""
+
+    uuid: str
+    name: str
+    value: str
+    host: str | None
 
 
 @api_db.context_manager.reader
@@ -69,6 +81,48 @@ def _metadata_query(prefixes: tuple[str, ...]) -> sa.Select:
                     for prefix in prefixes
                 )
             )
+        )
+    )
+
+
+@api_db.context_manager.reader
+def get_values(
+    context: typing.Any, key: str, hosts: Collection[str]
+) -> list[HostValue]:
+    """Return the values of one key, and which of some hosts they are for.
+
+    One select. Key and hosts are compared as they stand, whatever the
+    database's collation.
+
+    :param context: a nova RequestContext
+    :returns: each aggregate that has the key: an item for each of ``hosts``
+        that it holds; one with the host None where it holds none of them, and
+        perhaps also where it holds others
+    """
+    metadata, member = models.AggregateMetadata, models.AggregateHost
+    joined = member.aggregate_id == models.Aggregate.id
+    if len(hosts) <= _MOST_HOSTS:
+        joined = sa.and_(joined, member.host.in_(sorted(hosts)))
+    query = (
+        sa.select(
+            models.Aggregate.uuid,
+            models.Aggregate.name,
+            metadata.key,
+            metadata.value,
+            member.host,
+        )
+        .join(metadata, metadata.aggregate_id == models.Aggregate.id)
+        .outerjoin(member, joined)
+        .where(metadata.key == key)
+    )
+    wanted = set(hosts)
+    return list(
+        dict.fromkeys(
+            HostValue(uuid, name, value, host if host in wanted else None)
+            for uuid, name, found, value, host in context.session.execute(
+                query
+            )
+            if found == key
         )
     )
 
