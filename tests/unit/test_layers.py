@@ -19,12 +19,13 @@ PACKAGE = pathlib.Path(nova_ext_sched.__file__).parent
 ROOMS = {
     'messages': set(),
     'progress': set(),
+    'schema': {'messages'},
     'exception': {'messages'},
     'faults': set(),
     'plugins': {'exception', 'messages'},
     'conf': {'exception', 'messages', 'policy'},
     'policy': {'exception', 'messages'},
-    'objects': {'exception', 'messages', 'policy'},
+    'objects': {'exception', 'messages', 'policy', 'schema'},
     'placement': {'exception', 'messages', 'policy', 'objects', 'conf'},
     'osc': {
         'exception',
