@@ -9,6 +9,7 @@ import sys
 import traceback
 import typing
 
+from keystoneauth1 import discover
 from nova import context as nova_context
 from nova import exception as nova_exception
 from nova import objects
@@ -23,7 +24,6 @@ from nova_ext_sched import exception
 from nova_ext_sched import messages
 from nova_ext_sched import placement
 from nova_ext_sched.cmd import status_results
-from nova_ext_sched.placement import microversion
 from nova_ext_sched.policy import operators_data
 from nova_ext_sched.policy import reservation
 
@@ -36,13 +36,8 @@ NEWEST = 34
 OUR_FILTERS = 'nova_ext_sched.filters.all_filters'
 NOVA_FILTERS = 'nova.scheduler.filters.all_filters'
 
-#: What the queries for candidates need: root_required and, as nova itself,
-#: same_subtree.
-_FEATURES = (
-    microversion.Feature.FORBIDDEN_AGGREGATES,
-    microversion.Feature.ROOT_REQUIRED,
-    microversion.Feature.SAME_SUBTREE,
-)
+#: What the queries for candidates need: same_subtree, as nova itself does.
+_MICROVERSION = (1, 36)
 
 #: The exit status for what is no result of a check, as of nova-status.
 UNEXPECTED = 255
@@ -159,20 +154,19 @@ class Checks(upgradecheck.UpgradeCommands):
     def _placement(self) -> upgradecheck.Result:
         try:
             client = placement.PlacementClient.from_conf(CONF)
-            server = client.microversions()
+            least, greatest = client.microversions()
             # The root answers anybody; this needs the credentials.
-            client.traits(names=['COMPUTE_NODE'])
+            client.traits(associated=True)
         except exception.NovaExtSchedError as exc:
             return status_results.failure(
                 f'{exc}. Check [placement] of nova.conf and that placement '
                 f'runs.',
             )
-        if lacking := server.unsupported(_FEATURES):
+        if greatest < _MICROVERSION:
+            show = discover.version_to_string
             return status_results.failure(
-                f'Expected placement with microversion '
-                f'{microversion.show(lacking[-1].least)}, got '
-                f'{microversion.show(server.minimum)} to '
-                f'{microversion.show(server.maximum)}. Upgrade placement.',
+                f'Expected placement with microversion {show(_MICROVERSION)}, '
+                f'got {show(least)} to {show(greatest)}. Upgrade placement.',
             )
         return status_results.SUCCESS
 

@@ -13,11 +13,11 @@ from collections.abc import Mapping
 import re
 
 from nova_ext_sched import exception
+from nova_ext_sched import syntax
 from nova_ext_sched.policy import aggregate_instance_type
 from nova_ext_sched.policy import force_metadata_check
 from nova_ext_sched.policy import isolation
 from nova_ext_sched.policy import reservation
-from nova_ext_sched.policy import syntax
 
 Named = Mapping[str, Mapping[str, str]]
 

@@ -8,6 +8,7 @@ aggregate's metadata.
 """
 
 from collections.abc import Collection
+from collections.abc import Iterable
 import threading
 import typing
 
@@ -17,8 +18,7 @@ from oslo_utils import timeutils
 
 from nova_ext_sched import exception
 from nova_ext_sched import faults
-from nova_ext_sched.placement import splitting
-from nova_ext_sched.policy import syntax
+from nova_ext_sched import syntax
 
 LOG = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ class KnownTraits:
                 if until > now
             }
         unknown = set(filter(_is_name, traits)) - fresh.keys()
-        for chunk in splitting.chunks(unknown):
+        for chunk in _chunks(unknown):
             existing = self._ask(ctxt, chunk)
             if existing is None:
                 continue
@@ -96,6 +96,21 @@ class KnownTraits:
             key=fault,
         )
         return None
+
+
+def _chunks(names: Iterable[str]) -> Iterable[list[str]]:
+    """Yield names, sorted and each once, by as many as one query may list."""
+    chunk: list[str] = []
+    size = 0
+    for name in sorted(set(names)):
+        if chunk and size + len(name) > 1000:
+            yield chunk
+            chunk, size = [], 0
+        chunk.append(name)
+        # The comma is encoded.
+        size += len(name) + 3
+    if chunk:
+        yield chunk
 
 
 def _is_name(trait: str) -> bool:
