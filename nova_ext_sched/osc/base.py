@@ -15,6 +15,7 @@ from osc_lib import exceptions as osc_exc
 from osc_lib.command import command
 
 from nova_ext_sched import exception
+from nova_ext_sched import messages
 from nova_ext_sched import placement
 from nova_ext_sched.placement import answers
 
@@ -58,7 +59,10 @@ def describe(exc: Exception) -> str:
         401: 'the service does not accept the token, which may have expired',
         403: 'the service does not allow this to the user',
     }.get(exc.status_code or 0, 'the service refuses the request')
-    context = [f'{exc.method} {exc.url}', f'status {exc.status_code}']
+    context = [
+        messages.quote(f'{exc.method} {exc.url}'),
+        f'status {exc.status_code}',
+    ]
     if exc.request_id:
         context.append(f'request id {exc.request_id}')
     # nova answers in HTML where its middleware refuses.

@@ -66,10 +66,12 @@ def _metadata_faults(aggregate: isolation_cloud.Aggregate) -> Iterable[Fault]:
         if key.startswith(isolation.PREFIX) and value != isolation.REQUIRED:
             yield Fault(
                 'unread-value',
-                isolation.unread_value(aggregate.name, key, value),
+                messages.quote(
+                    isolation.unread_value(aggregate.name, key, value), 1000
+                ),
             )
     for problem in _FORCE.faults(aggregate.name, aggregate.metadata):
-        yield Fault('force-metadata-check', problem)
+        yield Fault('force-metadata-check', messages.quote(problem, 1000))
 
 
 def _trait_faults(

@@ -137,8 +137,10 @@ class Transport:
         adapter = self._adapter
         return errors.EndpointNotFound(
             credentials=self._credentials,
-            wanted=f'service type {adapter.service_type}, interface '
-            f'{adapter.interface}, region {adapter.region_name}',
+            wanted=messages.quote(
+                f'service type {adapter.service_type}, interface '
+                f'{adapter.interface}, region {adapter.region_name}'
+            ),
             **call.context(),
         )
 
@@ -154,7 +156,7 @@ class Transport:
             if isinstance(exc, ks_exc.HttpError):
                 context = {
                     'method': exc.method,
-                    'url': _without_userinfo(exc.url),
+                    'url': _without_userinfo(exc.url or ''),
                     'status': exc.http_status,
                     'request_id': exc.request_id,
                 }
@@ -250,7 +252,7 @@ class _Call:
         self._params = params
 
     def context(self, response: typing.Any = None) -> dict[str, typing.Any]:
-        url, query = self._url, self.query
+        url, query = messages.quote(self._url, 500), self.query
         if len(query) > _SHOWN:
             query = f'{query[:_SHOWN]}... ({len(query)} bytes)'
         found = {'method': self.method, 'url': f'{url}?{query}'.rstrip('?')}
@@ -278,4 +280,4 @@ class _Call:
 def _without_userinfo(url: str) -> str:
     parts = parse.urlsplit(url)
     host = parts.netloc.rpartition('@')[2]
-    return parse.urlunsplit(parts._replace(netloc=host))
+    return messages.quote(parse.urlunsplit(parts._replace(netloc=host)))

@@ -215,3 +215,27 @@ class InstanceGroupPolicyTest(unittest.TestCase):
         self.assertEqual(
             policy, base.NovaExtSchedObject.obj_from_primitive(primitive)
         )
+
+    @hypothesis.settings(deadline=None, max_examples=200)
+    @hypothesis.given(
+        strategies.text(),
+        strategies.sampled_from(anti_affinity.POLICIES) | strategies.text(),
+        strategies.dictionaries(
+            strategies.text() | strategies.just('max_server_per_host'),
+            strategies.text() | strategies.integers(),
+        ),
+    )
+    def test_whatever_is_written_is_told_on_one_line(
+        self, name, policy, rules
+    ):
+        flat = {'name': name, 'policy': policy, 'rules': rules}
+        nested = {'name': name, 'policy': {'name': policy, 'rules': rules}}
+        for call in (
+            lambda: Policy.from_nova_body({'server_group': flat}),
+            lambda: Policy.from_nested_body({'server_group': nested}),
+            lambda: Policy(policy=policy, rules=rules).to_nova_body(name),
+        ):
+            try:
+                call()
+            except exception.InvalidValue as exc:
+                self.assertTrue(str(exc).isprintable(), ascii(str(exc)))

@@ -8,6 +8,7 @@ from urllib import parse
 
 import ddt
 import hypothesis
+from hypothesis import strategies as st
 
 from nova_ext_sched import exception
 from nova_ext_sched import objects
@@ -313,3 +314,24 @@ class RequestGroupTest(unittest.TestCase):
         self.assertEqual(
             group, base.NovaExtSchedObject.obj_from_primitive(primitive)
         )
+
+    @hypothesis.settings(deadline=None, max_examples=300)
+    @hypothesis.given(
+        st.lists(
+            st.tuples(
+                st.sampled_from(['resources', 'required', 'member_of1'])
+                | st.text(),
+                st.text()
+                | st.sampled_from([f'in:{A},!{B}', 'VCPU:1', 'X' * 5000]),
+            ),
+            max_size=3,
+        )
+    )
+    def test_whatever_is_written_is_told_on_one_line(self, params):
+        try:
+            group = objects.RequestGroup.from_queryparams(params)
+        except exception.InvalidValue as exc:
+            self.assertTrue(str(exc).isprintable(), ascii(str(exc)))
+            self.assertGreater(5000, len(str(exc)))
+        else:
+            self.assertTrue(str(group).isprintable())
