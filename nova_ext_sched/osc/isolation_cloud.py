@@ -107,20 +107,6 @@ class Cloud:
         return index((node.host, node) for node in self.nodes)
 
     @functools.cached_property
-    def nodes_by_aggregate(self) -> Mapping[str, list[Node]]:
-        """The nodes whose provider is in a placement aggregate, by UUID."""
-        return index(
-            (uuid, node) for node in self.nodes for uuid in node.aggregates
-        )
-
-    @functools.cached_property
-    def nodes_by_trait(self) -> Mapping[str, list[Node]]:
-        """The nodes whose provider carries a trait."""
-        return index(
-            (trait, node) for node in self.nodes for trait in node.traits
-        )
-
-    @functools.cached_property
     def isolating_by_host(self) -> Mapping[str, list[Aggregate]]:
         """The isolating aggregates of each host that is in one."""
         return index(

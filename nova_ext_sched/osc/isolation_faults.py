@@ -160,8 +160,8 @@ def _strays(
     hosts = set(aggregate.hosts)
     members = [
         node
-        for node in cloud.nodes_by_aggregate.get(aggregate.uuid, ())
-        if node.host not in hosts
+        for node in cloud.nodes
+        if aggregate.uuid in node.aggregates and node.host not in hosts
     ]
     if members:
         yield _host_fault(
@@ -175,8 +175,9 @@ def _strays(
             continue
         carriers = [
             node
-            for node in cloud.nodes_by_trait.get(trait, ())
-            if trait not in cloud.get_required_traits(node.host)
+            for node in cloud.nodes
+            if trait in node.traits
+            and trait not in cloud.get_required_traits(node.host)
         ]
         if carriers:
             yield _host_fault(

@@ -10,7 +10,6 @@ import threading
 import time
 import typing
 
-from keystoneauth1 import discover
 from oslo_config import cfg
 
 from nova_ext_sched import exception
@@ -70,7 +69,7 @@ class PlacementClient:
     ) -> None:
         self._transport = transport.Transport(adapter, credentials)
         self._lock = threading.Lock()
-        self._microversions: tuple[typing.Any, typing.Any] | None = None
+        self._microversions: microversion.Range | None = None
 
     @classmethod
     def from_conf(
@@ -114,12 +113,12 @@ class PlacementClient:
             'the given session',
         )
 
-    def microversions(self) -> tuple[microversion.Version, ...]:
+    def microversions(self) -> microversion.Range:
         """Return the server's least and greatest; asked once."""
         with self._lock:
             if self._microversions is None:
                 self._microversions = self._transport.request(
-                    'GET', '/', _read_microversions
+                    'GET', '/', microversion.read_range
                 )
             return self._microversions
 
@@ -314,39 +313,10 @@ class PlacementClient:
 
         :param read: gets the decoded JSON of the answer
         """
-        least, greatest = self.microversions()
-        usable = min(greatest, microversion.KNOWN)
-        lacking = sorted(
-            (needed, words)
-            for words, needed in needs.items()
-            if needed > usable
-        )
-        if lacking:
-            show = discover.version_to_string
-            raise errors.MicroversionUnsupported(
-                method=method,
-                url=path,
-                needed=show(lacking[-1][0]),
-                features=', '.join(f'{w}: {show(v)}' for v, w in lacking),
-                minimum=show(least),
-                maximum=show(greatest),
-            )
+        chosen = microversion.choose(self.microversions(), needs, method, path)
         return self._transport.request(
-            method,
-            path,
-            read,
-            params,
-            json,
-            discover.version_to_string(usable),
+            method, path, read, params, json, chosen
         )
-
-
-def _read_microversions(json: typing.Any) -> tuple[typing.Any, typing.Any]:
-    version = json['versions'][0]
-    return (
-        discover.normalize_version_number(version['min_version']),
-        discover.normalize_version_number(version['max_version']),
-    )
 
 
 def _read_providers(json: typing.Any) -> list[Json]:

@@ -9,10 +9,16 @@ hosts that the request may not use.
 
 from collections.abc import Collection
 import re
+import typing
+
+from keystoneauth1 import discover
 
 from nova_ext_sched import objects
+from nova_ext_sched.placement import errors
 
-Version = tuple[int, int]
+Version = tuple[int, ...]
+#: The least and the greatest that a server has.
+Range = tuple[Version, Version]
 #: What a request needs: a part of the API in words, and the least microversion
 #: that has it.
 Needs = dict[str, Version]
@@ -28,6 +34,39 @@ AGGREGATES: Needs = {'aggregates of a provider with its generation': (1, 19)}
 _NUMBER = re.compile(r'[1-9][0-9]*')
 
 
+def read_range(json: typing.Any) -> Range:
+    """Return what the JSON at the root of placement says of the server.
+
+    :raises LookupError, TypeError: it is of another form
+    """
+    version = json['versions'][0]
+    return (
+        discover.normalize_version_number(version['min_version']),
+        discover.normalize_version_number(version['max_version']),
+    )
+
+
+def choose(server: Range, needs: Needs, method: str, path: str) -> str:
+    """Return the microversion to send a request with.
+
+    :raises errors.MicroversionUnsupported: the server, or this client, knows
+        none that has what the request needs
+    """
+    show = discover.version_to_string
+    usable = min(server[1], KNOWN)
+    lacking = sorted((v, words) for words, v in needs.items() if v > usable)
+    if lacking:
+        raise errors.MicroversionUnsupported(
+            method=method,
+            url=path,
+            needed=show(lacking[-1][0]),
+            features=', '.join(f'{words}: {show(v)}' for v, words in lacking),
+            minimum=show(server[0]),
+            maximum=show(server[1]),
+        )
+    return show(usable)
+
+
 def candidates_needs(
     groups: Collection[objects.RequestGroup],
     group_policy: str | None,
@@ -35,7 +74,7 @@ def candidates_needs(
 ) -> Needs:
     """Return what GET /allocation_candidates needs."""
     # 1.10 has them in a form that no later microversion has.
-    needs = {'allocation candidates': (1, 12)}
+    needs: Needs = {'allocation candidates': (1, 12)}
     if limit is not None:
         needs['limit'] = (1, 16)
     if group_policy is not None:
@@ -72,7 +111,7 @@ def providers_needs(group: objects.RequestGroup) -> Needs:
 
 
 def _group_needs(group: objects.RequestGroup) -> Needs:
-    needs = {}
+    needs: Needs = {}
     if group.forbidden_traits:
         needs['forbidden traits'] = (1, 22)
     if group.forbidden_aggregates:

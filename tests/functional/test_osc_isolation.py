@@ -441,6 +441,46 @@ class SyncTest(IsolationTestCase):
         self.sync('--prune')
         self.assertEqual(set(), self.traits('host3'))
 
+    def test_prune_is_bounded_to_the_aggregates_that_are_named(self):
+        self.require('windows', ['host1', 'host2'], WINDOWS)
+        self.require('gpu', ['host3'], GPU, WINDOWS)
+        self.sync()
+        # No aggregate requires WINDOWS of any host any more.
+        self.admin_api.post_aggregate_action(
+            self.aggregate_ids['gpu'],
+            {'set_metadata': {'metadata': {f'trait:{WINDOWS}': None}}},
+        )
+        self.admin_api.post_aggregate_action(
+            self.aggregate_ids['windows'],
+            {
+                'set_metadata': {
+                    'metadata': {
+                        f'trait:{WINDOWS}': None,
+                        f'trait:{SSD}': 'required',
+                    }
+                }
+            },
+        )
+        self.admin_api.remove_host_from_aggregate(
+            self.aggregate_ids['windows'], 'host2'
+        )
+        stale = {WINDOWS, record(WINDOWS)}
+        for arguments in ([], ['--trait', WINDOWS]):
+            self.assertEqual(
+                [('remove traits', sorted(stale), 'host3', 'planned')],
+                self.sync('gpu', '--prune', '--dry-run', *arguments),
+            )
+        self.sync('gpu', '--prune')
+        self.assertEqual({GPU, record(GPU)}, self.traits('host3'))
+        self.assertEqual(stale, self.traits('host1'))
+        self.assertEqual(stale, self.traits('host2'))
+        self.sync('windows', '--prune')
+        self.assertEqual({SSD, record(SSD)}, self.traits('host1'))
+        # It has left the aggregate: nothing says that it was in it.
+        self.assertEqual(stale, self.traits('host2'))
+        self.sync('--prune')
+        self.assertEqual(set(), self.traits('host2'))
+
     @ddt.data(
         (['--trait', WINDOWS], '--trait: expected --prune beside it'),
         (

@@ -8,6 +8,7 @@ import ddt
 from keystoneauth1 import discover
 
 from nova_ext_sched import objects
+from nova_ext_sched.placement import errors
 from nova_ext_sched.placement import microversion
 
 A = 'aaaaaaaa-0000-4000-8000-000000000001'
@@ -80,4 +81,24 @@ class MicroversionTest(unittest.TestCase):
                 objects.RequestGroup(suffix='1', resources={'VCPU': 1}),
                 objects.RequestGroup(suffix='2', required_traits={'A'}),
             ),
+        )
+
+    @ddt.data(('1.31', '1.31'), ('1.39', '1.39'), ('1.99', '1.39'))
+    @ddt.unpack
+    def test_the_greatest_that_both_know_is_chosen(self, greatest, chosen):
+        server = ((1, 0), discover.normalize_version_number(greatest))
+        self.assertEqual(
+            chosen,
+            microversion.choose(server, {'a': (1, 31)}, 'GET', '/'),
+        )
+
+    def test_what_the_server_lacks_is_told_together(self):
+        needs = {'b': (1, 35), 'a': (1, 32), 'c': (1, 31)}
+        with self.assertRaises(errors.MicroversionUnsupported) as caught:
+            microversion.choose(((1, 0), (1, 31)), needs, 'GET', '/x')
+        self.assertEqual('1.35', caught.exception.needed)
+        self.assertIn(
+            'needs microversion 1.35 (a: 1.32, b: 1.35), and the server has '
+            '1.0 to 1.31; nothing was sent (GET /x)',
+            str(caught.exception),
         )
