@@ -150,7 +150,7 @@ def make(
     return [*creations, *joins, *additions, *removals]
 
 
-def with_added(
+def add_traits(
     current: frozenset[str], traits: Iterable[str]
 ) -> frozenset[str]:
     """Return the traits of a provider that a step adds traits to.
@@ -163,7 +163,7 @@ def with_added(
     return current | lacking | isolation_cloud.get_records(lacking)
 
 
-def with_removed(
+def remove_traits(
     current: frozenset[str],
     traits: Iterable[str],
     operator_traits: Collection[str],
@@ -242,7 +242,7 @@ def _add(
     reported = tuple(t for t in lacking if t.startswith(_REPORTED))
     given = tuple(t for t in lacking if t not in reported)
     if given:
-        names = tuple(sorted(with_added(node.traits, given) - node.traits))
+        names = tuple(sorted(add_traits(node.traits, given) - node.traits))
         yield Step(Change.ADD_TRAITS, names, given, node.host, node)
     if reported:
         yield Step(
@@ -265,7 +265,7 @@ def _remove(
     }
     traits = recorded | node.traits.intersection(operator_traits)
     traits -= set(required)
-    names = node.traits - with_removed(node.traits, traits, operator_traits)
+    names = node.traits - remove_traits(node.traits, traits, operator_traits)
     if names:
         yield Step(
             Change.REMOVE_TRAITS,

@@ -94,12 +94,12 @@ def _do(
     elif step.change == Change.ADD_TRAITS:
         client.update_traits(
             step.node.uuid,
-            lambda current: isolation_plan.with_added(current, step.targets),
+            lambda current: isolation_plan.add_traits(current, step.targets),
         )
     else:
         client.update_traits(
             step.node.uuid,
-            lambda current: isolation_plan.with_removed(
+            lambda current: isolation_plan.remove_traits(
                 current, step.targets, operator_traits
             ),
         )

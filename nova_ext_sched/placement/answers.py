@@ -96,7 +96,7 @@ def get_cause(exc: BaseException) -> str:
     return messages.quote(str(cause) or type(cause).__name__)
 
 
-def hung_up(exc: BaseException) -> bool:
+def is_hang_up(exc: BaseException) -> bool:
     """Return whether the server took the connection and then closed it."""
     return any(isinstance(link, _HUNG_UP) for link in _chain(exc))
 

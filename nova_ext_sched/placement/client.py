@@ -182,7 +182,7 @@ class PlacementClient:
                 got=filters.suffix,
             )
         needs = microversion.providers_needs(filters)
-        found = division.ask(
+        found = division.list_providers(
             filters,
             lambda part: self._send(
                 'GET',

@@ -35,7 +35,9 @@ Query = Callable[[objects.RequestGroup], Sequence[Provider]]
 Constraint = tuple[str, typing.Any]
 
 
-def ask(filters: objects.RequestGroup, query: Query) -> dict[str, Provider]:
+def list_providers(
+    filters: objects.RequestGroup, query: Query
+) -> dict[str, Provider]:
     """Return by UUID the providers that meet all of ``filters``.
 
     :param query: asks placement for the providers that meet a group
@@ -45,14 +47,16 @@ def ask(filters: objects.RequestGroup, query: Query) -> dict[str, Provider]:
     constraints = _constraints(filters)
     middle = len(constraints) // 2
     if middle:
-        first = ask(_join(constraints[:middle]), query)
-        second = ask(_join(constraints[middle:]), query)
+        first = list_providers(_join(constraints[:middle]), query)
+        second = list_providers(_join(constraints[middle:]), query)
         return {uuid: second[uuid] for uuid in second if uuid in first}
     # No other single constraint is that long.
     [(field, aggregates)] = constraints
     middle = len(aggregates) // 2
     halves = aggregates[:middle], aggregates[middle:]
-    first, second = (ask(_join([(field, half)]), query) for half in halves)
+    first, second = (
+        list_providers(_join([(field, half)]), query) for half in halves
+    )
     return first | second
 
 

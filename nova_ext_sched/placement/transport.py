@@ -200,7 +200,7 @@ class Transport:
             cause = answers.get_cause(exc)
             # A server that reads too long a request line may just hang up.
             # One that refuses connections has read nothing.
-            if call.is_long and answers.hung_up(exc):
+            if call.is_long and answers.is_hang_up(exc):
                 raise call.too_long(cause) from exc
             raise errors.ConnectionFailed(
                 cause=cause, **call.context()

@@ -65,10 +65,10 @@ def carry_out(cloud, steps, named=()):
         if step.change is plan.Change.ADD_TO_AGGREGATES:
             change = {'aggregates': node.aggregates | set(step.targets)}
         elif step.change is plan.Change.ADD_TRAITS:
-            change = {'traits': plan.with_added(node.traits, step.targets)}
+            change = {'traits': plan.add_traits(node.traits, step.targets)}
         else:
             change = {
-                'traits': plan.with_removed(node.traits, step.targets, named)
+                'traits': plan.remove_traits(node.traits, step.targets, named)
             }
         # Placement answers 400 to a trait that it does not know.
         assert change.get('traits', frozenset()) <= known
@@ -257,12 +257,12 @@ class PlanTestCase(testtools.TestCase):
 
     def test_what_another_added_meanwhile_gets_no_record(self):
         self.assertEqual(
-            {X, Y, record(Y)}, plan.with_added(frozenset([X]), [X, Y])
+            {X, Y, record(Y)}, plan.add_traits(frozenset([X]), [X, Y])
         )
 
     def test_what_lost_its_record_meanwhile_stays(self):
         self.assertEqual(
-            {X}, plan.with_removed(frozenset([X, Y, record(Y)]), [X, Y], [])
+            {X}, plan.remove_traits(frozenset([X, Y, record(Y)]), [X, Y], [])
         )
 
 

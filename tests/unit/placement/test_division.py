@@ -75,11 +75,13 @@ class DivisionTest(unittest.TestCase):
     def test_the_same_providers_as_one_long_query(self, group):
         expected = {p['uuid']: p for p in Providers().query(group)}
         placement = Providers()
-        self.assertEqual(expected, division.ask(group, placement.query))
+        self.assertEqual(
+            expected, division.list_providers(group, placement.query)
+        )
         self.assertGreaterEqual(division.SAFE, placement.longest)
 
     def test_a_short_query_is_one(self):
         asked = []
         group = objects.RequestGroup(forbidden_aggregates={*_AGGREGATES[:20]})
-        division.ask(group, lambda part: asked.append(part) or [])
+        division.list_providers(group, lambda part: asked.append(part) or [])
         self.assertEqual([group], asked)
