@@ -19,21 +19,23 @@ PACKAGE = pathlib.Path(nova_ext_sched.__file__).parent
 ROOMS = {
     'messages': set(),
     'progress': set(),
+    'schema': {'messages'},
     'exception': {'messages'},
     'faults': set(),
+    'syntax': {'exception'},
     'plugins': {'exception', 'messages'},
     'conf': {'exception', 'messages', 'policy'},
-    'policy': {'exception', 'messages'},
-    'objects': {'exception', 'messages', 'policy'},
-    'placement': {'exception', 'messages', 'policy', 'objects', 'conf'},
+    'policy': {'exception', 'messages', 'syntax'},
+    'objects': {'exception', 'messages', 'policy', 'schema', 'syntax'},
+    'placement': {'exception', 'messages', 'objects', 'syntax'},
     'osc': {
         'exception',
         'messages',
         'policy',
         'objects',
         'placement',
-        'conf',
         'progress',
+        'syntax',
     },
 }
 # os_resource_classes is names alone.

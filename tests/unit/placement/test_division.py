@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Tests of long filters in several short queries."""
+"""Tests of long filters divided into short queries."""
 
 import unittest
 
@@ -8,8 +8,7 @@ import hypothesis
 from hypothesis import strategies as st
 
 from nova_ext_sched import objects
-from nova_ext_sched.placement import splitting
-from nova_ext_sched.placement import values
+from nova_ext_sched.placement import division
 from tests.unit.objects import strategies
 
 # Enough that many make a query long.
@@ -43,7 +42,7 @@ class Providers:
         self.longest = 0
         self.providers = []
         for n in range(40):
-            provider = values.ResourceProvider(str(n), str(n), 0, None, None)
+            provider = {'uuid': str(n)}
             self.providers.append(
                 (
                     provider,
@@ -66,7 +65,7 @@ class Providers:
         ]
 
 
-class SplittingTest(unittest.TestCase):
+class DivisionTest(unittest.TestCase):
     @hypothesis.settings(
         deadline=None,
         max_examples=60,
@@ -74,13 +73,15 @@ class SplittingTest(unittest.TestCase):
     )
     @hypothesis.given(groups())
     def test_the_same_providers_as_one_long_query(self, group):
-        expected = {p.uuid: p for p in Providers().query(group)}
+        expected = {p['uuid']: p for p in Providers().query(group)}
         placement = Providers()
-        self.assertEqual(expected, splitting.ask(group, placement.query))
-        self.assertGreaterEqual(splitting.SAFE, placement.longest)
+        self.assertEqual(
+            expected, division.list_providers(group, placement.query)
+        )
+        self.assertGreaterEqual(division.SAFE, placement.longest)
 
     def test_a_short_query_is_one(self):
         asked = []
         group = objects.RequestGroup(forbidden_aggregates={*_AGGREGATES[:20]})
-        splitting.ask(group, lambda part: asked.append(part) or [])
+        division.list_providers(group, lambda part: asked.append(part) or [])
         self.assertEqual([group], asked)

@@ -32,14 +32,11 @@ from collections.abc import Collection
 from collections.abc import Iterable
 import dataclasses
 import enum
+import typing
 
 from nova_ext_sched import exception
-from nova_ext_sched.policy import isolation_setup as setup
-from nova_ext_sched.policy import syntax
-
-RECORD = 'CUSTOM_NOVA_EXT_SCHED_SYNCED_'
-
-_LONGEST_TRAIT = 255
+from nova_ext_sched import syntax
+from nova_ext_sched.osc import isolation_cloud
 
 # Standard traits that say what a host is or can do. nova-compute reports
 # those that are true, and takes away what it does not find; the one of MISC_
@@ -56,93 +53,104 @@ class Change(enum.StrEnum):
     REMOVE_TRAITS = 'remove traits'
 
 
-@dataclasses.dataclass(frozen=True)
+class Status(enum.StrEnum):
+    """What became of a step. The values are what users and programs read."""
+
+    DONE = 'done'
+    PLANNED = 'planned'
+    FAILED = 'failed'
+    IMPOSSIBLE = 'not possible'
+    NOT_TRIED = 'not tried'
+
+
+@dataclasses.dataclass
 class Step:
     """One write to placement, or one that is needed and cannot be done.
 
     :ivar names: exactly what is created, added or removed: traits with their
         records, or names of aggregates
     :ivar targets: the traits without records, or the UUIDs of the aggregates
+    :ivar host: empty for the creation of a trait
     :ivar node: whose provider is changed; None for the creation of a trait
         and for a host that has no provider
-    :ivar host: empty for the creation of a trait
-    :ivar obstacle: why it cannot be done; empty where it can
+    :ivar reason: why it failed or cannot be done
     """
 
     change: Change
     names: tuple[str, ...]
     targets: tuple[str, ...]
     host: str = ''
-    node: setup.Node | None = None
-    obstacle: str = ''
+    node: isolation_cloud.Node | None = None
+    status: Status = Status.PLANNED
+    reason: str = ''
+
+    def forbid(self, reason: str) -> typing.Self:
+        """Return the step as one that cannot be done."""
+        self.status, self.reason = Status.IMPOSSIBLE, reason
+        return self
 
 
 def make(
-    cloud: setup.Cloud,
-    only: Collection[str] | None = None,
+    cloud: isolation_cloud.Cloud,
+    selected: Collection[str] | None = None,
     prune: bool = False,
-    named: Collection[str] = (),
+    operator_traits: Collection[str] = (),
 ) -> list[Step]:
     """Return what must change, in the order in which to do it.
 
     Hosts are put into placement's aggregates before they get traits: what
     was begun and interrupted keeps requests out and lets none in.
 
-    :param cloud: its nodes' traits are those that :func:`interesting` names
-    :param only: UUIDs of the aggregates to set up; None for all
+    :param cloud: its nodes' traits are those of
+        :func:`.isolation_cloud.find_relevant_traits`
+    :param selected: UUIDs of the aggregates to set up, and to whose nodes
+        pruning is bounded; None for all
     :param prune: whether to remove traits that no aggregate requires
-    :param named: traits to remove without a record, by the operator's word
+    :param operator_traits: traits to remove without a record
     """
     aggregates = [
         aggregate
         for aggregate in cloud.aggregates
-        if aggregate.traits and (only is None or aggregate.uuid in only)
+        if aggregate.traits
+        and (selected is None or aggregate.uuid in selected)
     ]
-    hosts: dict[str, list[setup.Aggregate]] = {}
-    for aggregate in aggregates:
-        for host in aggregate.hosts:
-            hosts.setdefault(host, []).append(aggregate)
+    by_host = isolation_cloud.index(
+        (host, aggregate)
+        for aggregate in aggregates
+        for host in aggregate.hosts
+    )
     joins: list[Step] = []
     additions: list[Step] = []
-    for host in sorted(hosts):
-        traits = _traits_of(hosts[host])
-        nodes = sorted(cloud.by_host.get(host, ()), key=_order)
+    for host in sorted(by_host):
+        traits = sorted(isolation_cloud.get_traits(by_host[host]))
+        nodes = sorted(cloud.nodes_by_host.get(host, ()))
         for node in nodes:
-            joins += _joins(node, hosts[host])
-            additions += _additions(node, traits, cloud.traits)
+            joins += _join(node, by_host[host])
+            additions += _add(node, traits, cloud.traits)
         if not nodes:
-            obstacle = 'the host has no compute node with a resource provider'
-            additions.append(_add(tuple(traits), host, obstacle=obstacle))
+            names = tuple(traits)
+            additions.append(
+                Step(Change.ADD_TRAITS, names, names, host).forbid(
+                    'the host has no compute node with a resource provider'
+                )
+            )
     removals: list[Step] = []
-    for node in sorted(cloud.nodes, key=_order) if prune else ():
-        removals += _removals(node, cloud.required(node.host), named)
-    wanted = {*_traits_of(aggregates)}.union(
-        *(step.names for step in additions if not step.obstacle)
+    for node in sorted(cloud.nodes) if prune else ():
+        if (
+            selected is None
+            or node.host in by_host
+            or not node.aggregates.isdisjoint(selected)
+        ):
+            required = cloud.get_required_traits(node.host)
+            removals += _remove(node, required, operator_traits)
+    wanted = isolation_cloud.get_traits(aggregates).union(
+        *(step.names for step in additions if not step.reason)
     )
-    creations = [_creation(trait) for trait in sorted(wanted - cloud.traits)]
+    creations = [_create(trait) for trait in sorted(wanted - cloud.traits)]
     return [*creations, *joins, *additions, *removals]
 
 
-def interesting(
-    cloud_traits: Iterable[str],
-    aggregates: Iterable[setup.Aggregate],
-    named: Iterable[str] = (),
-) -> set[str]:
-    """Return the traits of providers that a plan depends on.
-
-    :param cloud_traits: the traits that placement knows
-    """
-    known = set(cloud_traits)
-    wanted = {*_traits_of(aggregates), *named}
-    for trait in known:
-        if trait.startswith(RECORD):
-            wanted |= {trait, trait[len(RECORD) :]}
-    for trait in tuple(wanted):
-        wanted |= _records([trait])
-    return wanted & known
-
-
-def with_added(
+def add_traits(
     current: frozenset[str], traits: Iterable[str]
 ) -> frozenset[str]:
     """Return the traits of a provider that a step adds traits to.
@@ -152,33 +160,36 @@ def with_added(
     :param current: what the provider has at the time of the write
     """
     lacking = set(traits) - current
-    return current | lacking | _records(lacking)
+    return current | lacking | isolation_cloud.get_records(lacking)
 
 
-def with_removed(
-    current: frozenset[str], traits: Iterable[str], named: Collection[str]
+def remove_traits(
+    current: frozenset[str],
+    traits: Iterable[str],
+    operator_traits: Collection[str],
 ) -> frozenset[str]:
     """Return the traits of a provider that a step removes traits from.
 
     :param current: what the provider has at the time of the write
-    :param named: those among them that need no record to be removed
+    :param operator_traits: those that need no record to be removed
     """
-    gone = {
+    removed = {
         trait
         for trait in traits
-        if trait in named or not _records([trait]).isdisjoint(current)
+        if trait in operator_traits
+        or isolation_cloud.RECORD + trait in current
     }
-    return current - gone - _records(traits)
+    return current - removed - isolation_cloud.get_records(traits)
 
 
-def check_named(trait: str) -> str:
-    """Return ``trait`` if it may be removed by its name.
+def check_operator_trait(trait: str) -> str:
+    """Return a trait if it may be removed by the operator's word.
 
     :raises exception.InvalidValue: it is no trait, or one that nova-compute
         sets
     """
     syntax.check_trait(trait, 'trait to remove')
-    if trait.startswith((*_REPORTED, RECORD)):
+    if trait.startswith((*_REPORTED, isolation_cloud.RECORD)):
         raise exception.InvalidValue(
             where='trait to remove',
             expected='a trait that neither nova-compute nor sync itself sets',
@@ -187,42 +198,28 @@ def check_named(trait: str) -> str:
     return trait
 
 
-def _order(node: setup.Node) -> tuple[str, str, str]:
-    return node.host, node.name, node.uuid
-
-
-def _traits_of(aggregates: Iterable[setup.Aggregate]) -> list[str]:
-    return sorted({t for agg in aggregates for t in agg.traits})
-
-
-def _records(traits: Iterable[str]) -> set[str]:
-    return {
-        RECORD + trait
-        for trait in traits
-        if len(RECORD + trait) <= _LONGEST_TRAIT
-    }
-
-
-def _is_custom(trait: str) -> bool:
+def is_custom(trait: str) -> bool:
+    """Return whether a trait of the name can be created."""
     try:
-        syntax.check_custom_trait(trait, '')
+        syntax.check_custom_trait(trait, 'trait')
     except exception.InvalidValue:
         return False
     return True
 
 
-def _creation(trait: str) -> Step:
-    obstacle = (
-        ''
-        if _is_custom(trait)
-        else 'the name is neither that of a standard trait nor CUSTOM_ and '
-        'A-Z, 0-9 and _ after it'
+def _create(trait: str) -> Step:
+    step = Step(Change.CREATE_TRAIT, (trait,), (trait,))
+    if is_custom(trait):
+        return step
+    return step.forbid(
+        'the name is neither that of a standard trait nor CUSTOM_ and A-Z, '
+        '0-9 and _ after it'
     )
-    return Step(Change.CREATE_TRAIT, (trait,), (trait,), obstacle=obstacle)
 
 
-def _joins(
-    node: setup.Node, aggregates: Iterable[setup.Aggregate]
+def _join(
+    node: isolation_cloud.Node,
+    aggregates: Iterable[isolation_cloud.Aggregate],
 ) -> Iterable[Step]:
     lacking = sorted(
         (aggregate.name, aggregate.uuid)
@@ -234,57 +231,41 @@ def _joins(
         yield Step(Change.ADD_TO_AGGREGATES, names, uuids, node.host, node)
 
 
-def _additions(
-    node: setup.Node, traits: Iterable[str], known: Collection[str]
+def _add(
+    node: isolation_cloud.Node, traits: Iterable[str], known: Collection[str]
 ) -> Iterable[Step]:
     lacking = [
         trait
         for trait in traits
-        if trait not in node.traits and (trait in known or _is_custom(trait))
+        if trait not in node.traits and (trait in known or is_custom(trait))
     ]
-    given = tuple(t for t in lacking if not t.startswith(_REPORTED))
-    if given:
-        yield _add(given, node.host, node)
     reported = tuple(t for t in lacking if t.startswith(_REPORTED))
+    given = tuple(t for t in lacking if t not in reported)
+    if given:
+        names = tuple(sorted(add_traits(node.traits, given) - node.traits))
+        yield Step(Change.ADD_TRAITS, names, given, node.host, node)
     if reported:
-        yield _add(
-            reported,
-            node.host,
-            node,
-            'it says what the host is or can do: nova-compute sets it '
-            'where it is true',
+        yield Step(
+            Change.ADD_TRAITS, reported, reported, node.host, node
+        ).forbid(
+            'it says what the host is or can do: nova-compute sets it where '
+            'it is true'
         )
 
 
-def _add(
-    traits: tuple[str, ...],
-    host: str,
-    node: setup.Node | None = None,
-    obstacle: str = '',
-) -> Step:
-    names = set(traits)
-    if node is not None and not obstacle:
-        names |= _records(traits) - node.traits
-    return Step(
-        Change.ADD_TRAITS,
-        tuple(sorted(names)),
-        traits,
-        host,
-        node,
-        obstacle,
-    )
-
-
-def _removals(
-    node: setup.Node, required: Collection[str], named: Collection[str]
+def _remove(
+    node: isolation_cloud.Node,
+    required: Collection[str],
+    operator_traits: Collection[str],
 ) -> Iterable[Step]:
     recorded = {
-        trait[len(RECORD) :]
+        trait.removeprefix(isolation_cloud.RECORD)
         for trait in node.traits
-        if trait.startswith(RECORD)
+        if trait.startswith(isolation_cloud.RECORD)
     }
-    traits = recorded.union(node.traits.intersection(named)) - set(required)
-    names = node.traits - with_removed(node.traits, traits, named)
+    traits = recorded | node.traits.intersection(operator_traits)
+    traits -= set(required)
+    names = node.traits - remove_traits(node.traits, traits, operator_traits)
     if names:
         yield Step(
             Change.REMOVE_TRAITS,

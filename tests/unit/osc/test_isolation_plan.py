@@ -8,18 +8,18 @@ from hypothesis import strategies as st
 import testtools
 
 from nova_ext_sched import exception
-from nova_ext_sched.policy import isolation_plan as plan
-from nova_ext_sched.policy import isolation_setup as setup
+from nova_ext_sched.osc import isolation_cloud
+from nova_ext_sched.osc import isolation_plan as plan
 
 X, Y, Z = 'CUSTOM_X', 'CUSTOM_Y', 'STORAGE_DISK_SSD'
 
 
 def record(trait):
-    return plan.RECORD + trait
+    return isolation_cloud.RECORD + trait
 
 
 def make_aggregate(number, hosts, *traits):
-    return setup.Aggregate(
+    return isolation_cloud.Aggregate(
         id=number,
         uuid=f'uuid{number}',
         name=f'agg{number}',
@@ -29,7 +29,7 @@ def make_aggregate(number, hosts, *traits):
 
 
 def make_node(host, *traits, aggregates=(), name=None):
-    return setup.Node(
+    return isolation_cloud.Node(
         host=host,
         name=name or host,
         uuid=f'provider of {name or host}',
@@ -42,7 +42,9 @@ KNOWN_AT_FIRST = (X, record(X), Z, 'HW_CPU_X86_VMX')
 
 
 def make_cloud(aggregates, nodes, known=KNOWN_AT_FIRST):
-    return setup.Cloud(tuple(aggregates), tuple(nodes), frozenset(known))
+    return isolation_cloud.Cloud(
+        tuple(aggregates), tuple(nodes), frozenset(known)
+    )
 
 
 def rows(steps):
@@ -54,7 +56,7 @@ def carry_out(cloud, steps, named=()):
     nodes = {node.uuid: node for node in cloud.nodes}
     known = set(cloud.traits)
     for step in steps:
-        if step.obstacle:
+        if step.reason:
             continue
         if step.change is plan.Change.CREATE_TRAIT:
             known |= set(step.targets)
@@ -63,15 +65,15 @@ def carry_out(cloud, steps, named=()):
         if step.change is plan.Change.ADD_TO_AGGREGATES:
             change = {'aggregates': node.aggregates | set(step.targets)}
         elif step.change is plan.Change.ADD_TRAITS:
-            change = {'traits': plan.with_added(node.traits, step.targets)}
+            change = {'traits': plan.add_traits(node.traits, step.targets)}
         else:
             change = {
-                'traits': plan.with_removed(node.traits, step.targets, named)
+                'traits': plan.remove_traits(node.traits, step.targets, named)
             }
         # Placement answers 400 to a trait that it does not know.
         assert change.get('traits', frozenset()) <= known
         nodes[node.uuid] = dataclasses.replace(node, **change)
-    return setup.Cloud(
+    return isolation_cloud.Cloud(
         cloud.aggregates, tuple(nodes.values()), frozenset(known)
     )
 
@@ -102,7 +104,7 @@ class TableTestCase(testtools.TestCase):
             ([], expected),
             ([X], expected_named or expected),
         ):
-            steps = plan.make(cloud, prune=True, named=named)
+            steps = plan.make(cloud, prune=True, operator_traits=named)
             got = [
                 [str(step.change), *step.names]
                 for step in steps
@@ -162,8 +164,38 @@ class PlanTestCase(testtools.TestCase):
             [make_aggregate(1, ['h1'], X), make_aggregate(2, ['h2'], X)],
             [make_node('h1'), make_node('h2', X, record(X))],
         )
-        steps = plan.make(cloud, only=['uuid1'], prune=True)
+        steps = plan.make(cloud, selected=['uuid1'], prune=True)
         self.assertEqual({'h1', ''}, {step.host for step in steps} | {''})
+
+    def test_pruning_is_bounded_to_the_selected_aggregates(self):
+        stale = [X, record(X)]
+        cloud = make_cloud(
+            [
+                make_aggregate(1, ['h1', 'ironic'], Y),
+                make_aggregate(2, ['h2'], Z),
+            ],
+            [
+                make_node('h1', *stale, Y, aggregates=['uuid1']),
+                make_node('h2', *stale, Z, aggregates=['uuid2']),
+                make_node('left', *stale),
+                make_node('member', *stale, aggregates=['uuid1']),
+                make_node('ironic', *stale, Y, name='n', aggregates=['uuid1']),
+            ],
+            known=[X, record(X), Y, Z],
+        )
+        for selected, hosts in (
+            (['uuid1'], ['h1', 'ironic', 'member']),
+            (['uuid2'], ['h2']),
+            (['uuid1', 'uuid2'], ['h1', 'h2', 'ironic', 'member']),
+            (None, ['h1', 'h2', 'ironic', 'left', 'member']),
+        ):
+            for operator_traits in ([], [X]):
+                steps = plan.make(cloud, selected, True, operator_traits)
+                self.assertEqual(
+                    [('remove traits', sorted(stale), host) for host in hosts],
+                    rows(steps),
+                )
+            self.assertEqual([], plan.make(cloud, selected))
 
     def test_what_cannot_be_done(self):
         cloud = make_cloud(
@@ -180,7 +212,7 @@ class PlanTestCase(testtools.TestCase):
             rows(steps),
         )
         for step in steps:
-            self.assertNotEqual('', step.obstacle)
+            self.assertNotEqual('', step.reason)
 
     def test_a_host_that_nova_does_not_list_is_not_pruned(self):
         # Its cell is down, so that nobody knows what it is in.
@@ -204,14 +236,16 @@ class PlanTestCase(testtools.TestCase):
         self.assertEqual([], plan.make(cloud, prune=True))
 
     def test_named(self):
-        self.assertEqual(X, plan.check_named(X))
+        self.assertEqual(X, plan.check_operator_trait(X))
         for trait in ('custom', 'COMPUTE_NODE', 'HW_CPU_X86_VMX', record(X)):
-            self.assertRaises(exception.InvalidValue, plan.check_named, trait)
+            self.assertRaises(
+                exception.InvalidValue, plan.check_operator_trait, trait
+            )
 
     def test_interesting(self):
         self.assertEqual(
             {X, record(X), Z, record('CUSTOM_OLD'), 'CUSTOM_OLD', Y},
-            plan.interesting(
+            isolation_cloud.find_relevant_traits(
                 [
                     *(X, record(X), Z, record('CUSTOM_OLD'), 'CUSTOM_OLD', Y),
                     'CUSTOM_OTHER',
@@ -223,12 +257,12 @@ class PlanTestCase(testtools.TestCase):
 
     def test_what_another_added_meanwhile_gets_no_record(self):
         self.assertEqual(
-            {X, Y, record(Y)}, plan.with_added(frozenset([X]), [X, Y])
+            {X, Y, record(Y)}, plan.add_traits(frozenset([X]), [X, Y])
         )
 
     def test_what_lost_its_record_meanwhile_stays(self):
         self.assertEqual(
-            {X}, plan.with_removed(frozenset([X, Y, record(Y)]), [X, Y], [])
+            {X}, plan.remove_traits(frozenset([X, Y, record(Y)]), [X, Y], [])
         )
 
 
@@ -259,7 +293,7 @@ def clouds(draw):
     ]
     carried = frozenset().union(*(node.traits for node in nodes))
     known = carried | draw(st.sets(st.sampled_from(sorted(KNOWN))))
-    return setup.Cloud(tuple(aggregates), tuple(nodes), known)
+    return isolation_cloud.Cloud(tuple(aggregates), tuple(nodes), known)
 
 
 class PropertyTestCase(testtools.TestCase):
@@ -275,7 +309,7 @@ class PropertyTestCase(testtools.TestCase):
         self.assertEqual(whole, again)
         # And then nothing is left but what cannot be done.
         left = plan.make(whole, prune=prune)
-        self.assertEqual([], [step for step in left if not step.obstacle])
+        self.assertEqual([], [step for step in left if not step.reason])
 
     @hypothesis.settings(deadline=None)
     @hypothesis.given(clouds())
@@ -284,10 +318,10 @@ class PropertyTestCase(testtools.TestCase):
         for old, new in zip(cloud.nodes, after.nodes, strict=True):
             for trait in old.traits - new.traits:
                 self.assertTrue(
-                    trait.startswith(plan.RECORD)
+                    trait.startswith(isolation_cloud.RECORD)
                     or record(trait) in old.traits
                 )
-                self.assertNotIn(trait, cloud.required(old.host))
+                self.assertNotIn(trait, cloud.get_required_traits(old.host))
 
     @hypothesis.settings(deadline=None)
     @hypothesis.given(clouds())
@@ -303,7 +337,7 @@ class PropertyTestCase(testtools.TestCase):
                 {
                     trait
                     for trait in old.traits - ours
-                    if not trait.startswith(plan.RECORD)
+                    if not trait.startswith(isolation_cloud.RECORD)
                 },
                 new.traits,
             )

@@ -8,6 +8,7 @@ hold: a tool that hangs or gives up at the first 503 helps nobody.
 """
 
 import contextlib
+import inspect
 import typing
 
 from keystoneauth1 import adapter
@@ -16,6 +17,7 @@ from keystoneauth1 import loading
 from oslo_config import cfg
 
 from nova_ext_sched import exception
+from nova_ext_sched import messages
 
 SERVICE_TYPE = 'placement'
 
@@ -28,27 +30,6 @@ CONNECT_RETRIES = 2
 STATUS_CODE_RETRIES = 3
 
 
-def register_opts(conf: cfg.ConfigOpts, group: str) -> None:
-    """Register keystoneauth's options of ``group`` as nova does.
-
-    Repeatable, and harmless where nova has registered them.
-    """
-    opts = [
-        *loading.get_auth_common_conf_options(),
-        *loading.get_session_conf_options(),
-        *loading.get_adapter_conf_options(include_deprecated=False),
-    ]
-    cfg.set_defaults(
-        opts,
-        service_type=SERVICE_TYPE,
-        valid_interfaces=['internal', 'public'],
-    )
-    for opt in opts:
-        # nova has its own form of some, with the same names.
-        with contextlib.suppress(cfg.DuplicateOptError):
-            conf.register_opt(opt, group=group)
-
-
 def from_conf(conf: cfg.ConfigOpts, group: str) -> adapter.Adapter:
     """Return the adapter that ``[placement]`` of nova.conf describes.
 
@@ -56,29 +37,24 @@ def from_conf(conf: cfg.ConfigOpts, group: str) -> adapter.Adapter:
     :param group: the section's name
     :raises exception.InvalidValue: an option is missing or not of its form
     """
-    register_opts(conf, group)
-    ours = conf[group]
-    if not (ours.auth_type or ours.auth_section):
+    _register_opts(conf, group)
+    auth_type = conf[group].auth_type
+    if not (auth_type or conf[group].auth_section):
         raise exception.InvalidValue(
             where=f'[{group}] auth_type',
             expected='the name of an auth plugin of keystoneauth, such as '
             'password',
-            got=ours.auth_type,
+            got=auth_type,
         )
     try:
         auth = loading.load_auth_from_conf_options(conf, group)
         session = loading.load_session_from_conf_options(
-            conf, group, auth=auth, timeout=ours.timeout or TIMEOUT
+            conf, group, auth=auth, timeout=conf[group].timeout or TIMEOUT
         )
-        return loading.load_adapter_from_conf_options(
-            conf,
-            group,
-            session=session,
-            auth=auth,
-            connect_retries=_or(ours.connect_retries, CONNECT_RETRIES),
-            status_code_retries=_or(
-                ours.status_code_retries, STATUS_CODE_RETRIES
-            ),
+        return _with_retries(
+            loading.load_adapter_from_conf_options(
+                conf, group, session=session, auth=auth
+            )
         )
     except ks_exc.NoMatchingPlugin as exc:
         raise exception.InvalidValue(
@@ -90,7 +66,7 @@ def from_conf(conf: cfg.ConfigOpts, group: str) -> adapter.Adapter:
         names = ', '.join(opt.dest for opt in exc.options)
         raise exception.InvalidValue(
             where=f'[{group}]',
-            expected=f'the options {names} for the auth_type {ours.auth_type}',
+            expected=f'the options {names} for the auth_type {auth_type}',
             got=None,
         ) from exc
     except (ks_exc.OptionError, TypeError) as exc:
@@ -112,13 +88,13 @@ def from_session(
     The session is the caller's: its timeout holds, and where it has none, a
     silent server is waited for without end.
     """
-    return adapter.Adapter(
-        session,
-        service_type=SERVICE_TYPE,
-        region_name=region_name,
-        interface=interface,
-        connect_retries=CONNECT_RETRIES,
-        status_code_retries=STATUS_CODE_RETRIES,
+    return _with_retries(
+        adapter.Adapter(
+            session,
+            service_type=SERVICE_TYPE,
+            region_name=region_name,
+            interface=interface,
+        )
     )
 
 
@@ -143,7 +119,7 @@ def from_cloud(name: str | None) -> adapter.Adapter:
     except (sdk_exc.ConfigException, ks_exc.ClientException) as exc:
         raise exception.InvalidValue(
             where='clouds.yaml',
-            expected=f'a cloud {name}' if name else 'a cloud',
+            expected=f'a cloud {messages.quote(name)}' if name else 'a cloud',
             got=str(exc),
         ) from exc
 
@@ -153,29 +129,48 @@ def from_region(region: typing.Any) -> adapter.Adapter:
 
     :param region: openstack.config.cloud_region.CloudRegion
     """
-    # Its get_session_client passes what openstacksdk's own adapter alone
-    # takes, and that one has retries of its own.
-    session = region.get_session()
-    session.timeout = _or(session.timeout, TIMEOUT)
+    # "latest": whatever version of placement's API the cloud is configured
+    # with, the client asks for the microversion that it needs.
+    made = region.get_session_client(
+        SERVICE_TYPE, 'latest', constructor=_make_adapter
+    )
+    if made.session.timeout is None:
+        made.session.timeout = TIMEOUT
+    return _with_retries(made)
+
+
+def _make_adapter(**options: typing.Any) -> adapter.Adapter:
+    # openstacksdk's own adapter takes more, and works below a Connection
+    # alone, which a CloudRegion does not have. With max_version keystoneauth
+    # would look for the endpoint of a version.
+    known = set(inspect.signature(adapter.Adapter).parameters)
+    known.remove('max_version')
     return adapter.Adapter(
-        session,
-        service_type=region.get_service_type(SERVICE_TYPE),
-        service_name=region.get_service_name(SERVICE_TYPE),
-        interface=region.get_interface(SERVICE_TYPE),
-        region_name=region.get_region_name(SERVICE_TYPE),
-        endpoint_override=region.get_endpoint(SERVICE_TYPE),
-        connect_retries=_or(
-            region.get_connect_retries(SERVICE_TYPE), CONNECT_RETRIES
-        ),
-        connect_retry_delay=region.get_connect_retry_delay(SERVICE_TYPE),
-        status_code_retries=_or(
-            region.get_status_code_retries(SERVICE_TYPE), STATUS_CODE_RETRIES
-        ),
-        status_code_retry_delay=region.get_status_code_retry_delay(
-            SERVICE_TYPE
-        ),
+        **{name: options[name] for name in known.intersection(options)}
     )
 
 
-def _or(value: typing.Any, default: int) -> typing.Any:
-    return default if value is None else value
+def _with_retries(made: adapter.Adapter) -> adapter.Adapter:
+    if made.connect_retries is None:
+        made.connect_retries = CONNECT_RETRIES
+    if made.status_code_retries is None:
+        made.status_code_retries = STATUS_CODE_RETRIES
+    return made
+
+
+def _register_opts(conf: cfg.ConfigOpts, group: str) -> None:
+    # As nova does it, and harmless where nova has done it.
+    opts = [
+        *loading.get_auth_common_conf_options(),
+        *loading.get_session_conf_options(),
+        *loading.get_adapter_conf_options(include_deprecated=False),
+    ]
+    cfg.set_defaults(
+        opts,
+        service_type=SERVICE_TYPE,
+        valid_interfaces=['internal', 'public'],
+    )
+    for opt in opts:
+        # nova has its own form of some, with the same names.
+        with contextlib.suppress(cfg.DuplicateOptError):
+            conf.register_opt(opt, group=group)

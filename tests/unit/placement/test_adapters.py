@@ -11,7 +11,7 @@ from nova.conf import utils as nova_conf
 
 from nova_ext_sched import exception
 from nova_ext_sched import placement
-from nova_ext_sched.placement import loading
+from nova_ext_sched.placement import adapters
 from tests.unit.placement import support
 
 ADMIN_TOKEN = {
@@ -43,12 +43,14 @@ class FromConfTest(unittest.TestCase):
         return support.read_conf(self, options)
 
     def test_our_defaults(self):
-        made = loading.from_conf(self.conf(ADMIN_TOKEN), 'placement')
+        made = adapters.from_conf(self.conf(ADMIN_TOKEN), 'placement')
         self.assertEqual(
-            (loading.TIMEOUT, loading.CONNECT_RETRIES),
+            (adapters.TIMEOUT, adapters.CONNECT_RETRIES),
             (made.session.timeout, made.connect_retries),
         )
-        self.assertEqual(loading.STATUS_CODE_RETRIES, made.status_code_retries)
+        self.assertEqual(
+            adapters.STATUS_CODE_RETRIES, made.status_code_retries
+        )
         self.assertEqual('placement', made.service_type)
         self.assertEqual(['internal', 'public'], made.interface)
         self.assertEqual(ADMIN_TOKEN['endpoint'], made.get_endpoint())
@@ -68,7 +70,7 @@ class FromConfTest(unittest.TestCase):
                 'endpoint_override': 'http://127.0.0.1/other',
             }
         )
-        made = loading.from_conf(conf, 'placement')
+        made = adapters.from_conf(conf, 'placement')
         self.assertEqual(5, made.session.timeout)
         self.assertEqual(0, made.connect_retries)
         self.assertEqual(7, made.status_code_retries)
@@ -82,13 +84,13 @@ class FromConfTest(unittest.TestCase):
     def test_where_nova_registered_its_options(self):
         conf = self.conf(ADMIN_TOKEN | {'region_name': 'here'})
         nova_conf.register_ksa_opts(conf, 'placement', 'placement')
-        made = loading.from_conf(conf, 'placement')
+        made = adapters.from_conf(conf, 'placement')
         self.assertEqual('here', made.region_name)
-        self.assertEqual(loading.CONNECT_RETRIES, made.connect_retries)
+        self.assertEqual(adapters.CONNECT_RETRIES, made.connect_retries)
         # And the other way round.
         conf = self.conf(ADMIN_TOKEN)
-        loading.register_opts(conf, 'placement')
-        loading.register_opts(conf, 'placement')
+        adapters._register_opts(conf, 'placement')
+        adapters._register_opts(conf, 'placement')
         self.assertEqual('placement', conf.placement.service_type)
 
     @ddt.idata(WRONG)

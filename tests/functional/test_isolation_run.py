@@ -11,14 +11,14 @@ from oslo_utils import uuidutils
 from oslotest import base as test_base
 
 from nova_ext_sched import placement
-from nova_ext_sched.osc import isolation_changes
-from nova_ext_sched.policy import isolation_plan
-from nova_ext_sched.policy import isolation_setup
+from nova_ext_sched.osc import isolation_cloud
+from nova_ext_sched.osc import isolation_plan
+from nova_ext_sched.osc import isolation_run
 from tests.functional.placement import servers
 
 HOSTS = 8
 TRAIT = 'CUSTOM_LICENSED_WINDOWS'
-RECORD = isolation_plan.RECORD + TRAIT
+RECORD = isolation_cloud.RECORD + TRAIT
 
 
 class MeetingTest(test_base.BaseTestCase):
@@ -42,13 +42,13 @@ class MeetingTest(test_base.BaseTestCase):
                 microversion='1.14',
             )
             nodes.append(
-                isolation_setup.Node(
+                isolation_cloud.Node(
                     name, name, uuid, frozenset(), frozenset()
                 )
             )
-        self.cloud = isolation_setup.Cloud(
+        self.cloud = isolation_cloud.Cloud(
             (
-                isolation_setup.Aggregate(
+                isolation_cloud.Aggregate(
                     1,
                     self.aggregate,
                     'windows',
@@ -61,13 +61,17 @@ class MeetingTest(test_base.BaseTestCase):
         )
 
     def sync(self):
-        run = isolation_changes.Run(isolation_plan.make(self.cloud))
-        run.carry_out(self.client)
-        return run
+        steps = isolation_plan.make(self.cloud)
+        isolation_run.carry_out(steps, self.client)
+        return steps
 
     def write(self, node):
-        self.client.change_traits(node.uuid, add=['CUSTOM_OTHER'])
-        self.client.change_aggregates(node.uuid, add=[self.other])
+        self.client.update_traits(
+            node.uuid, lambda current: current | {'CUSTOM_OTHER'}
+        )
+        self.client.update_aggregates(
+            node.uuid, lambda current: current | {self.other}
+        )
 
     def test_two_syncs_and_other_writers(self):
         self.other = uuidutils.generate_uuid()
@@ -80,16 +84,16 @@ class MeetingTest(test_base.BaseTestCase):
             for future in writers:
                 future.result()
             for future in syncs:
-                run = future.result()
                 self.assertEqual(
-                    len(run.outcomes), run.count(isolation_changes.DONE)
+                    {isolation_plan.Status.DONE},
+                    {step.status for step in future.result()},
                 )
         for node in self.cloud.nodes:
             self.assertEqual(
                 {TRAIT, RECORD, 'CUSTOM_OTHER'},
-                self.client.provider_traits(node.uuid).traits,
+                self.client.provider_traits(node.uuid),
             )
             self.assertEqual(
                 {self.aggregate, self.other},
-                self.client.provider_aggregates(node.uuid).aggregates,
+                self.client.provider_aggregates(node.uuid),
             )

@@ -1,20 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import ddt
+import hypothesis
+from hypothesis import strategies as st
 import testtools
 
+from nova_ext_sched.osc import isolation as isolation_commands
+from nova_ext_sched.osc import isolation_cloud
+from nova_ext_sched.osc import isolation_faults
 from nova_ext_sched.policy import isolation
-from nova_ext_sched.policy import isolation_setup as setup
-from tests.unit.policy.test_isolation_plan import make_aggregate
-from tests.unit.policy.test_isolation_plan import make_cloud
-from tests.unit.policy.test_isolation_plan import make_node
+from tests.unit.osc.test_isolation_plan import make_aggregate
+from tests.unit.osc.test_isolation_plan import make_cloud
+from tests.unit.osc.test_isolation_plan import make_node
 
 X, Y = 'CUSTOM_X', 'CUSTOM_Y'
 NONE = isolation.DeclaredTraits([])
 
 
 def with_metadata(**metadata):
-    return setup.Aggregate(1, 'uuid1', 'agg1', ('h',), metadata)
+    return isolation_cloud.Aggregate(1, 'uuid1', 'agg1', ('h',), metadata)
 
 
 @ddt.ddt
@@ -23,7 +27,9 @@ class FaultsTestCase(testtools.TestCase):
         cloud = make_cloud([aggregate, *others], nodes, known=[X, Y])
         return [
             (fault.kind, *fault.hosts)
-            for fault in setup.find_faults(aggregate, cloud, declared)
+            for fault in isolation_faults.find_faults(
+                aggregate, cloud, declared
+            )
         ]
 
     def test_none(self):
@@ -111,9 +117,37 @@ class FaultsTestCase(testtools.TestCase):
             ),
         )
 
-    def test_as_text(self):
-        self.assertEqual('a problem', str(setup.Fault('kind', 'a problem')))
-        self.assertEqual(
-            'a problem: h1, h2',
-            str(setup.Fault('kind', 'a problem', ('h1', 'h2'))),
+    @hypothesis.settings(deadline=None, max_examples=100)
+    @hypothesis.given(
+        st.lists(
+            st.dictionaries(
+                st.sampled_from(['force_metadata_check', 'trait:CUSTOM_X'])
+                | st.text().map('trait:'.__add__),
+                st.just('required') | st.text(),
+                max_size=3,
+            ),
+            min_size=2,
+            max_size=2,
+        ),
+        st.lists(st.text(), min_size=4, max_size=4),
+    )
+    def test_whatever_people_write_is_one_line(self, metadata, names):
+        one, two = (
+            isolation_cloud.Aggregate(
+                number, f'uuid{number}', name, (names[2],), items
+            )
+            for number, (items, name) in enumerate(
+                zip(metadata, names[:2], strict=True)
+            )
         )
+        nodes = [make_node(names[2], name=names[3]), make_node(names[3], X)]
+        cloud = make_cloud([one, two], nodes, known=[X, Y])
+        for aggregate in (one, two):
+            faults = isolation_faults.find_faults(
+                aggregate, cloud, isolation.DeclaredTraits(['*'])
+            )
+            for fault in faults:
+                shown = isolation_commands.FaultsColumn([fault])
+                text = shown.human_readable()
+                self.assertTrue(text.isprintable(), ascii(text))
+                self.assertGreater(5000, len(text))
