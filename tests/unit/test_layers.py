@@ -37,11 +37,7 @@ ROOMS = {
         'progress',
     },
 }
-# os_resource_classes is names alone.
-LIBRARIES_OF_POLICY = set(sys.stdlib_module_names) | {
-    'os_resource_classes',
-    'oslo_utils',
-}
+LIBRARIES_OF_POLICY = set(sys.stdlib_module_names) | {'oslo_utils'}
 
 
 def imports(path):
