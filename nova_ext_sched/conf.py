@@ -8,6 +8,8 @@ import typing
 from oslo_config import cfg
 from oslo_config import types
 
+from nova_ext_sched import misspelling
+
 
 class Beginnings(types.List):
     """A list of beginnings of keys, none of them empty.
@@ -464,10 +466,21 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
 
 
 def check(conf: cfg.ConfigOpts) -> None:
-    """Read every option, so that a bad value is met at start.
+    """Meet a slip in nova.conf at start, not amid a request.
+
+    :raises oslo_config.cfg.ConfigFileValueError: as :func:`check_values`
+    :raises nova_ext_sched.exception.InvalidValues: an option or the section
+        is misspelt (:mod:`.misspelling`)
+    """
+    misspelling.check(conf, GROUP.name)
+    check_values(conf)
+
+
+def check_values(conf: cfg.ConfigOpts) -> None:
+    """Read every option.
 
     oslo.config reads the values of options that are registered late, as these
-    are, when they are first asked for: amid a request.
+    are, when they are first asked for.
 
     :raises oslo_config.cfg.ConfigFileValueError: a value is not of its
         option's form; the error names option, file and value
@@ -488,16 +501,31 @@ def contradictions(conf: cfg.ConfigOpts) -> list[str]:
     :returns: a sentence each, with what to do about it
     """
     return [
-        *_of_isolation(conf),
-        *_of_reservation(conf),
-        *_of_failure_domains(conf),
+        *_isolation_contradictions(conf),
+        *_reservation_contradictions(conf),
+        *_failure_domain_contradictions(conf),
     ]
 
 
-def _of_isolation(conf: cfg.ConfigOpts) -> list[str]:
+def _isolation_contradictions(conf: cfg.ConfigOpts) -> list[str]:
     ours = conf.nova_ext_sched
     found = []
     isolating = ours.enable_isolated_aggregate_filtering
+    judged = (
+        'IsolatedAggregatesFilter' in conf.filter_scheduler.enabled_filters
+    )
+    if judged and not (
+        isolating
+        or ours.placement_req_required_member_prefix
+        or ours.placement_req_default_forbidden_member_prefix
+    ):
+        found.append(
+            'IsolatedAggregatesFilter is in [filter_scheduler] '
+            'enabled_filters and has nothing to judge: no host is isolated '
+            'or reserved. Set [nova_ext_sched] '
+            'enable_isolated_aggregate_filtering to True or name prefixes of '
+            'reserved aggregates, or remove the filter.'
+        )
     if isolating and conf.scheduler.enable_isolated_aggregate_filtering:
         found.append(
             "Both [scheduler] enable_isolated_aggregate_filtering (nova's) "
@@ -514,9 +542,7 @@ def _of_isolation(conf: cfg.ConfigOpts) -> list[str]:
             'is not asked to leave isolated aggregates out. Add '
             'isolate_aggregates to [nova_ext_sched] request_filters.'
         )
-    if isolating and (
-        'IsolatedAggregatesFilter' not in conf.filter_scheduler.enabled_filters
-    ):
+    if isolating and not judged:
         found.append(
             '[nova_ext_sched] enable_isolated_aggregate_filtering is True '
             'and IsolatedAggregatesFilter is not in [filter_scheduler] '
@@ -539,7 +565,7 @@ def _of_isolation(conf: cfg.ConfigOpts) -> list[str]:
     return found
 
 
-def _of_reservation(conf: cfg.ConfigOpts) -> list[str]:
+def _reservation_contradictions(conf: cfg.ConfigOpts) -> list[str]:
     ours = conf.nova_ext_sched
     required = tuple(ours.placement_req_required_member_prefix)
     forbidden = tuple(ours.placement_req_default_forbidden_member_prefix)
@@ -594,7 +620,7 @@ def _of_reservation(conf: cfg.ConfigOpts) -> list[str]:
     return found
 
 
-def _of_failure_domains(conf: cfg.ConfigOpts) -> list[str]:
+def _failure_domain_contradictions(conf: cfg.ConfigOpts) -> list[str]:
     ours = conf.nova_ext_sched
     enabled = 'FailureDomainFilter' in conf.filter_scheduler.enabled_filters
     found = []

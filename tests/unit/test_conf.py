@@ -162,10 +162,10 @@ class ContradictionsTestCase(testtools.TestCase):
         self.config = self.useFixture(
             config_fixture.Config(nova.conf.CONF)
         ).config
-        self.config(
-            group='filter_scheduler',
-            enabled_filters=['IsolatedAggregatesFilter'],
-        )
+        self.enable('ComputeFilter')
+
+    def enable(self, *names):
+        self.config(group='filter_scheduler', enabled_filters=list(names))
 
     def contradictions(self):
         return conf.contradictions(nova.conf.CONF)
@@ -173,7 +173,14 @@ class ContradictionsTestCase(testtools.TestCase):
     def test_defaults_contradict_nothing(self):
         self.assertEqual([], self.contradictions())
 
+    def test_nothing_to_judge(self):
+        self.enable('IsolatedAggregatesFilter')
+        (found,) = self.contradictions()
+        self.assertIn('IsolatedAggregatesFilter is in', found)
+        self.assertIn('has nothing to judge', found)
+
     def test_isolation_well_set_up(self):
+        self.enable('IsolatedAggregatesFilter')
         self.config(
             group='nova_ext_sched', enable_isolated_aggregate_filtering=True
         )
@@ -200,6 +207,8 @@ class ContradictionsTestCase(testtools.TestCase):
     def test_isolation_contradicted(self, group, options, expected):
         self.config(group=group, **options)
         self.assertEqual([], self.contradictions())
+        if group != 'filter_scheduler':
+            self.enable('IsolatedAggregatesFilter')
         self.config(
             group='nova_ext_sched', enable_isolated_aggregate_filtering=True
         )
@@ -207,6 +216,8 @@ class ContradictionsTestCase(testtools.TestCase):
         self.assertRegex(found, expected)
 
     def reserve(self, required, forbidden, **options):
+        if options.pop('judged', True):
+            self.enable('IsolatedAggregatesFilter')
         self.config(
             group='nova_ext_sched',
             placement_req_required_member_prefix=required,
@@ -274,7 +285,7 @@ class ContradictionsTestCase(testtools.TestCase):
     def test_reservation_contradicted(self, group, options, expected):
         self.config(group=group, **options)
         self.assertEqual([], self.contradictions())
-        self.reserve(['r:'], ['r:'])
+        self.reserve(['r:'], ['r:'], judged=group != 'filter_scheduler')
         (found,) = self.contradictions()
         self.assertRegex(found, expected)
 

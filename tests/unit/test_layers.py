@@ -24,8 +24,9 @@ ROOMS = {
     'faults': set(),
     'syntax': {'exception'},
     'plugins': {'exception', 'messages'},
-    'conf': {'exception', 'messages', 'policy'},
-    'policy': {'exception', 'messages', 'syntax'},
+    'misspelling': {'exception', 'messages'},
+    'conf': {'misspelling', 'policy'},
+    'policy': {'exception', 'messages'},
     'objects': {'exception', 'messages', 'policy', 'schema', 'syntax'},
     'placement': {'exception', 'messages', 'objects', 'syntax'},
     'osc': {
@@ -38,11 +39,7 @@ ROOMS = {
         'syntax',
     },
 }
-# os_resource_classes is names alone.
-LIBRARIES_OF_POLICY = set(sys.stdlib_module_names) | {
-    'os_resource_classes',
-    'oslo_utils',
-}
+LIBRARIES_OF_POLICY = set(sys.stdlib_module_names) | {'oslo_utils'}
 
 
 def imports(path):
