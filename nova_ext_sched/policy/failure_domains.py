@@ -62,7 +62,6 @@ from oslo_utils import strutils
 from nova_ext_sched import exception
 from nova_ext_sched import messages
 from nova_ext_sched.policy import anti_affinity
-from nova_ext_sched.policy import syntax
 from nova_ext_sched.policy import verdict
 
 #: The hint that asks for one member a domain; vexxhost's filter has it too.
@@ -123,7 +122,10 @@ def _boolean(text: str) -> bool:
 
 
 def _amount(text: str) -> int:
-    return syntax.parse_amount(text, LIMIT)
+    # int() takes "+3", "1_000" and other scripts' digits too.
+    if not text.isascii() or not text.isdigit() or not int(text):
+        raise ValueError(text)
+    return int(text)
 
 
 def read_domains(aggregates: Iterable[Metadata], key: str) -> frozenset[str]:
