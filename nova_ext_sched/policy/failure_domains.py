@@ -55,6 +55,7 @@ import collections
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
+import re
 import typing
 
 from oslo_utils import strutils
@@ -67,6 +68,8 @@ from nova_ext_sched.policy import verdict
 #: The hint that asks for one member a domain; vexxhost's filter has it too.
 DIFFERENT = 'different_failure_domain'
 #: A hint, and the operator's option.
+_AMOUNT = re.compile(r'0*[1-9][0-9]{0,17}')
+
 LIMIT = 'max_server_per_failure_domain'
 
 Metadata = Mapping[str, str | None] | None
@@ -122,8 +125,8 @@ def _boolean(text: str) -> bool:
 
 
 def _amount(text: str) -> int:
-    # int() takes "+3", "1_000" and other scripts' digits too.
-    if not text.isascii() or not text.isdigit() or not int(text):
+    # int() takes "+3", "1_000", other scripts' digits and any length too.
+    if not _AMOUNT.fullmatch(text):
         raise ValueError(text)
     return int(text)
 
