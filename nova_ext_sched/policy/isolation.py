@@ -180,6 +180,17 @@ def lacking_traits(
     }
 
 
+def missing_traits(
+    items: Iterable[tuple[str, str, str, str | None]], required: Iterable[str]
+) -> dict[str, Set[str]]:
+    """Return :func:`lacking_traits` of metadata items, as :func:`read` has
+    them.
+
+    With nothing required: the isolating aggregates, and their traits.
+    """
+    return lacking_traits(read(items).traits, frozenset(required))
+
+
 def judge(
     aggregates: Iterable[tuple[str, Mapping[str, str]]],
     required: Collection[str],

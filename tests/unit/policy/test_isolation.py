@@ -22,12 +22,6 @@ def items(aggregates):
     ]
 
 
-def missing_traits(items, required):
-    return isolation.lacking_traits(
-        isolation.read(items).traits, set(required)
-    )
-
-
 @ddt.ddt
 class TruthTableTestCase(testtools.TestCase):
     """Every row of the table in the module's docstring."""
@@ -51,7 +45,7 @@ class TruthTableTestCase(testtools.TestCase):
         self.assertEqual(allowed, verdict.passes, verdict.reason)
         self.assertEqual(
             allowed,
-            not missing_traits(
+            not isolation.missing_traits(
                 items({'agg': metadata(*aggregate)}), set(request)
             ),
         )
@@ -94,7 +88,7 @@ class ReadItemTestCase(testtools.TestCase):
     def test_table(self, key, value, trait, faulty):
         item = isolation.read_item(key, value)
         self.assertEqual((trait, faulty), (item.trait, bool(item.fault)))
-        missing = missing_traits(items({'agg': {key: value}}), set())
+        missing = isolation.missing_traits(items({'agg': {key: value}}), set())
         self.assertEqual({} if trait is None else {'agg': {trait}}, missing)
         if trait:
             self.assertTrue(
@@ -134,7 +128,7 @@ class ReadItemTestCase(testtools.TestCase):
         spellings = {'trait:X': 'required', 'Trait:X': 'Required'}
         self.assertEqual(
             {'agg': {'X'}},
-            missing_traits(items({'agg': spellings}), ()),
+            isolation.missing_traits(items({'agg': spellings}), ()),
         )
 
 
@@ -180,7 +174,7 @@ class DefinitionTestCase(testtools.TestCase):
                     naive.add(name)
         self.assertEqual(
             naive,
-            missing_traits(items(dict(host)), required).keys(),
+            isolation.missing_traits(items(dict(host)), required).keys(),
         )
         self.assertEqual(not naive, isolation.judge(host, required).passes)
 
@@ -189,7 +183,7 @@ class DefinitionTestCase(testtools.TestCase):
     def test_split_by_trait_loses_no_aggregate(
         self, aggregates, required, usable, limit
     ):
-        missing = missing_traits(
+        missing = isolation.missing_traits(
             items(
                 {str(i): metadata(*agg) for i, agg in enumerate(aggregates)}
             ),
