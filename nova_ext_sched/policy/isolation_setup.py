@@ -52,7 +52,7 @@ class Aggregate:
             (self.uuid, self.name, key, value)
             for key, value in self.metadata.items()
         )
-        required = isolation.missing_traits(items, ())
+        required = isolation.read(items).traits
         return tuple(sorted(required.get(self.uuid, ())))
 
     @property

@@ -149,3 +149,18 @@ def forbid_aggregates(request_spec: typing.Any, uuids: Iterable[str]) -> None:
     uuids = set(uuids)
     if uuids:
         get_destination(request_spec).append_forbidden_aggregates(uuids)
+
+
+def host_filters_run(request_spec: typing.Any) -> bool:
+    """Return whether nova will run the host filters on this request.
+
+    It does not where an administrator forced a host or node at boot
+    (nova.scheduler.host_manager.HostManager.get_filtered_hosts).
+    """
+    forced = ('force_hosts' in request_spec and request_spec.force_hosts) or (
+        'force_nodes' in request_spec and request_spec.force_nodes
+    )
+    hints = (
+        'scheduler_hints' in request_spec and request_spec.scheduler_hints
+    ) or {}
+    return not forced or bool(hints.get('_nova_check_type'))

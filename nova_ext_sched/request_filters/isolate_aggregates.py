@@ -49,18 +49,16 @@ def isolate_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
         return False
 
     items = aggregates.get_metadata(ctxt, [isolation.PREFIX])
-    for _, name, key, value in items:
-        if isolation.read_item(key, value).fault:
-            _faults.warn(isolation.item_fault(name, key, value))
-
-    isolating = isolation.missing_traits(items, ())
+    isolating, slips = isolation.read(items)
+    for slip in slips:
+        _faults.warn(slip)
     if not isolating:
         return True
     running_image.restore(ctxt, request_spec)
     required = utils.ResourceRequest.from_request_spec(
         request_spec
     ).all_required_traits
-    missing = isolation.missing_traits(items, required)
+    missing = isolation.lacking_traits(isolating, required)
 
     traits, others = _split_by_trait(ctxt, request_spec, missing)
     request_spec.root_forbidden.update(traits)
@@ -93,6 +91,8 @@ def _split_by_trait(
 ) -> tuple[set[str], set[str]]:
     """Return the traits to forbid, and the aggregates that none covers."""
     declared = isolation.DeclaredTraits(CONF.nova_ext_sched.forbid_by_trait)
+    if not declared or not bound.host_filter_judges(request_spec, HOST_FILTER):
+        return set(), set(missing)
     usable = {
         trait
         for traits in missing.values()
@@ -100,9 +100,7 @@ def _split_by_trait(
         # Placement answers 400 to a trait that is required and forbidden.
         if trait in declared and trait not in request_spec.root_required
     }
-    if not usable or not bound.host_filter_judges(request_spec, HOST_FILTER):
-        return set(), set(missing)
-    known = _known_traits.get(ctxt)
+    known = _known_traits.get(ctxt) if usable else frozenset()
     for trait in sorted(usable - known) if known else ():
         _faults.warn(
             f'Placement does not know the trait {messages.quote(trait)}, so '

@@ -12,8 +12,8 @@ from nova.api import auth
 import webob.exc
 import yaml
 
+from nova_ext_sched import progress
 from nova_ext_sched.osc import isolation_changes
-from nova_ext_sched.osc import progress
 from nova_ext_sched.placement import client
 from nova_ext_sched.placement import listing
 from nova_ext_sched.placement import reading
@@ -140,7 +140,8 @@ class ListTest(IsolationTestCase):
         fine = self.isolate('fine', ['host1'], WINDOWS)
         self.aggregate('plain', ['host3'], metadata={'ssd': 'true'})
         self.require('gpu', ['host1', 'host2'], GPU, VMX, 'gpu')
-        self.require('typo', [], **{'trait:CUSTOM_A': 'Required'})
+        self.require('typo', [], **{'trait:CUSTOM_A': 'forbidden'})
+        self.require('slip', [], **{f'Trait:{WINDOWS}': 'Required'})
         self.require('forced', ['host3'], SSD, force_metadata_check='yes')
         self.require('flag', [], WINDOWS, force_metadata_check='ja')
         self.add_traits('host3', WINDOWS, SSD)
@@ -168,6 +169,7 @@ class ListTest(IsolationTestCase):
                     ('not-mirrored', 'host2'),
                     ('conflict', 'host1'),
                 ],
+                'slip': [('misspelt',)],
                 'typo': [('unread-value',)],
             },
             self.faults(),

@@ -70,7 +70,7 @@ class FlavorTestCase(reservations.ReservationTestCase):
         (line,) = [
             line
             for line in self.log.splitlines()
-            if 'reservation:gone' in line and 'nova_ext_sched' in line
+            if 'reservation:gone' in line and '[nova_ext_sched.' in line
         ]
         self.assertRegex(
             line,
@@ -284,5 +284,11 @@ class DatabaseDownTestCase(reservations.ReservationTestCase):
             self.assertNoValidHost()
             self.assertNoValidHost(flavor=self.consuming('a'))
         self.assertEqual([], self.queries)
-        self.assertEqual(2, self.log.count('reserved_aggregates cannot dec'))
+        refusals = [
+            line
+            for line in self.log.splitlines()
+            if 'reserved_aggregates cannot decide' in line
+            and '[nova_ext_sched.' in line
+        ]
+        self.assertEqual(2, len(refusals))
         self.assertBootsOn('other')

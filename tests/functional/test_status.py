@@ -212,8 +212,8 @@ class DataTest(StatusTestCase):
         self.assertCheck(
             'Metadata of aggregates',
             WARNING,
-            "aggregate typo: metadata trait:CUSTOM_A: expected 'required', "
-            "got 'Required'",
+            'aggregate typo: metadata trait:CUSTOM_A: expected '
+            "'trait:CUSTOM_A=required', got 'trait:CUSTOM_A=Required'",
             'aggregate name: metadata trait:custom: expected a trait name',
             'force_metadata_check is on in forced and '
             'AggregateInstanceTypeFilter is not in',

@@ -124,14 +124,7 @@ class IsolatedAggregatesFilterTestCase(test_base.RequestFilterTestCase):
 
     def test_flavor_without_extra_specs(self):
         spec = test_base.request_spec()
-        spec.flavor = objects.Flavor(
-            name='bare',
-            vcpus=1,
-            memory_mb=64,
-            root_gb=0,
-            ephemeral_gb=0,
-            swap=0,
-        )
+        spec.flavor = test_base.flavor()
         self.assertEqual(
             ['plain'], self.passing(spec, plain={}, isolated=requiring('X'))
         )

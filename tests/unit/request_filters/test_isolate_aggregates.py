@@ -4,7 +4,6 @@ import logging
 
 import ddt
 import fixtures
-from nova import objects
 
 from nova_ext_sched import faults
 from nova_ext_sched.request_filters import bound
@@ -92,14 +91,7 @@ class IsolateAggregatesTestCase(FilterTestCase):
 
     def test_flavor_without_extra_specs(self):
         self.isolate('a', 'X')
-        self.spec.flavor = objects.Flavor(
-            name='bare',
-            vcpus=1,
-            memory_mb=64,
-            root_gb=0,
-            ephemeral_gb=0,
-            swap=0,
-        )
+        self.spec.flavor = test_base.flavor()
         self.assertEqual(({'a'}, set()), self.filter())
 
     @ddt.data(
