@@ -14,6 +14,7 @@ from nova import exception as nova_exception
 from nova.api.validation.extra_specs import base
 
 from nova_ext_sched import exception
+from nova_ext_sched import messages
 from nova_ext_sched.policy import aggregate_instance_rule
 from nova_ext_sched.policy import aggregate_instance_type
 from nova_ext_sched.policy import expression
@@ -57,7 +58,7 @@ class ExpressionValidator(base.ExtraSpecValidator):
         except exception.InvalidValue as exc:
             raise nova_exception.ValidationError(
                 f'Validation failed; extra spec '
-                f'{aggregate_instance_rule.quoted(name)}: '
+                f'{messages.quoted(name)}: '
                 f'{aggregate_instance_rule.malformed(exc)}'
             ) from exc
 

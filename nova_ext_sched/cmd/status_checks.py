@@ -22,9 +22,9 @@ from nova_ext_sched import conf
 from nova_ext_sched import exception
 from nova_ext_sched import messages
 from nova_ext_sched import placement
+from nova_ext_sched.cmd import operators_data
 from nova_ext_sched.cmd import status_results
 from nova_ext_sched.placement import microversion
-from nova_ext_sched.policy import operators_data
 from nova_ext_sched.policy import reservation
 
 CONF = nova.conf.CONF

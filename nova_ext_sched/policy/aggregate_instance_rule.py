@@ -6,7 +6,6 @@ A part of :mod:`nova_ext_sched.policy.aggregate_instance_type`, which has the
 table of decisions.
 """
 
-from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 
@@ -51,13 +50,16 @@ class Rule:
         self.spec = spec
         self.wants = language.ABSENCE
         self.fault: str | None = None
+        # As messages show them.
         self._flavor = f'flavor {messages.quote(flavor)}'
-        self._value = quoted(value)
+        self._spec = f'{self._flavor}: extra spec {messages.quoted(spec)}'
+        self._key = messages.quoted(key)
+        self._value = messages.quoted(value)
         if spec is not None:
             try:
                 self.wants = language.parse(value)
             except exception.InvalidValue as exc:
-                self.fault = f'{self._where()}: {malformed(exc)}'
+                self.fault = f'{self._spec}: {malformed(exc)}'
 
     def examine(
         self, name: str, value: str, forced: bool
@@ -72,8 +74,7 @@ class Rule:
         """
         if self.fault is not None:
             return MALFORMED, [self.fault]
-        where = f'aggregate {messages.quote(name)}: metadata '
-        where += quoted(self.key)
+        where = f'aggregate {messages.quote(name)}: metadata {self._key}'
         try:
             offer = (
                 language.parse_values(value)
@@ -85,7 +86,7 @@ class Rule:
         if words := self.wants.unreadable(offer):
             return MALFORMED, [
                 f'{where}: expected numbers, because {self._flavor} compares '
-                f'them by {self._value}, got {quoted(*words)}'
+                f'them by {self._value}, got {_few(words)}'
             ]
         bits, faults = 0, []
         if not (self.wants.absent and offer.absent):
@@ -94,8 +95,8 @@ class Rule:
             bits |= OFFERED
         elif words := offer.unreadable(self.wants):
             faults.append(
-                f'{self._where()}: expected numbers, because {where} compares '
-                f'them by {quoted(value)}, got {quoted(*words)}'
+                f'{self._spec}: expected numbers, because {where} compares '
+                f'them by {messages.quoted(value)}, got {_few(words)}'
             )
         if forced and not self.wants.meets(offer):
             bits |= REFUSED
@@ -113,7 +114,7 @@ class Rule:
         refusing: dict[str, Sequence[str]] = {}
         offering: dict[str, list[str]] = {}
         for (value, forced), names in sorted(offers.items()):
-            bits, sentences = self.examine(min(names), value, forced)
+            bits, sentences = self.examine(names[0], value, forced)
             if bits & MALFORMED:
                 faults += sentences
                 malformed_values += len(names)
@@ -124,9 +125,9 @@ class Rule:
             more = malformed_values - 1
             return min(faults) + (f', and {more} more such' if more else '')
         wants = (
-            f'{self._flavor} has no extra spec {quoted(self.key)}'
+            f'{self._flavor} has no extra spec {self._key}'
             if self.spec is None
-            else f'{self._flavor} wants {self._value} of {quoted(self.key)}'
+            else f'{self._flavor} wants {self._value} of {self._key}'
         )
         if refusing:
             return (
@@ -137,26 +138,21 @@ class Rule:
             return f'{wants} and the aggregates offer {_values(offering)}'
         return f'{wants} and no aggregate of the host has the key'
 
-    def _where(self) -> str:
-        return f'{self._flavor}: extra spec {quoted(self.spec)}'
-
-
-def quoted(*texts: object) -> str:
-    """Return texts that somebody wrote, in quotes, for a message."""
-    shown = ', '.join(f"'{messages.quote(t)}'" for t in texts[:_MOST_VALUES])
-    more = len(texts) - _MOST_VALUES
-    return shown + (f' and {more} more' if more > 0 else '')
-
 
 def malformed(exc: exception.InvalidValue) -> str:
     """Return what is wrong with an expression: expected form, then text."""
-    return f'expected {exc.expected}, got {quoted(exc.got)}'
+    return f'expected {exc.expected}, got {messages.quoted(exc.got)}'
 
 
-def _values(names_by_value: Mapping[str, Iterable[str]]) -> str:
-    shown = [
-        f'{quoted(value)} ({messages.first_few(sorted(names))})'
-        for value, names in sorted(names_by_value.items())[:_MOST_VALUES]
-    ]
-    more = len(names_by_value) - _MOST_VALUES
-    return ', '.join(shown) + (f' and {more} more' if more > 0 else '')
+def _few(words: Sequence[str]) -> str:
+    return messages.first_few(words, _MOST_VALUES, messages.quoted)
+
+
+def _values(names_by_value: Mapping[str, Sequence[str]]) -> str:
+    def show(item: tuple[str, Sequence[str]]) -> str:
+        value, names = item
+        return f'{messages.quoted(value)} ({messages.first_few(names)})'
+
+    return messages.first_few(
+        sorted(names_by_value.items()), _MOST_VALUES, show
+    )

@@ -73,6 +73,11 @@ _RULE_BITS = 4
 #: The rule that hosts fail by, and its bits.
 Cause = tuple[aggregate_instance_rule.Rule, int]
 
+_PlacedRule = tuple[int, aggregate_instance_rule.Rule]
+
+# Key and value of an aggregate, and its flag.
+_Item = tuple[str, str | None, bool | None]
+
 
 class Decision:
     """The decision for one flavor, for any number of hosts.
@@ -99,21 +104,19 @@ class Decision:
         self._force = force_metadata_check.ForceMetadataCheck(
             ignored, reserved_prefixes
         )
-        self._rules: list[aggregate_instance_rule.Rule] = []
-        # Positions in the list, by key.
-        self._positions: dict[str, list[int]] = {}
-        # Bit PRESENT of every rule, and of those that want a value where no
-        # aggregate has the key either.
+        # The rules of each key, each with the place of its bits in a digest.
+        self._rules: dict[str, list[_PlacedRule]] = {}
+        # Bit PRESENT of every rule, and of those that want a value even where
+        # no aggregate has the key.
         self._every = 0
         self._mandatory = 0
-        # The bits of each value of each key, as it stands and as expression.
-        self._literals: dict[str, dict[str, int]] = {}
-        self._forced: dict[tuple[str, str], int] = {}
+        self._bits: dict[_Item, int] = {}
         #: What is malformed in the flavor: a sentence each.
         self.request_faults: list[str] = []
         for spec, value in sorted(extra_specs.items()):
             if not self._force.is_foreign(spec):
                 self._add_spec(spec, value)
+        self._wanted = set(self._rules)
 
     def digest(self, metadata: Mapping[str, str]) -> int:
         """Return what the metadata of one aggregate means to the flavor.
@@ -123,23 +126,14 @@ class Decision:
 
         :returns: a bit set, odd where :meth:`faults` has something to say
         """
-        digest = 0
-        if force_metadata_check.FLAG in metadata:
-            flag = self._force.flag(metadata)
-            if flag:
-                return self._forced_digest(metadata)
-            if flag is None:
-                digest = _REPORT
-        # Clouds whose aggregates are not shared by hosts spend their time
-        # here: no call for a value that was seen before.
-        literals = self._literals
-        for key in literals.keys() & metadata.keys():
-            value = metadata[key]
-            known = literals[key]
-            if value in known:
-                digest |= known[value]
-            else:
-                digest |= self._literal_bits(key, value)
+        flag = self._force.flag(metadata)
+        digest = _REPORT if flag is None else 0
+        for key in metadata if flag else self._wanted & metadata.keys():
+            item = (key, metadata[key], flag)
+            bits = self._bits.get(item)
+            if bits is None:
+                bits = self._bits[item] = self._examine('', *item)[0]
+            digest |= bits
         return digest
 
     def passes(self, digest: int) -> bool:
@@ -158,20 +152,22 @@ class Decision:
         failing = self._failing(digest)
         # By key, so that of several causes one is reported whatever the order
         # of the hosts.
-        position, rule = min(
+        place, rule = min(
             (
-                (position, rule)
-                for position, rule in enumerate(self._rules)
-                if failing >> _shift(position) & 1
+                (place, rule)
+                for rules in self._rules.values()
+                for place, rule in rules
+                if failing >> place & 1
             ),
-            key=lambda item: (item[1].key, item[1].spec or ''),
+            key=lambda placed: (placed[1].key, placed[1].spec or ''),
         )
-        return rule, digest >> _shift(position) & ((1 << _RULE_BITS) - 1)
+        return rule, digest >> place & ((1 << _RULE_BITS) - 1)
 
     def reason(self, cause: Cause, aggregates: Aggregates) -> str:
         """Return why hosts are rejected.
 
-        :param aggregates: name and metadata of each aggregate of the hosts
+        :param aggregates: name and metadata of each aggregate of the hosts;
+            the first ones are named
         """
         rule, _ = cause
         offers: dict[tuple[str, bool], list[str]] = {}
@@ -187,7 +183,7 @@ class Decision:
 
         :param aggregates: name and metadata of each aggregate of the host
         """
-        aggregates = list(aggregates)
+        aggregates = sorted(aggregates, key=lambda aggregate: aggregate[0])
         digest = 0
         for _, metadata in aggregates:
             digest |= self.digest(metadata)
@@ -203,81 +199,54 @@ class Decision:
             value
         """
         found = self._force.faults(name, metadata)
+        flag = self._force.flag(metadata)
         for key, value in metadata.items():
-            forced = self._force.forces(metadata, key)
-            if forced or key in self._literals:
-                for position in self._positions_of(key):
-                    rule = self._rules[position]
-                    found += rule.examine(name, value or '', forced)[1]
+            found += self._examine(name, key, value, flag)[1]
         return found
 
     def _failing(self, digest: int) -> int:
-        # The lowest bit of every rule by which the host is rejected.
+        # Bit PRESENT of every rule by which the host is rejected.
         every = self._every
         wanted = digest & every | self._mandatory
         offered = digest >> 1
         rejected = digest >> 2 | digest >> 3
         return wanted & ~offered | rejected & every
 
+    def _examine(
+        self, name: str, key: str, value: str | None, flag: bool | None
+    ) -> tuple[int, list[str]]:
+        # Returns the digest and the faults of one item of an aggregate.
+        forced = bool(flag) and self._force.may_force(key)
+        digest = 0
+        faults: list[str] = []
+        if forced or key in self._wanted:
+            for place, rule in self._rules_of(key):
+                bits, sentences = rule.examine(name, value or '', forced)
+                digest |= bits << place
+                faults += sentences
+        return digest | (_REPORT if faults else 0), faults
+
+    def _rules_of(self, key: str) -> list[_PlacedRule]:
+        if key not in self._rules:
+            # The flavor is silent about a key that an aggregate forces.
+            self._add_rule(aggregate_instance_rule.Rule(self._flavor, key))
+        return self._rules[key]
+
     def _add_spec(self, spec: str, value: str) -> None:
         scope, colon, rest = spec.partition(':')
         escaped = bool(colon) and scope == SCOPE
         key = rest if escaped else spec
         rule = aggregate_instance_rule.Rule(self._flavor, key, spec, value)
-        present = self._add_rule(rule)
-        self._literals.setdefault(key, {})
+        place = self._add_rule(rule)
         if colon and not escaped:
             return
         if rule.fault is not None:
             self.request_faults.append(rule.fault)
         if rule.fault is not None or not rule.wants.absent:
-            self._mandatory |= present
+            self._mandatory |= 1 << place
 
     def _add_rule(self, rule: aggregate_instance_rule.Rule) -> int:
-        # Returns the rule's lowest bit.
-        position = len(self._rules)
-        self._rules.append(rule)
-        self._positions.setdefault(rule.key, []).append(position)
-        present = 1 << _shift(position)
-        self._every |= present
-        return present
-
-    def _positions_of(self, key: str) -> list[int]:
-        if key not in self._positions:
-            # The flavor is silent about a key that an aggregate forces.
-            self._add_rule(aggregate_instance_rule.Rule(self._flavor, key))
-        return self._positions[key]
-
-    def _forced_digest(self, metadata: Mapping[str, str]) -> int:
-        digest = 0
-        for key, value in metadata.items():
-            if self._force.may_force(key):
-                bits = self._forced.get((key, value))
-                if bits is None:
-                    bits = self._bits(key, value, True)
-                    self._forced[key, value] = bits
-                digest |= bits
-            elif key in self._literals:
-                digest |= self._literal_bits(key, value)
-        return digest
-
-    def _literal_bits(self, key: str, value: str) -> int:
-        bits = self._literals[key].get(value)
-        if bits is None:
-            bits = self._literals[key][value] = self._bits(key, value, False)
-        return bits
-
-    def _bits(self, key: str, value: str, forced: bool) -> int:
-        bits = 0
-        for position in self._positions_of(key):
-            found, faults = self._rules[position].examine(
-                '', value or '', forced
-            )
-            bits |= found << _shift(position)
-            if faults:
-                bits |= _REPORT
-        return bits
-
-
-def _shift(position: int) -> int:
-    return 1 + position * _RULE_BITS
+        place = 1 + _RULE_BITS * self._every.bit_count()
+        self._every |= 1 << place
+        self._rules.setdefault(rule.key, []).append((place, rule))
+        return place

@@ -81,7 +81,7 @@ class ForceMetadataCheck:
             return []
         booleans = ', '.join(strutils.TRUE_STRINGS + strutils.FALSE_STRINGS)
         return [
-            f"aggregate {messages.quote(name)}: metadata '{FLAG}': expected "
-            f'one of {booleans}, got '
-            f"'{messages.quote(metadata[FLAG])}'; the aggregate forces nothing"
+            f'aggregate {messages.quote(name)}: metadata {FLAG!r}: expected '
+            f'one of {booleans}, got {messages.quoted(metadata[FLAG])}; the '
+            f'aggregate forces nothing'
         ]

@@ -62,16 +62,3 @@ class RuleTestCase(testtools.TestCase):
             "aggregates offer ''2\\r'' ('a\\n')",
             made.reason({('2\r', False): ['a\n']}),
         )
-
-
-@ddt.ddt
-class QuotedTestCase(testtools.TestCase):
-    @ddt.data(
-        (('a',), "'a'"),
-        (('a', ''), "'a', ''"),
-        (tuple('abcdefg'), "'a', 'b', 'c', 'd', 'e' and 2 more"),
-        ((None,), "'None'"),
-    )
-    @ddt.unpack
-    def test_quoted(self, texts, expected):
-        self.assertEqual(expected, rule.quoted(*texts))

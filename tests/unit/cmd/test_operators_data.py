@@ -3,7 +3,7 @@
 import ddt
 import testtools
 
-from nova_ext_sched.policy import operators_data
+from nova_ext_sched.cmd import operators_data
 from nova_ext_sched.policy import reservation
 
 
@@ -89,6 +89,21 @@ class OperatorsDataTestCase(testtools.TestCase):
         )
         # Each is said once, whichever flavor meets it.
         self.assertEqual(len(found), len(set(found)))
+
+    def test_what_people_wrote_stays_on_its_line(self):
+        name, key = 'm1\nfast', 'trait:\u2028'
+        aggregates = {name: {'k': 'x\r', 'force_metadata_check': '\n'}}
+        flavors = {name: {key: '\n', 'r:\n': '1', 'k': '>= 4'}}
+        found = [
+            *operators_data.trait_faults(flavors),
+            *operators_data.reservation_faults(
+                aggregates, flavors, reservation.Rules(('r:',))
+            ),
+            *operators_data.type_faults(aggregates, flavors),
+        ]
+        self.assertEqual(4, len(found), found)
+        for fault in found:
+            self.assertTrue(fault.isprintable(), ascii(fault))
 
     def test_names(self):
         aggregates = {

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 import re
 
+from nova_ext_sched import messages
 from nova_ext_sched.policy import aggregate_instance_type
 from nova_ext_sched.policy import force_metadata_check
 from nova_ext_sched.policy import isolation
@@ -42,8 +43,9 @@ def trait_faults(flavors: Named) -> list[str]:
     :param flavors: extra specs by the flavor's name
     """
     return [
-        f'flavor {name}: extra spec {key!r}: expected required or forbidden, '
-        f'got {value!r}; nova ignores it'
+        f'flavor {messages.quote(name)}: extra spec {messages.quoted(key)}: '
+        f'expected required or forbidden, got {messages.quoted(value)}; nova '
+        f'ignores it'
         for name, specs in sorted(flavors.items())
         for key, value in sorted(specs.items())
         if _TRAIT.match(key) and value not in _TRAIT_VALUES
@@ -59,8 +61,9 @@ def reservation_faults(
     """
     carried = {key for metadata in aggregates.values() for key in metadata}
     return [
-        f'flavor {name}: extra spec {key!r}: no aggregate has this metadata '
-        f'key, so that servers of the flavor find no host'
+        f'flavor {messages.quote(name)}: extra spec {messages.quoted(key)}: '
+        f'no aggregate has this metadata key, so that servers of the flavor '
+        f'find no host'
         for name, specs in sorted(flavors.items())
         for key in rules.request(rules.keys_among(specs), None).required
         if key not in carried
