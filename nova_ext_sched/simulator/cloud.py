@@ -7,21 +7,26 @@ own, placement is placement's own on SQLite; the hypervisor, Glance, Cinder
 and Neutron are nova's fakes (nova.tests.functional, nova.tests.fixtures).
 """
 
+import collections
 from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterable
 import typing
 import unittest
 
 import fixtures
+import nova.conf
 from nova.tests.functional import integrated_helpers
 from nova.tests.functional.api import client
+from nova.virt import fake
+import os_traits
 from oslo_utils import uuidutils
 
+from nova_ext_sched.policy import isolation
 from nova_ext_sched.simulator import document
-from nova_ext_sched.simulator import driver
 from nova_ext_sched.simulator import fixtures as sim_fixtures
 from nova_ext_sched.simulator import options
 from nova_ext_sched.simulator import scenario
-from nova_ext_sched.simulator import traits
 from nova_ext_sched.simulator import weigher
 
 #: The image of servers that name none.
@@ -31,18 +36,35 @@ DEFAULT_IMAGE = 'default'
 _ADMIN = 'admin'
 _ADMIN_ROLES = ['reader', 'member', 'admin']
 
+_STANDARD_TRAITS = frozenset(os_traits.get_traits())
+
+Body = dict[str, typing.Any]
+
 
 class Refused(Exception):
     """nova-api or placement does not take a part of the scenario.
 
-    :param path: the part
-    :param cause: what it said
+    :param fault: the part, and what it said
     """
 
-    def __init__(self, path: document.Path, cause: str) -> None:
-        super().__init__(path, cause)
-        self.path = path
-        self.cause = cause
+    def __init__(self, fault: document.Fault) -> None:
+        super().__init__(str(fault))
+        self.fault = fault
+
+
+class _Driver(fake.FakeDriver):
+    """nova's fake driver with the capacity of the host that it runs on.
+
+    nova starts a compute service with ``CONF.host`` set to its host.
+    """
+
+    hosts: typing.ClassVar[dict[str, scenario.Host]] = {}
+
+    def __init__(self, virtapi: typing.Any, read_only: bool = False) -> None:
+        host = self.hosts[nova.conf.CONF.host]
+        self.vcpus, self.memory_mb = host.vcpus, host.memory_mb
+        self.local_gb = host.disk_gb
+        super().__init__(virtapi, read_only)
 
 
 class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
@@ -55,7 +77,7 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
     :param plain: run nova without our package
     :param log: where the log goes
     :param body: what to do with the cloud once it stands
-    :param progress: called with the number of hosts that are up
+    :param progress: called when a host is up
     """
 
     compute_driver = 'fake.FakeDriver'
@@ -67,7 +89,7 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         plain: bool,
         log: sim_fixtures.Logging,
         body: Callable[['Cloud'], None],
-        progress: Callable[[int], None],
+        progress: Callable[[], None],
     ) -> None:
         super().__init__('test_scenario')
         self._declared = declared
@@ -92,27 +114,27 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         self.useFixture(
             sim_fixtures.NovaConf(options.compose(self._declared, self._plain))
         )
-        weigher.PreferredHosts.order = self._declared.prefer
+        weigher.PreferredHosts.order = tuple(self._declared.prefer)
         super().setUp()
 
     def test_scenario(self) -> None:
         """Build the cloud and do what it is for."""
         self._clients: dict[str, client.TestOpenStackClient] = {}
+        self._known_traits = set(_STANDARD_TRAITS)
         self.volumes = self.useFixture(sim_fixtures.VolumeImages())
-        self._traits = traits.Traits(self.placement)
+        #: What the scenario calls what nova has UUIDs for.
+        self.names: dict[str, str] = {}
         self._start_hosts()
-        self.aggregate_ids: dict[str, int] = {}
-        for aggregate in self._declared.aggregates:
-            self._create_declared_aggregate(aggregate)
+        self.aggregate_ids = {
+            aggregate.name: self._create_declared_aggregate(aggregate)
+            for aggregate in self._declared.aggregates
+        }
         self.imply_traits()
         self.flavor_ids = {
             flavor.name: self._create_declared_flavor(flavor)
             for flavor in self._declared.flavors
         }
-        self.image_properties = {
-            DEFAULT_IMAGE: {},
-            **self._declared.images,
-        }
+        self.image_properties = {DEFAULT_IMAGE: {}, **self._declared.images}
         self.image_ids = {
             name: self._create_declared_image(name, properties)
             for name, properties in self.image_properties.items()
@@ -132,6 +154,12 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
             self._clients[project].microversion = self.microversion
         return self._clients[project]
 
+    def readable(self, text: str) -> str:
+        """Return a text of nova's with the scenario's names for UUIDs."""
+        for uuid, name in self.names.items():
+            text = text.replace(uuid, name)
+        return text
+
     def imply_traits(self) -> None:
         """Give providers the traits that isolating aggregates require.
 
@@ -140,9 +168,39 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         """
         if not self._declared.imply_traits:
             return
-        aggregates = self.admin_api.api_get('/os-aggregates').body
-        for host, names in traits.implied(aggregates['aggregates']).items():
-            self._traits.add(host, names)
+        implied = collections.defaultdict(set)
+        for aggregate in self._aggregates():
+            for key, value in aggregate['metadata'].items():
+                prefix, trait = key.strip().partition(':')[::2]
+                if (
+                    f'{prefix.lower()}:' == isolation.PREFIX
+                    and value.strip().lower() == isolation.REQUIRED
+                ):
+                    for host in aggregate['hosts']:
+                        implied[host].add(trait.strip())
+        for host, names in implied.items():
+            self._add_traits(host, names)
+
+    def domains(self, key: str, hosts: Iterable[str]) -> dict[str, int]:
+        """Count hosts by failure domain.
+
+        :param key: the key of aggregates' metadata whose values are domains
+        :param hosts: the host of each server
+        :returns: by domain; '' stands for no domain
+        """
+        count: collections.Counter[str] = collections.Counter()
+        aggregates = self._aggregates()
+        for host in hosts:
+            count.update(
+                {
+                    aggregate['metadata'][key]
+                    for aggregate in aggregates
+                    if host in aggregate['hosts']
+                    and key in aggregate['metadata']
+                }
+                or {''}
+            )
+        return count
 
     def scheduler_aggregate(self, name: str) -> typing.Any:
         """Return the scheduler's own copy of an aggregate."""
@@ -150,27 +208,38 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
             self.aggregate_ids[name]
         )
 
+    def _aggregates(self) -> list[Body]:
+        return self.admin_api.api_get('/os-aggregates').body['aggregates']
+
     def _start_hosts(self) -> None:
-        driver.Driver.capacities = {
-            host.name: (host.vcpus, host.memory_mb, host.disk_gb)
-            for host in self._declared.hosts
-        }
+        _Driver.hosts = {host.name: host for host in self._declared.hosts}
         self.useFixture(
             fixtures.MonkeyPatch(
                 'nova.virt.driver.load_compute_driver',
-                lambda virtapi, compute_driver=None: driver.Driver(virtapi),
+                lambda virtapi, compute_driver=None: _Driver(virtapi),
             )
         )
-        for number, host in enumerate(self._declared.hosts, 1):
+        for host in self._declared.hosts:
             self._start_compute(host.name)
-            self._traits.add(host.name, host.traits)
-            self._progress(number)
+            self._add_traits(host.name, host.traits)
+            self._progress()
 
-    def _create_declared_aggregate(
-        self, aggregate: scenario.Aggregate
-    ) -> None:
+    def _add_traits(self, host: str, traits: Collection[str]) -> None:
+        for trait in set(traits) - self._known_traits:
+            if self._create_trait(trait).status in (201, 204):
+                self._known_traits.add(trait)
+        (found,) = self.placement.get(f'/resource_providers?name={host}').body[
+            'resource_providers'
+        ]
+        provider = found['uuid']
+        present = set(self._get_provider_traits(provider))
+        wanted = self._known_traits.intersection(traits)
+        if not wanted <= present:
+            self._set_provider_traits(provider, sorted(present | wanted))
+
+    def _create_declared_aggregate(self, aggregate: scenario.Aggregate) -> int:
         path = ('aggregates', aggregate.name)
-        created = self._asked(
+        created = self._post(
             path,
             '/os-aggregates',
             aggregate={
@@ -178,20 +247,21 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
                 'availability_zone': aggregate.availability_zone,
             },
         )['aggregate']
-        self.aggregate_ids[aggregate.name] = created['id']
+        self.names[created['uuid']] = aggregate.name
         action = f'/os-aggregates/{created["id"]}/action'
         for host in aggregate.hosts:
-            self._asked((*path, 'hosts'), action, add_host={'host': host})
+            self._post((*path, 'hosts'), action, add_host={'host': host})
         if aggregate.metadata:
-            self._asked(
+            self._post(
                 (*path, 'metadata'),
                 action,
                 set_metadata={'metadata': aggregate.metadata},
             )
+        return created['id']
 
     def _create_declared_flavor(self, flavor: scenario.Flavor) -> str:
         path = ('flavors', flavor.name)
-        created = self._asked(
+        created = self._post(
             path,
             '/flavors',
             flavor={
@@ -201,8 +271,9 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
                 'disk': flavor.disk_gb,
             },
         )['flavor']
+        self.names[created['id']] = flavor.name
         if flavor.extra_specs:
-            self._asked(
+            self._post(
                 (*path, 'extra_specs'),
                 f'/flavors/{created["id"]}/os-extra_specs',
                 extra_specs=flavor.extra_specs,
@@ -213,6 +284,7 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         self, name: str, properties: dict[str, str]
     ) -> str:
         image_id = uuidutils.generate_uuid()
+        self.names[image_id] = name
         self.glance.create(
             None,
             {
@@ -225,30 +297,29 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         return image_id
 
     def _create_declared_group(self, group: scenario.ServerGroup) -> str:
-        body: dict[str, typing.Any] = {
-            'name': group.name,
-            'policy': group.policy,
-        }
-        if group.rules is not None:
-            body['rules'] = group.rules
-        return self._asked(
+        rules = {} if group.rules is None else {'rules': group.rules}
+        created = self._post(
             ('server_groups', group.name),
             '/os-server-groups',
             project=group.project,
-            server_group=body,
-        )['server_group']['id']
+            server_group={'name': group.name, 'policy': group.policy, **rules},
+        )['server_group']
+        self.names[created['id']] = group.name
+        return created['id']
 
-    def _asked(
+    def _post(
         self,
         path: document.Path,
         url: str,
         project: str = scenario.DEFAULT_PROJECT,
         **body: typing.Any,
-    ) -> dict[str, typing.Any]:
+    ) -> Body:
         try:
             return self.client(project).api_post(url, body).body
         except client.OpenStackApiException as exc:
-            raise Refused(path, api_message(exc)) from exc
+            raise Refused(
+                document.Fault(path, 'what nova-api takes', api_message(exc))
+            ) from exc
 
 
 def api_message(exc: client.OpenStackApiException) -> str:

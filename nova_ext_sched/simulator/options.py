@@ -6,12 +6,16 @@ from collections.abc import Iterator
 import importlib.metadata
 import typing
 
+from nova import exception as nova_exception
+from nova.api.validation.extra_specs import validators
 import nova.conf
 from nova.scheduler import filters as nova_filters
 from oslo_config import cfg
 
 from nova_ext_sched import conf
+from nova_ext_sched import messages
 from nova_ext_sched import plugins
+from nova_ext_sched.simulator import document
 from nova_ext_sched.simulator import scenario
 
 CONF = nova.conf.CONF
@@ -110,7 +114,10 @@ def _written(value: typing.Any) -> typing.Any:
 def _listed(
     values: dict[str, typing.Any], option: str, default: list[str]
 ) -> list[str]:
-    value = values.get(option, default)
+    return _split(values.get(option, default))
+
+
+def _split(value: typing.Any) -> list[str]:
     if isinstance(value, str):
         # As nova.conf would have it.
         return [name.strip() for name in value.split(',')]
@@ -118,38 +125,142 @@ def _listed(
 
 
 def _filters_that_nova_lacks() -> set[str]:
-    declared = {
-        entry.name
-        for entry in importlib.metadata.entry_points(
-            group=plugins.HOST_FILTERS
-        )
-    }
-    return declared - {cls.__name__ for cls in nova_filters.all_filters()}
+    return _declared(plugins.HOST_FILTERS) - _nova_filters()
 
 
-def unusable(
-    options: scenario.Options,
-) -> Iterator[tuple[str, str | None, str, typing.Any]]:
-    """Yield what nova's configuration does not take.
+def _nova_filters(available: list[str] | None = None) -> set[str]:
+    classes = nova_filters.HostFilterHandler().get_matching_classes(
+        [NOVA_FILTERS] if available is None else available
+    )
+    return {cls.__name__ for cls in classes}
 
-    :returns: group, option (None where the group is at fault), what is
-        expected, and what was got
+
+def _declared(namespace: str) -> set[str]:
+    return importlib.metadata.entry_points(group=namespace).names
+
+
+def faults(data: dict[str, typing.Any]) -> list[document.Fault]:
+    """Return what nova would not take, from nova's own code.
+
+    The document may have faults of form as well: what is of the wrong type
+    is passed over.
+
+    :param data: a scenario document
     """
     conf.register_opts(CONF)
+    found: list[document.Fault] = []
+    for place in ((), ('plain',)):
+        part = data
+        for key in place:
+            part = _dict(part.get(key))
+        found += _unusable(_dict(part.get('nova_conf')), (*place, 'nova_conf'))
+        found += _missing_filters(part, place, data)
+    for name, flavor in _dict(data.get('flavors')).items():
+        for key, value in _dict(_dict(flavor).get('extra_specs')).items():
+            try:
+                validators.validate(key, str(value))
+            except nova_exception.ValidationError as exc:
+                found.append(
+                    document.Fault(
+                        ('flavors', name, 'extra_specs', key),
+                        'what nova-api takes',
+                        messages.quote(exc.format_message()),
+                    )
+                )
+    return found
+
+
+def _dict(value: typing.Any) -> dict[str, typing.Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _missing_filters(
+    part: dict[str, typing.Any],
+    path: document.Path,
+    data: dict[str, typing.Any],
+) -> Iterator[document.Fault]:
+    """Yield the names of filters that no package has."""
+    options = _dict(part.get('nova_conf'))
+    scheduler = _dict(options.get('filter_scheduler'))
+    ours = _dict(options.get(_PACKAGE))
+    available = ('nova_conf', 'filter_scheduler', 'available_filters')
+    try:
+        known = _declared(plugins.HOST_FILTERS) | _nova_filters(
+            [
+                NOVA_FILTERS,
+                *(
+                    name
+                    for name in _split(_value(data, *available) or [])
+                    + _split(_value(part, *available) or [])
+                    if str(name).split('.')[0] != _PACKAGE
+                ),
+            ]
+        )
+    except (ImportError, ValueError) as exc:
+        yield document.Fault(
+            (*path, *available),
+            'filters that can be imported',
+            # oslo.utils appends a traceback.
+            messages.quote(str(exc).partition(' ([')[0]),
+        )
+        return
+    for place, names, kind in (
+        (('host_filters',), part.get('host_filters'), known),
+        (
+            ('nova_conf', 'filter_scheduler', 'enabled_filters'),
+            scheduler.get('enabled_filters'),
+            known,
+        ),
+        (
+            ('nova_conf', _PACKAGE, 'request_filters'),
+            ours.get('request_filters'),
+            _declared(plugins.REQUEST_FILTERS),
+        ),
+    ):
+        if not isinstance(names, str | list):
+            continue
+        what = 'request' if kind is not known else 'host'
+        for index, name in enumerate(_split(names)):
+            if isinstance(name, str) and name and name not in kind:
+                yield document.Fault(
+                    (*path, *place, index)
+                    if isinstance(names, list)
+                    else (*path, *place),
+                    f'a {what} filter that is installed',
+                    document.show(name) + document.suggest([name], kind),
+                )
+
+
+def _value(data: typing.Any, *path: str) -> typing.Any:
+    for key in path:
+        data = _dict(data).get(key)
+    return data if isinstance(data, str | list) else None
+
+
+def _unusable(
+    options: scenario.Options, path: document.Path
+) -> Iterator[document.Fault]:
+    """Yield what nova's configuration does not take."""
     for group, values in options.items():
+        if not isinstance(values, dict):
+            continue
         if not _is_group(group):
-            yield group, None, 'an option group of nova.conf', group
+            yield document.Fault(
+                (*path, group),
+                'an option group of nova.conf',
+                messages.quote(group) + document.suggest([group], CONF),
+            )
             continue
         for option, value in values.items():
+            here = (*path, group, option)
             if (group, option) in BUILT_IN:
-                yield (
-                    group,
-                    option,
+                yield document.Fault(
+                    here,
                     'an option that the simulator does not set itself',
-                    option,
+                    messages.quote(option),
                 )
             elif reason := _refused(group, option, value):
-                yield (group, option, *reason)
+                yield document.Fault(here, *reason)
 
 
 def _is_group(name: str) -> bool:
@@ -161,17 +272,21 @@ def _is_group(name: str) -> bool:
 
 def _refused(
     group: str, option: str, value: typing.Any
-) -> tuple[str, typing.Any] | None:
+) -> tuple[str, str] | None:
     section = None if group == 'DEFAULT' else group
+    options = CONF if section is None else CONF[section]
     try:
         CONF.set_override(option, _written(value), section)
     except cfg.NoSuchOptError:
-        return f'an option of [{group}]', option
+        return (
+            f'an option of [{group}]',
+            messages.quote(option) + document.suggest([option], options),
+        )
     except (TypeError, ValueError) as exc:
-        return f"the option's type ({exc})", value
-    taken = getattr(CONF if section is None else CONF[section], option)
+        return f"the option's type ({exc})", document.show(value)
+    used = getattr(options, option)
     CONF.clear_override(option, section)
-    if isinstance(value, bool) and taken is not value:
+    if isinstance(value, bool) and used is not value:
         # YAML takes on and no for booleans; the text is lost by now.
-        return 'a string (quote it)', value
+        return 'a string (quote it)', document.show(value)
     return None

@@ -2,27 +2,32 @@
 
 """Why the scheduler decided as it did, taken from what it logs."""
 
+from collections.abc import Sequence
 import logging
 import re
+import textwrap
 
 _OURS = 'nova_ext_sched'
+_OUR_REQUEST_FILTERS = f'{_OURS}.request_filters'
+_LENGTH = 240
 
 # nova's own lines that say which stage left no host, by their logger.
 _NOVA = {
-    'nova.filters': re.compile('Filter .* returned 0 hosts'),
+    'nova.filters': re.compile(r'Filter (\S+) returned 0 hosts'),
     # A move leaves its own host, whatever placement returned.
-    'nova.scheduler.host_manager': re.compile('Host filter ignoring hosts'),
+    'nova.scheduler.host_manager': re.compile(
+        'Host filter ignoring hosts|No hosts matched'
+    ),
     'nova.scheduler.manager': re.compile('Got no allocation candidates'),
-    'nova.scheduler.request_filter': re.compile('.'),
 }
+
+# nova names the cause of these itself, in the server's fault.
+_CAUSE = re.compile('Scheduling failed: (.+)')
 
 #: The loggers to listen to, with the lowest level that each tells reasons at.
 LEVELS = {
     _OURS: logging.DEBUG,
-    'nova.filters': logging.INFO,
-    'nova.scheduler.host_manager': logging.INFO,
-    'nova.scheduler.manager': logging.INFO,
-    'nova.scheduler.request_filter': logging.WARNING,
+    **dict.fromkeys(_NOVA, logging.INFO),
 }
 
 
@@ -35,8 +40,7 @@ class Reasons(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)
-        # Ordered, and each once.
-        self._lines: dict[str, None] = {}
+        self._lines: list[tuple[str, str]] = []
 
     def emit(self, record: logging.LogRecord) -> None:
         """See logging.Handler."""
@@ -45,12 +49,61 @@ class Reasons(logging.Handler):
             wanted = _NOVA.get(record.name)
             if wanted is None or not wanted.match(line):
                 return
-            # What follows the first sentence is advice to the reader of a log.
-            line = line.partition('. ')[0]
-        self._lines[line.splitlines()[0]] = None
+        self._lines.append((record.name, line.splitlines()[0]))
 
-    def take(self) -> tuple[str, ...]:
-        """Return what was collected since the last call."""
-        lines = tuple(self._lines)
+    def take(self) -> list[tuple[str, str]]:
+        """Return logger and line of what was collected since the last call."""
+        lines = self._lines[:]
         self._lines.clear()
         return lines
+
+
+def explain(
+    lines: Sequence[tuple[str, str]], details: Sequence[str] = ()
+) -> str:
+    """Return why hosts were refused, in one sentence.
+
+    ========================================  ==============================
+    where the last host went                  the sentence
+    ========================================  ==============================
+    nova-api or a compute service refused     what it said
+    a request filter ended the request        the cause that it gave
+    a host filter                             what that filter logged, else
+                                              its name
+    placement                                 so, and what our request
+                                              filters asked of it
+    nowhere                                   what our package logged last
+    ========================================  ==============================
+
+    :param lines: logger and line, as :meth:`Reasons.take` returns them
+    :param details: what nova said about each server that failed
+    """
+    return textwrap.shorten(
+        _cause(lines, details), _LENGTH, placeholder=' ...'
+    )
+
+
+def _cause(lines: Sequence[tuple[str, str]], details: Sequence[str]) -> str:
+    for detail in details:
+        if cause := _CAUSE.search(detail):
+            return cause[1]
+        if not detail.startswith('No valid host'):
+            return detail
+    ours = [(name, line) for name, line in lines if name.startswith(_OURS)]
+    stages = [(name, line) for name, line in lines if name in _NOVA]
+    for name, line in reversed(stages):
+        if name == 'nova.scheduler.manager':
+            asked = [
+                said
+                for logger, said in ours
+                if logger.startswith(_OUR_REQUEST_FILTERS)
+            ]
+            return '; '.join(
+                ['placement has no host for the request', *asked[-1:]]
+            )
+        if match := _NOVA['nova.filters'].match(line):
+            said = [said for _, said in ours if said.startswith(match[1])]
+            return said[-1] if said else f'{match[1]} refused every host left'
+    if ours and not details:
+        return ours[-1][1]
+    return next(iter([line for _, line in stages[-1:]] or details), '')

@@ -21,6 +21,7 @@ TASK = 'OS-EXT-STS:task_state'
 NO_VALID_HOST = 'No valid host'
 
 Server = dict[str, typing.Any]
+Placement = expectation.Placement
 
 
 class Servers:
@@ -33,12 +34,6 @@ class Servers:
         self._api = api
         #: Ids of the servers that were booted, by name.
         self.ids: dict[str, str] = {}
-
-    def named(self, text: str) -> str:
-        """Return a text of nova's with names in place of servers' ids."""
-        for name, server_id in self.ids.items():
-            text = text.replace(server_id, name)
-        return text
 
     def post(self, name: str, body: Server) -> None:
         """Ask nova-api for an action.
@@ -116,24 +111,20 @@ def until(done: Callable[[], bool]) -> bool:
     return True
 
 
-def placement(server: Server, name: str) -> expectation.Placement:
+def placement(server: Server, name: str) -> Placement:
     """Return where a server is, or how it failed."""
     if server.get('timed_out'):
         detail = (
             f'still {server["status"]}, task {server[TASK]}, after '
             f'{_PATIENCE} seconds'
         )
-        return expectation.Placement(
-            name, failure=expectation.FAILED, detail=detail
-        )
+        return Placement(name, failure=expectation.FAILED, detail=detail)
     if server['status'] == 'ERROR':
         return failure(name, server['fault']['message'])
-    return expectation.Placement(name, host=server.get(HOST))
+    return Placement(name, host=server.get(HOST))
 
 
-def failed_event(
-    name: str, events: list[Server]
-) -> expectation.Placement | None:
+def failed_event(name: str, events: list[Server]) -> Placement | None:
     """Return the failure that the events of an action tell, if any.
 
     A move that fails leaves the server where it was and says so nowhere
@@ -141,24 +132,22 @@ def failed_event(
     """
     for event in events:
         if str(event['result']).lower() == 'error':
-            told = event.get('details') or event.get('traceback') or ''
-            return failure(name, told.strip())
+            text = event.get('details') or event.get('traceback') or ''
+            return failure(name, text.strip())
     return None
 
 
-def refusal(
-    name: str | None, exc: client.OpenStackApiException
-) -> expectation.Placement:
+def refusal(name: str | None, exc: client.OpenStackApiException) -> Placement:
     """Return the placement of a server whose request nova-api refused."""
-    return expectation.Placement(
+    return Placement(
         name, failure=expectation.REFUSED, detail=cloud.api_message(exc)
     )
 
 
-def failure(name: str, detail: str) -> expectation.Placement:
+def failure(name: str, detail: str) -> Placement:
     """Return the placement of a server that failed as nova tells."""
     no_valid_host = NO_VALID_HOST in detail or 'NoValidHost' in detail
-    return expectation.Placement(
+    return Placement(
         name,
         failure=(
             expectation.NO_VALID_HOST if no_valid_host else expectation.FAILED

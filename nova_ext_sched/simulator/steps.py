@@ -11,6 +11,7 @@ from nova.tests.functional.api import client
 from nova_ext_sched.simulator import cloud
 from nova_ext_sched.simulator import expectation
 from nova_ext_sched.simulator import hostnames
+from nova_ext_sched.simulator import reasons as sim_reasons
 from nova_ext_sched.simulator import scenario
 from nova_ext_sched.simulator import servers
 
@@ -19,43 +20,64 @@ Placements = list[expectation.Placement]
 
 
 class Steps:
-    """Does what steps say, and tells where their servers are afterwards.
+    """Does what steps say, and shows where their servers are afterwards.
 
-    :param on: a cloud that stands
-    :param placed: called whenever a server is where its step puts it
+    :param simulated: a cloud that stands
+    :param reasons: collects what its scheduler logs
+    :param progress: called when a server is where its step puts it
     """
 
-    def __init__(self, on: cloud.Cloud, placed: Callable[[], None]) -> None:
-        self._cloud = on
-        self._placed = placed
-        self._api = on.client(scenario.DEFAULT_PROJECT)
+    def __init__(
+        self,
+        simulated: cloud.Cloud,
+        reasons: sim_reasons.Reasons,
+        progress: Callable[[], None],
+    ) -> None:
+        self._cloud = simulated
+        self._reasons = reasons
+        self._progress = progress
+        self._api = simulated.client(scenario.DEFAULT_PROJECT)
+        self._groups: dict[str, str] = {}
         self._servers = servers.Servers(self._api)
-        self._actions: dict[str, Callable[[scenario.Step], Placements]] = {
-            'boot': self._boot,
-            'rebuild': self._rebuild,
-            'resize': self._resize,
-            'migrate': self._migrate,
-            'evacuate': self._evacuate,
-            'shelve': self._shelve,
-            'unshelve': self._unshelve,
-            'delete': self._delete,
-            'aggregate': self._aggregate,
-        }
 
-    def run(self, step: scenario.Step) -> tuple[expectation.Placement, ...]:
+    def run(self, step: scenario.Step) -> expectation.Outcome:
         """Do one step and wait for its end."""
-        return tuple(
+        self._reasons.take()
+        placements = [
             dataclasses.replace(
                 placement,
                 # nova still shows where a deleted server was.
                 host=placement.host if step.places else None,
-                detail=self._servers.named(placement.detail),
+                detail=self._cloud.readable(placement.detail),
             )
-            for placement in self._actions[step.action](step)
+            for placement in getattr(self, f'_{step.action}')(step)
+        ]
+        return expectation.Outcome(
+            placements,
+            reason=self._cloud.readable(
+                sim_reasons.explain(
+                    self._reasons.take(),
+                    [item.detail for item in placements if item.failure],
+                )
+            ),
+            domains={
+                key: self._cloud.domains(key, self._hosts_of_groups(step))
+                for key in step.domain_keys
+            },
         )
 
+    def _hosts_of_groups(self, step: scenario.Step) -> list[str]:
+        """Return where the members of the step's groups stand."""
+        groups = {self._groups.get(name) for name in step.servers} - {None}
+        members = {
+            *step.servers,
+            *(name for name, group in self._groups.items() if group in groups),
+        }
+        shown = [self._servers.show(name)[servers.HOST] for name in members]
+        return [host for host in shown if host]
+
     def _boot(self, step: scenario.Step) -> Placements:
-        names = step.servers
+        names = list(step.servers)
         if not step.arguments.get('multi_create'):
             # One after the other, so that each is placed by what the ones
             # before it left.
@@ -79,12 +101,13 @@ class Steps:
             reservation = api.api_post('/servers', body).body['reservation_id']
         except client.OpenStackApiException as exc:
             return [servers.refusal(name, exc) for name in names]
-        self._servers.ids.update(
-            (server['name'], server['id'])
-            for server in api.api_get(
-                f'/servers?reservation_id={reservation}'
-            ).body['servers']
-        )
+        for server in api.api_get(
+            f'/servers?reservation_id={reservation}'
+        ).body['servers']:
+            self._servers.ids[server['name']] = server['id']
+            self._cloud.names[server['id']] = server['name']
+            if 'group' in step.arguments:
+                self._groups[server['name']] = step.arguments['group']
         return [
             self._settled(
                 name, lambda server: server['status'] in ('ACTIVE', 'ERROR')
@@ -168,6 +191,9 @@ class Steps:
             for service in self._api.get_services('nova-compute', host):
                 self._api.put_service(service['id'], {'forced_down': True})
         return self._act(step, {'evacuate': {}}, 'evacuate')
+
+    def _reset(self, step: scenario.Step) -> Placements:
+        return self._act(step, {'os-resetState': {'state': 'active'}})
 
     def _shelve(self, step: scenario.Step) -> Placements:
         return self._act(
@@ -263,7 +289,7 @@ class Steps:
         self, name: str, done: Callable[[servers.Server], bool]
     ) -> expectation.Placement:
         server = self._servers.wait(name, done)
-        self._placed()
+        self._progress()
         return servers.placement(server, name)
 
 
