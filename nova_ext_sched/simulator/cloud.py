@@ -200,7 +200,7 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
                 }
                 or {''}
             )
-        return count
+        return dict(count)
 
     def scheduler_aggregate(self, name: str) -> typing.Any:
         """Return the scheduler's own copy of an aggregate."""

@@ -69,7 +69,12 @@ def main() -> None:
     # nova's harness patches the process for eventlet: before anything that
     # the patches are for is imported.
     importlib.import_module('nova.tests.functional')
-    print(json.dumps(_run(request, progress)), file=results, flush=True)
+    try:
+        result = json.dumps(_run(request, progress))
+    except Exception as exc:
+        logging.getLogger(__name__).exception('The simulated cloud raised')
+        result = json.dumps({'failed': f'{type(exc).__name__}: {exc}'})
+    print(result, file=results, flush=True)
     # nova's threads and greenlets have nothing left to do.
     logging.shutdown()
     os._exit(0)
@@ -114,11 +119,10 @@ def _run(
         )
     except cloud.Refused as exc:
         return {'faults': [dataclasses.astuple(exc.fault)]}
-    except Exception as exc:
-        logging.getLogger(__name__).exception('The simulated cloud raised')
+    except Exception:
         # Taking it down after the last step is nova's business.
         if len(outcomes) < len(declared.steps):
-            return {'failed': f'{type(exc).__name__}: {exc}'}
+            raise
     return {'outcomes': outcomes}
 
 
