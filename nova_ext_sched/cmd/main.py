@@ -23,6 +23,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     :returns: the exit status of the subcommand
     """
     try:
+        return _run(sys.argv[1:] if argv is None else list(argv))
+    except KeyboardInterrupt:
+        print('interrupted', file=sys.stderr)
+        return _USAGE
+
+
+def _run(argv: list[str]) -> int:
+    try:
         from cliff import app
         from cliff import commandmanager
     except ImportError as exc:
@@ -38,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         version=importlib.metadata.version('nova-ext-sched'),
         command_manager=commandmanager.CommandManager(NAMESPACE),
         deferred_help=True,
-    ).run(sys.argv[1:] if argv is None else list(argv))
+    ).run(argv)
 
 
 if __name__ == '__main__':

@@ -4,6 +4,7 @@
 
 from collections.abc import Collection
 from collections.abc import Iterator
+import logging
 import re
 import typing
 
@@ -39,12 +40,20 @@ def load(file: str) -> dict[str, typing.Any]:
     found = list(faults(data))
     if found:
         if isinstance(data, dict):
-            # Imports nova, which takes seconds.
-            from nova_ext_sched.simulator import options
-
-            found += options.faults(data)
+            found += _nova_faults(data)
         raise exception.ScenarioInvalid(path=file, faults=found)
     return data
+
+
+def _nova_faults(data: dict[str, typing.Any]) -> list[Fault]:
+    # nova takes seconds to import, and logs meanwhile.
+    logging.disable(logging.WARNING)
+    try:
+        from nova_ext_sched.simulator import options
+
+        return options.faults(data)
+    finally:
+        logging.disable(logging.NOTSET)
 
 
 def faults(data: typing.Any) -> Faults:
@@ -113,6 +122,8 @@ def _tell(error: jsonschema.ValidationError) -> Faults:
         for part in nearest:
             yield from _tell(part)
     elif error.validator == 'declared':
+        if 'propertyNames' in error.absolute_schema_path:
+            path = (*path, got)
         yield Fault(path, *error.message.split('\n'))
     elif error.validator == 'format' and error.cause:
         yield Fault(

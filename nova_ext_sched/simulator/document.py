@@ -167,10 +167,10 @@ class _Loader(yaml.SafeLoader):
                     return self.bool_values[node.value.lower()]
                 case 'int' | 'float':
                     return self._read_number(node, path)
-        expected = 'a string (quote it)' if kind == 'timestamp' else 'no tag'
-        self.faults.append(
-            Fault(path, expected, messages.quote(f'{kind} {node.value}', 100))
-        )
+        expected, got = 'no tag', f'{kind} {node.value}'
+        if kind == 'timestamp':
+            expected, got = 'a string (quote it)', node.value
+        self.faults.append(Fault(path, expected, messages.quote(got, 100)))
         return None
 
     def _read_mapping(

@@ -2,6 +2,7 @@
 
 """The nova.conf of a simulated cloud, with our package and without it."""
 
+from collections.abc import Iterable
 from collections.abc import Iterator
 import importlib.metadata
 import typing
@@ -23,6 +24,8 @@ CONF = nova.conf.CONF
 NOVA_FILTERS = 'nova.scheduler.filters.all_filters'
 ALL_FILTERS = 'nova_ext_sched.filters.all_filters'
 _PACKAGE = 'nova_ext_sched'
+_AVAILABLE = ('nova_conf', 'filter_scheduler', 'available_filters')
+_ENABLED = ('nova_conf', 'filter_scheduler', 'enabled_filters')
 _WEIGHER = 'nova_ext_sched.simulator.weigher.PreferredHosts'
 
 # What the simulated cloud is built from; a scenario that changes these would
@@ -128,10 +131,9 @@ def _filters_that_nova_lacks() -> set[str]:
     return _declared(plugins.HOST_FILTERS) - _nova_filters()
 
 
-def _nova_filters(available: list[str] | None = None) -> set[str]:
-    classes = nova_filters.HostFilterHandler().get_matching_classes(
-        [NOVA_FILTERS] if available is None else available
-    )
+def _nova_filters(available: Iterable[str] = (NOVA_FILTERS,)) -> set[str]:
+    handler = nova_filters.HostFilterHandler()
+    classes = handler.get_matching_classes(list(available))
     return {cls.__name__ for cls in classes}
 
 
@@ -149,14 +151,45 @@ def faults(data: dict[str, typing.Any]) -> list[document.Fault]:
     """
     conf.register_opts(CONF)
     found: list[document.Fault] = []
-    for place in ((), ('plain',)):
-        part = data
-        for key in place:
-            part = _dict(part.get(key))
-        found += _unusable(_dict(part.get('nova_conf')), (*place, 'nova_conf'))
-        found += _missing_filters(part, place, data)
-    for name, flavor in _dict(data.get('flavors')).items():
-        for key, value in _dict(_dict(flavor).get('extra_specs')).items():
+    host_filters = _declared(plugins.HOST_FILTERS) | _nova_filters()
+    for path in (), ('plain',):
+        part = _get(data, *path)
+        found += _unusable(part, path)
+        # Plain nova has the options of the whole as well.
+        available = _names(_get(part, *_AVAILABLE))
+        try:
+            host_filters |= _nova_filters(
+                name for _, name in available if name.split('.')[0] != _PACKAGE
+            )
+        except (ImportError, ValueError) as exc:
+            found.append(
+                document.Fault(
+                    (*path, *_AVAILABLE),
+                    'filters that can be imported',
+                    # oslo.utils appends a traceback.
+                    messages.quote(str(exc).partition(' ([')[0]),
+                )
+            )
+        for place, kind, known in (
+            (('host_filters',), 'host filter', host_filters),
+            (_ENABLED, 'host filter', host_filters),
+            (
+                ('nova_conf', _PACKAGE, 'request_filters'),
+                'request filter',
+                _declared(plugins.REQUEST_FILTERS),
+            ),
+        ):
+            found += [
+                document.Fault(
+                    (*path, *place, *index),
+                    f'a {kind} that is installed',
+                    document.show(name) + document.suggest([name], known),
+                )
+                for index, name in _names(_get(part, *place))
+                if name not in known
+            ]
+    for name, flavor in _items(data, 'flavors'):
+        for key, value in _items(flavor, 'extra_specs'):
             try:
                 validators.validate(key, str(value))
             except nova_exception.ValidationError as exc:
@@ -170,97 +203,51 @@ def faults(data: dict[str, typing.Any]) -> list[document.Fault]:
     return found
 
 
-def _dict(value: typing.Any) -> dict[str, typing.Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _missing_filters(
-    part: dict[str, typing.Any],
-    path: document.Path,
-    data: dict[str, typing.Any],
-) -> Iterator[document.Fault]:
-    """Yield the names of filters that no package has."""
-    options = _dict(part.get('nova_conf'))
-    scheduler = _dict(options.get('filter_scheduler'))
-    ours = _dict(options.get(_PACKAGE))
-    available = ('nova_conf', 'filter_scheduler', 'available_filters')
-    try:
-        known = _declared(plugins.HOST_FILTERS) | _nova_filters(
-            [
-                NOVA_FILTERS,
-                *(
-                    name
-                    for name in _split(_value(data, *available) or [])
-                    + _split(_value(part, *available) or [])
-                    if str(name).split('.')[0] != _PACKAGE
-                ),
-            ]
-        )
-    except (ImportError, ValueError) as exc:
-        yield document.Fault(
-            (*path, *available),
-            'filters that can be imported',
-            # oslo.utils appends a traceback.
-            messages.quote(str(exc).partition(' ([')[0]),
-        )
-        return
-    for place, names, kind in (
-        (('host_filters',), part.get('host_filters'), known),
-        (
-            ('nova_conf', 'filter_scheduler', 'enabled_filters'),
-            scheduler.get('enabled_filters'),
-            known,
-        ),
-        (
-            ('nova_conf', _PACKAGE, 'request_filters'),
-            ours.get('request_filters'),
-            _declared(plugins.REQUEST_FILTERS),
-        ),
-    ):
-        if not isinstance(names, str | list):
-            continue
-        what = 'request' if kind is not known else 'host'
-        for index, name in enumerate(_split(names)):
-            if isinstance(name, str) and name and name not in kind:
-                yield document.Fault(
-                    (*path, *place, index)
-                    if isinstance(names, list)
-                    else (*path, *place),
-                    f'a {what} filter that is installed',
-                    document.show(name) + document.suggest([name], kind),
-                )
-
-
-def _value(data: typing.Any, *path: str) -> typing.Any:
+def _get(data: typing.Any, *path: str) -> typing.Any:
+    """Return what stands at a path; an empty mapping for nothing."""
     for key in path:
-        data = _dict(data).get(key)
-    return data if isinstance(data, str | list) else None
+        data = data.get(key) if isinstance(data, dict) else None
+    return data if isinstance(data, dict | list | str) else {}
+
+
+def _names(value: typing.Any) -> list[tuple[document.Path, str]]:
+    """Return names of a list, with their place in it, or of a string."""
+    if isinstance(value, str):
+        return [((), name) for name in _split(value) if name]
+    return [
+        ((index,), name)
+        for index, name in enumerate(value)
+        if isinstance(name, str)
+    ]
+
+
+def _items(data: typing.Any, *path: str) -> list[tuple[str, typing.Any]]:
+    found = _get(data, *path)
+    return list(found.items()) if isinstance(found, dict) else []
 
 
 def _unusable(
-    options: scenario.Options, path: document.Path
+    part: typing.Any, path: document.Path
 ) -> Iterator[document.Fault]:
     """Yield what nova's configuration does not take."""
-    for group, values in options.items():
-        if not isinstance(values, dict):
-            continue
-        if not _is_group(group):
+    for group, values in _items(part, 'nova_conf'):
+        here = (*path, 'nova_conf', group)
+        if not _is_group(group) and isinstance(values, dict):
             yield document.Fault(
-                (*path, group),
+                here,
                 'an option group of nova.conf',
                 messages.quote(group) + document.suggest([group], CONF),
             )
             continue
-        for option, value in values.items():
-            here = (*path, group, option)
+        for option, value in _items(values):
             if (group, option) in BUILT_IN:
                 yield document.Fault(
-                    here,
+                    (*here, option),
                     'an option that the simulator does not set itself',
                     messages.quote(option),
                 )
             elif reason := _refused(group, option, value):
-                yield document.Fault(here, *reason)
+                yield document.Fault((*here, option), *reason)
 
 
 def _is_group(name: str) -> bool:

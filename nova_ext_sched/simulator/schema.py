@@ -7,26 +7,29 @@ import typing
 
 import yaml
 
-#: A JSON schema, see the file.
-SCENARIO: dict[str, typing.Any] = yaml.safe_load(
+_DEFS = yaml.safe_load(
     pathlib.Path(__file__).with_suffix('.yaml').read_text()
-)
-_DEFS = SCENARIO['$defs']
+)['$defs']
+#: A JSON schema, see the file.
+SCENARIO: dict[str, typing.Any] = _DEFS['scenario']
 #: The form of a step by its action.
 STEPS: dict[str, dict[str, typing.Any]] = {
     action: {
         **form,
+        'description': f'a {action} step',
         'properties': {
-            'expect': _DEFS['expect'],
-            'expect_plain': _DEFS['expect'],
             **form['properties'],
+            **{
+                key: form['properties'].get(key, _DEFS['expect'])
+                for key in ('expect', 'expect_plain')
+            },
         },
         'additionalProperties': False,
     }
-    for action, form in _DEFS.pop('steps').items()
+    for action, form in _DEFS['steps'].items()
 }
 _ACTIONS = ', '.join(STEPS)
-_DEFS['scenario']['properties']['steps']['items'] = {
+SCENARIO['properties']['steps']['items'] = {
     'type': 'object',
     'description': f'a mapping with one of the keys {_ACTIONS}',
     'if': {'oneOf': [{'required': [action]} for action in STEPS]},

@@ -3,7 +3,19 @@
 import logging
 import unittest
 
+import ddt
+
 from nova_ext_sched.simulator import reasons
+
+REQUEST_FILTER = 'nova_ext_sched.request_filters.isolate_aggregates'
+HOST_FILTER = 'nova_ext_sched.filters.base'
+OURS = (HOST_FILTER, 'OurFilter rejected 2 of 2 hosts: aggregate x is full')
+ASKED = (REQUEST_FILTER, 'isolate_aggregates: aggregate x is forbidden')
+NO_CANDIDATE = (
+    'nova.scheduler.manager',
+    'Got no allocation candidates from the Placement API. This could be',
+)
+NOT_FOUND = 'No valid host was found. There are not enough hosts available.'
 
 
 class ReasonsTest(unittest.TestCase):
@@ -21,32 +33,91 @@ class ReasonsTest(unittest.TestCase):
     def test_ours(self):
         self.log('nova_ext_sched.x', logging.DEBUG, '%d of %d', 1, 2)
         self.log('nova_ext_sched.y', logging.ERROR, 'first\nsecond')
-        self.assertEqual(('1 of 2', 'first'), self.handler.take())
-
-    def test_each_once_and_only_once_taken(self):
-        for _ in range(3):
-            self.log('nova_ext_sched.x', logging.INFO, 'again')
-        self.assertEqual(('again',), self.handler.take())
-        self.assertEqual((), self.handler.take())
+        self.assertEqual(
+            [('nova_ext_sched.x', '1 of 2'), ('nova_ext_sched.y', 'first')],
+            self.handler.take(),
+        )
+        self.assertEqual([], self.handler.take())
 
     def test_nova(self):
-        self.log('nova.filters', logging.INFO, 'Filter X returned 0 hosts')
-        self.log('nova.filters', logging.INFO, 'Filtering removed all hosts')
-        self.log(
-            'nova.scheduler.manager',
-            logging.INFO,
-            'Got no allocation candidates from it. This could be much.',
-        )
-        self.log('nova.compute.manager', logging.ERROR, 'Nothing of ours')
+        for name, line in (
+            ('nova.filters', 'Filter X returned 0 hosts'),
+            ('nova.filters', 'Filtering removed all hosts'),
+            ('nova.scheduler.host_manager', 'Host filter ignoring hosts: a'),
+            NO_CANDIDATE,
+            ('nova.compute.manager', 'Nothing of ours'),
+        ):
+            self.log(name, logging.INFO, line)
         self.assertEqual(
-            (
-                'Filter X returned 0 hosts',
-                'Got no allocation candidates from it',
-            ),
-            self.handler.take(),
+            [
+                'nova.filters',
+                'nova.scheduler.host_manager',
+                'nova.scheduler.manager',
+            ],
+            [name for name, _ in self.handler.take()],
         )
 
     def test_levels_for_every_logger(self):
         self.assertEqual(
             {'nova_ext_sched', *reasons._NOVA}, reasons.LEVELS.keys()
         )
+
+
+@ddt.ddt
+class ExplainTest(unittest.TestCase):
+    @ddt.unpack
+    @ddt.data(
+        # nova-api or a compute service said no.
+        ([OURS], ['409: locked'], '409: locked'),
+        # A request filter ended the request.
+        (
+            [ASKED],
+            ['No valid host was found. Scheduling failed: no such key'],
+            'no such key',
+        ),
+        # A host filter of ours, of nova.
+        (
+            [
+                ASKED,
+                OURS,
+                ('nova.filters', 'Filter OurFilter returned 0 hosts'),
+            ],
+            [NOT_FOUND],
+            OURS[1],
+        ),
+        (
+            [ASKED, OURS, ('nova.filters', 'Filter IoOps returned 0 hosts')],
+            [NOT_FOUND],
+            'IoOps refused every host left',
+        ),
+        # Placement, with and without something asked of it.
+        (
+            [ASKED, NO_CANDIDATE],
+            [NOT_FOUND],
+            f'placement has no host for the request; {ASKED[1]}',
+        ),
+        (
+            [NO_CANDIDATE],
+            [NOT_FOUND],
+            'placement has no host for the request',
+        ),
+        # A move has its own host left.
+        (
+            [('nova.scheduler.host_manager', 'Host filter ignoring hosts: a')],
+            [NOT_FOUND],
+            'Host filter ignoring hosts: a',
+        ),
+        # Nothing was logged.
+        ([], [NOT_FOUND], NOT_FOUND),
+        ([ASKED], [NOT_FOUND], NOT_FOUND),
+        # No server failed.
+        ([ASKED, OURS], [], OURS[1]),
+        ([], [], ''),
+    )
+    def test_explain(self, lines, details, reason):
+        self.assertEqual(reason, reasons.explain(lines, details))
+
+    def test_short(self):
+        reason = reasons.explain([], ['many words ' * 100])
+        self.assertLess(len(reason), 300)
+        self.assertTrue(reason.endswith('many ...'), reason)
