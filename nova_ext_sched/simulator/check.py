@@ -4,6 +4,7 @@
 
 from collections.abc import Collection
 from collections.abc import Iterator
+import itertools
 import logging
 import re
 import typing
@@ -20,6 +21,10 @@ from nova_ext_sched.simulator import schema
 
 Fault = document.Fault
 Faults = Iterator[Fault]
+Names = dict[str, Collection[str]]
+
+#: Faults that are told of one file.
+MOST_FAULTS = 100
 
 #: The zone of hosts that are in none, unless an option names another.
 _DEFAULT_ZONE = 'nova'
@@ -37,7 +42,7 @@ def load(file: str) -> dict[str, typing.Any]:
     :raises exception.ScenarioInvalid: with every fault that was found
     """
     data = document.load(file)
-    found = list(faults(data))
+    found = list(itertools.islice(faults(data), MOST_FAULTS))
     if found:
         if isinstance(data, dict):
             found += _nova_faults(data)
@@ -58,14 +63,22 @@ def _nova_faults(data: dict[str, typing.Any]) -> list[Fault]:
 
 def faults(data: typing.Any) -> Faults:
     """Yield each fault of a document's form and of its references."""
-    names = _Names(data)
+    names = _declared_names(_dict(data))
+
+    def declared(
+        validator: object, kind: str, value: object, form: object
+    ) -> Iterator[jsonschema.ValidationError]:
+        for name in _expanded(value) if kind == 'host' else [value]:
+            if isinstance(name, str) and name not in names[kind]:
+                yield jsonschema.ValidationError(name)
+
     validator = jsonschema.validators.extend(
         jsonschema.Draft202012Validator,
-        {'declared': names.check},
+        {'declared': declared},
         type_checker=_TYPES,
     )(schema.SCENARIO, format_checker=_FORMATS)
     for error in validator.iter_errors(data):
-        yield from _tell(error)
+        yield from _tell(error, names)
     if isinstance(data, dict):
         yield from _check_hosts(data)
         yield from _check_steps(data, names)
@@ -95,13 +108,13 @@ def _is_trait(value: object) -> bool:
     )
 
 
-def _tell(error: jsonschema.ValidationError) -> Faults:
+def _tell(error: jsonschema.ValidationError, names: Names) -> Faults:
     """Yield what jsonschema found, in words."""
     path = tuple(error.absolute_path)
     form, got = error.schema, error.instance
     if error.validator == 'additionalProperties':
         known = form['properties']
-        for key in got.keys() - known.keys():
+        for key in (key for key in got if key not in known):
             yield Fault(
                 (*path, key),
                 'one of the keys ' + ', '.join(known),
@@ -120,11 +133,13 @@ def _tell(error: jsonschema.ValidationError) -> Faults:
         )
     elif error.validator == 'oneOf' and (nearest := _nearest(error)):
         for part in nearest:
-            yield from _tell(part)
+            yield from _tell(part, names)
     elif error.validator == 'declared':
         if 'propertyNames' in error.absolute_schema_path:
             path = (*path, got)
-        yield Fault(path, *error.message.split('\n'))
+        kind = error.validator_value
+        fault = document.undeclared(kind, error.message, names[kind])
+        yield Fault(path, *fault)
     elif error.validator == 'format' and error.cause:
         yield Fault(
             path,
@@ -189,8 +204,11 @@ def _expanded(value: typing.Any) -> list[str]:
     return names
 
 
-def _declared_hosts(data: typing.Any) -> Iterator[tuple[document.Path, str]]:
-    for index, item in enumerate(_list(_dict(data).get('hosts'))):
+def _declared_hosts(
+    data: dict[str, typing.Any],
+) -> Iterator[tuple[document.Path, str]]:
+    hosts = _list(data.get('hosts'))[: hostnames.MAX_NAMES]
+    for index, item in enumerate(hosts):
         path: document.Path = ('hosts', index)
         if isinstance(item, dict):
             path, item = (*path, 'name'), item.get('name')
@@ -198,47 +216,21 @@ def _declared_hosts(data: typing.Any) -> Iterator[tuple[document.Path, str]]:
             yield path, name
 
 
-class _Names:
-    """The names that a document declares, by their kind.
+def _declared_names(data: dict[str, typing.Any]) -> Names:
+    """Return the names that a document declares, by their kind.
 
     The document may have faults of form: what is of the wrong type declares
     nothing.
     """
-
-    def __init__(self, data: typing.Any) -> None:
-        data = _dict(data)
-        projects = [
-            name
-            for name in _list(data.get('projects'))
-            if isinstance(name, str)
-        ]
-        self.by_kind: dict[str, Collection[str]] = {
-            'host': {name for _, name in _declared_hosts(data)},
-            'flavor': _dict(data.get('flavors')).keys(),
-            'image': _dict(data.get('images')).keys(),
-            'aggregate': _dict(data.get('aggregates')).keys(),
-            'server group': _dict(data.get('server_groups')).keys(),
-            'project': {*projects, scenario.DEFAULT_PROJECT},
-        }
-
-    def check(
-        self,
-        validator: typing.Any,
-        kind: str,
-        instance: typing.Any,
-        form: object,
-    ) -> Iterator[jsonschema.ValidationError]:
-        """See jsonschema: the keyword ``declared``."""
-        if not isinstance(instance, str):
-            return
-        names = _expanded(instance) if kind == 'host' else [instance]
-        for name in names:
-            if name not in self.by_kind[kind]:
-                yield jsonschema.ValidationError(
-                    '\n'.join(
-                        document.undeclared(kind, name, self.by_kind[kind])
-                    )
-                )
+    projects = map(str, _list(data.get('projects')))
+    return {
+        'host': {name for _, name in _declared_hosts(data)},
+        'flavor': _dict(data.get('flavors')).keys(),
+        'image': _dict(data.get('images')).keys(),
+        'aggregate': _dict(data.get('aggregates')).keys(),
+        'server group': _dict(data.get('server_groups')).keys(),
+        'project': {*projects, scenario.DEFAULT_PROJECT},
+    }
 
 
 def _check_hosts(data: dict[str, typing.Any]) -> Faults:
@@ -270,7 +262,7 @@ def _zones(aggregate: typing.Any) -> set[str]:
     return {str(zone) for zone in zones if zone}
 
 
-def _check_steps(data: dict[str, typing.Any], names: _Names) -> Faults:
+def _check_steps(data: dict[str, typing.Any], names: Names) -> Faults:
     """Yield what a step says of servers and zones that are not there then."""
     default = _dict(_dict(data.get('nova_conf')).get('DEFAULT')).get(
         'default_availability_zone', _DEFAULT_ZONE
@@ -319,7 +311,7 @@ def _check_zone(
     path: document.Path,
     step: dict[str, typing.Any],
     zones: Collection[str],
-    names: _Names,
+    names: Names,
 ) -> Faults:
     value = step.get('availability_zone')
     if not isinstance(value, str):
@@ -332,7 +324,7 @@ def _check_zone(
         yield Fault(
             path, *document.undeclared('availability zone', zone, zones)
         )
-    hosts = names.by_kind['host']
+    hosts = names['host']
     for host in dict.fromkeys(forced):
         if host and host not in hosts:
             yield Fault(path, *document.undeclared('host', host, hosts))

@@ -20,14 +20,18 @@ from nova.tests.functional import integrated_helpers
 from nova.tests.functional.api import client
 from nova.virt import fake
 import os_traits
+from oslo_config import fixture as config_fixture
 from oslo_utils import uuidutils
 
+from nova_ext_sched import conf
 from nova_ext_sched.policy import isolation
 from nova_ext_sched.simulator import document
 from nova_ext_sched.simulator import fixtures as sim_fixtures
 from nova_ext_sched.simulator import options
 from nova_ext_sched.simulator import scenario
 from nova_ext_sched.simulator import weigher
+
+CONF = nova.conf.CONF
 
 #: The image of servers that name none.
 DEFAULT_IMAGE = 'default'
@@ -61,7 +65,7 @@ class _Driver(fake.FakeDriver):
     hosts: typing.ClassVar[dict[str, scenario.Host]] = {}
 
     def __init__(self, virtapi: typing.Any, read_only: bool = False) -> None:
-        host = self.hosts[nova.conf.CONF.host]
+        host = self.hosts[CONF.host]
         self.vcpus, self.memory_mb = host.vcpus, host.memory_mb
         self.local_gb = host.disk_gb
         super().__init__(virtapi, read_only)
@@ -111,9 +115,14 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
                 )
             )
         self.useFixture(sim_fixtures.ApiPaste())
-        self.useFixture(
-            sim_fixtures.NovaConf(options.compose(self._declared, self._plain))
-        )
+        # Before the services start.
+        conf.register_opts(CONF)
+        config = self.useFixture(config_fixture.Config(CONF))
+        composed = options.compose(self._declared, self._plain)
+        for group, values in composed.items():
+            config.config(
+                group=None if group == 'DEFAULT' else group, **values
+            )
         weigher.PreferredHosts.order = tuple(self._declared.prefer)
         super().setUp()
 

@@ -29,7 +29,6 @@ DIFFERED = 1
 #: Anything else: usage, faults of the scenario, a cloud that broke down.
 FAILED = 2
 
-_MOST_FAULTS = 50
 _SHIPPED = pathlib.Path(__file__).parent / 'scenarios'
 
 
@@ -101,9 +100,6 @@ class Simulate(lister.Lister):
             return self._status
         except exception.ScenarioInvalid as exc:
             lines = [f'{exc.path}: {fault}' for fault in exc.faults]
-            if len(lines) > _MOST_FAULTS:
-                more = len(lines) - _MOST_FAULTS
-                lines = [*lines[:_MOST_FAULTS], f'and {more} more faults']
         except KeyboardInterrupt:
             lines = ['interrupted']
         except BrokenPipeError:
