@@ -335,10 +335,6 @@ def _check_boot(
     step: dict[str, typing.Any],
     data: dict[str, typing.Any],
 ) -> Faults:
-    if step.get('volume') is True and 'image' not in step:
-        yield Fault(
-            (*path, 'volume'), 'an image to make the volume of', 'nothing'
-        )
     group = step.get('group')
     groups = _dict(data.get('server_groups'))
     if isinstance(group, str) and group in groups:

@@ -248,29 +248,23 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
 
     def _create_declared_aggregate(self, aggregate: scenario.Aggregate) -> int:
         path = ('aggregates', aggregate.name)
-        created = self._post(
+        zone = aggregate.availability_zone
+        created = self._create(
             path,
             '/os-aggregates',
-            aggregate={
-                'name': aggregate.name,
-                'availability_zone': aggregate.availability_zone,
-            },
-        )['aggregate']
-        self.names[created['uuid']] = aggregate.name
-        action = f'/os-aggregates/{created["id"]}/action'
+            aggregate={'name': aggregate.name, 'availability_zone': zone},
+        )
+        url = f'/os-aggregates/{created["id"]}/action'
         for host in aggregate.hosts:
-            self._post((*path, 'hosts'), action, add_host={'host': host})
-        if aggregate.metadata:
-            self._post(
-                (*path, 'metadata'),
-                action,
-                set_metadata={'metadata': aggregate.metadata},
-            )
+            self._create((*path, 'hosts'), url, add_host={'host': host})
+        if metadata := aggregate.metadata:
+            body = {'metadata': metadata}
+            self._create((*path, 'metadata'), url, set_metadata=body)
         return created['id']
 
     def _create_declared_flavor(self, flavor: scenario.Flavor) -> str:
         path = ('flavors', flavor.name)
-        created = self._post(
+        created = self._create(
             path,
             '/flavors',
             flavor={
@@ -279,56 +273,53 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
                 'ram': flavor.memory_mb,
                 'disk': flavor.disk_gb,
             },
-        )['flavor']
-        self.names[created['id']] = flavor.name
-        if flavor.extra_specs:
-            self._post(
-                (*path, 'extra_specs'),
-                f'/flavors/{created["id"]}/os-extra_specs',
-                extra_specs=flavor.extra_specs,
-            )
+        )
+        if specs := flavor.extra_specs:
+            url = f'/flavors/{created["id"]}/os-extra_specs'
+            self._create((*path, 'extra_specs'), url, extra_specs=specs)
         return created['id']
 
     def _create_declared_image(
         self, name: str, properties: dict[str, str]
     ) -> str:
-        image_id = uuidutils.generate_uuid()
-        self.names[image_id] = name
-        self.glance.create(
-            None,
-            {
-                **self.glance.image1,
-                'id': image_id,
-                'name': name,
-                'properties': dict(properties),
-            },
-        )
-        return image_id
+        image = {
+            **self.glance.image1,
+            'id': uuidutils.generate_uuid(),
+            'name': name,
+            'properties': dict(properties),
+        }
+        self.names[image['id']] = name
+        return self.glance.create(None, image)['id']
 
     def _create_declared_group(self, group: scenario.ServerGroup) -> str:
         rules = {} if group.rules is None else {'rules': group.rules}
-        created = self._post(
+        return self._create(
             ('server_groups', group.name),
             '/os-server-groups',
             project=group.project,
             server_group={'name': group.name, 'policy': group.policy, **rules},
-        )['server_group']
-        self.names[created['id']] = group.name
-        return created['id']
+        )['id']
 
-    def _post(
+    def _create(
         self,
         path: document.Path,
         url: str,
         project: str = scenario.DEFAULT_PROJECT,
-        **body: typing.Any,
+        **body: Body,
     ) -> Body:
+        """Ask nova-api for a part of the scenario, and learn its name."""
         try:
-            return self.client(project).api_post(url, body).body
+            answer = self.client(project).api_post(url, body).body
         except client.OpenStackApiException as exc:
             raise Refused(
                 document.Fault(path, 'what nova-api takes', api_message(exc))
             ) from exc
+        (created,) = answer.values()
+        if 'name' in created and 'id' in created:
+            # Of an aggregate, messages have the UUID.
+            uuid = created.get('uuid', created['id'])
+            self.names[uuid] = created['name']
+        return created
 
 
 def api_message(exc: client.OpenStackApiException) -> str:

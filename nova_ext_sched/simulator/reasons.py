@@ -16,9 +16,10 @@ _NOVA = {
     'nova.filters': re.compile(r'Filter (\S+) returned 0 hosts'),
     # A move leaves its own host, whatever placement returned.
     'nova.scheduler.host_manager': re.compile(
-        'Host filter ignoring hosts|No hosts matched'
+        'Host filter ignoring hosts: (.*)|No hosts matched'
     ),
     'nova.scheduler.manager': re.compile('Got no allocation candidates'),
+    'nova.scheduler.request_filter': re.compile('.'),
 }
 
 # nova names the cause of these itself, in the server's fault.
@@ -106,4 +107,8 @@ def _cause(lines: Sequence[tuple[str, str]], details: Sequence[str]) -> str:
             return said[-1] if said else f'{match[1]} refused every host left'
     if ours and not details:
         return ours[-1][1]
-    return next(iter([line for _, line in stages[-1:]] or details), '')
+    for name, line in stages[-1:]:
+        match = _NOVA[name].match(line)
+        own = match and match.groups() and match[1]
+        return f'no host is left but its own, {own}' if own else line
+    return next(iter(details), '')

@@ -202,7 +202,7 @@ class Steps:
         return placements
 
     def _confirm(self, name: str) -> None:
-        self._post(name, {'confirmResize': None})
+        self._request(name, {'confirmResize': None})
         self._wait(name, lambda server: server['status'] == 'ACTIVE')
         # The source host's allocation goes after the server's status.
         self._wait_for_events(name, 'confirmResize')
@@ -231,7 +231,7 @@ class Steps:
         ]
 
     def _delete(self, step: scenario.Step) -> Placements:
-        return self._act(step, {'forceDelete': None}, done=_is_deleted)
+        return self._act(step, None, done=_is_deleted)
 
     def _aggregate(self, step: scenario.Step) -> Placements:
         name = str(step.target)
@@ -259,12 +259,13 @@ class Steps:
     def _act(
         self,
         step: scenario.Step,
-        body: Body,
+        body: Body | None,
         event_of: str | None = None,
         done: Callable[[Body], bool] = _has_no_task,
     ) -> Placements:
         """Do one action of nova-api to each server of a step.
 
+        :param body: of the action; None to delete
         :param event_of: the instance action whose events tell a failure that
             leaves the server as it was
         :param done: when the action is over
@@ -272,7 +273,7 @@ class Steps:
         placements = []
         for name in step.servers:
             try:
-                self._post(name, body)
+                self._request(name, body)
             except client.OpenStackApiException as exc:
                 placements.append(_refusal(name, exc))
                 continue
@@ -293,10 +294,13 @@ class Steps:
         self._progress()
         return _placement(server, name)
 
-    def _post(self, name: str, body: Body) -> None:
+    def _request(self, name: str, body: Body | None) -> None:
         # A server that nova refused to make is one that nova does not know.
-        server_id = self._ids.get(name, name)
-        self._api.api_post(f'/servers/{server_id}/action', body)
+        url = f'/servers/{self._ids.get(name, name)}'
+        if body is None:
+            self._api.api_delete(url)
+        else:
+            self._api.api_post(f'{url}/action', body)
 
     def _show(self, name: str) -> Body:
         try:

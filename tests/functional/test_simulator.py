@@ -142,7 +142,7 @@ class SimulatorTest(unittest.TestCase):
             SMALL.replace(
                 "{'trait:CUSTOM_FENCED': required}}",
                 '{hw:cpu_policy: sometimes}}',
-            ).replace('[IsolatedAggregatesFilter]', '[IsolatedAggregateFilter]')
+            ).replace('[IsolatedAggregates', '[IsolatedAggregate')
         )
 
         self.assertEqual((2, ''), (done.returncode, done.stdout), done.stderr)

@@ -528,93 +528,96 @@ class ReferencesTest(unittest.TestCase):
     @ddt.data(
         (
             {**BOOT, 'flavor': 'big'},
-            "flavor: expected a declared flavor (small), got 'big'",
+            ".flavor: expected a declared flavor (small), got 'big'",
         ),
         (
             {**BOOT, 'image': 'bsd'},
-            "image: expected a declared image (linux), got 'bsd'",
+            ".image: expected a declared image (linux), got 'bsd'",
         ),
-        ({**BOOT, 'project': 'blue'}, 'project: expected a declared project'),
-        ({**BOOT, 'host': 'c'}, 'host: expected a declared host'),
+        ({**BOOT, 'project': 'blue'}, '.project: expected a declared project'),
+        ({**BOOT, 'host': 'c'}, '.host: expected a declared host'),
         (
             {**BOOT, 'availability_zone': 'az3'},
-            'availability_zone: expected a declared availability zone (az1, '
+            '.availability_zone: expected a declared availability zone (az1, '
             "az2, nova), got 'az3'",
         ),
         (
             {**BOOT, 'availability_zone': 'az1:c'},
-            'availability_zone: expected a declared host',
+            '.availability_zone: expected a declared host',
         ),
         (
             {**BOOT, 'availability_zone': 'az1::c'},
-            'availability_zone: expected a declared host (a1, a2, a3, b), '
+            '.availability_zone: expected a declared host (a1, a2, a3, b), '
             "got 'c'",
         ),
         (
             {**BOOT, 'availability_zone': 'az3:c:d'},
-            'availability_zone: expected a declared availability zone',
-            'availability_zone: expected a declared host',
-            'availability_zone: expected a declared host (a1, a2, a3, b), '
+            '.availability_zone: expected a declared availability zone',
+            '.availability_zone: expected a declared host',
+            '.availability_zone: expected a declared host (a1, a2, a3, b), '
             "got 'd'",
         ),
         (
             {**BOOT, 'availability_zone': 'az1:a1:a1:a1'},
-            'availability_zone: expected a declared host (a1, a2, a3, b), '
+            '.availability_zone: expected a declared host (a1, a2, a3, b), '
             "got 'a1:a1'",
         ),
-        ({**BOOT, 'group': 'none'}, 'group: expected a declared server group'),
+        (
+            {**BOOT, 'group': 'none'},
+            '.group: expected a declared server group',
+        ),
         (
             {**BOOT, 'group': 'reds'},
-            'group: expected a server group of the project default, got reds, '
-            'of red',
+            '.group: expected a server group of the project default, got '
+            'reds, of red',
         ),
         (
             {**BOOT, 'volume': True},
-            'volume: expected an image to make the volume of, got nothing',
+            ': expected the key image, got boot, flavor, volume',
         ),
         (
             {**BOOT, 'boot': 'y'},
-            "boot: expected a name that no server had, got 'y'",
+            ".boot: expected a name that no server had, got 'y'",
         ),
         (
             {**BOOT, 'boot': 'x', 'count': 2},
-            'boot: expected a name that no server had',
-            'boot: expected a name that no server had',
+            '.boot: expected a name that no server had',
+            '.boot: expected a name that no server had',
         ),
         (
             {**BOOT, 'expect': ['b', 'c']},
-            'expect[1]: expected a declared host',
+            '.expect[1]: expected a declared host',
         ),
         (
             {**BOOT, 'expect_plain': {'hosts': 'c', 'per_host': {'d': 1}}},
-            'expect_plain.hosts: expected a declared host',
-            'expect_plain.per_host.d: expected a declared host',
+            '.expect_plain.hosts: expected a declared host',
+            '.expect_plain.per_host.d: expected a declared host',
         ),
         (
             {'migrate': 'q'},
-            "migrate: expected a server that an earlier step boots, got 'q'",
+            ".migrate: expected a server that an earlier step boots, got 'q'",
         ),
         (
             {'migrate': 'x'},
-            'migrate: expected a server that an earlier step boots',
+            '.migrate: expected a server that an earlier step boots',
         ),
         (
             {'migrate': 'x-1'},
-            'migrate: expected a server that still exists, got x-1, which',
+            '.migrate: expected a server that still exists, got x-1, which',
         ),
         (
             {'aggregate': 'three'},
-            "aggregate: expected a declared aggregate (one, two), got 'three'",
+            '.aggregate: expected a declared aggregate (one, two), got',
         ),
         (
             {'aggregate': 'one', 'add_hosts': 'c'},
-            'add_hosts: expected a declared host',
+            '.add_hosts: expected a declared host',
         ),
     )
     def test_step(self, step, *beginnings):
         data = yaml.safe_load(GOOD)
         data['steps'].append(step)
-        self.check(data, [f'steps[9].{text}' for text in beginnings])
+        self.check(data, [f'steps[9]{text}' for text in beginnings])
 
     def check(self, data, beginnings):
         found = faults(data)

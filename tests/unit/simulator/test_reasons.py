@@ -105,7 +105,7 @@ class ExplainTest(unittest.TestCase):
         (
             [('nova.scheduler.host_manager', 'Host filter ignoring hosts: a')],
             [NOT_FOUND],
-            'Host filter ignoring hosts: a',
+            'no host is left but its own, a',
         ),
         # Nothing was logged.
         ([], [NOT_FOUND], NOT_FOUND),
