@@ -6,7 +6,7 @@ nova's harness changes its whole process (eventlet, logging, HOME, warnings),
 so each cloud gets one of its own, and the command stays as it is. A
 :class:`Request` comes on standard input as JSON. On standard output go an
 empty line for each host that is up and each server that is placed, and at the
-end a line of JSON, a mapping with one of these keys:
+end JSON, a mapping with one of these keys:
 
 ============  =============================================================
 ``outcomes``  an :class:`expectation.Outcome` for each step
@@ -74,7 +74,7 @@ def main() -> None:
     except Exception as exc:
         logging.getLogger(__name__).exception('The simulated cloud raised')
         result = json.dumps({'failed': f'{type(exc).__name__}: {exc}'})
-    print(result, file=results, flush=True)
+    print(result, end='', file=results, flush=True)
     # nova's threads and greenlets have nothing left to do.
     logging.shutdown()
     os._exit(0)
