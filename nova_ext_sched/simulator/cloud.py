@@ -16,6 +16,7 @@ import unittest
 
 import fixtures
 import nova.conf
+from nova.scheduler.client import report
 from nova.tests.functional import integrated_helpers
 from nova.tests.functional.api import client
 from nova.virt import fake
@@ -28,6 +29,7 @@ from nova_ext_sched.policy import isolation
 from nova_ext_sched.simulator import document
 from nova_ext_sched.simulator import fixtures as sim_fixtures
 from nova_ext_sched.simulator import options
+from nova_ext_sched.simulator import reasons as sim_reasons
 from nova_ext_sched.simulator import scenario
 from nova_ext_sched.simulator import weigher
 
@@ -80,6 +82,7 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
     :param declared: the scenario
     :param plain: run nova without our package
     :param log: where the log goes
+    :param reasons: what its scheduler asks of placement goes there
     :param body: what to do with the cloud once it stands
     :param progress: called when a host is up
     """
@@ -92,6 +95,7 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         declared: scenario.Scenario,
         plain: bool,
         log: sim_fixtures.Logging,
+        reasons: sim_reasons.Reasons,
         body: Callable[['Cloud'], None],
         progress: Callable[[], None],
     ) -> None:
@@ -99,6 +103,7 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         self._declared = declared
         self._plain = plain
         self._log = log
+        self._reasons = reasons
         self._body = body
         self._progress = progress
 
@@ -125,6 +130,7 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
             )
         weigher.PreferredHosts.order = tuple(self._declared.prefer)
         super().setUp()
+        self._record_queries()
 
     def test_scenario(self) -> None:
         """Build the cloud and do what it is for."""
@@ -220,6 +226,25 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
     def _aggregates(self) -> list[Body]:
         return self.admin_api.api_get('/os-aggregates').body['aggregates']
 
+    def _record_queries(self) -> None:
+        get = report.SchedulerReportClient.get
+
+        def recording_get(
+            self_: typing.Any,
+            url: str,
+            *args: typing.Any,
+            **kwargs: typing.Any,
+        ) -> typing.Any:
+            self._reasons.add_query(url)
+            return get(self_, url, *args, **kwargs)
+
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova.scheduler.client.report.SchedulerReportClient.get',
+                recording_get,
+            )
+        )
+
     def _start_hosts(self) -> None:
         _Driver.hosts = {host.name: host for host in self._declared.hosts}
         self.useFixture(
@@ -241,6 +266,7 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
             'resource_providers'
         ]
         provider = found['uuid']
+        self.names[provider] = host
         present = set(self._get_provider_traits(provider))
         wanted = self._known_traits.intersection(traits)
         if not wanted <= present:

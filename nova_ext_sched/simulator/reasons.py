@@ -2,13 +2,16 @@
 
 """Why the scheduler decided as it did, taken from what it logs."""
 
+from collections.abc import Mapping
 from collections.abc import Sequence
 import logging
 import re
 import textwrap
+import urllib.parse
 
 _OURS = 'nova_ext_sched'
-_OUR_REQUEST_FILTERS = f'{_OURS}.request_filters'
+_CANDIDATES = '/allocation_candidates'
+_NOVA_TRAITS = ('COMPUTE_', 'OWNER_NOVA')
 _LENGTH = 240
 
 # nova's own lines that say which stage left no host, by their logger.
@@ -52,11 +55,47 @@ class Reasons(logging.Handler):
                 return
         self._lines.append((record.name, line.splitlines()[0]))
 
+    def add_query(self, url: str) -> None:
+        """Take note of a request to placement."""
+        parts = urllib.parse.urlsplit(url)
+        if parts.path == _CANDIDATES:
+            query = urllib.parse.parse_qs(parts.query)
+            self._lines.append((_CANDIDATES, describe(query)))
+
     def take(self) -> list[tuple[str, str]]:
         """Return logger and line of what was collected since the last call."""
         lines = self._lines[:]
         self._lines.clear()
         return lines
+
+
+def describe(query: Mapping[str, Sequence[str]]) -> str:
+    """Return what a query for allocation candidates asks for, in words.
+
+    Without the traits of nova's own that every request has.
+
+    :param query: values by parameter, of any request group
+    """
+    words = []
+    for parameter, values in sorted(query.items()):
+        for value in values:
+            prefix, _, names = value.rpartition(':')
+            if parameter.startswith('in_tree'):
+                words.append(f'on {value}')
+            elif parameter.startswith('resources'):
+                words.append(f'with {value}')
+            elif parameter.startswith('member_of'):
+                which = 'not in' if prefix.startswith('!') else 'in'
+                words.append(f'{which} {names.replace(",", " or ")}')
+            elif parameter.startswith(('required', 'root_required')):
+                words += [
+                    f'without {trait[1:]}'
+                    if trait.startswith('!')
+                    else f'with {trait}'
+                    for trait in names.split(',')
+                    if not trait.removeprefix('!').startswith(_NOVA_TRAITS)
+                ]
+    return ', '.join(words)
 
 
 def explain(
@@ -71,8 +110,7 @@ def explain(
     a request filter ended the request        the cause that it gave
     a host filter                             what that filter logged, else
                                               its name
-    placement                                 so, and what our request
-                                              filters asked of it
+    placement                                 what it was asked for
     nowhere                                   what our package logged last
     ========================================  ==============================
 
@@ -94,14 +132,8 @@ def _cause(lines: Sequence[tuple[str, str]], details: Sequence[str]) -> str:
     stages = [(name, line) for name, line in lines if name in _NOVA]
     for name, line in reversed(stages):
         if name == 'nova.scheduler.manager':
-            asked = [
-                said
-                for logger, said in ours
-                if logger.startswith(_OUR_REQUEST_FILTERS)
-            ]
-            return '; '.join(
-                ['placement has no host for the request', *asked[-1:]]
-            )
+            asked = [said for logger, said in lines if logger == _CANDIDATES]
+            return ' '.join(['placement has no host', *asked[-1:]])
         if match := _NOVA['nova.filters'].match(line):
             said = [said for _, said in ours if said.startswith(match[1])]
             return said[-1] if said else f'{match[1]} refused every host left'

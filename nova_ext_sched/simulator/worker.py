@@ -113,6 +113,7 @@ def _run(
                 declared,
                 request.plain,
                 sim_fixtures.Logging(handlers, levels),
+                reasons,
                 run_steps,
                 progress,
             )

@@ -7,10 +7,9 @@ import ddt
 
 from nova_ext_sched.simulator import reasons
 
-REQUEST_FILTER = 'nova_ext_sched.request_filters.isolate_aggregates'
 HOST_FILTER = 'nova_ext_sched.filters.base'
 OURS = (HOST_FILTER, 'OurFilter rejected 2 of 2 hosts: aggregate x is full')
-ASKED = (REQUEST_FILTER, 'isolate_aggregates: aggregate x is forbidden')
+ASKED = ('/allocation_candidates', 'with VCPU:1, not in windows')
 NO_CANDIDATE = (
     'nova.scheduler.manager',
     'Got no allocation candidates from the Placement API. This could be',
@@ -57,6 +56,25 @@ class ReasonsTest(unittest.TestCase):
             [name for name, _ in self.handler.take()],
         )
 
+    def test_queries(self):
+        self.handler.add_query('/resource_providers?in_tree=a')
+        self.handler.add_query(
+            '/allocation_candidates?in_tree=a&limit=1000&'
+            'member_of=%21in%3Ab%2Cc&member_of=in%3Ad%2Ce&member_of=f&'
+            'required=%21COMPUTE_STATUS_DISABLED%2CCUSTOM_X%2COWNER_NOVA&'
+            'required1=%21CUSTOM_Y&resources=VCPU%3A1'
+        )
+        self.assertEqual(
+            [
+                (
+                    '/allocation_candidates',
+                    'on a, not in b or c, in d or e, in f, with CUSTOM_X, '
+                    'without CUSTOM_Y, with VCPU:1',
+                )
+            ],
+            self.handler.take(),
+        )
+
     def test_levels_for_every_logger(self):
         self.assertEqual(
             {'nova_ext_sched', *reasons._NOVA}, reasons.LEVELS.keys()
@@ -90,16 +108,11 @@ class ExplainTest(unittest.TestCase):
             [NOT_FOUND],
             'IoOps refused every host left',
         ),
-        # Placement, with and without something asked of it.
+        # Placement, asked for something.
         (
             [ASKED, NO_CANDIDATE],
             [NOT_FOUND],
-            f'placement has no host for the request; {ASKED[1]}',
-        ),
-        (
-            [NO_CANDIDATE],
-            [NOT_FOUND],
-            'placement has no host for the request',
+            'placement has no host with VCPU:1, not in windows',
         ),
         # A move has its own host left.
         (
@@ -107,11 +120,17 @@ class ExplainTest(unittest.TestCase):
             [NOT_FOUND],
             'no host is left but its own, a',
         ),
+        # nova's own request filters.
+        (
+            [('nova.scheduler.request_filter', 'Tenant x has none')],
+            ['No valid host'],
+            'Tenant x has none',
+        ),
         # Nothing was logged.
         ([], [NOT_FOUND], NOT_FOUND),
         ([ASKED], [NOT_FOUND], NOT_FOUND),
         # No server failed.
-        ([ASKED, OURS], [], OURS[1]),
+        ([OURS, ASKED], [], OURS[1]),
         ([], [], ''),
     )
     def test_explain(self, lines, details, reason):
