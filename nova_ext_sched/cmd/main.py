@@ -14,6 +14,8 @@ NAMESPACE = 'nova_ext_sched.commands'
 
 # As argparse ends for wrong usage.
 _USAGE = 2
+# As cliff ends where it is interrupted before the subcommand runs.
+_INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -41,12 +43,15 @@ def _run(argv: list[str]) -> int:
             file=sys.stderr,
         )
         return _USAGE
-    return app.App(
+    status = app.App(
         description='Explain, audit and try out placement policies of nova.',
         version=importlib.metadata.version('nova-ext-sched'),
         command_manager=commandmanager.CommandManager(NAMESPACE),
         deferred_help=True,
     ).run(argv)
+    if status == _INTERRUPTED:
+        raise KeyboardInterrupt
+    return status
 
 
 if __name__ == '__main__':

@@ -22,7 +22,6 @@ from cliff import lister
 
 from nova_ext_sched import exception
 from nova_ext_sched import messages
-from nova_ext_sched import progress
 
 HELD = 0
 DIFFERED = 1
@@ -105,8 +104,8 @@ class Simulate(lister.Lister):
         except BrokenPipeError:
             lines = ['the output was closed before its end']
         except OSError as exc:
-            place = f' {exc.filename}' if exc.filename else ''
-            lines = [f'cannot write{place}: {exc.strerror}']
+            place = f': {exc.filename}' if exc.filename else ''
+            lines = [f'{exc.strerror or exc}{place}']
         except Exception as exc:
             lines = [messages.quote(exc, 1000)]
         _end(lines)
@@ -119,6 +118,7 @@ class Simulate(lister.Lister):
         _check_installed()
         if parsed_args.list:
             return self._list()
+        from nova_ext_sched import progress
         from nova_ext_sched.simulator import check
         from nova_ext_sched.simulator import report
         from nova_ext_sched.simulator import runner

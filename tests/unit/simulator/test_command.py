@@ -95,7 +95,7 @@ class UsageTest(CommandTestCase):
         ),
         (
             ('rebuild', '--nova-log', '/nonexistent/nova.log'),
-            'cannot write /nonexistent/nova.log: No such file',
+            'No such file or directory: /nonexistent/nova.log',
         ),
     )
     def test_refused(self, arguments, words):
@@ -202,7 +202,7 @@ class ResultTest(CommandTestCase):
         ),
         (KeyboardInterrupt(), 'interrupted\n'),
         (BrokenPipeError(), 'the output was closed before its end\n'),
-        (OSError(28, 'No space left'), 'cannot write: No space left\n'),
+        (OSError(28, 'No space left'), 'No space left\n'),
         (RuntimeError('a\nb'), "'a\\nb'\n"),
     )
     def test_anything_else(self, raised, line):
@@ -244,7 +244,7 @@ class ProcessTest(unittest.TestCase):
         with open('/dev/full', 'w') as full:
             self.assertEnds(
                 self.start('--list', stdout=full),
-                'cannot write: No space left on device\n',
+                'No space left on device\n',
             )
 
     def test_early_interrupt(self):
