@@ -7,7 +7,6 @@ The subcommands are the entry points of the namespace
 """
 
 from collections.abc import Sequence
-import importlib.metadata
 import sys
 
 NAMESPACE = 'nova_ext_sched.commands'
@@ -32,6 +31,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: list[str]) -> int:
+    # Imported here, so that an early Ctrl-C finds main() in charge.
+    import importlib.metadata
+
     try:
         from cliff import app
         from cliff import commandmanager
