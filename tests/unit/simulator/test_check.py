@@ -10,6 +10,7 @@ import yaml
 
 from nova_ext_sched import exception
 from nova_ext_sched.simulator import check
+from nova_ext_sched.simulator import options
 from nova_ext_sched.simulator import scenario
 from nova_ext_sched.simulator import schema
 
@@ -49,6 +50,16 @@ class LoadTest(unittest.TestCase):
 
     def test_scenario(self):
         self.assertEqual(['a'], self.load(SCENARIO)['hosts'])
+
+    def test_shipped_scenarios(self):
+        shipped = sorted(
+            pathlib.Path(check.__file__).parent.glob('scenarios/*.yaml')
+        )
+        self.assertLess(20, len(shipped))
+        for file in shipped:
+            data = check.load(str(file))
+            self.assertTrue(data['description'], file)
+            self.assertEqual([], options.faults(data), file)
 
     @ddt.unpack
     @ddt.data(
