@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The policies that are on, each with the scheduler's own decision."""
+
+from collections.abc import Callable
+from collections.abc import Sequence
+import typing
+
+import nova.conf
+
+from nova_ext_sched.audit import servers
+from nova_ext_sched.filters import aggregate_instance_type
+from nova_ext_sched.filters import base
+from nova_ext_sched.filters import isolated_aggregates
+from nova_ext_sched.filters import server_group_anti_affinity
+from nova_ext_sched.policy import verdict
+from nova_ext_sched.request_filters import reserved_aggregates
+
+CONF = nova.conf.CONF
+
+
+class Policy:
+    """One policy of the scheduler.
+
+    A subclass names the policy and the host filter that decides; that is all
+    that a further policy needs.
+    """
+
+    #: What operators call it.
+    name: typing.ClassVar[str]
+    #: Its host filter, as ``enabled_filters`` names it.
+    host_filter: typing.ClassVar[str]
+    #: Put before the filter's reason.
+    premise: typing.ClassVar[str] = ''
+
+    def __init__(self) -> None:
+        self._filter = self.make_filter()
+
+    @classmethod
+    def is_on(cls) -> bool:
+        """Return whether the scheduler obeys the policy, by nova.conf."""
+        return cls.host_filter in CONF.filter_scheduler.enabled_filters
+
+    @staticmethod
+    def make_filter() -> base.PolicyFilter:
+        """Return the filter that decides."""
+        raise NotImplementedError
+
+    def judge(self, server: servers.Server) -> verdict.Verdict:
+        """Decide whether a server may stand where it does.
+
+        :param server: one whose ``request_spec`` is known
+        """
+        judge = self._filter.judge(server.request_spec)
+        if judge is None:
+            return verdict.PASS
+        passes, reason = judge(server.host_state)
+        return verdict.Verdict(passes, self.premise + reason)
+
+
+class _IsolationFilter(isolated_aggregates.IsolatedAggregatesFilter):
+    """The half of the filter that judges isolation."""
+
+    def judge_aggregates(
+        self, spec_obj: typing.Any
+    ) -> Callable[[list[typing.Any]], verdict.Verdict]:
+        decide = self._isolation(spec_obj)
+        return lambda aggs: decide(base.names_and_metadata(aggs))
+
+
+class Isolation(Policy):
+    """Isolated aggregates.
+
+    On where the option is, and where the host filter or the request filter
+    obeys it: one of them is enough to keep a request out.
+    """
+
+    name = 'isolation'
+    host_filter = 'IsolatedAggregatesFilter'
+    make_filter = _IsolationFilter
+
+    @classmethod
+    def is_on(cls) -> bool:
+        """See :meth:`Policy.is_on`."""
+        return CONF.nova_ext_sched.enable_isolated_aggregate_filtering and (
+            super().is_on()
+            or 'isolate_aggregates' in CONF.nova_ext_sched.request_filters
+        )
+
+
+class _ReservationFilter(isolated_aggregates.IsolatedAggregatesFilter):
+    """The half of the filter that judges reservation."""
+
+    def judge_aggregates(
+        self, spec_obj: typing.Any
+    ) -> Callable[[list[typing.Any]], verdict.Verdict]:
+        decide = self._reservation(spec_obj)
+        return lambda aggs: decide(base.names_and_metadata(aggs))
+
+
+class Reservation(Policy):
+    """Reserved aggregates; on as :class:`Isolation` is, by the prefixes."""
+
+    name = 'reservation'
+    host_filter = 'IsolatedAggregatesFilter'
+    make_filter = _ReservationFilter
+
+    @classmethod
+    def is_on(cls) -> bool:
+        """See :meth:`Policy.is_on`."""
+        return bool(reserved_aggregates.rules().prefixes) and (
+            super().is_on()
+            or 'reserved_aggregates' in CONF.nova_ext_sched.request_filters
+        )
+
+
+class AggregateInstanceType(Policy):
+    """The flavor/aggregate language."""
+
+    name = 'aggregate-instance-type'
+    host_filter = 'AggregateInstanceTypeFilter'
+    make_filter = aggregate_instance_type.AggregateInstanceTypeFilter
+
+
+class AntiAffinity(Policy):
+    """Anti-affinity with its rules; every server of a full host is found."""
+
+    name = 'anti-affinity'
+    host_filter = 'ServerGroupAntiAffinityFilter'
+    make_filter = server_group_anti_affinity.ServerGroupAntiAffinityFilter
+    premise = 'without this server, '
+
+
+#: Every policy, in the order in which findings are shown.
+ALL: Sequence[type[Policy]] = (
+    Isolation,
+    Reservation,
+    AggregateInstanceType,
+    AntiAffinity,
+)
+
+
+def enabled(names: Sequence[str] = ()) -> list[Policy]:
+    """Return the policies that are on.
+
+    :param names: those to return; by default all
+    """
+    return [
+        policy()
+        for policy in ALL
+        if policy.is_on() and (not names or policy.name in names)
+    ]
