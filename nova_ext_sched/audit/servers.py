@@ -7,10 +7,12 @@ from collections.abc import Iterator
 import contextlib
 import copy
 import dataclasses
+import functools
 import typing
 
 from nova import context as nova_context
 from nova import objects
+import nova.conf
 from nova.db.main import api as main_db
 from nova.db.main import models
 from oslo_db import exception as db_exception
@@ -19,10 +21,16 @@ import sqlalchemy as sa
 from nova_ext_sched import messages
 from nova_ext_sched.audit import request_specs
 from nova_ext_sched.explain import scheduler as nova_scheduler
+from nova_ext_sched.request_filters import reserved_aggregates
 from nova_ext_sched.request_filters import running_image
+
+CONF = nova.conf.CONF
 
 # Servers read at once; it bounds the memory whatever a host holds.
 PAGE = 500
+
+# Images whose keys are remembered.
+_IMAGES = 1024
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,6 +81,14 @@ class Cell:
         if project is not None:
             self._filters['project_id'] = project
         self._specs = request_specs.RequestSpecs(ctxt)
+        self._image_is_source = (
+            bool(reserved_aggregates.rules().prefixes)
+            and 'image' in CONF.nova_ext_sched.member_sources
+        )
+        # Many servers have one image, and each read is a request to Glance.
+        self._image_keys = functools.lru_cache(maxsize=_IMAGES)(
+            functools.partial(reserved_aggregates.read_image_keys, ctxt)
+        )
 
     def count(self) -> dict[str, int]:
         """Return the number of servers of each host that has one.
@@ -174,6 +190,11 @@ class Cell:
         image = running_image.image_id(spec)
         if image is not None and image != instance.image_ref:
             running_image.restore(self._ctxt, spec)
+            image = running_image.image_id(spec)
+        if image is not None and self._image_is_source:
+            reserved_aggregates.remember_image_keys(
+                spec, self._image_keys(image)
+            )
 
 
 @main_db.pick_context_manager_reader
