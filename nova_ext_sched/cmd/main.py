@@ -33,7 +33,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return _USAGE
-    return app.App(
+
+    class App(app.App):
+        # Warnings and errors alone, unless -v asks for more.
+        DEFAULT_VERBOSE_LEVEL = 0
+
+    return App(
         description='Explain, audit and try out placement policies of nova.',
         version=importlib.metadata.version('nova-ext-sched'),
         command_manager=commandmanager.CommandManager(NAMESPACE),

@@ -18,7 +18,6 @@ import typing
 
 from nova import config
 from nova import context as nova_context
-from nova import monkey_patch
 from nova import objects
 import nova.conf
 from nova.db.main import api as main_db
@@ -64,7 +63,8 @@ def configure(
     """Make this process what nova-scheduler's is, once.
 
     As nova.cmd.scheduler does before it starts its service, except that the
-    log is left alone: a tool must not write into the scheduler's.
+    log is left alone: a tool must not write into the scheduler's. What must
+    come before nova is imported is nova_ext_sched.cmd.base's.
 
     :param config_files: paths; by default where nova-scheduler looks
     :param config_dirs: likewise, directories of ``*.conf``
@@ -73,9 +73,6 @@ def configure(
         unknown or malformed
     :raises cfg.Error: nova.conf cannot be read
     """
-    if hasattr(monkey_patch, 'patch'):
-        # nova 31 does it on import.
-        monkey_patch.patch(backend='threading')
     files = config_files or cfg.find_config_files('nova', 'nova-scheduler')
     dirs = config_dirs or cfg.find_config_dirs('nova', 'nova-scheduler')
     if not files and not dirs:
@@ -140,7 +137,7 @@ class Scheduler:
         #: ``host_aggregates_map``, ``get_weighed_hosts``.
         self.host_manager = HostManager()
         #: nova's client of placement, with the session of nova.conf.
-        self.placement = report.report_client_singleton()
+        self.placement = ReportClient()
         #: Cells whose database did not answer: the reason by name; filled
         #: when :attr:`hosts` is read.
         self.silent_cells: dict[str, str] = {}
@@ -222,6 +219,19 @@ class Scheduler:
     def aggregates_of(self, host: str) -> list[typing.Any]:
         """Return nova Aggregates of a host, as its HostState has them."""
         return self.host_manager._get_aggregates_info(host)
+
+
+class ReportClient(report.SchedulerReportClient):
+    """nova's client of placement, which only reads."""
+
+    def post(self, url: str, *args: typing.Any, **kwargs: typing.Any) -> None:
+        """Refuse to write.
+
+        :raises RuntimeError: always; nova's own code came to write
+        """
+        raise RuntimeError(f'placement: expected to read alone, got {url}')
+
+    put = delete = post
 
 
 class HostManager(host_manager.HostManager):
