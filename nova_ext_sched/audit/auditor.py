@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import typing
 
 from nova_ext_sched import messages
+from nova_ext_sched.audit import destinations
 from nova_ext_sched.audit import policies
 from nova_ext_sched.audit import servers
 from nova_ext_sched.explain import scheduler as nova_scheduler
@@ -54,6 +55,9 @@ class Auditor:
     ) -> None:
         self._policies = judging
         self._hosts = hosts
+        #: Numbers of servers: judged so far, and found.
+        self.judged = 0
+        self.found = 0
         #: What could not be read: a sentence each.
         self.faults: list[str] = []
         self._cells = [
@@ -91,12 +95,45 @@ class Auditor:
             for host in self._counts.get(mapping.uuid, ()):
                 try:
                     for server in cell.read(host):
-                        yield from self._judge(server)
+                        found = list(self._judge(server))
+                        self.judged += 1
+                        self.found += bool(found)
+                        yield from found
                         if advance:
                             advance()
                 except servers.CellDown as exc:
                     self._report(mapping, str(exc))
                     break
+
+    def find_destinations(
+        self, finding: Finding, where: destinations.Destinations
+    ) -> list[str]:
+        """Return the hosts that would take a server that was found.
+
+        None where that cannot be told; ``faults`` then says why.
+        """
+        if finding.policy == UNJUDGED:
+            return []
+        try:
+            return where.find(finding.server)
+        except Exception as exc:
+            self.faults.append(
+                f'where server {finding.server} could go cannot be told: '
+                f'{servers.describe(exc)}'
+            )
+            return []
+
+    @property
+    def sentence(self) -> str:
+        """What was found, by which policies, and what could not be read."""
+        names = ', '.join(policy.name for policy in self._policies)
+        said = (
+            f'{self.found} of {self.judged} servers stand where the policies '
+            f'would not put them ({names})'
+            if names
+            else 'No policy is on that was asked for'
+        )
+        return ' '.join(f'{text}.' for text in (said, *self.faults))
 
     def _judge(self, server: servers.Server) -> Iterator[Finding]:
         def finding(policy: str, reason: str) -> Finding:

@@ -10,25 +10,27 @@ import sys
 import typing
 
 from cliff import columns
-from cliff import lister
 
 from nova_ext_sched import exception
 from nova_ext_sched import messages
 from nova_ext_sched import progress
-from nova_ext_sched.audit import aggregate_change
-from nova_ext_sched.audit import auditor
-from nova_ext_sched.audit import policies
-from nova_ext_sched.explain import scheduler as nova_scheduler
+from nova_ext_sched.cmd import base
 
-CLEAN = 0
-FAULT = 1
-USAGE = 2
-FOUND = 3
+#: The exit status where a server is found.
+SOME_FOUND = 3
 
-COLUMNS = ('Server', 'Project', 'Host', 'Policy', 'Reason')
+#: The policies, as nova_ext_sched.audit.policies has them, which imports nova.
+POLICIES = (
+    'isolation',
+    'reservation',
+    'aggregate-instance-type',
+    'anti-affinity',
+)
 
-# Formatters of cliff that write a row when they get it; the others hold all.
-_STREAMING = ('csv',)
+_COLUMNS = ('Server', 'Project', 'Host', 'Policy', 'Reason')
+
+# The formatter of cliff that writes a row when it gets it; others hold all.
+_STREAMING = 'csv'
 
 
 class Hosts(columns.FormattableColumn):
@@ -43,162 +45,136 @@ class Hosts(columns.FormattableColumn):
         return self._value
 
 
-class Audit(lister.Lister):
+class Audit(base.Command):
     """List the servers that the policies would not put where they stand.
 
-    Every server of every cell is judged by the policies that nova.conf turns
-    on, with nova-scheduler's own code. Run it where nova-scheduler's nova.conf
-    is. It changes nothing.
+    Judges every server of every cell by the policies that nova.conf turns on,
+    with nova-scheduler's own code; changes nothing.
     """
 
     _epilog = (
-        'Exit status: 0 no server found; 3 some found; 1 something could not '
-        'be read, a cell for example; 2 wrong usage.'
+        'Exit status: 0 no server is found; 1 something could not be read, a '
+        'cell for example; 2 wrong usage; 3 some servers are found.'
     )
-
-    #: What the command ends with; known when the last row is out.
-    status = CLEAN
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """See cliff."""
         parser = super().get_parser(prog_name)
         parser.add_argument(
-            '--config-file',
-            metavar='FILE',
-            action='append',
-            default=[],
-            help="nova-scheduler's nova.conf; may be repeated",
+            '--where',
+            action='store_true',
+            help='add the hosts to which each server found could migrate, '
+            'the best first',
         )
-        parser.add_argument(
-            '--config-dir',
-            metavar='DIR',
-            action='append',
-            default=[],
-            help='a directory of *.conf files; may be repeated',
-        )
-        narrowing = parser.add_argument_group('which servers')
-        narrowing.add_argument(
+        which = parser.add_argument_group('which servers, which policies')
+        which.add_argument(
             '--aggregate',
             metavar='AGGREGATE',
             help='only servers on hosts of this aggregate (name, UUID or ID)',
         )
-        narrowing.add_argument(
+        which.add_argument(
             '--host', metavar='HOST', help='only servers on this host'
         )
-        narrowing.add_argument(
-            '--project',
-            metavar='PROJECT_ID',
-            help='only servers of this project',
+        which.add_argument(
+            '--project', metavar='ID', help='only servers of this project'
         )
-        narrowing.add_argument(
+        which.add_argument(
             '--policy',
+            choices=POLICIES,
             action='append',
             default=[],
-            choices=[policy.name for policy in policies.ALL],
-            help='judge by this policy alone; may be repeated',
+            help='judge by this policy alone (may be repeated)',
         )
-        supposing = parser.add_argument_group(
-            'before a change', 'judge as if it were made; nothing is changed'
+        change = parser.add_argument_group(
+            'before a change', 'judge as if it were made (may be repeated)'
         )
-        supposing.add_argument(
+        change.add_argument(
             '--option',
             metavar='[GROUP.]NAME=VALUE',
             action='append',
             default=[],
-            help='as if nova.conf had this option; may be repeated',
+            type=_pair,
+            help='as if nova.conf had this',
         )
-        supposing.add_argument(
+        change.add_argument(
             '--aggregate-property',
             metavar=('AGGREGATE', 'KEY=VALUE'),
             nargs=2,
             action='append',
             default=[],
-            help='as if the aggregate had this metadata; may be repeated',
+            help='as if the aggregate had this metadata',
         )
-        supposing.add_argument(
+        change.add_argument(
             '--no-aggregate-property',
             metavar=('AGGREGATE', 'KEY'),
             nargs=2,
             action='append',
             default=[],
-            help='as if the aggregate lacked this metadata; may be repeated',
+            help='as if the aggregate did not have this metadata',
         )
         return parser
-
-    def run(self, parsed_args: argparse.Namespace) -> int:
-        """See cliff; returns the exit status."""
-        try:
-            super().run(parsed_args)
-        except exception.InvalidValue as exc:
-            print(f'nova-ext-sched audit: {exc}', file=sys.stderr)
-            return USAGE
-        return self.status
 
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterator[Sequence[typing.Any]]]:
         """See cliff."""
-        self.configure(parsed_args)
-        scheduler = nova_scheduler.Scheduler()
-        suppose(scheduler, parsed_args)
-        judging = policies.enabled(parsed_args.policy)
-        if not judging:
+        names = (*_COLUMNS, 'Where') if parsed_args.where else _COLUMNS
+        try:
+            self._generate_columns_and_selector(parsed_args, names)
+        except ValueError as exc:
             raise exception.InvalidValue(
-                where='--policy' if parsed_args.policy else 'nova.conf',
-                expected='a policy that is on (--option turns one on)',
-                got=messages.first_few([p.name for p in policies.enabled()])
-                or 'none',
-            )
+                where='--column', expected='columns that there are', got=exc
+            ) from exc
+        self.configure(parsed_args, dict(parsed_args.option))
+        return names, self._rows(parsed_args)
+
+    def _rows(
+        self, parsed_args: argparse.Namespace
+    ) -> Iterator[Sequence[typing.Any]]:
+        # Not before the process is configured: they import nova.
+        from nova_ext_sched.audit import auditor
+        from nova_ext_sched.audit import destinations
+        from nova_ext_sched.audit import policies
+        from nova_ext_sched.explain import image
+        from nova_ext_sched.explain import scheduler as nova_scheduler
+
+        scheduler = nova_scheduler.Scheduler()
+        _suppose(scheduler.host_manager.aggs_by_id.values(), parsed_args)
+        auth = image.user_auth()
         auditing = auditor.Auditor(
-            scheduler.context(),
+            scheduler.context(auth=auth),
             scheduler,
-            judging,
+            policies.enabled(parsed_args.policy),
             _hosts(scheduler, parsed_args),
             parsed_args.project,
         )
-        return COLUMNS, self._rows(auditing, parsed_args)
-
-    def configure(self, parsed_args: argparse.Namespace) -> None:
-        """Make this process what nova-scheduler's is.
-
-        :raises exception.InvalidValue: an option is not one of nova.conf
-        """
-        nova_scheduler.configure(
-            parsed_args.config_file,
-            parsed_args.config_dir,
-            dict(map(_option, parsed_args.option)),
-        )
-
-    def _rows(
-        self, auditing: auditor.Auditor, parsed_args: argparse.Namespace
-    ) -> Iterator[Sequence[typing.Any]]:
+        where = destinations.Destinations(scheduler, auth)
         total = auditing.count()
-        found = False
         with contextlib.ExitStack() as stack:
             advance = None
             # A bar would run through rows that are written while it is shown.
-            if not (
-                parsed_args.formatter in _STREAMING and sys.stdout.isatty()
-            ):
+            if parsed_args.formatter != _STREAMING or not sys.stdout.isatty():
                 advance = stack.enter_context(
                     progress.bar(sys.stderr, 'Judging servers', total)
                 )
             for finding in auditing.findings(advance):
-                found = True
-                yield finding
-        for fault in auditing.faults:
-            print(f'nova-ext-sched audit: {fault}', file=sys.stderr)
-        self.status = FAULT if auditing.faults else FOUND if found else CLEAN
+                row: tuple[typing.Any, ...] = finding
+                if parsed_args.where:
+                    row += (Hosts(auditing.find_destinations(finding, where)),)
+                yield row
+        self.sentence = auditing.sentence
+        if auditing.faults:
+            self.status = base.FAULT
+        elif auditing.found:
+            self.status = SOME_FOUND
 
 
-def suppose(
-    scheduler: nova_scheduler.Scheduler, parsed_args: argparse.Namespace
+def _suppose(
+    aggregates: typing.Collection[typing.Any], parsed_args: argparse.Namespace
 ) -> None:
-    """Change the metadata of aggregates in memory, as the arguments say.
+    """Change the metadata of aggregates in memory, as the arguments say."""
+    from nova_ext_sched.audit import aggregate_change
 
-    :raises exception.InvalidValue: an argument names no aggregate or no item
-    """
-    aggregates = scheduler.host_manager.aggs_by_id.values()
     for name, item in parsed_args.aggregate_property:
         change = aggregate_change.AggregateChange.parse(name, item)
         change.apply(aggregates)
@@ -206,28 +182,34 @@ def suppose(
         aggregate_change.AggregateChange(name, key).apply(aggregates)
 
 
-def _option(text: str) -> tuple[str, str]:
+def _hosts(
+    scheduler: typing.Any, parsed_args: argparse.Namespace
+) -> set[str] | None:
+    """Return the names of the hosts to look at, None for all."""
+    from nova_ext_sched.audit import aggregate_change
+
+    hosts = None
+    if parsed_args.host is not None:
+        hosts = {parsed_args.host}
+        known = {host.host for host in scheduler.hosts.values()}
+        if not hosts <= known and not scheduler.silent_cells:
+            raise exception.InvalidValue(
+                where='--host',
+                expected='a host of a compute node',
+                got=parsed_args.host,
+            )
+    if parsed_args.aggregate is not None:
+        aggregate = aggregate_change.find(
+            scheduler.host_manager.aggs_by_id.values(), parsed_args.aggregate
+        )
+        hosts = set(aggregate.hosts).intersection(hosts or aggregate.hosts)
+    return hosts
+
+
+def _pair(text: str) -> tuple[str, str]:
     name, equals, value = text.partition('=')
-    if not equals:
-        raise exception.InvalidValue(
-            where='--option', expected='[group.]name=value', got=text
+    if not name or not equals:
+        raise argparse.ArgumentTypeError(
+            f'expected [group.]name=value, got {text!r}'
         )
     return name, value
-
-
-def _hosts(
-    scheduler: nova_scheduler.Scheduler, parsed_args: argparse.Namespace
-) -> set[str] | None:
-    hosts = None
-    if parsed_args.aggregate is not None:
-        hosts = set(
-            aggregate_change.find(
-                scheduler.host_manager.aggs_by_id.values(),
-                parsed_args.aggregate,
-            ).hosts
-        )
-    if parsed_args.host is not None:
-        hosts = {parsed_args.host} & (
-            {parsed_args.host} if hosts is None else hosts
-        )
-    return hosts

@@ -14,8 +14,8 @@ from tests.functional import base
 class Audit(command.Audit):
     """The command in a process whose nova is configured already."""
 
-    def configure(self, parsed_args):
-        scheduler.override(dict(map(command._option, parsed_args.option)))
+    def configure(self, parsed_args, options=None):
+        scheduler.override(options)
 
 
 class AuditTestCase(base.CloudTestCase):
