@@ -49,11 +49,11 @@ class Auditor:
         self,
         ctxt: typing.Any,
         scheduler: nova_scheduler.Scheduler,
-        judging: Sequence[policies.Policy],
+        judging: Sequence[type[policies.Policy]],
         hosts: Collection[str] | None = None,
         project: str | None = None,
     ) -> None:
-        self._policies = judging
+        self._policies = [policy(ctxt, scheduler) for policy in judging]
         self._hosts = hosts
         #: Numbers of servers: judged so far, and found.
         self.judged = 0

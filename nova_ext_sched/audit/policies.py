@@ -9,6 +9,7 @@ import typing
 import nova.conf
 
 from nova_ext_sched.audit import servers
+from nova_ext_sched.explain import scheduler as nova_scheduler
 from nova_ext_sched.filters import aggregate_instance_type
 from nova_ext_sched.filters import base
 from nova_ext_sched.filters import isolated_aggregates
@@ -22,8 +23,9 @@ CONF = nova.conf.CONF
 class Policy:
     """One policy of the scheduler.
 
-    A subclass names the policy and the host filter that decides; that is all
-    that a further policy needs.
+    A subclass names the policy and the host filter that decides. One whose
+    filter needs more than a host (the other hosts of a server group, say)
+    overrides :meth:`judge`.
     """
 
     #: What operators call it.
@@ -33,7 +35,16 @@ class Policy:
     #: Put before the filter's reason.
     premise: typing.ClassVar[str] = ''
 
-    def __init__(self) -> None:
+    def __init__(
+        self, ctxt: typing.Any, scheduler: nova_scheduler.Scheduler
+    ) -> None:
+        """Take what a policy over a group's other hosts needs to ask.
+
+        :param ctxt: a nova RequestContext of an administrator
+        :param scheduler: its aggregates count, not those of the database
+        """
+        self._ctxt = ctxt
+        self._scheduler = scheduler
         self._filter = self.make_filter()
 
     @classmethod
@@ -140,13 +151,13 @@ ALL: Sequence[type[Policy]] = (
 )
 
 
-def enabled(names: Sequence[str] = ()) -> list[Policy]:
+def enabled(names: Sequence[str] = ()) -> list[type[Policy]]:
     """Return the policies that are on.
 
     :param names: those to return; by default all
     """
     return [
-        policy()
+        policy
         for policy in ALL
         if policy.is_on() and (not names or policy.name in names)
     ]

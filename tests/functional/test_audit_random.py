@@ -167,10 +167,14 @@ class RandomCloudTestCase(audits.AuditTestCase):
             self.aggregate_of(number) for number in self.aggregate_ids.values()
         ]
         servers = self.admin_api.get_servers(detail=True)
+        groups = {
+            member: group['id']
+            for group in self.api.get_server_groups()
+            for member in group['members']
+        }
         members = collections.Counter(
-            (group, server['OS-EXT-SRV-ATTR:host'])
+            (groups.get(server['id']), server['OS-EXT-SRV-ATTR:host'])
             for server in servers
-            for group in server['server_groups']
         )
         found = set()
         for server in servers:
@@ -181,10 +185,9 @@ class RandomCloudTestCase(audits.AuditTestCase):
                 'isolation': isolated(specs, mine),
                 'reservation': misplaced(specs, mine, server['tenant_id']),
                 'aggregate-instance-type': mismatched(specs, mine),
-                'anti-affinity': any(
-                    members[group, host] > self.limits[group]
-                    for group in server['server_groups']
-                ),
+                'anti-affinity': server['id'] in groups
+                and members[groups[server['id']], host]
+                > self.limits[groups[server['id']]],
             }
             found |= {
                 (server['id'], host, policy)

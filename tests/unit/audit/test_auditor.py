@@ -6,6 +6,7 @@ from unittest import mock
 import testtools
 
 from nova_ext_sched.audit import auditor
+from nova_ext_sched.audit import policies
 from nova_ext_sched.audit import servers
 from nova_ext_sched.policy import verdict
 
@@ -16,8 +17,12 @@ def server(uuid, fault=''):
     return servers.Server(uuid, 'project', HOST, object(), fault)
 
 
-class Policy:
+class Policy(policies.Policy):
     name = 'even'
+
+    @staticmethod
+    def make_filter():
+        return None
 
     def judge(self, judged):
         number = int(judged.uuid)
@@ -55,7 +60,7 @@ class AuditorTestCase(testtools.TestCase):
         scheduler = mock.Mock()
         scheduler.host_manager.cells = mappings
         with mock.patch.object(servers, 'Cell', make_cell):
-            return auditor.Auditor(None, scheduler, [Policy()], hosts)
+            return auditor.Auditor(None, scheduler, [Policy], hosts)
 
     def test_findings(self):
         auditing = self.make(a=[server('1'), server('2')], b=[server('3')])
