@@ -75,6 +75,30 @@ class Funnel:
     shortage: str = ''
     remarks: list[str] = dataclasses.field(default_factory=list)
 
+    def add(
+        self,
+        stage: str,
+        name: str,
+        effect: str = '',
+        refused: Mapping[str, str] | None = None,
+        judged: frozenset[str] | None = None,
+    ) -> Constraint:
+        """Append a constraint and return it; see :class:`Constraint`."""
+        constraint = Constraint(stage, name, effect, refused or {}, judged)
+        self.constraints.append(constraint)
+        return constraint
+
+    def end(self, stage: str, name: str, reason: str) -> None:
+        """Append the constraint that ends the request.
+
+        :param reason: nova's text
+        """
+        text = messages.quote(reason.rstrip('.'), 1000)
+        refused = dict.fromkeys(
+            self.left, f'are not asked about ({name}: {text})'
+        )
+        self.add(stage, name, f'ends the request: {text}', refused)
+
     @property
     def left(self) -> set[str]:
         """UUIDs of the hosts that no constraint refuses."""

@@ -19,22 +19,12 @@ from nova.scheduler import utils
 from nova.scheduler.client import report
 import os_traits
 
-from nova_ext_sched import exception
 from nova_ext_sched import messages
+from nova_ext_sched.explain import faults
 
 CONF = nova.conf.CONF
 
 _OF_GROUP = re.compile(r'(resources|required|member_of|in_tree)(.+)')
-
-
-class PlacementFault(exception.NovaExtSchedError):
-    """Placement did not answer, or not as it should.
-
-    :param query: what it was asked
-    :param cause: what came back
-    """
-
-    message = 'placement: expected an answer to GET {query}, got: {cause}'
 
 
 class Part(typing.NamedTuple):
@@ -90,6 +80,24 @@ def split(text: str) -> list[Part]:
         Part('group', f'{suffix}: {parse.urlencode(params)}')
         for suffix, params in groups.items()
     ]
+
+
+def merge(parts: Iterable[Part]) -> list[Part]:
+    """Put the forbidden aggregates into one part, the last."""
+    listed = list(parts)
+    forbidden = [
+        part.value.removeprefix('!in:')
+        for part in listed
+        if part.key == 'member_of' and part.forbids
+    ]
+    found = [
+        part
+        for part in listed
+        if not (part.key == 'member_of' and part.forbids)
+    ]
+    if forbidden:
+        found.append(Part('member_of', f'!in:{",".join(forbidden)}'))
+    return found
 
 
 def forms(
@@ -172,7 +180,7 @@ def _refusal(client: typing.Any, text: str) -> str:
     query = f'/allocation_candidates?{text}'
     response = client.get(query, version=report.SAME_SUBTREE_VERSION)
     if response is None or response.status_code != 400:
-        raise PlacementFault(query=query, cause=_error(response))
+        raise faults.PlacementFault(query=query, cause=_error(response))
     return _error(response)
 
 
@@ -202,9 +210,19 @@ class Providers:
         """UUIDs of all root providers, hosts among them."""
         return self._roots([], nested=False)
 
-    def satisfying(self, parts: Iterable[Part]) -> set[str]:
-        """Return the root providers that satisfy every part."""
-        return set.intersection(*map(self._satisfying, parts))
+    def satisfying(self, part: Part) -> set[str]:
+        """Return the root providers that satisfy a part.
+
+        :param part: one that requires something
+        """
+        if part.key == 'root_required':
+            return self._roots([('required', part.value)], nested=False)
+        if part.key == 'group':
+            params = parse.parse_qsl(part.value.partition(': ')[2])
+            return self._roots(params, nested=True)
+        return self._roots(
+            [(part.key, part.value)], nested=part.key != 'member_of'
+        )
 
     def having(self, part: Part) -> set[str]:
         """Return the root providers that have what a part forbids.
@@ -213,18 +231,6 @@ class Providers:
         """
         key = 'member_of' if part.key == 'member_of' else 'required'
         return self._roots([(key, part.value[1:])], nested=False)
-
-    def _satisfying(self, part: Part) -> set[str]:
-        if part.forbids:
-            return self.roots - self.having(part)
-        if part.key == 'root_required':
-            return self._roots([('required', part.value)], nested=False)
-        if part.key == 'member_of':
-            return self._roots([(part.key, part.value)], nested=False)
-        if part.key == 'group':
-            params = parse.parse_qsl(part.value.partition(': ')[2])
-            return self._roots(params, nested=True)
-        return self._roots([(part.key, part.value)], nested=True)
 
     def _roots(
         self, params: Collection[tuple[str, str]], nested: bool
@@ -269,7 +275,9 @@ class Providers:
                 # host has it.
                 self._answers[key] = []
             elif response is None or response.status_code != 200:
-                raise PlacementFault(query=query, cause=_error(response))
+                raise faults.PlacementFault(
+                    query=query, cause=_error(response)
+                )
             else:
                 self._answers[key] = response.json()['resource_providers']
         return self._answers[key]
