@@ -148,7 +148,9 @@ class Audit(base.Command):
             _hosts(scheduler, parsed_args),
             parsed_args.project,
         )
-        where = destinations.Destinations(scheduler, auth)
+        where = None
+        if parsed_args.where:
+            where = destinations.Destinations(scheduler, auth)
         total = auditing.count()
         with contextlib.ExitStack() as stack:
             advance = None
@@ -159,7 +161,7 @@ class Audit(base.Command):
                 )
             for finding in auditing.findings(advance):
                 row: tuple[typing.Any, ...] = finding
-                if parsed_args.where:
+                if where:
                     row += (Hosts(auditing.find_destinations(finding, where)),)
                 yield row
         self.sentence = auditing.sentence

@@ -99,7 +99,7 @@ class Cell:
             self._ctxt,
             [self._mapping],
             nova_context.CELL_TIMEOUT,
-            _select_counts,
+            _count,
             self._filters.get('project_id'),
         )
         counts = results[self._mapping.uuid]
@@ -195,6 +195,16 @@ class Cell:
             reserved_aggregates.remember_image_keys(
                 spec, self._image_keys(image)
             )
+
+
+def _count(
+    context: typing.Any, project: str | None
+) -> dict[str, int] | Exception:
+    # nova would log the traceback of what is raised.
+    try:
+        return _select_counts(context, project)
+    except Exception as exc:
+        return exc
 
 
 @main_db.pick_context_manager_reader

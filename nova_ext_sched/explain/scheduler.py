@@ -136,8 +136,6 @@ class Scheduler:
         #: nova's HostManager: ``enabled_filters``, ``aggs_by_id``,
         #: ``host_aggregates_map``, ``get_weighed_hosts``.
         self.host_manager = HostManager()
-        #: nova's client of placement, with the session of nova.conf.
-        self.placement = ReportClient()
         #: Cells whose database did not answer: the reason by name; filled
         #: when :attr:`hosts` is read.
         self.silent_cells: dict[str, str] = {}
@@ -160,6 +158,12 @@ class Scheduler:
             user_auth_plugin=auth,
             overwrite=False,
         )
+
+    @functools.cached_property
+    def placement(self) -> 'ReportClient':
+        """nova's client of placement, with the session of nova.conf."""
+        # It asks placement when it is made, and not every tool needs it.
+        return ReportClient()
 
     @functools.cached_property
     def hosts(self) -> dict[str, Host]:
