@@ -44,6 +44,7 @@ class AuditBenchmark(audits.AuditTestCase):
 
     def setUp(self):
         super().setUp()
+        self.flags(server_groups=-1, group='quota')
         self.rng = random.Random(7)
         self._create_trait('CUSTOM_A')
         self.add_traits(HOSTS[0], 'CUSTOM_A')

@@ -17,8 +17,15 @@ import ddt
 
 from tests.functional import audits
 
-CASES = int(os.environ.get('NOVA_EXT_SCHED_RANDOM_AUDITS', '3'))
+CASES = int(os.environ.get('NOVA_EXT_SCHED_RANDOM_AUDITS', '2'))
 HOSTS = [f'host{i}' for i in range(5)]
+# Nothing stands there at first: for every server there is a host to go to.
+ASYLUMS = {
+    'spare0': {},
+    'spare1': {},
+    'reserved': {'reservation:a': '1', 'reservation:b': '1'},
+    'fast': {'ssd': 'true'},
+}
 TRAITS = ['CUSTOM_A', 'CUSTOM_B']
 
 FLAVORS = [
@@ -102,7 +109,7 @@ def mismatched(specs, aggregates):
 
 @ddt.ddt
 class RandomCloudTestCase(audits.AuditTestCase):
-    weights = {host: 1 for host in HOSTS}
+    weights = {host: 1 for host in (*HOSTS, *ASYLUMS)}
     options = {}
 
     def setUp(self):
@@ -112,7 +119,7 @@ class RandomCloudTestCase(audits.AuditTestCase):
         self.flags(disable_group_policy_check_upcall=True, group='workarounds')
 
     def make_cloud(self, rng):
-        for host in HOSTS:
+        for host in self.weights:
             self.add_traits(host, *TRAITS)
         flavors = [self.flavor(specs=dict(specs)) for specs in FLAVORS]
         image = self.image()
@@ -126,10 +133,12 @@ class RandomCloudTestCase(audits.AuditTestCase):
                 }
             )
             self.limits[group['id']] = limit
-        for _ in range(12):
-            group = rng.choice([*self.limits, None, None])
+        plain = flavors[0]
+        servers = [(group, plain) for group in self.limits for _ in range(3)]
+        servers += [(None, rng.choice(flavors)) for _ in range(6)]
+        for group, flavor in servers:
             self.boot(
-                flavor=rng.choice(flavors),
+                flavor=flavor,
                 image=image,
                 az=f'nova:{rng.choice(HOSTS)}',
                 hints={'group': group} if group else {},
@@ -138,7 +147,7 @@ class RandomCloudTestCase(audits.AuditTestCase):
             self.aggregate(
                 f'aggregate{number}', rng.sample(HOSTS, rng.randrange(1, 4))
             )
-        for name, number in self.aggregate_ids.items():
+        for name, number in list(self.aggregate_ids.items()):
             self.set_metadata(name, rng.choice(METADATA))
             hosts = self.aggregate_of(number)['hosts']
             out = rng.choice(hosts)
@@ -147,6 +156,35 @@ class RandomCloudTestCase(audits.AuditTestCase):
                 self.admin_api.post_aggregate_action(
                     number, {f'{action}_host': {'host': host}}
                 )
+
+        for host, metadata in ASYLUMS.items():
+            if metadata:
+                self.aggregate(host, [host], metadata=metadata)
+
+    def move_all(self):
+        """Move what is found as --where says; return what is found then."""
+        moved = True
+        while moved:
+            moved = False
+            for uuid, host, _ in self.found():
+                _, rows = self.audit('--where', '--host', host)
+                (where,) = {
+                    tuple(row['Where'])
+                    for row in rows
+                    if row['Server'] == uuid
+                } or {()}
+                if where:
+                    self.move(uuid, where[0])
+                    moved = True
+        return self.found()
+
+    def move(self, uuid, host):
+        server = {'id': uuid}
+        self.admin_api.post_server_action(uuid, {'migrate': {'host': host}})
+        self._wait_for_state_change(server, 'VERIFY_RESIZE')
+        self.assertEqual(host, self.host_of(server))
+        self.admin_api.post_server_action(uuid, {'confirmResize': None})
+        self._wait_for_state_change(server, 'ACTIVE')
 
     def aggregate_of(self, number):
         return self.admin_api.api_get(f'/os-aggregates/{number}').body[
@@ -197,9 +235,11 @@ class RandomCloudTestCase(audits.AuditTestCase):
         return sorted(found)
 
     @ddt.data(*range(CASES))
-    def test_found_are_exactly_those(self, seed):
+    def test_found_then_moved(self, seed):
         self.make_cloud(random.Random(seed))
         self.turn_on()
         expected = self.violations()
         self.assertNotEqual([], expected)
         self.assertEqual(expected, self.found())
+        self.assertEqual([], self.move_all())
+        self.assertEqual([], self.violations())
