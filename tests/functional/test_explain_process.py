@@ -8,6 +8,7 @@ command asks a placement of its own, whose log shows what was asked.
 
 import json
 import re
+import socket
 import subprocess
 
 import sqlalchemy as sa
@@ -73,6 +74,13 @@ class ProcessTestCase(testtools.TestCase):
             OS_PLACEMENT_CONFIG_DIR=str(self.cloud.directory),
         )
         self.access_log = log
+        self.cloud._wait(
+            lambda: log.exists() and self._is_listening(), 'placement'
+        )
+
+    def _is_listening(self):
+        with socket.socket() as client:
+            return client.connect_ex(('127.0.0.1', self.port)) == 0
 
     def explain(self, *args, password=PASSWORD):
         config = self.cloud._nova_conf()
