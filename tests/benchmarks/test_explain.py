@@ -7,6 +7,7 @@ The rows of one real host are copied in nova's and placement's databases
 placement, and that of the databases, is told apart.
 """
 
+import logging
 import os
 import resource
 import time
@@ -60,6 +61,8 @@ class ManyHostsTestCase(base.CloudTestCase):
     def setUp(self):
         super().setUp()
         self.boot()
+        # The copies' services report nothing.
+        self.flags(service_down_time=86400)
         self.flags(
             weight_classes=['nova.scheduler.weights.all_weighers'],
             group='filter_scheduler',
@@ -189,6 +192,8 @@ class ManyHostsTestCase(base.CloudTestCase):
             )
         )
         self._time_databases(spent)
+        # As the command does in a process of its own.
+        logging.getLogger('nova').setLevel(logging.ERROR)
         self.flags(max_placement_results=HOSTS * 2, group='scheduler')
         flavor = self.flavor()
         large = self._create_flavor(vcpu=99, memory_mb=64, disk=0)
