@@ -152,7 +152,7 @@ class Funnel:
                     constraint.stage,
                     constraint.name,
                     verdict,
-                    one(reason) if reason else constraint.effect,
+                    one(reason) if reason else '',
                 )
 
     @property

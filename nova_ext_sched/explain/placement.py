@@ -162,7 +162,8 @@ class Placement:
         if candidates.refusals:
             refusals = '; '.join(candidates.refusals)
             why = f'are no candidates: placement answered {refusals}'
-        refused = dict.fromkeys(rest, why)
+        refused = dict.fromkeys(self._outside, "are not in placement's answer")
+        refused.update(dict.fromkeys(rest, why))
         text = ' and '.join(form.to_querystring() for form in resources)
         if rest and candidates.is_full:
             limit = CONF.scheduler.max_placement_results

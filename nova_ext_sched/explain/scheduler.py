@@ -249,7 +249,7 @@ class HostManager(host_manager.HostManager):
     """
 
     def _init_instance_info(self, computes_by_cell: typing.Any = None) -> None:
-        self._uuids_by_host: dict[str, list[str]] = {}
+        self._instances: dict[str, dict[str, typing.Any]] = {}
 
     def _get_host_states(
         self,
@@ -257,27 +257,27 @@ class HostManager(host_manager.HostManager):
         compute_nodes: Mapping[str, Sequence[typing.Any]],
         services: Mapping[str, typing.Any],
     ) -> Iterator[typing.Any]:
-        self._uuids_by_host = {}
+        self._instances = {}
         for cell_uuid, computes in compute_nodes.items():
             hosts = sorted({compute.host for compute in computes})
             self.host_to_cell_uuid.update(dict.fromkeys(hosts, cell_uuid))
             cell = self.cells[cell_uuid]
             with nova_context.target_cell(context, cell) as cctxt:
                 for some in _batches(hosts, _HOSTS_AT_ONCE):
-                    self._uuids_by_host.update(
-                        objects.InstanceList.get_uuids_by_hosts(cctxt, some)
+                    found = objects.InstanceList.get_uuids_by_hosts(
+                        cctxt, some
                     )
+                    for host, uuids in found.items():
+                        self._instances[host] = {
+                            uuid: objects.Instance(cctxt, uuid=uuid)
+                            for uuid in uuids
+                        }
         return super()._get_host_states(context, compute_nodes, services)
 
     def _get_instances_by_host(
         self, context: typing.Any, host_name: str
     ) -> dict[str, typing.Any]:
-        uuids = self._uuids_by_host.get(host_name)
-        if not uuids:
-            return {}
-        cell = self._get_cell_mapping_for_host(context, host_name)
-        with nova_context.target_cell(context, cell) as cctxt:
-            return {uuid: objects.Instance(cctxt, uuid=uuid) for uuid in uuids}
+        return self._instances.get(host_name, {})
 
 
 def cell_name(cell: typing.Any) -> str:

@@ -26,6 +26,8 @@ class RandomCloudTestCase(base.CloudTestCase):
     """Five hosts in two cells, most of nova's filters, and a third party's."""
 
     NUMBER_OF_CELLS = 2
+    # Later ones show scheduler hints, and refuse to show a query.
+    microversion = '2.90'
     compute_driver = 'fake.ExplainDriver'
     weights = {'host1': 10, 'host2': 30, 'host3': 20, 'host4': 50, 'host5': 40}
     cells = {'host1': 'cell1', 'host2': 'cell1', 'host3': 'cell1'}
@@ -50,7 +52,13 @@ class RandomCloudTestCase(base.CloudTestCase):
     }
 
     def setUp(self):
-        self.useFixture(distributions.Distributions()).install('third_party')
+        package = distributions.PACKAGES / 'third_party'
+        self.useFixture(distributions.Distributions()).declare(
+            'third_party_sched',
+            'nova_ext_sched.host_filters',
+            ['ThirdPartyFilter = third_party_sched:ThirdPartyFilter'],
+            (package / 'third_party_sched.py').read_text(),
+        )
         # nova loads drivers of its own package alone.
         self.useFixture(
             fixtures.MonkeyPatch(
