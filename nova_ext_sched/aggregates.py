@@ -7,7 +7,6 @@ aggregates of 20 hosts they cost half a second a request. What the policies
 need is a few columns.
 """
 
-from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Sequence
 import functools
@@ -27,9 +26,9 @@ class MetadataItem(typing.NamedTuple):
     value: str
 
 
-#: Asked in place of the database, for tools that judge as if metadata were
-#: another; takes the prefixes. nova-scheduler has none.
-supposed: Callable[[Collection[str]], Sequence[MetadataItem]] | None = None
+#: nova Aggregates to read metadata from in place of the database, for tools
+#: that judge as if it were another. nova-scheduler has none.
+supposed: Collection[typing.Any] | None = None
 
 
 def get_metadata(
@@ -45,9 +44,14 @@ def get_metadata(
     :raises Exception: whatever oslo.db, SQLAlchemy or the driver raises where
         the database does not answer; so do the other functions here
     """
-    if supposed is not None:
-        return list(supposed(prefixes))
     wanted = tuple(prefixes)
+    if supposed is not None:
+        return [
+            MetadataItem(aggregate.uuid, aggregate.name, key, value)
+            for aggregate in supposed
+            for key, value in (aggregate.metadata or {}).items()
+            if key.startswith(wanted)
+        ]
     # SQLite's LIKE and MySQL's collations ignore case, MySQL's also accents:
     # the select finds at least what is wanted, and Python decides.
     return [

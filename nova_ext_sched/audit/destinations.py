@@ -2,10 +2,6 @@
 
 """Where a server could go, as explain says of its migration."""
 
-from collections.abc import Collection
-from collections.abc import Iterator
-from collections.abc import Sequence
-import contextlib
 import typing
 
 from nova_ext_sched import aggregates
@@ -39,25 +35,10 @@ class Destinations:
         ctxt = self._scheduler.context(auth=self._auth)
         server = explain_server.Server(ctxt, uuid)
         ctxt.project_id = server.spec_obj.project_id
-        with self._metadata_in_memory():
-            funnel = self._explanation.explain(ctxt, server.migrate())
-        return [funnel.hosts[host] for host, _ in funnel.order]
-
-    @contextlib.contextmanager
-    def _metadata_in_memory(self) -> Iterator[None]:
-        aggregates.supposed = self._metadata
+        request_spec = server.migrate()
+        aggregates.supposed = self._scheduler.host_manager.aggs_by_id.values()
         try:
-            yield
+            funnel = self._explanation.explain(ctxt, request_spec)
         finally:
             aggregates.supposed = None
-
-    def _metadata(
-        self, prefixes: Collection[str]
-    ) -> Sequence[aggregates.MetadataItem]:
-        beginnings = tuple(prefix.lower() for prefix in prefixes)
-        return [
-            aggregates.MetadataItem(one.uuid, one.name, key, value)
-            for one in self._scheduler.host_manager.aggs_by_id.values()
-            for key, value in (one.metadata or {}).items()
-            if key.strip().lower().startswith(beginnings)
-        ]
+        return [funnel.hosts[host] for host, _ in funnel.order]
