@@ -25,6 +25,7 @@ POLICIES = (
     'reservation',
     'aggregate-instance-type',
     'anti-affinity',
+    'failure-domain',
 )
 
 _COLUMNS = ('Server', 'Project', 'Host', 'Policy', 'Reason')

@@ -8,13 +8,18 @@ import typing
 
 import nova.conf
 
+from nova_ext_sched import exception
 from nova_ext_sched.audit import servers
 from nova_ext_sched.explain import scheduler as nova_scheduler
 from nova_ext_sched.filters import aggregate_instance_type
 from nova_ext_sched.filters import base
+from nova_ext_sched.filters import failure_domain
 from nova_ext_sched.filters import isolated_aggregates
 from nova_ext_sched.filters import server_group_anti_affinity
+from nova_ext_sched.policy import failure_domains
 from nova_ext_sched.policy import verdict
+from nova_ext_sched.request_filters import failure_domains as request_filter
+from nova_ext_sched.request_filters import group_members
 from nova_ext_sched.request_filters import reserved_aggregates
 
 CONF = nova.conf.CONF
@@ -142,12 +147,62 @@ class AntiAffinity(Policy):
     premise = 'without this server, '
 
 
+class FailureDomain(Policy):
+    """Failure domains; each server of a domain that holds too many is found.
+
+    The filter knows the candidates of one request. Here the members of the
+    group are counted by what the request filter counts them with, in the
+    aggregates of the scheduler's memory.
+    """
+
+    name = 'failure-domain'
+    host_filter = 'FailureDomainFilter'
+    make_filter = failure_domain.FailureDomainFilter
+    premise = 'without this server, '
+
+    @classmethod
+    def is_on(cls) -> bool:
+        """See :meth:`Policy.is_on`; one of both filters is enough."""
+        return (
+            super().is_on()
+            or 'failure_domains' in CONF.nova_ext_sched.request_filters
+        )
+
+    def judge(self, server: servers.Server) -> verdict.Verdict:
+        """See :meth:`Policy.judge`."""
+        spec = server.request_spec
+        try:
+            limit = request_filter.read_limit(spec)
+        except exception.InvalidValue as exc:
+            return verdict.reject(str(exc))
+        if limit is None:
+            return verdict.PASS
+        group = spec.instance_group
+        hosts = group_members.get_hosts(
+            self._ctxt, set(group.members) - {server.uuid}
+        )
+        by_host = {
+            host: [agg.metadata for agg in self._scheduler.aggregates_of(host)]
+            for host in frozenset[str]().union(*hosts.values())
+        }
+        key = CONF.nova_ext_sched.failure_domain_key
+        count = failure_domains.count_members(hosts, by_host, key)
+        spread = failure_domains.Spread(group.uuid, limit, key, count)
+        passes, reason = spread.judge(
+            failure_domains.read_domains(
+                (agg.metadata for agg in server.host_state.aggregates), key
+            )
+        )
+        return verdict.Verdict(passes, self.premise + reason)
+
+
 #: Every policy, in the order in which findings are shown.
 ALL: Sequence[type[Policy]] = (
     Isolation,
     Reservation,
     AggregateInstanceType,
     AntiAffinity,
+    FailureDomain,
 )
 
 

@@ -58,7 +58,10 @@ class Aggregate:
     @property
     def concerned(self) -> bool:
         """Whether the aggregate isolates, or was meant to."""
-        return any(key.startswith(isolation.PREFIX) for key in self.metadata)
+        return any(
+            isolation.read_item(key, value) != isolation.NOTHING
+            for key, value in self.metadata.items()
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,10 +173,12 @@ def find_faults(
 
 def _metadata_faults(aggregate: Aggregate) -> Iterable[Fault]:
     for key, value in sorted(aggregate.metadata.items()):
-        if key.startswith(isolation.PREFIX) and value != isolation.REQUIRED:
+        trait, fault = isolation.read_item(key, value)
+        # _trait_faults tells of a name that placement cannot have.
+        if fault and (trait is None or isolation.is_trait_name(trait)):
             yield Fault(
-                'unread-value',
-                isolation.unread_value(aggregate.name, key, value),
+                'unread-value' if trait is None else 'misspelt',
+                isolation.item_fault(aggregate.name, key, value),
             )
     for problem in _FORCE.faults(aggregate.name, aggregate.metadata):
         yield Fault('force-metadata-check', problem)

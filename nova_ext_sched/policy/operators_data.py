@@ -12,12 +12,10 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 import re
 
-from nova_ext_sched import exception
 from nova_ext_sched.policy import aggregate_instance_type
 from nova_ext_sched.policy import force_metadata_check
 from nova_ext_sched.policy import isolation
 from nova_ext_sched.policy import reservation
-from nova_ext_sched.policy import syntax
 
 Named = Mapping[str, Mapping[str, str]]
 
@@ -32,22 +30,12 @@ def isolation_faults(aggregates: Named) -> list[str]:
     :param aggregates: metadata by the aggregate's name
     :returns: a sentence each
     """
-    found = []
-    for name, metadata in sorted(aggregates.items()):
-        for key, value in sorted(metadata.items()):
-            if not key.startswith(isolation.PREFIX):
-                continue
-            if value != isolation.REQUIRED:
-                found.append(isolation.unread_value(name, key, value))
-                continue
-            try:
-                syntax.check_trait(
-                    key[len(isolation.PREFIX) :],
-                    f'aggregate {name}: metadata {key}',
-                )
-            except exception.InvalidValue as exc:
-                found.append(f'{exc}; no request can require it')
-    return found
+    return [
+        fault
+        for name, metadata in sorted(aggregates.items())
+        for key, value in sorted(metadata.items())
+        if (fault := isolation.item_fault(name, key, value))
+    ]
 
 
 def trait_faults(flavors: Named) -> list[str]:

@@ -11,6 +11,7 @@ from nova.tests.functional import integrated_helpers
 
 from nova_ext_sched import exception
 from nova_ext_sched.filters import isolated_aggregates
+from nova_ext_sched.request_filters import failure_domains
 from nova_ext_sched.request_filters import isolate_aggregates
 from nova_ext_sched.request_filters import reserved_aggregates
 from tests import distributions
@@ -48,8 +49,9 @@ class StartTestCase(base.CloudTestCase):
             [
                 isolate_aggregates.isolate_aggregates,
                 reserved_aggregates.reserved_aggregates,
+                failure_domains.failure_domains,
             ],
-            nova_request_filter.ALL_REQUEST_FILTERS[-2:],
+            nova_request_filter.ALL_REQUEST_FILTERS[-3:],
         )
 
     def test_a_second_scheduler_installs_nothing_twice(self):
@@ -65,7 +67,9 @@ class StartTestCase(base.CloudTestCase):
         ]
         self.assertIn('INFO', line)
         self.assertIn(
-            'Request filters: isolate_aggregates, reserved_aggregates.', line
+            'Request filters: isolate_aggregates, reserved_aggregates, '
+            'failure_domains.',
+            line,
         )
         self.assertIn('enabled: IsolatedAggregatesFilter', line)
         self.assertIn('enable_isolated_aggregate_filtering is True', line)

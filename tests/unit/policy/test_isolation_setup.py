@@ -36,7 +36,8 @@ class FaultsTestCase(testtools.TestCase):
         )
 
     @ddt.data(
-        ({'trait:CUSTOM_X': 'Required'}, ['unread-value']),
+        ({'trait:CUSTOM_X': 'Required'}, ['misspelt']),
+        ({'trait:CUSTOM_X': 'forbidden'}, ['unread-value']),
         ({'force_metadata_check': 'ja'}, ['force-metadata-check']),
         ({'force_metadata_check': 'no'}, []),
         ({'force_metadata_check': 'yes'}, []),

@@ -13,7 +13,9 @@ class OperatorsDataTestCase(testtools.TestCase):
         ({}, None),
         ({'trait:CUSTOM_X': 'required'}, None),
         ({'ssd': 'Required'}, None),
-        ({'trait:CUSTOM_X': 'Required'}, "expected 'required'"),
+        ({'trait:CUSTOM_X': 'Required'}, "expected 'trait:CUSTOM_X=required'"),
+        ({'Trait:CUSTOM_X': 'required'}, "expected 'trait:CUSTOM_X=required'"),
+        ({'trait:CUSTOM_X': 'forbidden'}, "expected 'required'"),
         ({'trait:CUSTOM_X': ''}, "expected 'required'"),
         ({'trait:custom': 'required'}, 'no request can require it'),
         ({'trait:': 'required'}, 'no request can require it'),
@@ -23,7 +25,7 @@ class OperatorsDataTestCase(testtools.TestCase):
         found = operators_data.isolation_faults({'agg': metadata})
         self.assertEqual(0 if fault is None else 1, len(found))
         if fault is not None:
-            self.assertIn('aggregate agg: metadata trait:', found[0])
+            self.assertIn('aggregate agg: metadata trait:', found[0].lower())
             self.assertIn(fault, found[0])
 
     @ddt.data(
@@ -93,6 +95,7 @@ class OperatorsDataTestCase(testtools.TestCase):
             'b': {'trait:X': 'required', 'force_metadata_check': 'no'},
             'a': {'trait:X': 'required', 'trait:Y': 'required'},
             'c': {'trait:X': 'Required', 'force_metadata_check': 'yes'},
+            'd': {'trait:X': 'forbidden'},
         }
-        self.assertEqual(['a', 'b'], operators_data.isolating(aggregates))
+        self.assertEqual(['a', 'b', 'c'], operators_data.isolating(aggregates))
         self.assertEqual(['c'], operators_data.forcing(aggregates))
