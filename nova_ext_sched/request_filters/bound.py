@@ -92,7 +92,7 @@ def within_bound(
             ctxt, ranked, limit, host_filter, candidates or forbidden
         )
         return set(ranked[:limit])
-    if not _is_forced(request_spec):
+    if not is_forced(request_spec):
         _faults.warn(
             f'{len(wanted)} forbidden aggregates go into one placement '
             f'query, more than the {limit} that max_forbidden_aggregates '
@@ -112,7 +112,7 @@ def host_filter_judges(request_spec: typing.Any, host_filter: str) -> bool:
     """Return whether a host filter will judge what the query lets through."""
     return (
         host_filter in CONF.filter_scheduler.enabled_filters
-        and not _is_forced(request_spec)
+        and not is_forced(request_spec)
     )
 
 
@@ -129,9 +129,12 @@ def remaining_entries(request_spec: typing.Any) -> int:
     return max(0, CONF.nova_ext_sched.max_forbidden_aggregates - present)
 
 
-def _is_forced(request_spec: typing.Any) -> bool:
-    # nova runs no host filter where an administrator forced a host or node at
-    # boot (nova.scheduler.host_manager.HostManager.get_filtered_hosts).
+def is_forced(request_spec: typing.Any) -> bool:
+    """Return whether an administrator forced a host or node at boot.
+
+    nova then runs no host filter
+    (nova.scheduler.host_manager.HostManager.get_filtered_hosts).
+    """
     forced = ('force_hosts' in request_spec and request_spec.force_hosts) or (
         'force_nodes' in request_spec and request_spec.force_nodes
     )

@@ -23,6 +23,7 @@ class AuditTestCase(base.CloudTestCase):
         'IsolatedAggregatesFilter',
         'AggregateInstanceTypeFilter',
         'ServerGroupAntiAffinityFilter',
+        'FailureDomainFilter',
     )
     options = {
         'enable_isolated_aggregate_filtering': True,

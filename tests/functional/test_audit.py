@@ -91,6 +91,45 @@ class PoliciesTestCase(audits.AuditTestCase):
             {row['Reason'] for row in rows},
         )
 
+    def test_failure_domain(self):
+        """Two of a group come to stand in one rack; the third is alone."""
+        group = self.api.post_server_groups(
+            {'name': 'test', 'policy': 'soft-anti-affinity'}
+        )
+        hints = {'group': group['id'], 'different_failure_domain': 'true'}
+        for host in self.weights:
+            self.aggregate(f'of {host}', [host], failure_domain=host)
+        servers = {
+            host: self.boot(hints=hints, host=host)['id']
+            for host in self.weights
+        }
+        self.boot(hints={'group': group['id']}, host='host1')
+        self.assertEqual(
+            [(servers['host1'], 'host1', 'failure-domain')], self.found()
+        )
+        self.set_metadata('of host2', {'failure_domain': 'host3'})
+        status, rows = self.audit('--host', 'host3')
+        self.assertEqual(
+            [
+                f'without this server, failure domain host3 holds 1 of '
+                f'server group {group["id"]}, the limit is 1'
+            ],
+            [row['Reason'] for row in rows],
+        )
+        self.assertEqual(
+            sorted(
+                (servers[host], host, 'failure-domain')
+                for host in self.weights
+            ),
+            self.found(),
+        )
+        self.assertEqual(
+            [(servers['host1'], 'host1', 'failure-domain')],
+            self.found(
+                '--aggregate-property', 'of host2', 'failure_domain=host2'
+            ),
+        )
+
     def test_one_server_against_two_policies(self):
         server = self.boot(flavor=self.flavor(ssd='true'), az='nova:host1')
         self.isolate('windows', ['host1'], 'CUSTOM_WINDOWS')

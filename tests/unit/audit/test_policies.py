@@ -23,6 +23,7 @@ class PoliciesTestCase(testtools.TestCase):
 
     def enabled(self, filters, names=(), **options):
         self.config(group='filter_scheduler', enabled_filters=list(filters))
+        options = {'request_filters': [], **options}
         self.config(group='nova_ext_sched', **options)
         return [policy.name for policy in policies.enabled(names)]
 
@@ -71,11 +72,16 @@ class PoliciesTestCase(testtools.TestCase):
         )
         self.assertEqual(['reservation'] if expected else [], found)
 
+    def test_failure_domain(self):
+        found = self.enabled([], request_filters=['failure_domains'])
+        self.assertEqual(['failure-domain'], found)
+
     def test_by_host_filter(self):
         self.assertEqual(
-            ['aggregate-instance-type', 'anti-affinity'],
+            ['aggregate-instance-type', 'anti-affinity', 'failure-domain'],
             self.enabled(
                 [
+                    'FailureDomainFilter',
                     'ServerGroupAntiAffinityFilter',
                     'AggregateInstanceTypeFilter',
                 ]
