@@ -131,7 +131,7 @@ class Auditor:
             f'{self.found} of {self.judged} servers stand where the policies '
             f'would not put them ({names})'
             if names
-            else 'No policy is on that was asked for'
+            else 'No policy is on'
         )
         return ' '.join(f'{text}.' for text in (said, *self.faults))
 
