@@ -34,13 +34,18 @@ _STREAMING = 'csv'
 
 
 class Hosts(columns.FormattableColumn):
-    """Names of hosts: a few of them for people, all for programs."""
+    """Names of hosts: a few of them for people, all for programs.
+
+    None where they are not known.
+    """
 
     def human_readable(self) -> str:
         """See cliff."""
+        if self._value is None:
+            return 'unknown'
         return messages.first_few(self._value) or 'none'
 
-    def machine_readable(self) -> list[str]:
+    def machine_readable(self) -> list[str] | None:
         """See cliff."""
         return self._value
 
