@@ -107,13 +107,14 @@ class Auditor:
 
     def find_destinations(
         self, finding: Finding, where: destinations.Destinations
-    ) -> list[str]:
+    ) -> list[str] | None:
         """Return the hosts that would take a server that was found.
 
-        None where that cannot be told; ``faults`` then says why.
+        :returns: None where that cannot be told; the finding or ``faults``
+            then say why
         """
         if finding.policy == UNJUDGED:
-            return []
+            return None
         try:
             return where.find(finding.server)
         except Exception as exc:
@@ -121,7 +122,7 @@ class Auditor:
                 f'where server {finding.server} could go cannot be told: '
                 f'{servers.describe(exc)}'
             )
-            return []
+            return None
 
     @property
     def sentence(self) -> str:
@@ -131,7 +132,7 @@ class Auditor:
             f'{self.found} of {self.judged} servers stand where the policies '
             f'would not put them ({names})'
             if names
-            else 'No policy is on that was asked for'
+            else 'No policy is on'
         )
         return ' '.join(f'{text}.' for text in (said, *self.faults))
 

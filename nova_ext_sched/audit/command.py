@@ -35,13 +35,18 @@ _STREAMING = 'csv'
 
 
 class Hosts(columns.FormattableColumn):
-    """Names of hosts: a few of them for people, all for programs."""
+    """Names of hosts: a few of them for people, all for programs.
+
+    None where they are not known.
+    """
 
     def human_readable(self) -> str:
         """See cliff."""
+        if self._value is None:
+            return 'unknown'
         return messages.first_few(self._value) or 'none'
 
-    def machine_readable(self) -> list[str]:
+    def machine_readable(self) -> list[str] | None:
         """See cliff."""
         return self._value
 
@@ -139,13 +144,21 @@ class Audit(base.Command):
         from nova_ext_sched.explain import image
         from nova_ext_sched.explain import scheduler as nova_scheduler
 
+        judging = policies.enabled(parsed_args.policy)
+        off = set(parsed_args.policy) - {policy.name for policy in judging}
+        if off:
+            raise exception.InvalidValue(
+                where='--policy',
+                expected='a policy that is on (--option judges as if it were)',
+                got=', '.join(sorted(off)),
+            )
         scheduler = nova_scheduler.Scheduler()
         _suppose(scheduler.host_manager.aggs_by_id.values(), parsed_args)
         auth = image.user_auth()
         auditing = auditor.Auditor(
             scheduler.context(auth=auth),
             scheduler,
-            policies.enabled(parsed_args.policy),
+            judging,
             _hosts(scheduler, parsed_args),
             parsed_args.project,
         )
@@ -165,7 +178,7 @@ class Audit(base.Command):
                 if where:
                     row += (Hosts(auditing.find_destinations(finding, where)),)
                 yield row
-        self.sentence = auditing.sentence
+        self.sentence = base.without_secrets(auditing.sentence)
         if auditing.faults:
             self.status = base.FAULT
         elif auditing.found:

@@ -12,7 +12,7 @@ from nova_ext_sched import exception
 from nova_ext_sched import progress
 from nova_ext_sched.cmd import base
 
-# As nova_ext_sched.explain.server has them, which imports nova.
+# Methods of nova_ext_sched.explain.server.Server, but for resize.
 _OPERATIONS = (
     'boot',
     'migrate',

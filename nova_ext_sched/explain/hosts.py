@@ -170,6 +170,8 @@ class Hosts:
         out: list[typing.Any],
     ) -> list[typing.Any]:
         for host_filter in self._manager.enabled_filters:
+            if not host_filter.run_filter_for_index(0):
+                continue
             name = type(host_filter).__name__
             # A filter of candidates refuses what has none.
             others = [

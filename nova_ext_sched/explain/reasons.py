@@ -11,7 +11,6 @@ import typing
 from nova_ext_sched import messages
 from nova_ext_sched.explain import query
 
-# Aggregates are forbidden for metadata of theirs; the others say nothing.
 _DISABLED = 'COMPUTE_STATUS_DISABLED'
 
 
@@ -50,7 +49,7 @@ class Reasons:
             return f'are in no aggregate of {messages.first_few(names)}'
         if part.key == 'in_tree':
             return 'are not the host that is asked for'
-        return f'lack a provider for group {value}'
+        return f'lack a provider for group {messages.quote(str(part))}'
 
     def forbidding(self, host: str, part: query.Part) -> str:
         """Return why a host is kept out by the aggregates of a part.

@@ -32,17 +32,6 @@ from nova.virt import hardware
 
 from nova_ext_sched import exception
 
-#: What ``--operation`` takes.
-OPERATIONS = (
-    'boot',
-    'migrate',
-    'live-migrate',
-    'evacuate',
-    'unshelve',
-    'resize',
-    'rebuild',
-)
-
 # What conductor reads of an instance.
 _FIELDS = [
     'flavor',

@@ -184,6 +184,10 @@ class BeforeAChangeTestCase(audits.AuditTestCase):
             ),
         )
 
+    def test_policy_that_is_off(self):
+        """To find nothing would read as if all were well."""
+        self.assertEqual((2, []), self.audit('--policy', 'isolation'))
+
     def test_option_of_a_list(self):
         self.set_metadata('windows', {'reservation:a': 'true'})
         self.assertEqual(

@@ -2,8 +2,6 @@
 
 """Which servers the audit judges, by which request, and what it cannot."""
 
-import contextlib
-
 from nova import context as nova_context
 from nova import objects
 from nova.db.api import api as api_db
@@ -15,6 +13,7 @@ from nova_ext_sched.audit import auditor
 from nova_ext_sched.audit import policies
 from nova_ext_sched.explain import scheduler
 from tests.functional import audits
+from tests.functional import base
 
 
 def change_spec(server, **values):
@@ -172,25 +171,13 @@ class CellsTestCase(audits.AuditTestCase):
         }
         self.set_metadata('windows', {'trait:CUSTOM_WINDOWS': 'required'})
 
-    @contextlib.contextmanager
     def instances_away(self, cell_name):
         """Take the table of a cell's servers away for a while."""
-        mapping = self.cell_mappings[cell_name]
         ctxt = nova_context.get_admin_context()
+        mapping = self.cell_mappings[cell_name]
         with nova_context.target_cell(ctxt, mapping) as target:
             engine = main_db.get_engine(context=target)
-
-        def rename(old, new):
-            with engine.begin() as connection:
-                connection.execute(
-                    sa.text(f'ALTER TABLE {old} RENAME TO {new}')
-                )
-
-        rename('instances', 'away')
-        try:
-            yield
-        finally:
-            rename('away', 'instances')
+        return base.table_away(engine, 'instances')
 
     def finding(self, host):
         return (self.servers[host], host, 'isolation')

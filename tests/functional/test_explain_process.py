@@ -10,6 +10,7 @@ import json
 import re
 import socket
 import subprocess
+import uuid
 
 import sqlalchemy as sa
 import testtools
@@ -139,6 +140,11 @@ class ProcessTestCase(testtools.TestCase):
 
         done = self.explain('--flavor', 'absent')
         self.assertEqual((2, ''), (done.returncode, done.stdout))
+
+        # Glance is asked as a user, and there is none.
+        done = self.explain('--flavor', 'small', '--image', str(uuid.uuid4()))
+        self.assertEqual(2, done.returncode, done.stderr)
+        self.assertIn('OS_AUTH_URL', done.stderr)
 
         methods = re.findall(r'"([A-Z]+) /', self.access_log.read_text())
         self.assertEqual({'GET'}, set(methods))

@@ -127,10 +127,10 @@ class AuditorTestCase(testtools.TestCase):
         where = mock.Mock()
         where.find.side_effect = [['host2'], OSError('no answer')]
         unjudged, judged = auditing.findings()
-        self.assertEqual([], auditing.find_destinations(unjudged, where))
+        self.assertIsNone(auditing.find_destinations(unjudged, where))
         self.assertEqual(['host2'], auditing.find_destinations(judged, where))
         self.assertEqual([], auditing.faults)
-        self.assertEqual([], auditing.find_destinations(judged, where))
+        self.assertIsNone(auditing.find_destinations(judged, where))
         self.assertEqual(
             [
                 'where server 3 could go cannot be told: OSError: no answer',

@@ -67,6 +67,11 @@ class HostsTestCase(testtools.TestCase):
     def test_none(self):
         self.assertEqual('none', command.Hosts([]).human_readable())
 
+    def test_unknown(self):
+        hosts = command.Hosts(None)
+        self.assertEqual('unknown', hosts.human_readable())
+        self.assertIsNone(hosts.machine_readable())
+
     def test_many(self):
         names = [f'host{number}' for number in range(30)]
         hosts = command.Hosts(names)
