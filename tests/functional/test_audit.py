@@ -94,7 +94,11 @@ class PoliciesTestCase(audits.AuditTestCase):
     def test_failure_domain(self):
         """Two of a group come to stand in one rack; the third is alone."""
         group = self.api.post_server_groups(
-            {'name': 'test', 'policy': 'soft-anti-affinity'}
+            {
+                'name': 'test',
+                'policy': 'anti-affinity',
+                'rules': {'max_server_per_host': 2},
+            }
         )
         hints = {'group': group['id'], 'different_failure_domain': 'true'}
         for host in self.weights:
