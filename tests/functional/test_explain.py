@@ -213,6 +213,24 @@ class FunnelTestCase(ExplainTestCase):
         self.assertIn('Only ', answer.err)
         self.assertIn(' of 6 instances find a host', answer.err)
 
+    def test_a_group_whose_policy_is_not_configured(self):
+        # As the weigher of the tests is the only one.
+        group = self.api.post_server_groups(
+            {'name': 'soft', 'policy': 'soft-anti-affinity'}
+        )['id']
+        flavor = self.flavor()
+        server = self.boot(
+            flavor=flavor, hints={'group': group}, expected_state='ERROR'
+        )
+        self.assertIn('not supported', server['fault']['message'])
+        for args in (
+            ('--flavor', flavor, '--server-group', group),
+            ('--server', server['id']),
+        ):
+            answer = self.explain(*args)
+            self.assertEqual(3, answer.status)
+            self.assertIn('policy is not supported', answer.err)
+
     def test_a_disabled_cell(self):
         mapping = self.cell_mappings['cell1']
         mapping.disabled = True
