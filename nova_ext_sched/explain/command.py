@@ -153,6 +153,10 @@ class Explain(base.Command):
                 found = explained.end(
                     'conductor', 'image traits', exc.format_message()
                 )
+            except nova_exception.UnsupportedPolicyException as exc:
+                found = explained.end(
+                    'conductor', 'server group', exc.format_message()
+                )
             else:
                 found = explained.explain(ctxt, spec_obj)
         self.status = base.FOUND if found.finds_host else base.NOT_FOUND

@@ -53,6 +53,8 @@ def build(ctxt: typing.Any, wish: Wish) -> typing.Any:
     :param ctxt: a nova RequestContext
     :raises exception.InvalidValue: something that is named does not exist or
         contradicts itself
+    :raises nova.exception.UnsupportedPolicyException: conductor would refuse
+        the server group without asking the scheduler
     """
     flavor = get_flavor(ctxt, wish.flavor)
     boot_meta = image.get(ctxt, wish.image_id, wish.image_properties)
@@ -99,6 +101,8 @@ def build(ctxt: typing.Any, wish: Wish) -> typing.Any:
             cyborg.get_device_profile_request_groups(ctxt, profile)
         )
     utils.setup_instance_group(ctxt, spec_obj)
+    if group is not None:
+        _check_policy(ctxt, group.policy)
     return spec_obj
 
 
@@ -146,3 +150,19 @@ def _get_group(
             expected='the UUID of a server group',
             got=uuid,
         ) from exc
+
+
+def _check_policy(ctxt: typing.Any, policy: str) -> None:
+    # As nova does for the group that a server is in; this one is in none yet.
+    # Without a server nova finds out what is configured, and no more.
+    utils._get_group_details(ctxt, None)
+    supported = {
+        'affinity': utils._SUPPORTS_AFFINITY,
+        'anti-affinity': utils._SUPPORTS_ANTI_AFFINITY,
+        'soft-affinity': utils._SUPPORTS_SOFT_AFFINITY,
+        'soft-anti-affinity': utils._SUPPORTS_SOFT_ANTI_AFFINITY,
+    }
+    if not supported.get(policy, True):
+        raise nova_exception.UnsupportedPolicyException(
+            reason=f'no filter or weigher of {policy} is configured'
+        )

@@ -8,6 +8,7 @@ groups. The databases are SQLite, in memory.
 """
 
 import gc
+import itertools
 import random
 import resource
 import sys
@@ -31,9 +32,8 @@ SERVERS = 10_000
 HOSTS = [f'host{number}' for number in range(200)]
 GROUPS = 40
 
-# What five times the servers may add to the peak: garbage that is not yet
-# collected.
-GROWTH = 1.5
+# Megabytes that thousands of servers may add to what is alive.
+GROWTH = 1
 SECONDS = 60
 
 
@@ -119,7 +119,7 @@ class AuditBenchmark(audits.AuditTestCase):
                 ],
             )
 
-    def audit_hosts(self, hosts=None):
+    def audit_hosts(self, hosts=None, advance=None):
         """Audit, keep no finding, and return the auditor and the seconds."""
         start = time.monotonic()
         started = scheduler.Scheduler()
@@ -127,38 +127,53 @@ class AuditBenchmark(audits.AuditTestCase):
             started.context(), started, policies.enabled(), hosts
         )
         auditing.count()
-        for _ in auditing.findings():
+        for _ in auditing.findings(advance):
             pass
         return auditing, time.monotonic() - start
 
-    def trace_peak(self, hosts):
-        """Return servers judged, and the peak of what that allocated."""
+    def trace_memory(self, hosts):
+        """Return megabytes alive after each 500 servers, garbage collected.
+
+        Python leaves circular garbage until it is a quarter of the heap; that
+        share does not grow with the servers.
+        """
+        alive = []
+
+        def advance():
+            if next(steps) % 500 == 0:
+                gc.collect()
+                alive.append(tracemalloc.get_traced_memory()[0] / 2**20)
+
+        steps = itertools.count(1)
         gc.collect()
         tracemalloc.start()
         try:
-            auditing, _ = self.audit_hosts(set(hosts))
-            return auditing.judged, tracemalloc.get_traced_memory()[1] / 2**20
+            self.audit_hosts(set(hosts), advance)
         finally:
             tracemalloc.stop()
+        return alive
 
     def test_ten_thousand(self):
         cpu = time.process_time()
         whole, seconds = self.audit_hosts()
         cpu = time.process_time() - cpu
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        few, least = self.trace_peak(HOSTS[:20])
-        many, most = self.trace_peak(HOSTS[:100])
+        alive = self.trace_memory(HOSTS[:80])
         print(
-            f'\n{whole.judged} servers: {seconds:.1f} s ({cpu:.1f} s of the '
-            f'processor), {whole.found} found; peak of the process '
-            f'{peak:.0f} MB, databases and nova included. Peak of the audit: '
-            f'{least:.1f} MB with {few} servers, {most:.1f} MB with {many}',
+            f'\n{whole.judged} servers: {cpu:.1f} s of the processor '
+            f'({seconds:.1f} s on the clock), {whole.found} found; peak of '
+            f'the process {peak:.0f} MB, databases and nova included. Alive '
+            f'after each 500 servers: '
+            + ', '.join(f'{megabytes:.1f}' for megabytes in alive)
+            + ' MB',
             file=sys.stderr,
         )
         self.assertEqual(SERVERS, whole.judged)
         self.assertGreater(whole.found, SERVERS / 20)
-        self.assertLess(most, least * GROWTH)
-        self.assertLess(seconds, SECONDS)
+        self.assertLess(alive[-1], alive[0] + GROWTH)
+        # The databases are in this process. What other processes take of the
+        # machine is no matter of the audit.
+        self.assertLess(cpu, SECONDS)
 
 
 class Rows:
