@@ -45,7 +45,12 @@ def _run(argv: list[str]) -> int:
             file=sys.stderr,
         )
         return _USAGE
-    status = app.App(
+
+    class App(app.App):
+        # Warnings and errors alone, unless -v asks for more.
+        DEFAULT_VERBOSE_LEVEL = 0
+
+    status = App(
         description='Explain, audit and try out placement policies of nova.',
         version=importlib.metadata.version('nova-ext-sched'),
         command_manager=commandmanager.CommandManager(NAMESPACE),
