@@ -213,13 +213,6 @@ class Scheduler:
             )
         )
 
-    def host_states_by_batch(
-        self, ctxt: typing.Any, size: int = _HOSTS_AT_ONCE
-    ) -> Iterator[list[typing.Any]]:
-        """Yield all HostStates, at most ``size`` at once in memory."""
-        for uuids in _batches(self.hosts, size):
-            yield self.host_states(ctxt, uuids)
-
     def aggregates_of(self, host: str) -> list[typing.Any]:
         """Return nova Aggregates of a host, as its HostState has them."""
         return self.host_manager._get_aggregates_info(host)

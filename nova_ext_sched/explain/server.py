@@ -146,7 +146,6 @@ class Server:
                 network_api=_network_api(instance),
             )
             spec_obj.flavor = task.flavor
-            # The instance may have been resized since nova noted a retry.
             with contextlib.suppress(_Prepared):
                 task._execute()
             return task.request_spec

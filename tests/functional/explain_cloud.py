@@ -23,14 +23,23 @@ class Decision(typing.NamedTuple):
 
 
 class RandomCloudTestCase(base.CloudTestCase):
-    """Five hosts in two cells, most of nova's filters, and a third party's."""
+    """Seven hosts in two cells, most filters of nova and a third party's."""
 
     NUMBER_OF_CELLS = 2
     # Later ones show scheduler hints, and refuse to show a query.
     microversion = '2.90'
     compute_driver = 'fake.ExplainDriver'
-    weights = {'host1': 10, 'host2': 30, 'host3': 20, 'host4': 50, 'host5': 40}
-    cells = {'host1': 'cell1', 'host2': 'cell1', 'host3': 'cell1'}
+    weights = {
+        'host1': 10,
+        'host2': 30,
+        'host3': 20,
+        'host4': 50,
+        'host5': 40,
+        'host6': 60,
+        'host7': 70,
+    }
+    #: The other hosts are in cell2.
+    cells = dict.fromkeys(('host1', 'host2', 'host3', 'host6'), 'cell1')
     started = ()
     host_filters = (
         'NUMATopologyFilter',

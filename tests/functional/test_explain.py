@@ -108,6 +108,7 @@ class FunnelTestCase(ExplainTestCase):
                 'isolate_aggregates of nova_ext_sched': 'is isolated by '
                 f'aggregate windows (trait {TRAIT})',
                 'resources=MEMORY_MB:99999': 'lacks MEMORY_MB',
+                'query as a whole': "is not in placement's answer",
                 'ComputeFilter': 'is down',
                 'JsonFilter': 'is refused by JsonFilter',
                 'IsolatedAggregatesFilter': 'is refused by '

@@ -118,15 +118,16 @@ class AgreementTestCase(explain_cloud.RandomCloudTestCase):
         self.aggregate('zone', sample(hosts, 3), zone='zone')
         self.aggregate(
             'tenant',
-            sample(hosts, 1),
+            choice([reserved, sample(hosts, 1)]),
             filter_tenant_id=choice(['other', self.api.project_id]),
         )
         self.aggregate('ssd', sample(hosts, 3), ssd='true')
         self.aggregate('distro', sample(hosts, 1), os_distro='debian')
         for host in sample(hosts, 2):
             self.network_providers(host)
-        self.set_service(choice(hosts), status='disabled')
-        self.set_service(choice(hosts), forced_down=True)
+        # host1 is refused by the filter of another package anyway.
+        self.set_service(choice([*hosts, 'host1', 'host1']), status='disabled')
+        self.set_service(choice([*hosts, 'host1', 'host1']), forced_down=True)
 
     def _flavor(self):
         return self._create_flavor(
