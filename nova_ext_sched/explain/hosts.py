@@ -16,7 +16,7 @@ from nova_ext_sched.explain import picks
 from nova_ext_sched.explain import query
 from nova_ext_sched.explain import scheduler as explain_scheduler
 from nova_ext_sched.filters import base
-from nova_ext_sched.request_filters import base as request_filters_base
+from nova_ext_sched.request_filters import base as request_filters
 
 # The fields of a request that HostManager.get_filtered_hosts looks at.
 _NAMING = (
@@ -66,7 +66,7 @@ class Hosts:
         missing = self._detailed.difference(state.uuid for state in states)
         out = self._scheduler.host_states(ctxt, missing) if missing else []
         left = self._apply_names(spec_obj, states, out)
-        if request_filters_base.host_filters_run(spec_obj):
+        if request_filters.host_filters_run(spec_obj):
             left = self._apply_filters(spec_obj, left, out)
         else:
             self._funnel.add(
