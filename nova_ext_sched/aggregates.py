@@ -16,6 +16,9 @@ from nova.db.api import api as api_db
 from nova.db.api import models
 import sqlalchemy as sa
 
+# Databases bound the parameters of a statement; each bears more than this.
+_MOST_HOSTS = 1000
+
 
 class MetadataItem(typing.NamedTuple):
     """One metadata item of one aggregate."""
@@ -26,32 +29,41 @@ class MetadataItem(typing.NamedTuple):
     value: str
 
 
+class HostValue(typing.NamedTuple):
+    """The value of one key in one aggregate, for one host or for none."""
+
+    uuid: str
+    name: str
+    value: str
+    host: str | None
+
+
+@api_db.context_manager.reader
 def get_metadata(
-    ctxt: typing.Any, prefixes: Collection[str]
-) -> list[MetadataItem]:
-    """Return the metadata items whose key has one of the prefixes.
+    context: typing.Any, prefixes: Collection[str]
+) -> Sequence[MetadataItem]:
+    """Return at least the metadata items whose key has one of the prefixes.
 
-    One select. Prefixes are compared as they stand, in case and with ``_``
-    and ``%`` as themselves, whatever the database's collation.
+    One light select. Databases differ in what they hold to be equal: so
+    blanks before a key and the case of letters do not count here, other
+    items may be among the result, and the policy decides what a key means.
+    That makes the answer of a policy the same on every database.
 
-    :param ctxt: a nova RequestContext
-    :param prefixes: beginnings of metadata keys, none of them empty
+    :param context: a nova RequestContext
+    :param prefixes: beginnings of metadata keys
     :raises Exception: whatever oslo.db, SQLAlchemy or the driver raises where
         the database does not answer; so do the other functions here
     """
-    wanted = tuple(prefixes)
-    # SQLite's LIKE and MySQL's collations ignore case, MySQL's also accents:
-    # the select finds at least what is wanted, and Python decides.
-    return [
-        row
-        for row in _select_metadata(ctxt, wanted)
-        if row[2].startswith(wanted)
-    ]
+    if not prefixes:
+        return []
+    query = _metadata_query(tuple(prefixes))
+    return context.session.execute(query).all()
 
 
 @functools.lru_cache(maxsize=16)
 def _metadata_query(prefixes: tuple[str, ...]) -> sa.Select:
     metadata = models.AggregateMetadata
+    key = sa.func.ltrim(metadata.key)
     return (
         sa.select(
             models.Aggregate.uuid,
@@ -63,7 +75,9 @@ def _metadata_query(prefixes: tuple[str, ...]) -> sa.Select:
         .where(
             sa.or_(
                 *(
-                    metadata.key.startswith(prefix, autoescape=True)
+                    # Not LIKE: its wildcards would have to be escaped.
+                    sa.func.lower(sa.func.substr(key, 1, len(prefix)))
+                    == sa.func.lower(prefix)
                     for prefix in prefixes
                 )
             )
@@ -72,10 +86,45 @@ def _metadata_query(prefixes: tuple[str, ...]) -> sa.Select:
 
 
 @api_db.context_manager.reader
-def _select_metadata(
-    context: typing.Any, prefixes: tuple[str, ...]
-) -> Sequence[typing.Any]:
-    return context.session.execute(_metadata_query(prefixes)).all()
+def get_values(
+    context: typing.Any, key: str, hosts: Collection[str]
+) -> list[HostValue]:
+    """Return the values of one key, and which of some hosts they are for.
+
+    One select. Key and hosts are compared as they stand, whatever the
+    database's collation.
+
+    :param context: a nova RequestContext
+    :returns: each aggregate that has the key: an item for each of ``hosts``
+        that it holds; one with the host None where it holds none of them, and
+        perhaps also where it holds others
+    """
+    metadata, member = models.AggregateMetadata, models.AggregateHost
+    joined = member.aggregate_id == models.Aggregate.id
+    if len(hosts) <= _MOST_HOSTS:
+        joined = sa.and_(joined, member.host.in_(sorted(hosts)))
+    query = (
+        sa.select(
+            models.Aggregate.uuid,
+            models.Aggregate.name,
+            metadata.key,
+            metadata.value,
+            member.host,
+        )
+        .join(metadata, metadata.aggregate_id == models.Aggregate.id)
+        .outerjoin(member, joined)
+        .where(metadata.key == key)
+    )
+    wanted = set(hosts)
+    return list(
+        dict.fromkeys(
+            HostValue(uuid, name, value, host if host in wanted else None)
+            for uuid, name, found, value, host in context.session.execute(
+                query
+            )
+            if found == key
+        )
+    )
 
 
 @api_db.context_manager.reader

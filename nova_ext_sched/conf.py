@@ -8,6 +8,8 @@ import typing
 from oslo_config import cfg
 from oslo_config import types
 
+from nova_ext_sched import misspelling
+
 
 class Beginnings(types.List):
     """A list of beginnings of keys, none of them empty.
@@ -44,6 +46,39 @@ class Beginnings(types.List):
         return 'leave it empty' if self._may_be_none else 'remove the line'
 
 
+class MetadataKey(types.String):
+    """A key of aggregate metadata, not empty."""
+
+    def __call__(self, value: typing.Any) -> str:
+        """Return the key.
+
+        :raises ValueError: it is empty; oslo.config's error then names the
+            option and the file
+        """
+        key: str = super().__call__(value).strip()
+        if not key:
+            raise ValueError('expected a metadata key, got an empty value')
+        return key
+
+
+class Limit(types.Integer):
+    """An integer, 0 or more; an empty value is none."""
+
+    def __init__(self) -> None:
+        super().__init__(min=0)
+
+    def __call__(self, value: typing.Any) -> int:
+        """Return the integer.
+
+        :raises ValueError: it is of another form; oslo.config's error then
+            names the option and the file
+        """
+        limit: int | None = super().__call__(value)
+        if limit is None:
+            raise ValueError('expected an integer, got an empty value')
+        return limit
+
+
 GROUP = cfg.OptGroup(
     'nova_ext_sched',
     title='nova-ext-sched',
@@ -53,7 +88,11 @@ GROUP = cfg.OptGroup(
 LOADING_OPTS = [
     cfg.ListOpt(
         'request_filters',
-        default=['isolate_aggregates', 'reserved_aggregates'],
+        default=[
+            'isolate_aggregates',
+            'reserved_aggregates',
+            'failure_domains',
+        ],
         help="""
 The request filters of nova-ext-sched that nova-scheduler runs, in this order,
 after nova's own.
@@ -79,6 +118,8 @@ Related options:
 * ``[nova_ext_sched] placement_req_required_member_prefix`` and
   ``placement_req_default_forbidden_member_prefix`` turn
   ``reserved_aggregates`` on.
+* ``failure_domains`` acts on requests that ask for it by a scheduler hint, or
+  by ``[nova_ext_sched] max_server_per_failure_domain``.
 """,
     ),
 ]
@@ -350,11 +391,71 @@ Related options:
     ),
 ]
 
+FAILURE_DOMAIN_OPTS = [
+    cfg.Opt(
+        'failure_domain_key',
+        type=MetadataKey(),
+        default='failure_domain',
+        help="""
+The metadata key of aggregates that names failure domains.
+
+Hosts that fail together (one rack, one power feed) form a failure domain: an
+aggregate whose metadata has this key, and as its value the name of the
+domain. Several names are separated by commas; a host that is in several
+domains counts in each. Two aggregates with the same name are one domain. A
+host without a domain takes no server of a group that asks to be spread.
+
+Possible values:
+
+* A metadata key, exactly as it is written in the aggregates.
+  ``availability_zone`` makes every availability zone a failure domain.
+
+Related options:
+
+* ``[nova_ext_sched] max_server_per_failure_domain``
+* ``[nova_ext_sched] request_filters`` must have ``failure_domains``, and
+  ``[filter_scheduler] enabled_filters`` should have ``FailureDomainFilter``.
+""",
+    ),
+    cfg.Opt(
+        'max_server_per_failure_domain',
+        type=Limit(),
+        default=0,
+        help="""
+The largest number of servers of an anti-affinity group in a failure domain.
+
+Users ask for it themselves by the scheduler hints
+``different_failure_domain=true`` (one server a domain) and
+``max_server_per_failure_domain=<n>``, in a server group of any policy. This
+option asks it of every server group of the policy ``anti-affinity``. Where
+both do, the lower number wins: no hint lifts the operator's limit.
+
+Servers that stand already are not moved. They count, and are held to the
+limit when they are moved. Give every host of the cloud a failure domain first:
+a host without one takes no server of such a group.
+
+Possible values:
+
+* 0: only the hints ask for it.
+* An integer, 1 or more.
+
+Related options:
+
+* ``[nova_ext_sched] failure_domain_key``
+* ``[nova_ext_sched] max_forbidden_aggregates`` bounds how many aggregates of
+  full domains go into a placement query; ``FailureDomainFilter`` in
+  ``[filter_scheduler] enabled_filters`` judges the rest.
+* ``[nova_ext_sched] request_filters`` must have ``failure_domains``.
+""",
+    ),
+]
+
 ALL_OPTS = [
     *LOADING_OPTS,
     *ISOLATION_OPTS,
     *RESERVATION_OPTS,
     *AGGREGATE_INSTANCE_TYPE_OPTS,
+    *FAILURE_DOMAIN_OPTS,
 ]
 
 
@@ -365,10 +466,21 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
 
 
 def check(conf: cfg.ConfigOpts) -> None:
-    """Read every option, so that a bad value is met at start.
+    """Meet a slip in nova.conf at start, not amid a request.
+
+    :raises oslo_config.cfg.ConfigFileValueError: as :func:`check_values`
+    :raises nova_ext_sched.exception.InvalidValues: an option or the section
+        is misspelt (:mod:`.misspelling`)
+    """
+    misspelling.check(conf, GROUP.name)
+    check_values(conf)
+
+
+def check_values(conf: cfg.ConfigOpts) -> None:
+    """Read every option.
 
     oslo.config reads the values of options that are registered late, as these
-    are, when they are first asked for: amid a request.
+    are, when they are first asked for.
 
     :raises oslo_config.cfg.ConfigFileValueError: a value is not of its
         option's form; the error names option, file and value
@@ -388,13 +500,32 @@ def contradictions(conf: cfg.ConfigOpts) -> list[str]:
     :param conf: nova's configuration with our options registered
     :returns: a sentence each, with what to do about it
     """
-    return [*_of_isolation(conf), *_of_reservation(conf)]
+    return [
+        *_isolation_contradictions(conf),
+        *_reservation_contradictions(conf),
+        *_failure_domain_contradictions(conf),
+    ]
 
 
-def _of_isolation(conf: cfg.ConfigOpts) -> list[str]:
+def _isolation_contradictions(conf: cfg.ConfigOpts) -> list[str]:
     ours = conf.nova_ext_sched
     found = []
     isolating = ours.enable_isolated_aggregate_filtering
+    judged = (
+        'IsolatedAggregatesFilter' in conf.filter_scheduler.enabled_filters
+    )
+    if judged and not (
+        isolating
+        or ours.placement_req_required_member_prefix
+        or ours.placement_req_default_forbidden_member_prefix
+    ):
+        found.append(
+            'IsolatedAggregatesFilter is in [filter_scheduler] '
+            'enabled_filters and has nothing to judge: no host is isolated '
+            'or reserved. Set [nova_ext_sched] '
+            'enable_isolated_aggregate_filtering to True or name prefixes of '
+            'reserved aggregates, or remove the filter.'
+        )
     if isolating and conf.scheduler.enable_isolated_aggregate_filtering:
         found.append(
             "Both [scheduler] enable_isolated_aggregate_filtering (nova's) "
@@ -411,9 +542,7 @@ def _of_isolation(conf: cfg.ConfigOpts) -> list[str]:
             'is not asked to leave isolated aggregates out. Add '
             'isolate_aggregates to [nova_ext_sched] request_filters.'
         )
-    if isolating and (
-        'IsolatedAggregatesFilter' not in conf.filter_scheduler.enabled_filters
-    ):
+    if isolating and not judged:
         found.append(
             '[nova_ext_sched] enable_isolated_aggregate_filtering is True '
             'and IsolatedAggregatesFilter is not in [filter_scheduler] '
@@ -436,7 +565,7 @@ def _of_isolation(conf: cfg.ConfigOpts) -> list[str]:
     return found
 
 
-def _of_reservation(conf: cfg.ConfigOpts) -> list[str]:
+def _reservation_contradictions(conf: cfg.ConfigOpts) -> list[str]:
     ours = conf.nova_ext_sched
     required = tuple(ours.placement_req_required_member_prefix)
     forbidden = tuple(ours.placement_req_default_forbidden_member_prefix)
@@ -487,5 +616,30 @@ def _of_reservation(conf: cfg.ConfigOpts) -> list[str]:
             '[nova_ext_sched] member_sources lets end users name reserved '
             'aggregates and member_project_keys is empty: any project may '
             'use any of them. Name the keys that hold the projects.'
+        )
+    return found
+
+
+def _failure_domain_contradictions(conf: cfg.ConfigOpts) -> list[str]:
+    ours = conf.nova_ext_sched
+    enabled = 'FailureDomainFilter' in conf.filter_scheduler.enabled_filters
+    found = []
+    if (
+        enabled or ours.max_server_per_failure_domain
+    ) and 'failure_domains' not in ours.request_filters:
+        found.append(
+            '[nova_ext_sched] request_filters does not name failure_domains, '
+            'which counts the servers of a group by failure domain: '
+            'FailureDomainFilter refuses every host to requests that ask to '
+            'be spread, and without that filter they are not spread. Add '
+            'failure_domains to [nova_ext_sched] request_filters.'
+        )
+    if ours.max_server_per_failure_domain and not enabled:
+        found.append(
+            '[nova_ext_sched] max_server_per_failure_domain is set and '
+            'FailureDomainFilter is not in [filter_scheduler] '
+            'enabled_filters: hosts in no failure domain are accepted, and '
+            'several servers of one request may land in one domain. Add '
+            'FailureDomainFilter to enabled_filters.'
         )
     return found

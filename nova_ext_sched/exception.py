@@ -9,6 +9,8 @@ before what was got.
 from collections.abc import Sequence
 import typing
 
+from nova_ext_sched import messages
+
 
 class NovaExtSchedError(Exception):
     """Base of every error that this package raises.
@@ -32,11 +34,24 @@ class InvalidValue(NovaExtSchedError, ValueError):
     :param got: the value that was found
     """
 
-    message = '{where}: expected {expected}, got {got!r}'
+    message = '{place}: expected {expected}, got {value}'
 
     where: str
     expected: str
     got: typing.Any
+
+    def __init__(
+        self, *, where: str, expected: str, got: typing.Any, **data: typing.Any
+    ) -> None:
+        # Keys in a path and the value are what somebody wrote.
+        super().__init__(
+            where=where,
+            place=messages.quote(where, 1000),
+            expected=expected,
+            got=got,
+            value=messages.quote(repr(got), 1000),
+            **data,
+        )
 
 
 class InvalidValues(InvalidValue):

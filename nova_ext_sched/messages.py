@@ -2,7 +2,9 @@
 
 """How text that people wrote appears in messages, logs and errors."""
 
+from collections.abc import Callable
 from collections.abc import Sequence
+import typing
 
 
 def quote(text: object, longest: int = 255) -> str:
@@ -31,13 +33,23 @@ def quote(text: object, longest: int = 255) -> str:
     return ascii(text[:longest]) + more
 
 
-def first_few(names: Sequence[object], most: int = 10) -> str:
+def quoted(text: object) -> str:
+    """Return a value that somebody wrote, in quotation marks, for one line."""
+    return f"'{quote(text)}'"
+
+
+def first_few(
+    names: Sequence[typing.Any],
+    most: int = 10,
+    show: Callable[[typing.Any], str] = quote,
+) -> str:
     """Return names as a message lists them, and how many more there are.
 
-    :param names: what people named; each is quoted
+    :param names: what people named
     :param most: number of names shown: enough to recognize, short enough to
         read
+    :param show: makes of a name what is shown, and must quote it
     """
     more = len(names) - most
-    shown = ', '.join(quote(name) for name in names[:most])
+    shown = ', '.join(show(name) for name in names[:most])
     return shown + (f' and {more} more' if more > 0 else '')

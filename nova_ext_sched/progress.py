@@ -23,13 +23,16 @@ def bar(
     :param total: how many steps there are; None where it is not known
     :yields: a function to call after each step; takes the number of steps
     """
+    if not stream.isatty():
+        # rich before 15 ends even a disabled bar with a line break.
+        yield lambda steps=1: None
+        return
     with progress.Progress(
         progress.TextColumn('{task.description}'),
         progress.BarColumn(),
         progress.MofNCompleteColumn(),
         progress.TimeElapsedColumn(),
         console=console.Console(file=stream),
-        disable=not stream.isatty(),
         transient=True,
     ) as shown:
         task = shown.add_task(label, total=total)

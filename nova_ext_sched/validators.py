@@ -14,6 +14,8 @@ from nova import exception as nova_exception
 from nova.api.validation.extra_specs import base
 
 from nova_ext_sched import exception
+from nova_ext_sched import messages
+from nova_ext_sched.policy import aggregate_instance_rule
 from nova_ext_sched.policy import aggregate_instance_type
 from nova_ext_sched.policy import expression
 
@@ -52,10 +54,12 @@ class ExpressionValidator(base.ExtraSpecValidator):
         """
         super().validate(name, value)
         try:
-            expression.parse(value, f"extra spec '{name}'")
+            expression.parse(value)
         except exception.InvalidValue as exc:
             raise nova_exception.ValidationError(
-                f'Validation failed; {exc}'
+                f'Validation failed; extra spec '
+                f'{messages.quoted(name)}: '
+                f'{aggregate_instance_rule.malformed(exc)}'
             ) from exc
 
 

@@ -6,6 +6,7 @@ import os
 import uuid
 
 import fixtures
+from oslo_db.sqlalchemy import enginefacade
 import sqlalchemy as sa
 import testtools
 
@@ -39,6 +40,18 @@ class Database(fixtures.Fixture):
         if self._backend != 'sqlite':
             url = self._create(url)
         self.url = url.render_as_string(hide_password=False)
+
+    def replace(self, context_manager):
+        """Put the database in the place of one of nova's; return its engine.
+
+        :param context_manager: of nova.db.api.api or nova.db.main.api
+        """
+        facade = enginefacade.transaction_context()
+        facade.configure(connection=self.url)
+        engine = facade.writer.get_engine()
+        self.addCleanup(engine.dispose)
+        self.addCleanup(context_manager.patch_factory(facade))
+        return engine
 
     def _create(self, url):
         name = f'nova_ext_sched_{uuid.uuid4().hex}'

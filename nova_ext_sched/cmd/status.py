@@ -31,7 +31,7 @@ def main() -> int:
     logging.getLogger('nova_ext_sched').setLevel(logging.ERROR)
     from nova_ext_sched.cmd import status_checks
 
-    return status_checks.run(sys.argv[1:])
+    return status_checks.run(sys.argv)
 
 
 if __name__ == '__main__':

@@ -9,22 +9,22 @@ import sys
 import traceback
 import typing
 
+from keystoneauth1 import exceptions as ks_exc
+from nova import config as nova_config
 from nova import context as nova_context
 from nova import exception as nova_exception
 from nova import objects
+from nova import utils as nova_utils
 import nova.conf
-from nova.db.api import api as api_db
-from nova.scheduler import filters as nova_filters
 from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
+from oslo_utils import versionutils
 
 from nova_ext_sched import conf
 from nova_ext_sched import exception
+from nova_ext_sched import filters
 from nova_ext_sched import messages
-from nova_ext_sched import placement
-from nova_ext_sched.cmd import status_results
-from nova_ext_sched.placement import microversion
-from nova_ext_sched.policy import operators_data
+from nova_ext_sched.cmd import operators_data
 from nova_ext_sched.policy import reservation
 
 CONF = nova.conf.CONF
@@ -33,16 +33,10 @@ CONF = nova.conf.CONF
 OLDEST = 31
 NEWEST = 34
 
-OUR_FILTERS = 'nova_ext_sched.filters.all_filters'
 NOVA_FILTERS = 'nova.scheduler.filters.all_filters'
 
-#: What the queries for candidates need: root_required and, as nova itself,
-#: same_subtree.
-_FEATURES = (
-    microversion.Feature.FORBIDDEN_AGGREGATES,
-    microversion.Feature.ROOT_REQUIRED,
-    microversion.Feature.SAME_SUBTREE,
-)
+#: What nova's queries for candidates need, and so ours.
+PLACEMENT = '1.36'
 
 #: The exit status for what is no result of a check, as of nova-status.
 UNEXPECTED = 255
@@ -50,8 +44,37 @@ UNEXPECTED = 255
 ISOLATED = 'IsolatedAggregatesFilter'
 INSTANCE_TYPE = 'AggregateInstanceTypeFilter'
 
+# How many problems of one check are shown.
+_SHOWN = 10
 
-_NOT_CHECKED = status_results.warning(
+_SUCCESS = upgradecheck.Result(upgradecheck.Code.SUCCESS)
+
+
+def _failure(details: object) -> upgradecheck.Result:
+    """nova-scheduler or a policy will not work."""
+    return upgradecheck.Result(upgradecheck.Code.FAILURE, str(details))
+
+
+def _warning(details: str) -> upgradecheck.Result:
+    """Something does not work as it was meant."""
+    return upgradecheck.Result(upgradecheck.Code.WARNING, details)
+
+
+def _warnings(
+    sentences: Sequence[str], remedy: str = ''
+) -> upgradecheck.Result:
+    """Warn of the first problems; success where there is none."""
+    if not sentences:
+        return _SUCCESS
+    shown = list(sentences[:_SHOWN])
+    if len(sentences) > _SHOWN:
+        shown.append(f'{len(sentences) - _SHOWN} more')
+    if remedy:
+        shown.append(remedy)
+    return _warning(' '.join(text.removesuffix('.') + '.' for text in shown))
+
+
+_NO_DATABASE = _warning(
     'Not checked, because the API database cannot be read.'
 )
 
@@ -69,112 +92,100 @@ class Checks(upgradecheck.UpgradeCommands):
     Reads nova.conf, the API database and placement; changes nothing.
     """
 
-    def check(self) -> upgradecheck.Code:
-        """Run the checks; called when nova.conf has been read.
-
-        :raises cfg.ConfigFileValueError: a value of ours is not of its form
-        """
-        conf.check(CONF)
-        api_db.configure(CONF)
-        return super().check()
-
     def _nova_release(self) -> upgradecheck.Result:
         version = importlib.metadata.version('nova')
         release = int(version.partition('.')[0])
+        expected = f'Expected nova {OLDEST} to {NEWEST}, got {version}'
         if release < OLDEST:
-            return status_results.failure(
-                f'Expected nova {OLDEST} to {NEWEST}, got {version}. Upgrade '
-                f'nova first.',
-            )
+            return _failure(f'{expected}. Upgrade nova first.')
         if release > NEWEST:
-            return status_results.warning(
-                f'Expected nova {OLDEST} to {NEWEST}, got {version}, which '
-                f'this release of nova-ext-sched was not tested with. Upgrade '
-                f'nova-ext-sched.'
+            return _warning(
+                f'{expected}, which this release of nova-ext-sched was not '
+                f'tested with. Upgrade nova-ext-sched.'
             )
-        return status_results.SUCCESS
+        return _SUCCESS
 
-    def _available_filters(self) -> upgradecheck.Result:
+    def _options(self) -> upgradecheck.Result:
+        try:
+            conf.check(CONF)
+        except exception.InvalidValue as exc:
+            return _failure(exc)
+        return _warnings(conf.contradictions(CONF))
+
+    def _filters(self) -> upgradecheck.Result:
         lines = CONF.filter_scheduler.available_filters
-        if OUR_FILTERS not in lines:
-            return status_results.failure(
+        if filters.ALL_FILTERS not in lines:
+            return _failure(
                 f'[filter_scheduler] available_filters: expected a line '
-                f'{OUR_FILTERS}, got {", ".join(lines)}. Nothing of '
+                f'{filters.ALL_FILTERS}, got {", ".join(lines)}. Nothing of '
                 f'nova-ext-sched is loaded. Add the line after '
-                f'{NOVA_FILTERS}.',
+                f'{NOVA_FILTERS}.'
             )
-        if NOVA_FILTERS not in lines:
-            return status_results.warning(
-                f'[filter_scheduler] available_filters has no line '
-                f"{NOVA_FILTERS}: naming ours alone takes nova's default "
-                f'away. Unless other lines name the filters that are '
-                f'enabled, add the line before {OUR_FILTERS}.'
-            )
-        if lines.index(OUR_FILTERS) < lines.index(NOVA_FILTERS):
-            return status_results.failure(
-                f'[filter_scheduler] available_filters: expected '
-                f'{OUR_FILTERS} after {NOVA_FILTERS}, got it before. Of two '
-                f'filters with one name nova takes the later, so that '
-                f'ServerGroupAntiAffinityFilter is that of nova and its '
-                f'rules are not kept. Exchange the lines.',
-            )
-        return status_results.SUCCESS
-
-    def _enabled_filters(self) -> upgradecheck.Result:
         try:
             # As nova-scheduler does when it starts.
-            classes = nova_filters.HostFilterHandler().get_matching_classes(
-                CONF.filter_scheduler.available_filters
+            host_filters = filters.all_filters()
+            in_use = filters.classes_in_use()
+        except exception.InvalidValue:
+            return _warning(
+                'Not checked, because an option of nova.conf is misspelt.'
             )
         except exception.PluginError as exc:
-            return status_results.failure(
+            return _failure(
                 f'nova-scheduler will not start: {exc}. Correct '
                 f'[nova_ext_sched] request_filters or reinstall the package '
-                f'that has the plugin.',
+                f'that has the plugin.'
             )
         except (ImportError, nova_exception.ClassNotFound) as exc:
-            return status_results.failure(
+            return _failure(
                 f'nova-scheduler will not start: [filter_scheduler] '
                 f'available_filters names what cannot be imported: {exc}. '
-                f'Correct the line or install the package that has it.',
+                f'Correct the line or install the package that has it.'
             )
-        names = {cls.__name__ for cls in classes}
         unknown = [
             name
             for name in CONF.filter_scheduler.enabled_filters
-            if name not in names
+            if name not in in_use
         ]
         if unknown:
-            return status_results.failure(
+            return _failure(
                 f'nova-scheduler will not start: [filter_scheduler] '
-                f'enabled_filters names {", ".join(unknown)}, which no line '
-                f'of available_filters has. Correct the name or add the '
-                f'line.',
+                f'enabled_filters names {messages.first_few(unknown)}, which '
+                f'no line of available_filters has. Correct the name or add '
+                f'the line.'
             )
-        return status_results.SUCCESS
-
-    def _options(self) -> upgradecheck.Result:
-        return status_results.problems(conf.contradictions(CONF))
+        problems = filters.shadowed(host_filters, in_use)
+        if NOVA_FILTERS not in lines:
+            problems.append(
+                f'[filter_scheduler] available_filters has no line '
+                f"{NOVA_FILTERS}: naming ours alone takes nova's default "
+                f'away. Add the line before {filters.ALL_FILTERS}.'
+            )
+        return _warnings(problems)
 
     def _placement(self) -> upgradecheck.Result:
         try:
-            client = placement.PlacementClient.from_conf(CONF)
-            server = client.microversions()
+            adapter = nova_utils.get_ksa_adapter('placement')
+            root = adapter.get('/', raise_exc=True).json()
+            highest = root['versions'][0]['max_version']
+            enough = versionutils.is_compatible(PLACEMENT, highest)
             # The root answers anybody; this needs the credentials.
-            client.traits(names=['COMPUTE_NODE'])
-        except exception.NovaExtSchedError as exc:
-            return status_results.failure(
-                f'{exc}. Check [placement] of nova.conf and that placement '
-                f'runs.',
+            adapter.get('/traits', microversion='1.6', raise_exc=True)
+        except (ks_exc.ClientException, nova_exception.NovaException) as exc:
+            reason = f'{type(exc).__name__}: {messages.quote(exc, 1000)}'
+        except (ValueError, LookupError, TypeError):
+            # A proxy or another service.
+            reason = f'{adapter.get_endpoint()} answers as no placement does'
+        else:
+            if enough:
+                return _SUCCESS
+            return _failure(
+                f'Expected placement with microversion {PLACEMENT}, got at '
+                f'most {highest}. Upgrade placement.'
             )
-        if lacking := server.unsupported(_FEATURES):
-            return status_results.failure(
-                f'Expected placement with microversion '
-                f'{microversion.show(lacking[-1].least)}, got '
-                f'{microversion.show(server.minimum)} to '
-                f'{microversion.show(server.maximum)}. Upgrade placement.',
-            )
-        return status_results.SUCCESS
+        return _failure(
+            f'{reason}. Check [placement] of nova.conf and that placement '
+            f'runs.'
+        )
 
     @functools.cached_property
     def _data(self) -> _Data | Exception:
@@ -196,17 +207,18 @@ class Checks(upgradecheck.UpgradeCommands):
 
     def _database(self) -> upgradecheck.Result:
         if isinstance(self._data, _Data):
-            return status_results.SUCCESS
-        return status_results.failure(
+            return _SUCCESS
+        first_line = str(self._data).strip().partition('\n')[0]
+        return _failure(
             f'The aggregates and flavors cannot be read: '
-            f'{type(self._data).__name__}: {_first_line(self._data)}. Check '
+            f'{type(self._data).__name__}: {first_line}. Check '
             f'[api_database] connection of nova.conf, and run where the '
             f'database can be reached.'
         )
 
     def _aggregates(self) -> upgradecheck.Result:
         if not isinstance(self._data, _Data):
-            return _NOT_CHECKED
+            return _NO_DATABASE
         aggregates = self._data.aggregates
         problems = []
         if CONF.nova_ext_sched.enable_isolated_aggregate_filtering:
@@ -224,14 +236,15 @@ class Checks(upgradecheck.UpgradeCommands):
                 f'in [filter_scheduler] enabled_filters, so that it forces '
                 f'nothing. Add the filter.'
             )
-        return status_results.problems(
+        return _warnings(
             problems,
             'Correct the metadata with openstack aggregate set --property.',
         )
 
     def _flavors(self) -> upgradecheck.Result:
         if not isinstance(self._data, _Data):
-            return _NOT_CHECKED
+            return _NO_DATABASE
+        ours = CONF.nova_ext_sched
         problems = operators_data.trait_faults(self._data.flavors)
         if INSTANCE_TYPE in CONF.filter_scheduler.enabled_filters:
             problems += [
@@ -239,21 +252,13 @@ class Checks(upgradecheck.UpgradeCommands):
                 for fault in self._type_faults
                 if not fault.startswith('aggregate ')
             ]
-        problems += self._reservation_faults()
-        return status_results.problems(
+        if 'flavor' in ours.member_sources:
+            problems += operators_data.reservation_faults(
+                *self._data, reservation.Rules.of(ours)
+            )
+        return _warnings(
             problems,
             'Correct the extra specs with openstack flavor set --property.',
-        )
-
-    def _reservation_faults(self) -> list[str]:
-        ours = CONF.nova_ext_sched
-        assert isinstance(self._data, _Data)
-        if 'flavor' not in ours.member_sources:
-            return []
-        return operators_data.reservation_faults(
-            self._data.aggregates,
-            self._data.flavors,
-            reservation.Rules.of(ours),
         )
 
     @functools.cached_property
@@ -261,46 +266,43 @@ class Checks(upgradecheck.UpgradeCommands):
         ours = CONF.nova_ext_sched
         assert isinstance(self._data, _Data)
         return operators_data.type_faults(
-            self._data.aggregates,
-            self._data.flavors,
+            *self._data,
             ours.force_metadata_check_ignored_keys,
-            (
-                *ours.placement_req_required_member_prefix,
-                *ours.placement_req_default_forbidden_member_prefix,
-            ),
+            reservation.Rules.of(ours).prefixes,
         )
 
     def _forbidden_aggregates(self) -> upgradecheck.Result:
         ours = CONF.nova_ext_sched
         prefixes = tuple(ours.placement_req_default_forbidden_member_prefix)
-        if not (ours.enable_isolated_aggregate_filtering or prefixes):
-            return status_results.SUCCESS
+        isolating = ours.enable_isolated_aggregate_filtering
+        if ISOLATED in CONF.filter_scheduler.enabled_filters or not (
+            isolating or prefixes
+        ):
+            return _SUCCESS
         if not isinstance(self._data, _Data):
-            return _NOT_CHECKED
-        aggregates = self._data.aggregates
+            return _NO_DATABASE
         # Each takes a place in the query of a request that names nothing.
-        forbidden = set(operators_data.reserved(aggregates, prefixes))
-        if ours.enable_isolated_aggregate_filtering:
-            forbidden.update(operators_data.isolating(aggregates))
+        forbidden = set(
+            operators_data.reserved(self._data.aggregates, prefixes)
+        )
+        if isolating:
+            forbidden.update(operators_data.isolating(self._data.aggregates))
         limit = ours.max_forbidden_aggregates
-        enabled = ISOLATED in CONF.filter_scheduler.enabled_filters
-        if len(forbidden) > limit and not enabled:
-            return status_results.failure(
-                f'{len(forbidden)} aggregates are isolating or reserved, more '
-                f'than the {limit} of max_forbidden_aggregates, and '
-                f'{ISOLATED} is not in '
-                f'[filter_scheduler] enabled_filters to judge the rest. All '
-                f'of them go into each placement query, which a web server '
-                f'may refuse: every request then ends in NoValidHost. Add '
-                f'{ISOLATED} to enabled_filters.',
-            )
-        return status_results.SUCCESS
+        if len(forbidden) <= limit:
+            return _SUCCESS
+        return _failure(
+            f'{len(forbidden)} aggregates are isolating or reserved, more '
+            f'than the {limit} of max_forbidden_aggregates, and {ISOLATED} '
+            f'is not in [filter_scheduler] enabled_filters to judge the '
+            f'rest. All of them go into each placement query, which a web '
+            f'server may refuse: every request then ends in NoValidHost. Add '
+            f'{ISOLATED} to enabled_filters.'
+        )
 
     _upgrade_checks = (
         ('Release of nova', _nova_release),
-        ('available_filters', _available_filters),
-        ('enabled_filters', _enabled_filters),
         ('Options of nova.conf', _options),
+        ('Host filters', _filters),
         ('Placement', _placement),
         ('API database', _database),
         ('Metadata of aggregates', _aggregates),
@@ -312,24 +314,23 @@ class Checks(upgradecheck.UpgradeCommands):
 def run(argv: Sequence[str]) -> int:
     """Run the checks.
 
-    :param argv: the words after the command's name
+    :param argv: the command's name and the words after it
     :returns: the exit status
     """
     objects.register_all()
     conf.register_opts(CONF)
-    checks = Checks()
-    upgradecheck.register_cli_options(CONF, checks)
+    upgradecheck.register_cli_options(CONF, Checks())
     # For --json, which it looks up there.
     upgradecheck.CONF = CONF
     try:
-        CONF(list(argv), project='nova')
-        return checks.check()
+        # As nova's own commands do: libraries of nova's, osprofiler for one,
+        # read options that only this registers.
+        nova_config.parse_args(argv, init_rpc=False)
+        # A value of ours that is not of its form, as what nova itself reads.
+        conf.check_values(CONF)
+        return CONF.command.action_fn()
     except cfg.Error as exc:
         print(f'nova-ext-sched-status: {exc}', file=sys.stderr)
     except Exception:
         traceback.print_exc()
     return UNEXPECTED
-
-
-def _first_line(exc: Exception) -> str:
-    return str(exc).strip().partition('\n')[0]

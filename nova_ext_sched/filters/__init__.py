@@ -2,6 +2,8 @@
 
 """Stage 2, the host filters, and the door through which nova loads us all."""
 
+from collections.abc import Iterable
+from collections.abc import Mapping
 import inspect
 import typing
 
@@ -10,11 +12,22 @@ from nova.scheduler import filters as nova_filters
 from oslo_log import log as logging
 
 from nova_ext_sched import conf
+from nova_ext_sched import messages
 from nova_ext_sched import plugins
 from nova_ext_sched import request_filters
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
+
+#: What the operator names in ``[filter_scheduler] available_filters``.
+ALL_FILTERS = 'nova_ext_sched.filters.all_filters'
+
+
+Classes = Mapping[str, type[nova_filters.BaseHostFilter]]
+
+# To tell what nova will use, all_filters calls every function that
+# available_filters names, itself among them.
+_asking = False
 
 
 def all_filters() -> list[type[nova_filters.BaseHostFilter]]:
@@ -27,9 +40,12 @@ def all_filters() -> list[type[nova_filters.BaseHostFilter]]:
     :returns: the host filters of the namespace ``nova_ext_sched.host_filters``
     :raises nova_ext_sched.exception.PluginError: a plugin cannot be used; the
         scheduler then does not start
+    :raises nova_ext_sched.exception.InvalidValues: an option or the section is
+        misspelt; likewise
     :raises oslo_config.cfg.ConfigFileValueError: the value of an option of
         ours is not of its form; likewise
     """
+    global _asking
     conf.register_opts(CONF)
     conf.check(CONF)
     host_filters = plugins.load(
@@ -39,8 +55,56 @@ def all_filters() -> list[type[nova_filters.BaseHostFilter]]:
         "name is the entry point's name",
     )
     request_filters.install(CONF.nova_ext_sched.request_filters)
-    _log_what_is_active(host_filters)
+    if not _asking:
+        _asking = True
+        try:
+            in_use = classes_in_use()
+        finally:
+            _asking = False
+        _log_what_is_active(host_filters, in_use)
     return host_filters
+
+
+def classes_in_use() -> Classes:
+    """Return the host filters that nova-scheduler has, by the class's name.
+
+    Of two classes with one name nova takes the one of the later line of
+    ``[filter_scheduler] available_filters`` (nova.scheduler.host_manager).
+
+    :raises ImportError: a line names what cannot be imported
+    :raises nova.exception.ClassNotFound: a line names what is no filter
+    """
+    classes = nova_filters.HostFilterHandler().get_matching_classes(
+        CONF.filter_scheduler.available_filters
+    )
+    return {cls.__name__: cls for cls in classes}
+
+
+def shadowed(
+    host_filters: Iterable[type[nova_filters.BaseHostFilter]], in_use: Classes
+) -> list[str]:
+    """Return which filters nova does not use, because of another's line.
+
+    :param host_filters: as :func:`all_filters` returns them
+    :param in_use: as :func:`classes_in_use` returns it
+    :returns: a sentence each, with what to do about it
+    """
+    found = []
+    for cls in host_filters:
+        other = in_use.get(cls.__name__, cls)
+        if other is not cls:
+            kept = (
+                ', which keeps the rules of server groups too, only slower'
+                if other.__module__.startswith('nova.')
+                else ''
+            )
+            found.append(
+                f'[filter_scheduler] available_filters: expected '
+                f'{ALL_FILTERS} as the last line that has {cls.__name__}, '
+                f'got a later one: nova uses {_path(other)}{kept}. Move '
+                f'{ALL_FILTERS} to the end.'
+            )
+    return found
 
 
 def _not_a_host_filter(name: str, plugin: typing.Any) -> str | None:
@@ -56,30 +120,43 @@ def _not_a_host_filter(name: str, plugin: typing.Any) -> str | None:
 
 
 def _log_what_is_active(
-    host_filters: list[type[nova_filters.BaseHostFilter]],
+    host_filters: Iterable[type[nova_filters.BaseHostFilter]], in_use: Classes
 ) -> None:
-    enabled = set(CONF.filter_scheduler.enabled_filters)
-    names = [cls.__name__ for cls in host_filters]
+    enabled = CONF.filter_scheduler.enabled_filters
     ours = CONF.nova_ext_sched
     LOG.info(
         'nova-ext-sched is loaded. Request filters: %(request)s. Host '
-        'filters enabled: %(enabled)s; available and not enabled: '
+        'filters that nova uses: %(used)s; available and not enabled: '
         '%(available)s. enable_isolated_aggregate_filtering is %(isolation)s. '
         'Prefixes of reserved aggregates: required %(required)s, forbidden '
         'by default %(forbidden)s.',
         {
-            'request': ', '.join(ours.request_filters) or 'none',
-            'enabled': ', '.join(n for n in names if n in enabled) or 'none',
-            'available': ', '.join(n for n in names if n not in enabled)
-            or 'none',
+            'request': _listed(ours.request_filters),
+            'used': _listed(
+                _path(in_use[name]) for name in enabled if name in in_use
+            ),
+            'available': _listed(
+                cls.__name__
+                for cls in host_filters
+                if cls.__name__ not in enabled
+            ),
             'isolation': ours.enable_isolated_aggregate_filtering,
-            'required': ', '.join(ours.placement_req_required_member_prefix)
-            or 'none',
-            'forbidden': ', '.join(
+            'required': _listed(ours.placement_req_required_member_prefix),
+            'forbidden': _listed(
                 ours.placement_req_default_forbidden_member_prefix
-            )
-            or 'none',
+            ),
         },
     )
-    for warning in conf.contradictions(CONF):
+    for warning in [
+        *shadowed(host_filters, in_use),
+        *conf.contradictions(CONF),
+    ]:
         LOG.warning('%s', warning)
+
+
+def _path(cls: type) -> str:
+    return f'{cls.__module__}.{cls.__qualname__}'
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ', '.join(map(messages.quote, names)) or 'none'

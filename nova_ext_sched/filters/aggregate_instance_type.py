@@ -2,6 +2,10 @@
 
 """Stage 2 of flavor matching: judge each host's aggregates."""
 
+import collections
+from collections.abc import Callable
+from collections.abc import Iterable
+import itertools
 import typing
 
 import nova.conf
@@ -10,12 +14,15 @@ from oslo_log import log as logging
 from nova_ext_sched import faults
 from nova_ext_sched.filters import base
 from nova_ext_sched.policy import aggregate_instance_type
+from nova_ext_sched.policy import verdict
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
+_faults = faults.FaultLog(LOG)
 
-class AggregateInstanceTypeFilter(base.PooledAggregatesFilter):
+
+class AggregateInstanceTypeFilter(base.PolicyFilter):
     """Match the flavor's extra specs with the metadata of the aggregates.
 
     A replacement for nova's AggregateInstanceExtraSpecsFilter, with the same
@@ -34,18 +41,119 @@ class AggregateInstanceTypeFilter(base.PooledAggregatesFilter):
 
     RUN_ON_REBUILD = False
 
-    fault_log = faults.FaultLog(LOG)
-
-    def decide(self, spec_obj: typing.Any) -> aggregate_instance_type.Decision:
-        """See :meth:`base.PooledAggregatesFilter.decide`."""
-        flavor = spec_obj.flavor
+    def judge(self, spec_obj: typing.Any) -> base.Judge:
+        """See :meth:`base.PolicyFilter.judge`."""
         ours = CONF.nova_ext_sched
-        return aggregate_instance_type.Decision(
-            flavor.name if 'name' in flavor else 'without a name',
-            flavor.extra_specs if 'extra_specs' in flavor else {},
-            ours.force_metadata_check_ignored_keys,
-            (
-                *ours.placement_req_required_member_prefix,
-                *ours.placement_req_default_forbidden_member_prefix,
-            ),
+        return _FlavorJudge(
+            aggregate_instance_type.Decision(
+                base.flavor_name(spec_obj),
+                base.flavor_extra_specs(spec_obj),
+                ours.force_metadata_check_ignored_keys,
+                (
+                    *ours.placement_req_required_member_prefix,
+                    *ours.placement_req_default_forbidden_member_prefix,
+                ),
+            )
         )
+
+    def sift(
+        self, hosts: list[typing.Any], judge: typing.Any
+    ) -> tuple[list[typing.Any], list[typing.Any]]:
+        """See :meth:`base.PolicyFilter.sift`.
+
+        Reads each aggregate once and decides about each combined digest once,
+        so that it is as fast where every host has a set of its own.
+        """
+        passed: list[typing.Any] = []
+        rejected: list[typing.Any] = []
+        digests, passes = judge.digests, judge.passes
+        # Written out: a call for each host would take longer than the rest.
+        for host_state in hosts:
+            digest = 0
+            for aggregate in host_state.aggregates:
+                digest |= digests[aggregate]
+            (passed if passes[digest] else rejected).append(host_state)
+        return passed, rejected
+
+    def count_reasons(
+        self, rejected: list[typing.Any], judge: typing.Any
+    ) -> collections.Counter[str]:
+        """See :meth:`base.PolicyFilter.count_reasons`.
+
+        One reason for all hosts that fail in one way, with the names and
+        values of all their aggregates: a sentence for each set of aggregates
+        would cost more than the filter itself.
+        """
+        return judge.count_reasons(rejected)
+
+
+class _FlavorJudge:
+    def __init__(self, decision: aggregate_instance_type.Decision) -> None:
+        self.decision = decision
+        # The aggregates are the objects of the scheduler's in-memory map,
+        # shared by the hosts; nova compares them by identity.
+        self.digests = _Cache(self._read)
+        self.passes = _Cache(decision.passes)
+        _warn(decision.request_faults)
+
+    def __call__(self, host_state: typing.Any) -> verdict.Verdict:
+        digest = self._digest(host_state)
+        if self.passes[digest]:
+            return verdict.PASS
+        return verdict.reject(
+            self._reason(self.decision.cause(digest), host_state.aggregates)
+        )
+
+    def count_reasons(
+        self, rejected: Iterable[typing.Any]
+    ) -> collections.Counter[str]:
+        causes = _Cache(self.decision.cause)
+        hosts_by_cause: dict[typing.Any, list[typing.Any]] = {}
+        for host_state in rejected:
+            cause = causes[self._digest(host_state)]
+            hosts_by_cause.setdefault(cause, []).append(host_state)
+        reasons: collections.Counter[str] = collections.Counter()
+        for cause, hosts in hosts_by_cause.items():
+            aggregates = dict.fromkeys(
+                itertools.chain.from_iterable(h.aggregates for h in hosts)
+            )
+            reasons[self._reason(cause, aggregates)] += len(hosts)
+        return reasons
+
+    def _read(self, aggregate: typing.Any) -> int:
+        metadata = base.aggregate_metadata(aggregate)
+        digest = self.decision.digest(metadata)
+        if digest & 1:
+            name = base.aggregate_name(aggregate)
+            _warn(self.decision.faults(name, metadata))
+        return digest
+
+    def _digest(self, host_state: typing.Any) -> int:
+        digest = 0
+        for aggregate in host_state.aggregates:
+            digest |= self.digests[aggregate]
+        return digest
+
+    def _reason(
+        self,
+        cause: aggregate_instance_type.Cause,
+        aggregates: Iterable[typing.Any],
+    ) -> str:
+        return self.decision.reason(cause, base.names_and_metadata(aggregates))
+
+
+class _Cache(dict[typing.Any, typing.Any]):
+    # functools.cache takes three times as long to find what it has.
+
+    def __init__(self, compute: Callable[[typing.Any], typing.Any]) -> None:
+        super().__init__()
+        self._compute = compute
+
+    def __missing__(self, key: typing.Any) -> typing.Any:
+        value = self[key] = self._compute(key)
+        return value
+
+
+def _warn(sentences: Iterable[str]) -> None:
+    for sentence in sentences:
+        _faults.warn(f'AggregateInstanceTypeFilter: {sentence}')

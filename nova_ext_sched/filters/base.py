@@ -6,14 +6,12 @@ import collections
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
-from collections.abc import Sequence
 import typing
 
 from nova.scheduler import filters
 from nova.scheduler import utils
 from oslo_log import log as logging
 
-from nova_ext_sched import faults
 from nova_ext_sched.policy import verdict
 
 LOG = logging.getLogger(__name__)
@@ -25,7 +23,8 @@ Judge = Callable[[typing.Any], verdict.Verdict]
 class PolicyFilter(filters.BaseHostFilter):
     """A host filter that compiles the request once and then judges hosts.
 
-    A subclass overrides :meth:`judge`. ``RUN_ON_REBUILD`` and
+    A subclass overrides :meth:`judge`; one that can judge many hosts faster
+    than one by one overrides :meth:`sift` too. ``RUN_ON_REBUILD`` and
     ``run_filter_once_per_request`` mean what they mean to nova
     (nova.scheduler.filters.BaseHostFilter).
     """
@@ -45,7 +44,7 @@ class PolicyFilter(filters.BaseHostFilter):
         """Return the hosts that pass, and log one line about the rest.
 
         The line is for DEBUG, and for INFO where no host is left, as nova's
-        own line about that is.
+        own line about that is. Where nobody reads it, no reasons are made up.
 
         :param filter_obj_list: nova HostStates
         :param spec_obj: a nova RequestSpec
@@ -54,36 +53,51 @@ class PolicyFilter(filters.BaseHostFilter):
         judge = self._judge_unless_skipped(spec_obj)
         if judge is None:
             return hosts
-        reasons: collections.Counter[str] = collections.Counter()
-        passed = self.sift(hosts, judge, reasons)
-        if reasons:
-            self._log_summary(len(hosts), reasons)
+        passed, rejected = self.sift(hosts, judge)
+        level = logging.DEBUG if passed else logging.INFO
+        if rejected and LOG.isEnabledFor(level):
+            reasons = self.count_reasons(rejected, judge).most_common(10)
+            LOG.log(
+                level,
+                '%(filter)s rejected %(rejected)d of %(total)d hosts: '
+                '%(reasons)s',
+                {
+                    'filter': type(self).__name__,
+                    'rejected': len(rejected),
+                    'total': len(hosts),
+                    'reasons': '; '.join(
+                        f'{count} because {reason}'
+                        for reason, count in reasons
+                    ),
+                },
+            )
         return passed
 
     def sift(
-        self,
-        hosts: list[typing.Any],
-        judge: Judge,
-        reasons: collections.Counter[str],
-    ) -> list[typing.Any]:
+        self, hosts: list[typing.Any], judge: typing.Any
+    ) -> tuple[list[typing.Any], list[typing.Any]]:
         """Judge every host.
-
-        For :meth:`filter_all`; a subclass overrides it where it can tell of
-        many hosts at once that they pass.
 
         :param hosts: nova HostStates
         :param judge: what :meth:`judge` returned
-        :param reasons: gets the reason of each host that does not pass
-        :returns: the hosts that pass, in their order
+        :returns: the hosts that pass and those that do not, in their order
         """
-        passed = []
+        passed: list[typing.Any] = []
+        rejected: list[typing.Any] = []
         for host_state in hosts:
-            passes, reason = judge(host_state)
-            if passes:
-                passed.append(host_state)
-            else:
-                reasons[reason] += 1
-        return passed
+            passes, _reason = judge(host_state)
+            (passed if passes else rejected).append(host_state)
+        return passed, rejected
+
+    def count_reasons(
+        self, rejected: list[typing.Any], judge: typing.Any
+    ) -> collections.Counter[str]:
+        """Return how many hosts are rejected for each reason.
+
+        :param rejected: nova HostStates that :meth:`sift` rejected
+        :param judge: what :meth:`judge` returned
+        """
+        return collections.Counter(judge(host).reason for host in rejected)
 
     def host_passes(
         self, host_state: typing.Any, filter_properties: typing.Any
@@ -93,28 +107,10 @@ class PolicyFilter(filters.BaseHostFilter):
         return judge is None or judge(host_state).passes
 
     def _judge_unless_skipped(self, spec_obj: typing.Any) -> Judge | None:
-        return None if self._is_skipped(spec_obj) else self.judge(spec_obj)
-
-    def _is_skipped(self, spec_obj: typing.Any) -> bool:
         # BaseHostFilter does this in _filter_one, a host at a time.
-        return not self.RUN_ON_REBUILD and utils.request_is_rebuild(spec_obj)
-
-    def _log_summary(
-        self, total: int, reasons: collections.Counter[str]
-    ) -> None:
-        LOG.log(
-            logging.DEBUG if reasons.total() < total else logging.INFO,
-            '%(filter)s rejected %(rejected)d of %(total)d hosts: %(reasons)s',
-            {
-                'filter': type(self).__name__,
-                'rejected': reasons.total(),
-                'total': total,
-                'reasons': '; '.join(
-                    f'{count} because {reason}'
-                    for reason, count in reasons.most_common(10)
-                ),
-            },
-        )
+        if not self.RUN_ON_REBUILD and utils.request_is_rebuild(spec_obj):
+            return None
+        return self.judge(spec_obj)
 
 
 class AggregatesFilter(PolicyFilter):
@@ -158,164 +154,50 @@ class AggregatesFilter(PolicyFilter):
         return judge
 
 
-class PooledDecision(typing.Protocol):
-    """A policy's decision for one request, which depends on aggregates.
-
-    The digests of a host's aggregates, combined by ``|``, are all that the
-    answer depends on; 0 is that of a host without aggregates.
-    """
-
-    @property
-    def request_faults(self) -> Sequence[str]:
-        """What is malformed in the request: a sentence each."""
-
-    def digest(self, metadata: Mapping[str, str]) -> int:
-        """Return a bit set; odd where :meth:`faults` has something to say."""
-
-    def passes(self, digest: int) -> bool:
-        """Return whether a host with the combined digest passes."""
-
-    def judge(
-        self, aggregates: Iterable[tuple[str, Mapping[str, str]]]
-    ) -> verdict.Verdict:
-        """Return the same answer from names and metadata, with the reason."""
-
-    def faults(self, name: str, metadata: Mapping[str, str]) -> Sequence[str]:
-        """Return what is malformed in one aggregate: a sentence each."""
-
-
-class PooledAggregatesFilter(PolicyFilter):
-    """A host filter whose verdict depends on what each aggregate contributes.
-
-    Where AggregatesFilter decides once for each set of aggregates, this one
-    reads each aggregate once a request, judges each distinct outcome once and
-    makes up reasons only where they are logged: it is as fast where every
-    host has a set of its own. Nothing is kept beyond the request, so an
-    update of an aggregate in the scheduler's memory takes effect on the next
-    one.
-    """
-
-    #: Where the faults of request and aggregates go, each once.
-    fault_log: faults.FaultLog
-
-    def decide(self, spec_obj: typing.Any) -> PooledDecision | None:
-        """Compile the request.
-
-        :param spec_obj: a nova RequestSpec
-        :returns: None where the policy does not apply
-        """
-        raise NotImplementedError
-
-    def judge(self, spec_obj: typing.Any) -> Judge | None:
-        """See :meth:`PolicyFilter.judge`."""
-        decision = self.decide(spec_obj)
-        if decision is None:
-            return None
-        self._warn(decision.request_faults)
-
-        def judge(host_state: typing.Any) -> verdict.Verdict:
-            digests = _Digests(decision)
-            for aggregate in host_state.aggregates:
-                digests[aggregate]
-            self._warn(digests.faults)
-            return decision.judge(names_and_metadata(host_state.aggregates))
-
-        return judge
-
-    def filter_all(
-        self, filter_obj_list: Iterable[typing.Any], spec_obj: typing.Any
-    ) -> list[typing.Any]:
-        """See :meth:`PolicyFilter.filter_all`."""
-        hosts = list(filter_obj_list)
-        if self._is_skipped(spec_obj):
-            return hosts
-        decision = self.decide(spec_obj)
-        if decision is None:
-            return hosts
-        digests = _Digests(decision)
-        passes = _Passes(decision)
-        passed: list[typing.Any] = []
-        rejected: list[typing.Any] = []
-        for host_state in hosts:
-            digest = 0
-            for aggregate in host_state.aggregates:
-                digest |= digests[aggregate]
-            (passed if passes[digest] else rejected).append(host_state)
-        self._warn(decision.request_faults)
-        self._warn(digests.faults)
-        if rejected and LOG.isEnabledFor(
-            logging.DEBUG if passed else logging.INFO
-        ):
-            self._log_summary(len(hosts), _count_reasons(decision, rejected))
-        return passed
-
-    def _warn(self, sentences: Iterable[str]) -> None:
-        for sentence in sentences:
-            self.fault_log.warn(f'{type(self).__name__}: {sentence}')
-
-
-class _Digests(dict[typing.Any, int]):
-    # The keys are the objects of the scheduler's in-memory map, shared by the
-    # hosts; nova compares them by identity.
-
-    def __init__(self, decision: PooledDecision) -> None:
-        super().__init__()
-        self.faults: list[str] = []
-        self._decision = decision
-
-    def __missing__(self, aggregate: typing.Any) -> int:
-        metadata = aggregate.metadata
-        digest = self[aggregate] = self._decision.digest(metadata)
-        if digest & 1:
-            self.faults += self._decision.faults(
-                aggregate_name(aggregate), metadata
-            )
-        return digest
-
-
-class _Passes(dict[int, bool]):
-    def __init__(self, decision: PooledDecision) -> None:
-        super().__init__()
-        self._decision = decision
-
-    def __missing__(self, digest: int) -> bool:
-        passes = self[digest] = self._decision.passes(digest)
-        return passes
-
-
-def _count_reasons(
-    decision: PooledDecision, rejected: list[typing.Any]
-) -> collections.Counter[str]:
-    reasons: collections.Counter[str] = collections.Counter()
-    # Fields of nova's objects are slow to read, and where every host has a
-    # set of its own there are many to read.
-    read: dict[typing.Any, tuple[str, Mapping[str, str]]] = {}
-    known: dict[frozenset[typing.Any], str] = {}
-    for host_state in rejected:
-        key = frozenset(host_state.aggregates)
-        reason = known.get(key)
-        if reason is None:
-            for aggregate in key:
-                if aggregate not in read:
-                    read[aggregate] = (
-                        aggregate_name(aggregate),
-                        aggregate.metadata,
-                    )
-            reason = known[key] = decision.judge(
-                [read[aggregate] for aggregate in key]
-            ).reason
-        reasons[reason] += 1
-    return reasons
-
-
 def names_and_metadata(
     aggregates: Iterable[typing.Any],
 ) -> list[tuple[str, Mapping[str, str]]]:
     """Return what policies judge of nova Aggregate objects."""
-    return [(aggregate_name(agg), agg.metadata) for agg in aggregates]
+    return [
+        (aggregate_name(agg), aggregate_metadata(agg)) for agg in aggregates
+    ]
 
 
 def aggregate_name(aggregate: typing.Any) -> str:
     """Return an aggregate's name for messages."""
     # nova's filters read no names, and do with objects that have none.
-    return aggregate.name if 'name' in aggregate else 'without a name'
+    return _field(aggregate, 'name') or 'without a name'
+
+
+def aggregate_metadata(aggregate: typing.Any) -> Mapping[str, str]:
+    """Return an aggregate's metadata; empty where it is None or not set."""
+    return _field(aggregate, 'metadata') or {}
+
+
+def _field(aggregate: typing.Any, field: str) -> typing.Any:
+    # To ask first whether it is set takes twice as long, and there may be
+    # tens of thousands of aggregates.
+    try:
+        return getattr(aggregate, field)
+    except NotImplementedError:
+        return None
+
+
+def flavor_name(spec_obj: typing.Any) -> str:
+    """Return the name of a RequestSpec's flavor for messages."""
+    return _flavor_field(spec_obj, 'name') or 'without a name'
+
+
+def flavor_extra_specs(spec_obj: typing.Any) -> Mapping[str, str]:
+    """Return the extra specs of a RequestSpec's flavor.
+
+    Empty where they are None or not loaded: to read them from the database is
+    no work for a host filter.
+    """
+    return _flavor_field(spec_obj, 'extra_specs') or {}
+
+
+def _flavor_field(spec_obj: typing.Any, field: str) -> typing.Any:
+    # Reading a field that is not set raises, or loads it.
+    flavor = spec_obj.flavor if 'flavor' in spec_obj else None
+    return getattr(flavor, field) if flavor and field in flavor else None

@@ -11,9 +11,11 @@ from nova.scheduler import utils
 from oslo_log import log as logging
 
 from nova_ext_sched import faults
+from nova_ext_sched import messages
 from nova_ext_sched.filters import base
 from nova_ext_sched.policy import isolation
 from nova_ext_sched.policy import verdict
+from nova_ext_sched.request_filters import base as request_base
 from nova_ext_sched.request_filters import reserved_aggregates
 
 CONF = nova.conf.CONF
@@ -82,8 +84,9 @@ class IsolatedAggregatesFilter(base.AggregatesFilter):
             # cannot read in them must not open a host.
             fault = (
                 f'IsolatedAggregatesFilter cannot tell which traits flavor '
-                f'{_flavor_name(spec_obj)} and its image require, and rejects '
-                f'every isolated host: {type(exc).__name__}: {exc}'
+                f'{messages.quote(base.flavor_name(spec_obj))} and its image '
+                f'require, and rejects every isolated host: '
+                f'{request_base.describe(exc)}'
             )
             _faults.warn(fault)
             required = set()
@@ -96,14 +99,8 @@ class IsolatedAggregatesFilter(base.AggregatesFilter):
             fault = (
                 f'IsolatedAggregatesFilter cannot tell which reserved '
                 f'aggregates a request names, and rejects every host: '
-                f'{type(exc).__name__}: {exc}'
+                f'{request_base.describe(exc)}'
             )
             _faults.warn(fault)
             # Which hosts the request may use is not known, so none.
             return lambda aggregates: verdict.reject(fault)
-
-
-def _flavor_name(spec_obj: typing.Any) -> str:
-    # Reading a field that is not set raises.
-    flavor = spec_obj.flavor if 'flavor' in spec_obj else None
-    return flavor.name if flavor and 'name' in flavor else 'without a name'

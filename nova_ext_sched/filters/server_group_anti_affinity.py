@@ -2,12 +2,12 @@
 
 """Anti-affinity with rules, in place of nova's filter of the same name."""
 
-import collections
 import typing
 
 from oslo_log import log as logging
 
 from nova_ext_sched import faults
+from nova_ext_sched import messages
 from nova_ext_sched.filters import base
 from nova_ext_sched.policy import anti_affinity
 from nova_ext_sched.policy import verdict
@@ -45,30 +45,27 @@ class ServerGroupAntiAffinityFilter(base.PolicyFilter):
                 return None
         else:
             _faults.warn(
-                f'Server group {_get(group, "uuid")} comes without its '
-                f'policy: ServerGroupAntiAffinityFilter takes it for '
-                f'{anti_affinity.POLICY}.'
+                f'Server group {messages.quote(_get(group, "uuid"))} comes '
+                f'without its policy: ServerGroupAntiAffinityFilter takes it '
+                f'for {anti_affinity.POLICY}.'
             )
         return _GroupJudge(group, _get(spec_obj, 'instance_uuid'))
 
     def sift(
-        self,
-        hosts: list[typing.Any],
-        judge: typing.Any,
-        reasons: collections.Counter[str],
-    ) -> list[typing.Any]:
+        self, hosts: list[typing.Any], judge: typing.Any
+    ) -> tuple[list[typing.Any], list[typing.Any]]:
         """See :meth:`base.PolicyFilter.sift`."""
         # Most hosts hold no member, and a call of Python code for each of
         # them would cost more than finding that out.
         passed: list[typing.Any] = []
+        rejected: list[typing.Any] = []
         start = 0
         for index in judge.group.suspects([host.instances for host in hosts]):
-            passes, reason = judge(hosts[index])
-            if not passes:
-                reasons[reason] += 1
+            if not judge(hosts[index]).passes:
                 passed += hosts[start:index]
+                rejected.append(hosts[index])
                 start = index + 1
-        return passed + hosts[start:]
+        return passed + hosts[start:], rejected
 
 
 class _GroupJudge:

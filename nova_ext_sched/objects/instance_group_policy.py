@@ -17,44 +17,34 @@ from nova_ext_sched.objects import server_group_body
 from nova_ext_sched.policy import anti_affinity
 
 
-def _no_policy(where: str, got: typing.Any) -> exception.InvalidValue:
-    return exception.InvalidValue(
-        where=where,
-        expected=f'one of {", ".join(anti_affinity.POLICIES)}',
-        got=got,
-    )
-
-
-class _Policy(fields.FieldType):
-    def coerce(self, obj: typing.Any, attr: str, value: typing.Any) -> str:
-        if value not in anti_affinity.POLICIES:
-            raise _no_policy(attr, value)
-        return value
-
-
-class PolicyField(fields.AutoTypedField):
+class PolicyField(fields.StringField):
     """The name of a policy."""
 
-    AUTO_TYPE = _Policy()
-
-
-class _Rules(fields.FieldType):
-    def coerce(
-        self, obj: typing.Any, attr: str, value: typing.Any
-    ) -> dict[str, typing.Any]:
-        if not isinstance(value, Mapping):
+    def coerce(self, obj: typing.Any, attr: str, value: typing.Any) -> str:
+        """Return ``value`` if it is a policy's name."""
+        if value not in anti_affinity.POLICIES:
             raise exception.InvalidValue(
-                where=attr, expected='an object of rules', got=value
+                where=attr,
+                expected=f'one of {", ".join(anti_affinity.POLICIES)}',
+                got=value,
             )
-        if not obj.obj_attr_is_set('policy'):
-            raise _no_policy('policy', None)
-        return anti_affinity.read_rules(obj.policy, value, attr)
+        return value
 
 
 class RulesField(fields.AutoTypedField):
     """Rules by name; each value is of the type that its rule has."""
 
-    AUTO_TYPE = _Rules()
+    AUTO_TYPE = fields.FieldType()
+
+    def coerce(
+        self, obj: typing.Any, attr: str, value: typing.Any
+    ) -> dict[str, typing.Any]:
+        """Return the rules if the object's policy may have them."""
+        if not isinstance(value, Mapping):
+            raise exception.InvalidValue(
+                where=attr, expected='an object of rules', got=value
+            )
+        return anti_affinity.read_rules(obj.policy, value, attr)
 
 
 @base.register
@@ -79,18 +69,16 @@ class InstanceGroupPolicy(base.NovaExtSchedObject):
         'group_id': fields.IntegerField(nullable=True, default=None),
     }
 
-    def __init__(self, context: typing.Any = None, **kwargs: typing.Any):
-        # What rules may be depends on the policy, so that comes first.
-        rules = kwargs.pop('rules', {})
-        super().__init__(context, **kwargs)
-        if rules or 'policy' in kwargs:
-            self.rules = rules
-            self.group_id = kwargs.get('group_id')
-
-    @property
-    def effective_rules(self) -> dict[str, typing.Any]:
-        """The value of every rule of the policy, defaults included."""
-        return anti_affinity.with_defaults(self.policy, self.rules)
+    def __init__(
+        self, context: typing.Any = None, **values: typing.Any
+    ) -> None:
+        super().__init__(context)
+        # oslo.versionedobjects makes an empty object and sets its fields.
+        if values:
+            self.policy = values.pop('policy', None)
+            self.rules = values.pop('rules', {})
+            self.group_id = values.pop('group_id', None)
+            super().__init__(context, **values)
 
     @classmethod
     def from_nested_body(
@@ -107,7 +95,7 @@ class InstanceGroupPolicy(base.NovaExtSchedObject):
         """
         server_group_body.validate(body, server_group_body.NESTED)
         policy = body['server_group']['policy']
-        return cls._from_body(
+        return cls._read(
             policy['name'], policy, 'server_group.policy.rules', group_id
         )
 
@@ -117,24 +105,22 @@ class InstanceGroupPolicy(base.NovaExtSchedObject):
     ) -> typing.Self:
         """Read the request body of nova since microversion 2.64.
 
+        As :meth:`from_nested_body`.
+
         :param body: ``{"server_group": {"name": ..., "policy": ...,
             "rules": {...}}}``
-        :param group_id: the key of the group's row, where there is one
-        :raises exception.InvalidValue: one value is wrong; ``where`` is its
-            path in the body
-        :raises exception.InvalidValues: several are
         """
         server_group_body.validate(body, server_group_body.NOVA)
         group = body['server_group']
-        return cls._from_body(
+        return cls._read(
             group['policy'], group, 'server_group.rules', group_id
         )
 
     @classmethod
-    def _from_body(
+    def _read(
         cls,
         policy: str,
-        holder: dict[str, typing.Any],
+        holder: Mapping[str, typing.Any],
         where: str,
         group_id: int | None,
     ) -> typing.Self:
@@ -151,21 +137,26 @@ class InstanceGroupPolicy(base.NovaExtSchedObject):
         schema refuses the key there.
 
         :param name: the name of the group
+        :raises exception.InvalidValue: the name or a rule, which may have
+            been set in place, is not of its form
         """
         policy: dict[str, typing.Any] = {'name': self.policy}
-        if anti_affinity.rules_of(self.policy):
+        if self.rules or anti_affinity.rules_of(self.policy):
             policy['rules'] = dict(self.rules)
-        return {'server_group': {'name': name, 'policy': policy}}
+        body = {'server_group': {'name': name, 'policy': policy}}
+        self.from_nested_body(body)
+        return body
 
     def to_nova_body(self, name: str) -> dict[str, typing.Any]:
         """Return the request body of nova since microversion 2.64.
 
-        :param name: the name of the group
+        As :meth:`to_nested_body`.
         """
-        return {
-            'server_group': {
-                'name': name,
-                'policy': self.policy,
-                'rules': dict(self.rules),
-            }
+        group = {
+            'name': name,
+            'policy': self.policy,
+            'rules': dict(self.rules),
         }
+        body = {'server_group': group}
+        self.from_nova_body(body)
+        return body

@@ -1,18 +1,51 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""One group of a query for allocation candidates or resource providers."""
+"""One group of a query for allocation candidates or resource providers.
+
+Follows specs alloc-candidates-member-of and negative-aggregate-membership,
+and placement.lib and placement.util, which parse the same on the server:
+
+=========================  ================================================
+``resources=A:1,B:2``      amounts by resource class
+``required=X,!Y``          X is required, Y forbidden
+``member_of=<uuid>``       the provider is in the aggregate
+``member_of=in:<u>,<v>``   in one or more of them; repeated, each must hold
+``member_of=!<uuid>``      not in the aggregate
+``member_of=!in:<u>,<v>``  in none of them
+``in_tree=<uuid>``         the provider is in the tree of that provider
+=========================  ================================================
+"""
 
 from collections.abc import Iterable
+import re
 import typing
 from urllib import parse
 
 from oslo_versionedobjects import fields
 
 from nova_ext_sched import exception
+from nova_ext_sched import syntax
 from nova_ext_sched.objects import base
-from nova_ext_sched.objects import querystring
-from nova_ext_sched.policy import extra_specs
-from nova_ext_sched.policy import syntax
+
+Params = list[tuple[str, str]]
+
+# A parameter of a request group: its kind, and its suffix or None.
+_KEY = re.compile(
+    r'(resources|required|member_of|in_tree)([a-zA-Z0-9_-]{1,64})?'
+)
+
+
+# oslo.versionedobjects has these two since 3.11; nova 31 came with 3.6.
+class SetOfStringsField(fields.AutoTypedField):
+    """A set of strings."""
+
+    AUTO_TYPE = fields.Set(fields.String())
+
+
+class ListOfListsOfStringsField(fields.AutoTypedField):
+    """A list of lists of strings."""
+
+    AUTO_TYPE = fields.List(fields.List(fields.String()))
 
 
 @base.register
@@ -29,8 +62,10 @@ class RequestGroup(base.NovaExtSchedObject):
     A trait or an aggregate may be both required and forbidden. For an
     aggregate placement then finds nothing; for a trait it refuses the query.
 
-    Values are validated when the object is created and again when the query
-    is built from it. UUIDs are kept as they are written.
+    Values are checked, and UUIDs written in lower case, when the object is
+    created and again when a query is built from it.
+
+    :raises exception.InvalidValue: placement would refuse a value
     """
 
     # Version 1.0: Initial version
@@ -41,11 +76,11 @@ class RequestGroup(base.NovaExtSchedObject):
         'suffix': fields.StringField(default=''),
         # Amounts by resource class, in the units of the class.
         'resources': fields.DictOfIntegersField(default={}),
-        'required_traits': fields.SetOfStringsField(default=set()),
-        'forbidden_traits': fields.SetOfStringsField(default=set()),
+        'required_traits': SetOfStringsField(default=set()),
+        'forbidden_traits': SetOfStringsField(default=set()),
         # OR sets of UUIDs; each of the sets must hold.
-        'required_aggregates': fields.ListOfListsOfStringsField(default=[]),
-        'forbidden_aggregates': fields.SetOfStringsField(default=set()),
+        'required_aggregates': ListOfListsOfStringsField(default=[]),
+        'forbidden_aggregates': SetOfStringsField(default=set()),
         # UUID of a provider, root or not, in whose tree to stay.
         'in_tree': fields.StringField(nullable=True, default=None),
     }
@@ -53,24 +88,8 @@ class RequestGroup(base.NovaExtSchedObject):
     def __init__(self, *args: typing.Any, **kwargs: typing.Any) -> None:
         super().__init__(*args, **kwargs)
         self.obj_set_defaults()
-        self.required_aggregates = self._or_sets()
-        self.validate()
-
-    @classmethod
-    def from_wanted(
-        cls, suffix: str, group: extra_specs.Group
-    ) -> 'RequestGroup':
-        """Return the group that a flavor and an image ask for.
-
-        :raises exception.InvalidValue: a name that nova passes on and
-            placement refuses
-        """
-        return cls(
-            suffix=suffix,
-            resources=group.resources,
-            required_traits=group.required_traits,
-            forbidden_traits=group.forbidden_traits,
-        )
+        for name, value in self._values().items():
+            setattr(self, name, value)
 
     @classmethod
     def from_queryparams(
@@ -83,81 +102,67 @@ class RequestGroup(base.NovaExtSchedObject):
             of another group than the first, or repeated where placement
             would drop one
         """
-        values: dict[str, typing.Any] = {}
-        required_aggregates = []
-        forbidden_aggregates: set[str] = set()
-        suffix = None
+        group: dict[str, typing.Any] = {
+            'required_aggregates': [],
+            'forbidden_aggregates': set(),
+        }
+        seen = set()
         for key, value in params:
-            match = querystring.KEY.fullmatch(key)
-            if not match or suffix not in (None, match[2] or ''):
+            match = _KEY.fullmatch(key)
+            suffix = (match[2] or '') if match else None
+            if match is None or suffix != group.setdefault('suffix', suffix):
                 raise exception.InvalidValue(
                     where='parameters of one request group',
                     expected='resources, required, member_of, in_tree, all '
                     'with the same suffix',
                     got=key,
                 )
-            kind, suffix = match[1], match[2] or ''
-            if kind == 'member_of':
-                required, forbidden = querystring.parse_member_of(value, key)
-                if required:
-                    required_aggregates.append(sorted(required))
-                forbidden_aggregates |= forbidden
-                continue
-            if kind in values:
+            kind = match[1]
+            if kind in seen and kind != 'member_of':
                 raise exception.InvalidValue(
                     where=key, expected='the parameter once', got=value
                 )
-            values[kind] = value
+            seen.add(kind)
+            if kind == 'resources':
+                group['resources'] = _parse_resources(value, key)
+            elif kind == 'required':
+                required, forbidden = _parse_traits(value, key)
+                group['required_traits'] = required
+                group['forbidden_traits'] = forbidden
+            elif kind == 'in_tree':
+                group['in_tree'] = value
+            elif value.startswith('!'):
+                uuids = _parse_aggregates(value[1:], key, value)
+                group['forbidden_aggregates'].update(uuids)
+            else:
+                uuids = _parse_aggregates(value, key, value)
+                group['required_aggregates'].append(uuids)
+        return cls(**group)
 
-        where = suffix or ''
-        traits: tuple[set[str], set[str]] = (set(), set())
-        resources = {}
-        if 'required' in values:
-            traits = querystring.parse_traits(
-                values['required'], 'required' + where
-            )
-        if 'resources' in values:
-            resources = querystring.parse_resources(
-                values['resources'], 'resources' + where
-            )
-        return cls(
-            suffix=where,
-            resources=resources,
-            required_traits=traits[0],
-            forbidden_traits=traits[1],
-            required_aggregates=required_aggregates,
-            forbidden_aggregates=forbidden_aggregates,
-            in_tree=values.get('in_tree'),
-        )
-
-    def to_queryparams(self) -> querystring.Pairs:
+    def to_queryparams(self) -> Params:
         """Return the parameters of the group as sorted pairs, not encoded.
 
         :raises exception.InvalidValue: a field was set to what placement
             refuses, or a group with a suffix asks for nothing, which no query
             can say
         """
-        self.validate()
-        params = []
-        if self.resources:
-            amounts = (f'{name}:{n}' for name, n in self.resources.items())
+        values = self._values()
+        traits = sorted(values['required_traits'])
+        traits += ['!' + t for t in sorted(values['forbidden_traits'])]
+        params = [
+            ('member_of', 'in:' + ','.join(uuids))
+            for uuids in values['required_aggregates']
+        ]
+        if values['resources']:
+            amounts = (f'{c}:{n}' for c, n in values['resources'].items())
             params.append(('resources', ','.join(sorted(amounts))))
-        if self.required_traits or self.forbidden_traits:
-            params.append(
-                (
-                    'required',
-                    querystring.format_traits(
-                        self.required_traits, self.forbidden_traits
-                    ),
-                )
-            )
-        for uuids in self._or_sets():
-            params.append(('member_of', 'in:' + ','.join(uuids)))
-        if self.forbidden_aggregates:
-            uuids = sorted(self.forbidden_aggregates)
+        if traits:
+            params.append(('required', ','.join(traits)))
+        if values['forbidden_aggregates']:
+            uuids = sorted(values['forbidden_aggregates'])
             params.append(('member_of', '!in:' + ','.join(uuids)))
-        if self.in_tree is not None:
-            params.append(('in_tree', self.in_tree))
+        if values['in_tree'] is not None:
+            params.append(('in_tree', values['in_tree']))
         if self.suffix and not params:
             raise exception.InvalidValue(
                 where=f'request group {self.suffix}',
@@ -170,63 +175,91 @@ class RequestGroup(base.NovaExtSchedObject):
         """Return the parameters of the group percent-encoded."""
         return parse.urlencode(self.to_queryparams())
 
-    def validate(self) -> None:
-        """Check every field.
+    def __str__(self) -> str:
+        # Unlike placement's own text, what is forbidden is in it.
+        params = ', '.join(f'{k}={v}' for k, v in self.to_queryparams())
+        return f'RequestGroup({params})'
 
-        :raises exception.InvalidValue: one that placement would refuse
-        """
+    def _values(self) -> dict[str, typing.Any]:
+        """Return the checked value of each field, OR sets sorted and once."""
         suffix = self.suffix
         if suffix:
             syntax.check_suffix(suffix, 'suffix')
-        for name, amount in self.resources.items():
-            syntax.check_resource_class(name, 'resources' + suffix)
-            syntax.check_amount(amount, f'resources{suffix} {name}')
-        for trait in (*self.required_traits, *self.forbidden_traits):
-            syntax.check_trait(trait, 'required' + suffix)
-        for uuids in self.required_aggregates:
-            if not uuids:
-                raise exception.InvalidValue(
-                    where='member_of' + suffix,
-                    expected='one aggregate or more in each OR set',
-                    got=self.required_aggregates,
+
+        def uuids(values: Iterable[str]) -> set[str]:
+            where = 'member_of' + suffix
+            return {syntax.check_uuid(value, where) for value in values}
+
+        def traits(values: Iterable[str]) -> set[str]:
+            where = 'required' + suffix
+            return {syntax.check_trait(value, where) for value in values}
+
+        if not all(self.required_aggregates):
+            raise exception.InvalidValue(
+                where='member_of' + suffix,
+                expected='one aggregate or more in each OR set',
+                got=self.required_aggregates,
+            )
+        where = 'resources' + suffix
+        return {
+            'suffix': suffix,
+            'resources': {
+                syntax.check_resource_class(name, where): syntax.check_amount(
+                    amount, f'{where} {name}'
                 )
-            for uuid in uuids:
-                syntax.check_uuid(uuid, 'member_of' + suffix)
-        for uuid in self.forbidden_aggregates:
-            syntax.check_uuid(uuid, 'member_of' + suffix)
-        if self.in_tree is not None:
-            syntax.check_uuid(self.in_tree, 'in_tree' + suffix)
+                for name, amount in self.resources.items()
+            },
+            'required_traits': traits(self.required_traits),
+            'forbidden_traits': traits(self.forbidden_traits),
+            'required_aggregates': [
+                list(or_set)
+                for or_set in sorted(
+                    {tuple(sorted(uuids(s))) for s in self.required_aggregates}
+                )
+            ],
+            'forbidden_aggregates': uuids(self.forbidden_aggregates),
+            'in_tree': None
+            if self.in_tree is None
+            else syntax.check_uuid(self.in_tree, 'in_tree' + suffix),
+        }
 
-    def __str__(self) -> str:
-        traits = [
-            *sorted(self.required_traits),
-            *('!' + trait for trait in sorted(self.forbidden_traits)),
-        ]
-        aggregates = [
-            *('(' + ' or '.join(uuids) + ')' for uuids in self._or_sets()),
-            *('!' + uuid for uuid in sorted(self.forbidden_aggregates)),
-        ]
-        parts = [
-            'resources='
-            + ', '.join(
-                f'{name}:{amount}'
-                for name, amount in sorted(self.resources.items())
-            ),
-            'traits=' + ' and '.join(traits),
-            'aggregates=' + ' and '.join(aggregates),
-        ]
-        if self.in_tree is not None:
-            parts.append(f'in_tree={self.in_tree}')
-        return f'RequestGroup{self.suffix}({"; ".join(parts)})'
 
-    def _or_sets(self) -> list[list[str]]:
-        # The same set twice says nothing more than once.
-        return sorted(
-            list(uuids)
-            for uuids in {
-                tuple(sorted(set(uuids))) for uuids in self.required_aggregates
-            }
+def _parse_resources(value: str, where: str) -> dict[str, int]:
+    resources: dict[str, int] = {}
+    for item in value.split(','):
+        name, colon, amount = item.partition(':')
+        if not colon or name in resources:
+            raise exception.InvalidValue(
+                where=where,
+                expected='VCPU:2,MEMORY_MB:1024 with each class once',
+                got=value,
+            )
+        syntax.check_resource_class(name, where)
+        resources[name] = syntax.check_amount(amount, f'{where} {name}')
+    return resources
+
+
+def _parse_traits(value: str, where: str) -> tuple[set[str], set[str]]:
+    # in:X,Y, one of several traits, came with microversion 1.39.
+    if value.startswith('in:'):
+        raise exception.InvalidValue(
+            where=where, expected='traits of the form X,!Y', got=value
         )
+    items = value.split(',')
+    forbidden = {item[1:] for item in items if item.startswith('!')}
+    return {i for i in items if not i.startswith('!')}, forbidden
 
-    def _values(self) -> dict[str, typing.Any]:
-        return super()._values() | {'required_aggregates': self._or_sets()}
+
+def _parse_aggregates(listed: str, where: str, got: str) -> list[str]:
+    if not listed.startswith('in:'):
+        return [syntax.check_uuid(listed, where)]
+    uuids = listed.removeprefix('in:').split(',')
+    if any(uuid.startswith('!') for uuid in uuids):
+        raise exception.InvalidValue(
+            where=where,
+            expected='member_of=in:<uuid>,<uuid> for one of several and '
+            'another member_of=!in:<uuid>,<uuid> for none of several; ! '
+            'cannot stand inside of in:',
+            got=got,
+        )
+    return uuids

@@ -5,29 +5,52 @@
 Two forms exist: the one of the specification "Complex Anti-Affinity Policies"
 (``policy: {name, rules}``) and the one that nova took up in microversion 2.64
 (``policy`` and ``rules`` side by side). Both schemas come from the table of
-rules in :mod:`nova_ext_sched.policy.anti_affinity`. ``description`` in a
-schema is the expected form in words.
+rules in :mod:`nova_ext_sched.policy.anti_affinity`; the descriptions are for
+:mod:`nova_ext_sched.schema`.
 """
 
 from collections.abc import Callable
-from collections.abc import Iterator
 import itertools
 import typing
+import unicodedata
 
 import jsonschema
 
 from nova_ext_sched import exception
+from nova_ext_sched import schema
 from nova_ext_sched.policy import anti_affinity
 
 Schema = dict[str, typing.Any]
 
+_FORMATS = jsonschema.FormatChecker(formats=())
+
+# nova.api.validation.parameter_types.name
 _NAME = {
     'type': 'string',
+    'format': 'name',
     'minLength': 1,
     'maxLength': 255,
-    'pattern': r'^\S(.*\S)?$',
-    'description': 'a name of 1 to 255 characters, no blank at its ends',
+    'description': 'a name of 1 to 255 printable characters below U+FFFF, no '
+    'blank at its ends',
 }
+
+
+@_FORMATS.checks('name')
+def _is_name(text: typing.Any) -> bool:
+    """Return whether nova takes the text for a name.
+
+    As nova.api.validation.parameter_types.valid_name_regex, which alone lets
+    a line break pass at the end. What is no string is for ``type`` to refuse.
+    """
+    if not isinstance(text, str) or not text:
+        return True
+    categories = [unicodedata.category(char) for char in text]
+    return (
+        max(text) < '\uffff'
+        and not any(name[0] == 'C' for name in categories)
+        and not {'Zl', 'Zp'}.intersection(categories)
+        and 'Zs' not in (categories[0], categories[-1])
+    )
 
 
 def _object(properties: Schema, required: list[str], words: str) -> Schema:
@@ -50,7 +73,7 @@ def _policy_name(policies: list[str]) -> Schema:
 
 def _rules(names: tuple[str, ...]) -> Schema:
     rules = [anti_affinity.RULES[name] for name in names]
-    schema = _object(
+    rules_schema = _object(
         {
             rule.name: {**rule.schema, 'description': rule.expected}
             for rule in rules
@@ -58,8 +81,8 @@ def _rules(names: tuple[str, ...]) -> Schema:
         [],
         f'an object of rules ({", ".join(names) or "the policy has none"})',
     )
-    del schema['required']
-    return schema
+    del rules_schema['required']
+    return rules_schema
 
 
 def _one_of(
@@ -123,71 +146,20 @@ NESTED = _body(
 NOVA = _body({'oneOf': _one_of(_flat)})
 
 
-def validate(body: typing.Any, schema: Schema) -> None:
+def validate(body: typing.Any, kind: Schema) -> None:
     """Check a request body.
 
     :param body: what ``json.loads`` made of it
-    :param schema: :data:`NESTED` or :data:`NOVA`
+    :param kind: :data:`NESTED` or :data:`NOVA`
     :raises exception.InvalidValue: one value is wrong
     :raises exception.InvalidValues: several are
     """
-    validator = jsonschema.Draft202012Validator(schema)
-    errors = validator.iter_errors(body)
-    # jsonschema repeats itself: once for each key that is missing.
-    faults = {
-        str(fault): fault for error in errors for fault in _faults(error)
-    }
+    validator = jsonschema.Draft202012Validator(kind, format_checker=_FORMATS)
+    faults = [
+        exception.InvalidValue(where=path or 'body', expected=form, got=got)
+        for path, form, got in schema.find_faults(validator.iter_errors(body))
+    ]
     if len(faults) > 1:
-        raise exception.InvalidValues([faults[key] for key in sorted(faults)])
-    for fault in faults.values():
+        raise exception.InvalidValues(faults)
+    for fault in faults:
         raise fault
-
-
-def _faults(error: typing.Any) -> Iterator[exception.InvalidValue]:
-    where = error.json_path.removeprefix('$').removeprefix('.') or 'body'
-    got = error.instance
-    schema = error.schema
-    if error.validator == 'oneOf':
-        yield from _faults_of_one(error, where)
-    elif error.validator == 'required':
-        for key in schema['required']:
-            if key not in got:
-                yield exception.InvalidValue(
-                    where=where, expected=f'the key {key}', got=got
-                )
-    elif error.validator == 'additionalProperties':
-        for key in set(got) - set(schema['properties']):
-            yield exception.InvalidValue(
-                where=f'{where}.{key}',
-                expected=f'no such key, but {schema["description"]}',
-                got=got[key],
-            )
-    else:
-        yield exception.InvalidValue(
-            where=where, expected=schema['description'], got=got
-        )
-
-
-def _faults_of_one(
-    error: typing.Any, where: str
-) -> Iterator[exception.InvalidValue]:
-    # Of the faults of all branches, only those of the branch that is meant
-    # help: the one that the policy's name selects.
-    branches = error.validator_value
-    key = 'policy' if 'policy' in branches[0]['properties'] else 'name'
-    meant = 0
-    if isinstance(error.instance, dict) and key in error.instance:
-        name = error.instance[key]
-        enums = [branch['properties'][key]['enum'] for branch in branches]
-        matching = [i for i, names in enumerate(enums) if name in names]
-        if not matching:
-            yield exception.InvalidValue(
-                where=f'{where}.{key}',
-                expected=f'one of {", ".join(anti_affinity.POLICIES)}',
-                got=name,
-            )
-            return
-        (meant,) = matching
-    for sub_error in error.context:
-        if sub_error.schema_path[0] == meant:
-            yield from _faults(sub_error)

@@ -7,9 +7,6 @@ The OpenStackClient shows an error as one line and ends with status 1; with
 """
 
 import argparse
-from collections.abc import Iterator
-import contextlib
-import re
 import typing
 
 from keystoneauth1 import exceptions as ks_exc
@@ -18,25 +15,30 @@ from osc_lib import exceptions as osc_exc
 from osc_lib.command import command
 
 from nova_ext_sched import exception
+from nova_ext_sched import messages
 from nova_ext_sched import placement
-
-# nova answers in HTML where its middleware refuses.
-_TAG = re.compile(r'<[^>]*>')
+from nova_ext_sched.placement import answers
 
 
-class CommandMixin:
-    """Put before a class of :mod:`osc_lib.command.command`.
+class Lister(command.Lister):
+    """A command that writes a table.
 
-    What a command raises of our errors, of openstacksdk's and of
-    keystoneauth's becomes a CommandError that says it in a sentence.
+    What it raises of our errors, of openstacksdk's and of keystoneauth's
+    becomes a CommandError that says it in a sentence.
     """
 
     app: typing.Any
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Run the command and return the exit status."""
-        with reported():
-            return super().run(parsed_args)  # type: ignore[misc]
+        try:
+            return super().run(parsed_args)
+        except (
+            exception.NovaExtSchedError,
+            sdk_exc.SDKException,
+            ks_exc.ClientException,
+        ) as exc:
+            raise osc_exc.CommandError(describe(exc)) from exc
 
     @property
     def compute(self) -> typing.Any:
@@ -49,39 +51,20 @@ class CommandMixin:
         return self.app.client_manager.nova_ext_sched
 
 
-class Lister(CommandMixin, command.Lister):
-    """A command that writes a table."""
-
-
-@contextlib.contextmanager
-def reported() -> Iterator[None]:
-    """Turn the errors of the services into errors of the command.
-
-    :raises osc_lib.exceptions.CommandError: what it says is for the user
-    """
-    try:
-        yield
-    except (
-        exception.NovaExtSchedError,
-        sdk_exc.SDKException,
-        ks_exc.ClientException,
-    ) as exc:
-        raise osc_exc.CommandError(describe(exc)) from exc
-
-
 def describe(exc: Exception) -> str:
     """Return what went wrong, in a sentence for the user."""
     if not isinstance(exc, sdk_exc.HttpException):
         return str(exc) or type(exc).__name__
-    if exc.status_code is None:
-        # A name that openstacksdk found nothing for.
-        return exc.message
     problem = {
         401: 'the service does not accept the token, which may have expired',
         403: 'the service does not allow this to the user',
     }.get(exc.status_code or 0, 'the service refuses the request')
-    context = [f'{exc.method} {exc.url}', f'status {exc.status_code}']
+    context = [
+        messages.quote(f'{exc.method} {exc.url}'),
+        f'status {exc.status_code}',
+    ]
     if exc.request_id:
         context.append(f'request id {exc.request_id}')
-    details = ' '.join(_TAG.sub(' ', exc.details or exc.message).split())
-    return f'{problem}: {details} ({", ".join(context)})'
+    # nova answers in HTML where its middleware refuses.
+    detail = answers.clean(str(exc.details or exc.message))
+    return f'{problem}: {detail} ({", ".join(context)})'

@@ -3,6 +3,7 @@
 """``openstack aggregate isolation list`` and ``sync``."""
 
 import argparse
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Sequence
 import typing
@@ -14,11 +15,11 @@ from osc_lib.cli import format_columns
 from nova_ext_sched import messages
 from nova_ext_sched import progress
 from nova_ext_sched.osc import base
-from nova_ext_sched.osc import isolation_changes as changes
-from nova_ext_sched.osc import isolation_state
+from nova_ext_sched.osc import isolation_cloud
+from nova_ext_sched.osc import isolation_faults
+from nova_ext_sched.osc import isolation_plan
+from nova_ext_sched.osc import isolation_run
 from nova_ext_sched.policy import isolation
-from nova_ext_sched.policy import isolation_plan
-from nova_ext_sched.policy import isolation_setup
 
 Table = tuple[Sequence[str], Iterable[Sequence[typing.Any]]]
 
@@ -87,7 +88,7 @@ class ListIsolation(base.Lister):
             )
         )
         with progress.bar(self.app.stderr, _READING, _PARTS) as advance:
-            cloud = isolation_state.read(
+            cloud = isolation_cloud.read(
                 self.compute, self.placement, advance=advance
             )
         return (
@@ -100,13 +101,15 @@ class ListIsolation(base.Lister):
                     format_columns.ListColumn(list(aggregate.traits)),
                     NamesColumn(list(aggregate.hosts)),
                     FaultsColumn(
-                        isolation_setup.find_faults(aggregate, cloud, declared)
+                        isolation_faults.find_faults(
+                            aggregate, cloud, declared
+                        )
                     ),
                 )
                 for aggregate in sorted(
                     cloud.aggregates, key=lambda agg: agg.name
                 )
-                if aggregate.concerned
+                if aggregate.has_trait_keys
             ],
         )
 
@@ -120,6 +123,9 @@ class SyncIsolation(base.Lister):
     it; a summary goes to standard error. The exit status is 1 where
     something that is needed was not done.
     """
+
+    _steps: Sequence[isolation_plan.Step] = ()
+    _ended_by: Exception | None = None
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of the command line."""
@@ -158,26 +164,22 @@ class SyncIsolation(base.Lister):
         if parsed_args.trait and not parsed_args.prune:
             raise osc_exc.CommandError('--trait: expected --prune beside it')
         self._check_columns(parsed_args)
-        named = set(map(isolation_plan.check_named, parsed_args.trait))
+        operator_traits = set(
+            map(isolation_plan.check_operator_trait, parsed_args.trait)
+        )
         with progress.bar(self.app.stderr, _READING, _PARTS) as advance:
-            cloud = isolation_state.read(
-                self.compute, self.placement, named, advance
+            cloud = isolation_cloud.read(
+                self.compute, self.placement, operator_traits, advance
             )
-        self._run = changes.Run(
-            isolation_plan.make(
-                cloud,
-                _select(cloud, parsed_args.aggregates),
-                parsed_args.prune,
-                named,
-            ),
-            named,
+        self._steps = isolation_plan.make(
+            cloud,
+            _select_aggregates(cloud, parsed_args.aggregates),
+            parsed_args.prune,
+            operator_traits,
         )
         if not parsed_args.dry_run:
-            self._carry_out()
-        return (
-            SYNC_COLUMNS,
-            [_row(outcome) for outcome in self._run.outcomes],
-        )
+            self._carry_out(operator_traits)
+        return SYNC_COLUMNS, [_row(step) for step in self._steps]
 
     def _check_columns(self, parsed_args: argparse.Namespace) -> None:
         # cliff would refuse them after the changes, and show none of them.
@@ -186,35 +188,42 @@ class SyncIsolation(base.Lister):
         except ValueError as exc:
             raise osc_exc.CommandError(str(exc)) from exc
 
-    def _carry_out(self) -> None:
-        run = self._run
-        total = run.count(changes.PLANNED)
+    def _carry_out(self, operator_traits: Collection[str]) -> None:
+        steps = self._steps
+        total = isolation_run.count(steps, isolation_plan.Status.PLANNED)
         try:
             with progress.bar(
                 self.app.stderr, 'Changing placement', total
             ) as advance:
-                run.carry_out(self.placement, advance)
+                self._ended_by = isolation_run.carry_out(
+                    steps, self.placement, operator_traits, advance
+                )
         except KeyboardInterrupt:
-            self.app.stderr.write(f'Interrupted. {run.summary()}\n')
+            summary = isolation_run.summarize(steps)
+            self.app.stderr.write(f'Interrupted. {summary}\n')
             raise
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Run the command and return the exit status."""
         status = super().run(parsed_args)
-        run = self._run
-        if run.ended_by is not None:
+        summary = isolation_run.summarize(self._steps)
+        if self._ended_by is not None:
             raise osc_exc.CommandError(
-                f'{run.ended_by}. {run.summary()} Run the command again when '
-                f'the cause is gone: it does what is left.'
-            ) from run.ended_by
-        if run.count(changes.FAILED, changes.IMPOSSIBLE):
-            raise osc_exc.CommandError(run.summary())
-        self.app.stderr.write(run.summary() + '\n')
+                f'{self._ended_by}. {summary} Run the command again when the '
+                f'cause is gone: it does what is left.'
+            ) from self._ended_by
+        if isolation_run.count(
+            self._steps,
+            isolation_plan.Status.FAILED,
+            isolation_plan.Status.IMPOSSIBLE,
+        ):
+            raise osc_exc.CommandError(summary)
+        self.app.stderr.write(summary + '\n')
         return status
 
 
-def _select(
-    cloud: isolation_setup.Cloud, wanted: Iterable[str]
+def _select_aggregates(
+    cloud: isolation_cloud.Cloud, wanted: Iterable[str]
 ) -> set[str] | None:
     if not wanted:
         return None
@@ -225,26 +234,27 @@ def _select(
             for aggregate in cloud.aggregates
             if text in (aggregate.name, aggregate.uuid, str(aggregate.id))
         ]
+        shown = messages.quote(text)
         if len(found) != 1:
             raise osc_exc.CommandError(
-                f'{text}: expected the name, ID or UUID of one aggregate, got '
-                f'{len(found)} aggregates'
+                f'{shown}: expected the name, ID or UUID of one aggregate, '
+                f'got {len(found)} aggregates'
             )
         if not found[0].traits:
+            metadata = sorted(found[0].metadata.items())
             raise osc_exc.CommandError(
-                f'aggregate {text}: expected metadata trait:<NAME>=required, '
-                f'got {sorted(found[0].metadata.items())}'
+                f'aggregate {shown}: expected metadata trait:<NAME>=required, '
+                f'got {messages.quote(metadata, 1000)}'
             )
         selected.add(found[0].uuid)
     return selected
 
 
-def _row(outcome: changes.Outcome) -> tuple[typing.Any, ...]:
-    step = outcome.step
+def _row(step: isolation_plan.Step) -> tuple[typing.Any, ...]:
     return (
         str(step.change),
         format_columns.ListColumn(list(step.names)),
         step.host,
         step.node.name if step.node else '',
-        str(outcome),
+        f'{step.status}: {step.reason}' if step.reason else str(step.status),
     )

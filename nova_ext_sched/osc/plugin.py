@@ -5,12 +5,13 @@
 It finds this module by the entry point ``openstack.cli.extension`` and the
 commands by ``openstack.nova_ext_sched.v1``. A command reaches the client of
 :func:`make_client` as ``self.app.client_manager.nova_ext_sched``.
+
+The OpenStackClient imports it for every command that it runs, so it imports
+nothing of ours, nor any library, before a command of ours needs it.
 """
 
 import argparse
 import typing
-
-from nova_ext_sched import placement
 
 API_NAME = 'nova_ext_sched'
 API_VERSION_OPTION = 'os_nova_ext_sched_api_version'
@@ -18,11 +19,13 @@ API_VERSIONS = ('1',)
 DEFAULT_API_VERSION = '1'
 
 
-def make_client(instance: typing.Any) -> placement.PlacementClient:
-    """Return the placement client of the cloud that the user named.
+def make_client(instance: typing.Any) -> typing.Any:
+    """Return our placement client for the cloud that the user named.
 
     :param instance: osc_lib.clientmanager.ClientManager
     """
+    from nova_ext_sched import placement
+
     return placement.PlacementClient.from_region(
         instance.sdk_connection.config
     )

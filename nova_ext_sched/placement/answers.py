@@ -12,9 +12,25 @@ import typing
 
 from oslo_utils import strutils
 
+from nova_ext_sched import messages
+
+# Bytes of an answer that are read for an error. A page that placement did not
+# write may have any length.
+_READ = 16 * 1024
 _SHOWN = 200
-_TITLE = re.compile(r'<title[^>]*>(.*?)</title>', re.DOTALL | re.IGNORECASE)
-_TAG = re.compile(r'<[^>]*>')
+
+# Neither looks past the next "<", so that both are linear.
+_TITLE = re.compile(r'<title[^<>]*>([^<]*)', re.IGNORECASE)
+_TAG = re.compile(r'<[^<>]*>')
+
+_SECRETS = ('X-Auth-Token', 'X-Service-Token', 'Authorization')
+
+_HUNG_UP = (
+    ConnectionResetError,
+    ConnectionAbortedError,
+    BrokenPipeError,
+    http.client.BadStatusLine,
+)
 
 
 def decode(response: typing.Any) -> typing.Any:
@@ -24,7 +40,7 @@ def decode(response: typing.Any) -> typing.Any:
         return None
     try:
         value = response.json()
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
 
@@ -32,66 +48,57 @@ def decode(response: typing.Any) -> typing.Any:
 def describe(response: typing.Any) -> str:
     """Return what an answer is that is not placement's, in words."""
     content_type = response.headers.get('content-type', 'no content type')
-    return f'{content_type}: {detail(response) or "nothing"}'
+    return f'{messages.quote(content_type)}: {get_detail(response)}'
 
 
-def detail(response: typing.Any) -> str:
+def get_detail(response: typing.Any) -> str:
     """Return why the server refuses, as it says it, on one line.
 
     Without secrets: some servers answer with the request that they got.
     """
-    text = ''
-    if decode(response) is not None:
-        error = _first_error(response)
-        text = str(error.get('detail') or error.get('title') or '')
-    else:
-        text = response.text
-        if title := _TITLE.search(text):
-            text = title[1]
-    text = _TAG.sub(' ', text)
-    text = ' '.join(text.split()) or response.reason or ''
-    sent = response.request.headers
-    for name in ('X-Auth-Token', 'X-Service-Token', 'Authorization'):
-        secret = sent.get(name)
-        if isinstance(secret, bytes):
-            secret = secret.decode('latin-1')
+    content = response.content
+    if (json := decode(response)) is not None:
+        found = json.get('errors')
+        error = found[0] if isinstance(found, list) and found else None
+        if not isinstance(error, dict):
+            # What webob's own errors look like, as middleware before
+            # placement answers them.
+            error = {'detail': json.get('message')}
+        detail = error.get('detail') or error.get('title') or ''
+        content = str(detail).encode(errors='replace')
+    for name in _SECRETS:
+        secret = response.request.headers.get(name)
+        if isinstance(secret, str):
+            secret = secret.encode()
         if secret:
-            text = text.replace(secret, '***')
-    text = strutils.mask_password(text)
-    if len(text) > _SHOWN:
-        text = text[:_SHOWN] + '...'
-    return text
+            content = content.replace(secret, b'***')
+    text = clean(content[:_READ].decode(errors='replace'))
+    return text or response.reason or 'nothing'
 
 
-def _first_error(response: typing.Any) -> dict[str, typing.Any]:
-    value = decode(response) or {}
-    found = value.get('errors')
-    if isinstance(found, list) and found and isinstance(found[0], dict):
-        return found[0]
-    # What webob's own errors look like, as middleware before placement
-    # answers them.
-    return {'detail': value.get('message')}
+def clean(text: str) -> str:
+    """Return what a server wrote as a short line of text, without tags.
+
+    Secrets that have a name beside them are left out.
+    """
+    text = text[:_READ]
+    if title := _TITLE.search(text):
+        text = title[1]
+    text = ' '.join(_TAG.sub(' ', text).split())
+    # Its patterns are costly: they get no more than can be shown.
+    text = strutils.mask_password(text[: 2 * _SHOWN])
+    return messages.quote(text, _SHOWN)
 
 
-def root_cause(exc: BaseException) -> str:
+def get_cause(exc: BaseException) -> str:
     """Return what the operating system or the library said first."""
-    return str(_chain(exc)[-1]) or type(exc).__name__
+    cause = _chain(exc)[-1]
+    return messages.quote(str(cause) or type(cause).__name__)
 
 
-def hung_up(exc: BaseException) -> bool:
+def is_hang_up(exc: BaseException) -> bool:
     """Return whether the server took the connection and then closed it."""
-    return any(
-        isinstance(
-            link,
-            (
-                ConnectionResetError,
-                ConnectionAbortedError,
-                BrokenPipeError,
-                http.client.BadStatusLine,
-            ),
-        )
-        for link in _chain(exc)
-    )
+    return any(isinstance(link, _HUNG_UP) for link in _chain(exc))
 
 
 def _chain(exc: BaseException) -> list[BaseException]:

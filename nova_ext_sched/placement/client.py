@@ -4,24 +4,26 @@
 
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Sequence
 import random
+import threading
 import time
 import typing
 
 from oslo_config import cfg
 
 from nova_ext_sched import exception
+from nova_ext_sched import objects
+from nova_ext_sched import syntax
+from nova_ext_sched.placement import adapters
+from nova_ext_sched.placement import division
 from nova_ext_sched.placement import errors
-from nova_ext_sched.placement import loading
 from nova_ext_sched.placement import microversion
-from nova_ext_sched.placement import reading
-from nova_ext_sched.placement import values
-from nova_ext_sched.policy import syntax
+from nova_ext_sched.placement import transport
 
-Current = typing.TypeVar(
-    'Current', values.ProviderTraits, values.ProviderAggregates
-)
-Feature = microversion.Feature
+T = typing.TypeVar('T')
+Json = dict[str, typing.Any]
+Decide = Callable[[frozenset[str]], Iterable[str]]
 
 # How often a change is tried from a fresh read, and the longest wait before
 # the second try, in seconds; it grows with each.
@@ -29,7 +31,27 @@ _ATTEMPTS = 8
 _WAIT = 0.1
 
 
-class PlacementClient(reading.Reader):
+class _Part(typing.NamedTuple):
+    """A part of a resource provider that has the provider's generation."""
+
+    name: str
+    needs: microversion.Needs
+    check: Callable[[str, str], str]
+
+    def path(self, uuid: str) -> str:
+        uuid = syntax.check_uuid(uuid, 'resource provider')
+        return f'/resource_providers/{uuid}/{self.name}'
+
+    def read(self, json: typing.Any) -> tuple[frozenset[str], int]:
+        generation = int(json['resource_provider_generation'])
+        return frozenset(json[self.name]), generation
+
+
+_TRAITS = _Part('traits', microversion.TRAITS, syntax.check_trait)
+_AGGREGATES = _Part('aggregates', microversion.AGGREGATES, syntax.check_uuid)
+
+
+class PlacementClient:
     """Reads and changes what placement knows.
 
     Every method raises an error of :mod:`nova_ext_sched.placement.errors`
@@ -42,34 +64,41 @@ class PlacementClient(reading.Reader):
     :param credentials: where the credentials come from, for errors
     """
 
+    def __init__(
+        self, adapter: typing.Any, credentials: str = 'the given adapter'
+    ) -> None:
+        self._transport = transport.Transport(adapter, credentials)
+        self._lock = threading.Lock()
+        self._microversions: microversion.Range | None = None
+
     @classmethod
     def from_conf(
         cls, conf: cfg.ConfigOpts, group: str = 'placement'
-    ) -> 'PlacementClient':
+    ) -> typing.Self:
         """Return a client for the section ``[placement]`` of nova.conf.
 
         :param conf: has read nova.conf; the options are registered here
         :raises exception.InvalidValue: an option is missing or wrong
         """
-        return cls(loading.from_conf(conf, group), f'[{group}] of nova.conf')
+        return cls(adapters.from_conf(conf, group), f'[{group}] of nova.conf')
 
     @classmethod
-    def from_cloud(cls, name: str | None = None) -> 'PlacementClient':
+    def from_cloud(cls, name: str | None = None) -> typing.Self:
         """Return a client for a cloud of clouds.yaml; needs openstacksdk.
 
         :param name: None for the cloud that ``OS_CLOUD`` names
         :raises exception.InvalidValue: there is no such cloud
         """
         credentials = f'cloud {name} of clouds.yaml' if name else 'clouds.yaml'
-        return cls(loading.from_cloud(name), credentials)
+        return cls(adapters.from_cloud(name), credentials)
 
     @classmethod
-    def from_region(cls, region: typing.Any) -> 'PlacementClient':
+    def from_region(cls, region: typing.Any) -> typing.Self:
         """Return a client on the session of a region of openstacksdk.
 
         :param region: openstack.config.cloud_region.CloudRegion
         """
-        return cls(loading.from_region(region), f'cloud {region.name}')
+        return cls(adapters.from_region(region), f'cloud {region.name}')
 
     @classmethod
     def from_session(
@@ -77,11 +106,105 @@ class PlacementClient(reading.Reader):
         session: typing.Any,
         region_name: str | None = None,
         interface: str | list[str] | None = None,
-    ) -> 'PlacementClient':
+    ) -> typing.Self:
         """Return a client on a keystoneauth1.session.Session."""
         return cls(
-            loading.from_session(session, region_name, interface),
+            adapters.from_session(session, region_name, interface),
             'the given session',
+        )
+
+    def microversions(self) -> microversion.Range:
+        """Return the server's least and greatest; asked once."""
+        with self._lock:
+            if self._microversions is None:
+                self._microversions = self._transport.request(
+                    'GET', '/', microversion.read_range
+                )
+            return self._microversions
+
+    def allocation_candidates(
+        self,
+        groups: Sequence[objects.RequestGroup],
+        group_policy: str | None = None,
+        limit: int | None = None,
+    ) -> Json:
+        """Return the ways to satisfy all of the groups.
+
+        :param groups: each with a suffix of its own
+        :param group_policy: ``none`` or ``isolate``; placement demands one
+            where two or more groups have a suffix
+        :param limit: the largest number of candidates
+        :returns: ``allocation_requests`` and ``provider_summaries``, as
+            placement's API reference describes them
+        """
+        suffixes = [group.suffix for group in groups]
+        if not groups or len(set(suffixes)) < len(suffixes):
+            raise exception.InvalidValue(
+                where='groups',
+                expected='one group or more, each with a suffix of its own',
+                got=suffixes,
+            )
+        params = [pair for group in groups for pair in group.to_queryparams()]
+        if group_policy is not None:
+            params.append(('group_policy', group_policy))
+        if limit is not None:
+            syntax.check_amount(limit, 'limit')
+            params.append(('limit', str(limit)))
+        return self._send(
+            'GET',
+            '/allocation_candidates',
+            lambda json: {
+                name: json[name]
+                for name in ('allocation_requests', 'provider_summaries')
+            },
+            microversion.candidates_needs(groups, group_policy, limit),
+            sorted(params),
+        )
+
+    def resource_providers(
+        self, filters: objects.RequestGroup | None = None
+    ) -> list[Json]:
+        """Return the resource providers that meet all of the filters.
+
+        Long filters are asked in several queries; see
+        :mod:`nova_ext_sched.placement.division`.
+
+        :param filters: a group without a suffix. Unlike in a query for
+            candidates, each provider is judged alone: its own resources,
+            traits and aggregates.
+        :returns: each as placement's API reference describes it
+        """
+        filters = filters or objects.RequestGroup()
+        if filters.suffix:
+            raise exception.InvalidValue(
+                where='filters.suffix',
+                expected='a request group without a suffix',
+                got=filters.suffix,
+            )
+        needs = microversion.providers_needs(filters)
+        found = division.list_providers(
+            filters,
+            lambda part: self._send(
+                'GET',
+                '/resource_providers',
+                _read_providers,
+                needs,
+                part.to_queryparams(),
+            ),
+        )
+        return list(found.values())
+
+    def traits(self, associated: bool = False) -> frozenset[str]:
+        """Return the traits that placement knows.
+
+        :param associated: only those that some provider has
+        """
+        return self._send(
+            'GET',
+            '/traits',
+            lambda json: frozenset(json['traits']),
+            microversion.TRAITS,
+            [('associated', 'true')] if associated else [],
         )
 
     def ensure_traits(self, names: Iterable[str]) -> frozenset[str]:
@@ -91,198 +214,115 @@ class PlacementClient(reading.Reader):
         :raises exception.InvalidValue: a trait that is missing and does not
             begin with ``CUSTOM_``; nothing is created then
         """
-        names = set(names)
-        missing = sorted(names - self.traits(names))
+        missing = sorted(set(names) - self.traits())
         for name in missing:
             syntax.check_custom_trait(name, 'trait to create')
         for name in missing:
-            self.send('PUT', f'/traits/{name}', _nothing, {Feature.TRAITS})
+            self._send(
+                'PUT', f'/traits/{name}', lambda _: None, microversion.TRAITS
+            )
         return frozenset(missing)
 
-    def set_traits(
-        self, uuid: str, traits: Iterable[str], generation: int
-    ) -> values.ProviderTraits:
-        """Give a provider these traits and no other.
+    def provider_traits(self, uuid: str) -> frozenset[str]:
+        """Return the traits of a provider."""
+        return self._read(_TRAITS, uuid)[0]
 
-        :param generation: of the provider, as it was when the traits were
-            decided on
-        :raises errors.GenerationConflict: the provider was changed since
-        """
-        return self._once(
-            uuid, self.provider_traits, self._put_traits, traits, generation
-        )
+    def provider_aggregates(self, uuid: str) -> frozenset[str]:
+        """Return the UUIDs of the aggregates of a provider."""
+        return self._read(_AGGREGATES, uuid)[0]
 
-    def set_aggregates(
-        self, uuid: str, aggregates: Iterable[str], generation: int
-    ) -> values.ProviderAggregates:
-        """Put a provider into these aggregates and no other.
-
-        :param generation: of the provider, as it was when the aggregates
-            were decided on
-        :raises errors.GenerationConflict: the provider was changed since
-        """
-        return self._once(
-            uuid,
-            self.provider_aggregates,
-            self._put_aggregates,
-            aggregates,
-            generation,
-        )
-
-    def change_traits(
-        self, uuid: str, add: Iterable[str] = (), remove: Iterable[str] = ()
-    ) -> values.ProviderTraits:
-        """Add traits to a provider and take traits from it.
+    def update_traits(self, uuid: str, decide: Decide) -> frozenset[str]:
+        """Give a provider the traits that a decision on its traits returns.
 
         What others change meanwhile is kept. Nothing is sent where nothing
         would change.
 
-        :raises errors.GenerationConflict: others changed the provider at
-            every attempt
-        """
-        return self.update_traits(uuid, _changed(add, remove))
-
-    def update_traits(
-        self, uuid: str, decide: Callable[[frozenset[str]], Iterable[str]]
-    ) -> values.ProviderTraits:
-        """Give a provider the traits that a decision on its traits returns.
-
-        As :meth:`change_traits`, for a change that depends on what the
-        provider has.
-
         :param decide: gets the traits as they are; called at every attempt
+        :returns: the traits that the provider has now
         :raises errors.GenerationConflict: others changed the provider at
             every attempt
         """
-        return self._change(
-            uuid,
-            self.provider_traits,
-            lambda current: current.traits,
-            self._put_traits,
-            decide,
-        )
+        return self._update(_TRAITS, uuid, decide)
 
-    def change_aggregates(
-        self, uuid: str, add: Iterable[str] = (), remove: Iterable[str] = ()
-    ) -> values.ProviderAggregates:
-        """Put a provider into aggregates and take it out of others.
+    def update_aggregates(self, uuid: str, decide: Decide) -> frozenset[str]:
+        """Put a provider into the aggregates that a decision returns.
 
-        As :meth:`change_traits`.
+        As :meth:`update_traits`.
+
+        :param decide: gets the UUIDs of its aggregates as they are
         """
-        return self._change(
-            uuid,
-            self.provider_aggregates,
-            lambda current: current.aggregates,
-            self._put_aggregates,
-            _changed(add, remove),
-        )
+        return self._update(_AGGREGATES, uuid, decide)
 
-    def _put_traits(
-        self, uuid: str, traits: Iterable[str], generation: int
-    ) -> values.ProviderTraits:
-        names = [syntax.check_trait(trait, 'traits') for trait in set(traits)]
-        return self.send(
-            'PUT',
-            reading.provider_path(uuid, 'traits'),
-            values.ProviderTraits.from_json,
-            {Feature.TRAITS},
-            json={
-                'traits': sorted(names),
-                'resource_provider_generation': generation,
-            },
-        )
-
-    def _put_aggregates(
-        self, uuid: str, aggregates: Iterable[str], generation: int
-    ) -> values.ProviderAggregates:
-        uuids = [syntax.check_uuid(a, 'aggregates') for a in set(aggregates)]
-        return self.send(
-            'PUT',
-            reading.provider_path(uuid, 'aggregates'),
-            values.ProviderAggregates.from_json,
-            {Feature.AGGREGATES},
-            json={
-                'aggregates': sorted(uuids),
-                'resource_provider_generation': generation,
-            },
-        )
-
-    def _once(
-        self,
-        uuid: str,
-        read: Callable[[str], Current],
-        put: Callable[[str, Iterable[str], int], Current],
-        wanted: Iterable[str],
-        generation: int,
-    ) -> Current:
-        try:
-            return put(uuid, wanted, generation)
-        except errors.Conflict as exc:
-            raise _generation_conflict(
-                exc, uuid, generation, read(uuid).generation, 1
-            ) from exc
-
-    def _change(
-        self,
-        uuid: str,
-        read: Callable[[str], Current],
-        names: Callable[[Current], frozenset[str]],
-        put: Callable[[str, Iterable[str], int], Current],
-        decide: Callable[[frozenset[str]], Iterable[str]],
-    ) -> Current:
-        fault: errors.PlacementError
+    def _update(
+        self, part: _Part, uuid: str, decide: Decide
+    ) -> frozenset[str]:
+        fault: errors.Refused
         for attempt in range(_ATTEMPTS):
             # So that writers who met once do not meet again.
             time.sleep(random.uniform(0, _WAIT * attempt))
-            current = read(uuid)
-            wanted = frozenset(decide(names(current)))
-            if wanted == names(current):
+            current, generation = self._read(part, uuid)
+            wanted = frozenset(decide(current))
+            if wanted == current:
                 return current
             try:
-                return put(uuid, wanted, current.generation)
-            except (errors.Conflict, errors.ServerError) as exc:
+                return self._write(part, uuid, wanted, generation)
+            except errors.Refused as exc:
                 # Placement also answers 500 where its database ended one of
                 # two updates that met (MySQL: 1213, Deadlock found). Whether
                 # it did or not, the next read tells.
+                if exc.status not in (409, 500):
+                    raise
                 fault = exc
         if not isinstance(fault, errors.Conflict):
             raise fault
-        raise _generation_conflict(
-            fault,
-            uuid,
-            current.generation,
-            read(uuid).generation,
-            _ATTEMPTS,
+        raise errors.GenerationConflict(
+            method=fault.method,
+            url=fault.url,
+            status=fault.status,
+            request_id=fault.request_id,
+            provider=uuid,
+            sent=generation,
+            current=self._read(part, uuid)[1],
+            attempts=_ATTEMPTS,
         ) from fault
 
+    def _read(self, part: _Part, uuid: str) -> tuple[frozenset[str], int]:
+        return self._send('GET', part.path(uuid), part.read, part.needs)
 
-def _changed(
-    add: Iterable[str], remove: Iterable[str]
-) -> Callable[[frozenset[str]], frozenset[str]]:
-    added, removed = frozenset(add), frozenset(remove)
-    if both := added & removed:
-        raise exception.InvalidValue(
-            where='add and remove',
-            expected='nothing in both',
-            got=sorted(both),
+    def _write(
+        self, part: _Part, uuid: str, names: Iterable[str], generation: int
+    ) -> frozenset[str]:
+        body = {
+            part.name: sorted(part.check(name, part.name) for name in names),
+            'resource_provider_generation': generation,
+        }
+        return self._send(
+            'PUT', part.path(uuid), part.read, part.needs, json=body
+        )[0]
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        read: Callable[[typing.Any], T],
+        needs: microversion.Needs,
+        params: transport.Params = (),
+        json: Json | None = None,
+    ) -> T:
+        """Send a request that the server's microversion can express.
+
+        :param read: gets the decoded JSON of the answer
+        """
+        chosen = microversion.choose(self.microversions(), needs, method, path)
+        return self._transport.request(
+            method, path, read, params, json, chosen
         )
-    return lambda current: (current | added) - removed
 
 
-def _generation_conflict(
-    exc: errors.Conflict, uuid: str, sent: int, current: int, attempts: int
-) -> errors.PlacementError:
-    return errors.GenerationConflict(
-        method=exc.method,
-        url=exc.url,
-        status=exc.status,
-        request_id=exc.request_id,
-        provider=uuid,
-        sent=sent,
-        current=current,
-        attempts=attempts,
-    )
-
-
-def _nothing(json: typing.Any) -> None:
-    return None
+def _read_providers(json: typing.Any) -> list[Json]:
+    # An answer without these is not placement's.
+    return [
+        {name: provider[name] for name in ('uuid', 'name', 'generation')}
+        | provider
+        for provider in json['resource_providers']
+    ]

@@ -21,8 +21,6 @@ class PlacementError(exception.NovaExtSchedError):
         None where it gave none
     """
 
-    message = '{problem}'
-
     def __init__(
         self,
         *,
@@ -80,43 +78,21 @@ class EndpointNotFound(PlacementError):
     )
 
 
-class Unauthorized(PlacementError):
-    """401: the token or the lack of one is not accepted."""
+class Refused(PlacementError):
+    """Placement answers with an error; ``status`` says which.
 
-    message = (
-        'placement does not accept the credentials of {credentials}: {detail}'
-    )
+    :ivar detail: why, as it says it
+    """
 
-
-class Forbidden(PlacementError):
-    """403: the user may not do this."""
-
-    message = (
-        'placement does not allow this with the credentials of {credentials}: '
-        '{detail}'
-    )
+    message = '{problem}: {detail}'
 
 
-class NotFound(PlacementError):
-    """404: placement has no such provider or trait."""
-
-    message = 'placement does not find it: {detail}'
+class Conflict(Refused):
+    """409: the state of placement does not allow the change now."""
 
 
-class BadRequest(PlacementError):
-    """400: placement refuses the request."""
-
-    message = 'placement refuses the request: {detail}'
-
-
-class Conflict(PlacementError):
-    """409: the state of placement does not allow the change."""
-
-    message = 'placement refuses the change: {detail}'
-
-
-class GenerationConflict(Conflict):
-    """The provider was changed by another since it was read.
+class GenerationConflict(PlacementError):
+    """Others changed the provider at every attempt to change it.
 
     :ivar provider: its UUID
     :ivar sent: the generation that was sent last
@@ -128,18 +104,6 @@ class GenerationConflict(Conflict):
         'provider {provider} was changed by another: expected generation '
         '{sent}, got {current}, at attempt {attempts}'
     )
-
-
-class Unavailable(PlacementError):
-    """503: placement or a proxy before it cannot serve now; retries ended."""
-
-    message = 'placement is unavailable: {detail}'
-
-
-class ServerError(PlacementError):
-    """Another 5xx: placement or a server before it failed."""
-
-    message = 'placement failed: {detail}'
 
 
 class QueryTooLong(PlacementError):

@@ -7,143 +7,116 @@ express is an error before anything is sent: without it the answer would hold
 hosts that the request may not use.
 """
 
-from collections.abc import Iterable
-import dataclasses
-import enum
+from collections.abc import Collection
 import re
+import typing
 
-from nova_ext_sched.objects import allocation_candidates_request as acr
-from nova_ext_sched.objects import request_group
+from keystoneauth1 import discover
+
+from nova_ext_sched import objects
+from nova_ext_sched.placement import errors
+
+Version = tuple[int, ...]
+#: The least and the greatest that a server has.
+Range = tuple[Version, Version]
+#: What a request needs: a part of the API in words, and the least microversion
+#: that has it.
+Needs = dict[str, Version]
 
 #: The greatest microversion that this client knows. Later ones may change
 #: the answers that it reads.
 KNOWN = (1, 39)
 
-_NUMBERED = re.compile(r'[1-9][0-9]*')
+TRAITS: Needs = {'traits': (1, 6)}
+# 1.1 has them without the generation, so that an update could be lost.
+AGGREGATES: Needs = {'aggregates of a provider with its generation': (1, 19)}
+
+_NUMBER = re.compile(r'[1-9][0-9]*')
 
 
-class Feature(enum.Enum):
-    """A part of the API, in words, and the least microversion that has it."""
+def read_range(json: typing.Any) -> Range:
+    """Return what the JSON at the root of placement says of the server.
 
-    BASE = ('resource providers', (1, 0))
-    PROVIDER_MEMBER_OF = ('member_of for resource providers', (1, 3))
-    PROVIDER_RESOURCES = ('resources for resource providers', (1, 4))
-    TRAITS = ('traits', (1, 6))
-    # 1.10 has them in a form that this client does not read.
-    CANDIDATES = ('allocation candidates', (1, 12))
-    PROVIDER_IN_TREE = ('in_tree for resource providers', (1, 14))
-    LIMIT = ('limit', (1, 16))
-    CANDIDATES_REQUIRED = ('required traits', (1, 17))
-    PROVIDER_REQUIRED = ('required traits for resource providers', (1, 18))
-    # 1.1 has them without the generation, so that an update could be lost.
-    AGGREGATES = ('aggregates of a provider with its generation', (1, 19))
-    CANDIDATES_MEMBER_OF = ('member_of for allocation candidates', (1, 21))
-    FORBIDDEN_TRAITS = ('forbidden traits', (1, 22))
-    REPEATED_MEMBER_OF = ('more than one member_of', (1, 24))
-    GROUPS = ('request groups with a number', (1, 25))
-    GROUP_POLICY = ('group_policy', (1, 25))
-    CANDIDATES_IN_TREE = ('in_tree for allocation candidates', (1, 31))
-    FORBIDDEN_AGGREGATES = ('forbidden aggregates', (1, 32))
-    SUFFIXES = ('request groups with a name', (1, 33))
-    ROOT_REQUIRED = ('root_required', (1, 35))
-    SAME_SUBTREE = ('same_subtree', (1, 36))
-    NO_RESOURCES = ('a request group without resources', (1, 36))
-
-    @property
-    def words(self) -> str:
-        """What the feature is, for an error."""
-        return self.value[0]
-
-    @property
-    def least(self) -> tuple[int, int]:
-        """The least microversion that has it."""
-        return self.value[1]
-
-
-@dataclasses.dataclass(frozen=True)
-class Range:
-    """The microversions that a server has, both included."""
-
-    minimum: tuple[int, int]
-    maximum: tuple[int, int]
-
-    @property
-    def usable(self) -> tuple[int, int]:
-        """The greatest that both the server and this client know."""
-        return min(self.maximum, KNOWN)
-
-    def unsupported(self, features: Iterable[Feature]) -> list[Feature]:
-        """Return those of ``features`` that the server does not have."""
-        return sorted(
-            {feature for feature in features if feature.least > self.usable},
-            key=lambda feature: (feature.least, feature.words),
-        )
-
-
-def parse(text: str) -> tuple[int, int]:
-    """Return the microversion that ``text`` writes, such as ``1.39``.
-
-    :raises ValueError: it is of another form
+    :raises LookupError, TypeError: it is of another form
     """
-    major, minor = text.split('.')
-    return int(major), int(minor)
+    version = json['versions'][0]
+    return (
+        discover.normalize_version_number(version['min_version']),
+        discover.normalize_version_number(version['max_version']),
+    )
 
 
-def show(microversion: tuple[int, int]) -> str:
-    """Return the microversion as the API writes it."""
-    return f'{microversion[0]}.{microversion[1]}'
+def choose(server: Range, needs: Needs, method: str, path: str) -> str:
+    """Return the microversion to send a request with.
+
+    :raises errors.MicroversionUnsupported: the server, or this client, knows
+        none that has what the request needs
+    """
+    show = discover.version_to_string
+    usable = min(server[1], KNOWN)
+    lacking = sorted((v, words) for words, v in needs.items() if v > usable)
+    if lacking:
+        raise errors.MicroversionUnsupported(
+            method=method,
+            url=path,
+            needed=show(lacking[-1][0]),
+            features=', '.join(f'{words}: {show(v)}' for v, words in lacking),
+            minimum=show(server[0]),
+            maximum=show(server[1]),
+        )
+    return show(usable)
 
 
-def of_candidates(
-    request: acr.AllocationCandidatesRequest,
-) -> set[Feature]:
-    """Return what GET /allocation_candidates needs for ``request``."""
-    features = {Feature.CANDIDATES}
-    if request.limit is not None:
-        features.add(Feature.LIMIT)
-    if request.group_policy is not None:
-        features.add(Feature.GROUP_POLICY)
-    if request.root_required or request.root_forbidden:
-        features.add(Feature.ROOT_REQUIRED)
-    if request.same_subtree:
-        features.add(Feature.SAME_SUBTREE)
-    for group in request.groups:
-        features |= _of_group(group)
-        if group.suffix:
-            numbered = _NUMBERED.fullmatch(group.suffix)
-            features.add(Feature.GROUPS if numbered else Feature.SUFFIXES)
+def candidates_needs(
+    groups: Collection[objects.RequestGroup],
+    group_policy: str | None,
+    limit: int | None,
+) -> Needs:
+    """Return what GET /allocation_candidates needs."""
+    # 1.10 has them in a form that no later microversion has.
+    needs: Needs = {'allocation candidates': (1, 12)}
+    if limit is not None:
+        needs['limit'] = (1, 16)
+    if group_policy is not None:
+        needs['group_policy'] = (1, 25)
+    for group in groups:
+        needs |= _group_needs(group)
         if not group.resources:
-            features.add(Feature.NO_RESOURCES)
-        if group.required_traits or group.forbidden_traits:
-            features.add(Feature.CANDIDATES_REQUIRED)
-        if group.required_aggregates or group.forbidden_aggregates:
-            features.add(Feature.CANDIDATES_MEMBER_OF)
+            needs['a request group without resources'] = (1, 36)
+        if group.required_traits:
+            needs['required traits'] = (1, 17)
+        if group.required_aggregates:
+            needs['member_of'] = (1, 21)
         if group.in_tree is not None:
-            features.add(Feature.CANDIDATES_IN_TREE)
-    return features
+            needs['in_tree'] = (1, 31)
+        if _NUMBER.fullmatch(group.suffix):
+            needs['request groups with a number'] = (1, 25)
+        elif group.suffix:
+            needs['request groups with a name'] = (1, 33)
+    return needs
 
 
-def of_providers(group: request_group.RequestGroup) -> set[Feature]:
+def providers_needs(group: objects.RequestGroup) -> Needs:
     """Return what GET /resource_providers needs for the filters of a group."""
-    features = {Feature.BASE} | _of_group(group)
+    needs = {'resource providers': (1, 0)} | _group_needs(group)
     if group.resources:
-        features.add(Feature.PROVIDER_RESOURCES)
-    if group.required_traits or group.forbidden_traits:
-        features.add(Feature.PROVIDER_REQUIRED)
-    if group.required_aggregates or group.forbidden_aggregates:
-        features.add(Feature.PROVIDER_MEMBER_OF)
+        needs['resources'] = (1, 4)
+    if group.required_traits:
+        needs['required traits'] = (1, 18)
+    if group.required_aggregates:
+        needs['member_of'] = (1, 3)
     if group.in_tree is not None:
-        features.add(Feature.PROVIDER_IN_TREE)
-    return features
+        needs['in_tree'] = (1, 14)
+    return needs
 
 
-def _of_group(group: request_group.RequestGroup) -> set[Feature]:
-    features = set()
+def _group_needs(group: objects.RequestGroup) -> Needs:
+    needs: Needs = {}
     if group.forbidden_traits:
-        features.add(Feature.FORBIDDEN_TRAITS)
+        needs['forbidden traits'] = (1, 22)
     if group.forbidden_aggregates:
-        features.add(Feature.FORBIDDEN_AGGREGATES)
-    parameters = [key for key, _ in group.to_queryparams()]
-    if parameters.count('member_of' + group.suffix) > 1:
-        features.add(Feature.REPEATED_MEMBER_OF)
-    return features
+        needs['forbidden aggregates'] = (1, 32)
+    member_of = 'member_of' + group.suffix
+    if [key for key, _ in group.to_queryparams()].count(member_of) > 1:
+        needs['more than one member_of'] = (1, 24)
+    return needs

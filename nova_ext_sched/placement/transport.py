@@ -3,17 +3,21 @@
 """Sends requests through keystoneauth, and says what went wrong."""
 
 from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Sequence
+import contextlib
 import typing
 from urllib import parse
 
 from keystoneauth1 import exceptions as ks_exc
 
 from nova_ext_sched import exception
+from nova_ext_sched import messages
 from nova_ext_sched.placement import answers
 from nova_ext_sched.placement import errors
 
 T = typing.TypeVar('T')
+Params = Sequence[tuple[str, str]]
 
 # Past this a query is suspected where a request ends without an answer of
 # placement's. Below every limit that is in use; see the documentation.
@@ -25,7 +29,20 @@ _LOST = (
     'At least one request group',
     "'resources' is a required property",
 )
+# Bytes of a query that are shown.
 _SHOWN = 160
+# What placement answers, with 500, where two updates of traits overlap in its
+# database: the handler does not catch it.
+_OVERLAP = 'Another thread concurrently updated'
+
+_PROBLEMS = {
+    400: 'placement refuses the request',
+    401: 'placement does not accept the credentials of {credentials}',
+    403: 'placement does not allow this with the credentials of {credentials}',
+    404: 'placement does not find it',
+    409: 'placement refuses the change',
+    503: 'placement is unavailable',
+}
 
 
 class Transport:
@@ -38,7 +55,7 @@ class Transport:
 
     def __init__(self, adapter: typing.Any, credentials: str) -> None:
         self._adapter = adapter
-        self._credentials = credentials
+        self._credentials = messages.quote(credentials)
         self._endpoint: str | None = None
 
     def request(
@@ -46,7 +63,7 @@ class Transport:
         method: str,
         path: str,
         read: Callable[[typing.Any], T],
-        params: Sequence[tuple[str, str]] = (),
+        params: Params = (),
         json: typing.Any = None,
         microversion: str | None = None,
     ) -> T:
@@ -57,93 +74,103 @@ class Transport:
         :param params: pairs of the query, not encoded
         :raises errors.PlacementError: whatever went wrong
         """
-        endpoint = self._find_endpoint(method, path)
-        query = parse.urlencode(params)
-        call = _Call(
-            method,
-            endpoint.rstrip('/') + path,
-            query,
-            self._credentials,
-            aggregates=_count_aggregates(params),
-        )
-        self._authenticate(call)
-        response = self._send(
-            call, path + ('?' + query if query else ''), json, microversion
-        )
+        if self._endpoint is None:
+            with self._errors(_Call(method, path)):
+                self._endpoint = self._find_endpoint()
+            if not self._endpoint:
+                raise self._no_endpoint(_Call(method, path))
+        call = _Call(method, self._endpoint.rstrip('/') + path, params)
+        # Apart from the request, so that a fault of keystone's is not taken
+        # for one of placement's. keystoneauth keeps the token.
+        with self._errors(call):
+            self._adapter.session.get_auth_headers(self._adapter.auth)
+        with self._errors(call):
+            response = self._send(call, path, json, microversion)
         if response.status_code >= 400:
             raise self._refusal(call, response)
         context = call.context(response)
-        if not response.content:
-            value = None
-        else:
-            value = answers.decode(response)
-            if value is None:
-                raise errors.UnexpectedAnswer(
-                    expected="placement's JSON",
-                    got=answers.describe(response),
-                    **context,
-                )
+        value = answers.decode(response)
+        if value is None and response.content:
+            raise errors.UnexpectedAnswer(
+                expected="placement's JSON",
+                got=answers.describe(response),
+                **context,
+            )
         try:
             return read(value)
         except (LookupError, TypeError, ValueError, AttributeError) as exc:
+            cause = messages.quote(exc)
             raise errors.UnexpectedAnswer(
                 expected="placement's JSON of this request",
-                got=f'JSON without it ({type(exc).__name__}: {exc})',
+                got=f'JSON without it ({type(exc).__name__}: {cause})',
                 **context,
             ) from exc
 
-    def _find_endpoint(self, method: str, path: str) -> str:
-        if self._endpoint is not None:
-            return self._endpoint
-        call = _Call(method, path, '', self._credentials)
+    def _find_endpoint(self) -> str | None:
         # keystoneauth would write a password in a URL to the log.
         auth = self._adapter.auth or self._adapter.session.auth
-        _refuse_userinfo(getattr(auth, 'auth_url', None), self._credentials)
+        self._refuse_userinfo(getattr(auth, 'auth_url', None))
         try:
             endpoint = self._adapter.get_endpoint()
         except ks_exc.CatalogException:
-            endpoint = None
-        except ks_exc.ClientException as exc:
-            raise self._no_token(call, exc) from exc
-        except OSError as exc:
-            raise _no_connection(call, exc) from exc
-        _refuse_userinfo(endpoint, self._credentials)
-        if not endpoint:
-            wanted = (
-                f'service type {self._adapter.service_type}, interface '
-                f'{self._adapter.interface}, region '
-                f'{self._adapter.region_name}'
-            )
-            raise errors.EndpointNotFound(
-                credentials=self._credentials, wanted=wanted, **call.context()
-            )
-        self._endpoint = endpoint
+            return None
+        self._refuse_userinfo(endpoint)
         return endpoint
 
-    def _authenticate(self, call: '_Call') -> None:
-        # Apart from the request, so that a fault of keystone's is not taken
-        # for one of placement's. keystoneauth keeps the token.
+    def _refuse_userinfo(self, url: str | None) -> None:
         try:
-            self._adapter.session.get_auth_headers(self._adapter.auth)
-        except ks_exc.ClientException as exc:
-            raise self._no_token(call, exc) from exc
-        except OSError as exc:
-            raise _no_connection(call, exc) from exc
-
-    def _no_token(
-        self, call: '_Call', exc: Exception
-    ) -> errors.AuthenticationFailed:
-        context = call.context()
-        if isinstance(exc, ks_exc.HttpError):
-            context |= {
-                'method': exc.method,
-                'url': _without_userinfo(exc.url),
-                'status': exc.http_status,
-                'request_id': exc.request_id,
-            }
-        return errors.AuthenticationFailed(
-            credentials=self._credentials, cause=str(exc), **context
+            if not url or '@' not in parse.urlsplit(url).netloc:
+                return
+            expected = (
+                'a URL without user and password (auth_type = http_basic has '
+                'options of its own for them)'
+            )
+            got = _without_userinfo(url)
+        except ValueError as exc:
+            expected = f'a URL ({messages.quote(exc)})'
+            got = (url or '').rpartition('@')[2]
+        raise exception.InvalidValue(
+            where=self._credentials, expected=expected, got=got
         )
+
+    def _no_endpoint(self, call: '_Call') -> errors.EndpointNotFound:
+        adapter = self._adapter
+        return errors.EndpointNotFound(
+            credentials=self._credentials,
+            wanted=messages.quote(
+                f'service type {adapter.service_type}, interface '
+                f'{adapter.interface}, region {adapter.region_name}'
+            ),
+            **call.context(),
+        )
+
+    @contextlib.contextmanager
+    def _errors(self, call: '_Call') -> Iterator[None]:
+        """Turn what keystoneauth raises for want of a token into ours."""
+        context = call.context()
+        try:
+            yield
+        except ks_exc.ClientException as exc:
+            # Also in the request: a token that placement refused is asked for
+            # anew meanwhile.
+            if isinstance(exc, ks_exc.HttpError):
+                context = {
+                    'method': exc.method,
+                    'url': _without_userinfo(exc.url or ''),
+                    'status': exc.http_status,
+                    'request_id': exc.request_id,
+                }
+            raise errors.AuthenticationFailed(
+                credentials=self._credentials,
+                cause=messages.quote(exc, 1000),
+                **context,
+            ) from exc
+        except OSError as exc:
+            # What keystoneauth does not translate: a cafile or certfile that
+            # is not there.
+            raise errors.ConnectionFailed(
+                cause=messages.quote(exc), **context
+            ) from exc
 
     def _send(
         self,
@@ -154,7 +181,7 @@ class Transport:
     ) -> typing.Any:
         try:
             return self._adapter.request(
-                path,
+                path + ('?' + call.query if call.query else ''),
                 call.method,
                 json=json,
                 microversion=microversion,
@@ -170,67 +197,46 @@ class Transport:
                 **call.context(),
             ) from exc
         except ks_exc.ConnectionError as exc:
-            cause = answers.root_cause(exc)
+            cause = answers.get_cause(exc)
             # A server that reads too long a request line may just hang up.
             # One that refuses connections has read nothing.
-            if len(call.query) >= _LONG and answers.hung_up(exc):
+            if call.is_long and answers.is_hang_up(exc):
                 raise call.too_long(cause) from exc
             raise errors.ConnectionFailed(
                 cause=cause, **call.context()
             ) from exc
-        except ks_exc.ClientException as exc:
-            # A token that placement refused is asked for anew meanwhile.
-            raise self._no_token(call, exc) from exc
-        except OSError as exc:
-            raise _no_connection(call, exc) from exc
 
     def _refusal(
         self, call: '_Call', response: typing.Any
     ) -> errors.PlacementError:
         status = response.status_code
         context = call.context(response)
-        detail = answers.detail(response)
-        ours = answers.decode(response) is not None
+        detail = answers.get_detail(response)
+        is_placements = answers.decode(response) is not None
         if status in (414, 431):
             return call.too_long(detail, response)
-        if len(call.query) >= _LONG:
-            if not ours and status in (400, 413, 500, 502):
+        if call.is_long:
+            if not is_placements and status in (400, 413, 500, 502):
                 return call.too_long(detail, response)
-            if 'resources' in call.query and any(
-                words in detail for words in _LOST
-            ):
+            if any(words in detail for words in _LOST):
                 return call.too_long('it was lost on the way', response)
-        if status in (401, 403):
-            refused = (
-                errors.Unauthorized if status == 401 else errors.Forbidden
+        if status == 500 and _OVERLAP in detail:
+            return errors.Conflict(
+                problem=_PROBLEMS[409], detail=detail, **context
             )
-            return refused(
-                credentials=self._credentials, detail=detail, **context
-            )
-        if status == 409 or (
-            # What placement answers where two updates of traits overlap in
-            # its database: the handler does not catch it.
-            status == 500 and 'Another thread concurrently updated' in detail
-        ):
-            return errors.Conflict(detail=detail, **context)
-        if status == 404 and not ours:
+        problem = _PROBLEMS.get(status)
+        if status >= 500:
+            problem = problem or 'placement failed'
+        if problem is None or (status == 404 and not is_placements):
             return errors.UnexpectedAnswer(
-                expected="placement's JSON",
+                expected='an answer of placement to this request',
                 got=answers.describe(response),
                 **context,
             )
-        plain: dict[int, type[errors.PlacementError]] = {
-            400: errors.BadRequest,
-            404: errors.NotFound,
-            503: errors.Unavailable,
-        }
-        if status in plain:
-            return plain[status](detail=detail, **context)
-        if status >= 500:
-            return errors.ServerError(detail=detail, **context)
-        return errors.UnexpectedAnswer(
-            expected='an answer that placement gives to this request',
-            got=answers.describe(response),
+        refused = errors.Conflict if status == 409 else errors.Refused
+        return refused(
+            problem=problem.format(credentials=self._credentials),
+            detail=detail,
             **context,
         )
 
@@ -238,30 +244,22 @@ class Transport:
 class _Call:
     """What an error says about a request."""
 
-    def __init__(
-        self,
-        method: str,
-        url: str,
-        query: str,
-        credentials: str,
-        aggregates: int = 0,
-    ) -> None:
+    def __init__(self, method: str, url: str, params: Params = ()) -> None:
+        self.query = parse.urlencode(params)
+        self.is_long = len(self.query) >= _LONG
         self.method = method
-        self.query = query
-        self._aggregates = aggregates
         self._url = url
-        if len(query) > _SHOWN:
-            self._url += f'?{query[:_SHOWN]}... ({len(query)} bytes)'
-        elif query:
-            self._url += '?' + query
+        self._params = params
 
     def context(self, response: typing.Any = None) -> dict[str, typing.Any]:
-        found = {'method': self.method, 'url': self._url}
+        url, query = messages.quote(self._url, 500), self.query
+        if len(query) > _SHOWN:
+            query = f'{query[:_SHOWN]}... ({len(query)} bytes)'
+        found = {'method': self.method, 'url': f'{url}?{query}'.rstrip('?')}
         if response is not None:
+            request_id = response.headers.get('x-openstack-request-id')
             found['status'] = response.status_code
-            found['request_id'] = response.headers.get(
-                'x-openstack-request-id'
-            )
+            found['request_id'] = request_id and messages.quote(request_id)
         return found
 
     def too_long(
@@ -269,45 +267,17 @@ class _Call:
     ) -> errors.QueryTooLong:
         return errors.QueryTooLong(
             detail=detail,
-            aggregates=self._aggregates,
+            aggregates=sum(
+                value.count(',') + 1
+                for key, value in self._params
+                if key.startswith('member_of')
+            ),
             size=len(self.query),
             **self.context(response),
         )
 
 
-def _count_aggregates(params: Sequence[tuple[str, str]]) -> int:
-    return sum(
-        value.count(',') + 1
-        for key, value in params
-        if key.startswith('member_of')
-    )
-
-
 def _without_userinfo(url: str) -> str:
     parts = parse.urlsplit(url)
     host = parts.netloc.rpartition('@')[2]
-    return parse.urlunsplit(parts._replace(netloc=host))
-
-
-def _no_connection(call: '_Call', exc: OSError) -> errors.ConnectionFailed:
-    # What keystoneauth does not translate: a cafile or certfile that is not
-    # there.
-    return errors.ConnectionFailed(cause=str(exc), **call.context())
-
-
-def _refuse_userinfo(url: str | None, credentials: str) -> None:
-    try:
-        has_userinfo = url and '@' in parse.urlsplit(url).netloc
-    except ValueError as exc:
-        raise exception.InvalidValue(
-            where=credentials,
-            expected=f'a URL ({exc})',
-            got=url and url.rpartition('@')[2],
-        ) from exc
-    if url and has_userinfo:
-        raise exception.InvalidValue(
-            where=credentials,
-            expected='a URL without user and password (auth_type = '
-            'http_basic has options of its own for them)',
-            got=_without_userinfo(url),
-        )
+    return messages.quote(parse.urlunsplit(parts._replace(netloc=host)))

@@ -1,127 +1,158 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a flavor wants of one key, and how a conflict about it is told.
 
-A part of :mod:`nova_ext_sched.policy.aggregate_instance_type`.
+"""What a flavor wants of one metadata key, and what an aggregate says to it.
+
+A part of :mod:`nova_ext_sched.policy.aggregate_instance_type`, which has the
+table of decisions.
 """
 
-from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
 
 from nova_ext_sched import exception
+from nova_ext_sched import messages
 from nova_ext_sched.policy import expression as language
 from nova_ext_sched.policy import force_metadata_check
 
-# Operators' values reach the log: bounded, whatever their length.
-_LONGEST = 1000
+#: The bits that :meth:`Rule.examine` returns: the aggregate ends the key's
+#: absence, as far as the flavor accepts absence; it offers a value that the
+#: flavor accepts; it is forced and does not accept the flavor; it cannot be
+#: compared with the flavor.
+PRESENT, OFFERED, REFUSED, MALFORMED = 1, 2, 4, 8
+
+# Values of a key in one sentence: enough to recognize, short enough to read.
+_MOST_VALUES = 5
+
+#: Names of aggregates by the value that they have for a key, and by whether
+#: they are forced to have the flavor agree with it.
+Offers = Mapping[tuple[str, bool], Sequence[str]]
 
 
 class Rule:
     """What a flavor wants of one key of the aggregates' metadata.
 
-    :ivar wants: what the extra spec accepts; where it is malformed, the
-        sentence that says so
-    :ivar place: number of the rule's lowest bit in a digest
+    :ivar fault: the sentence that says how the extra spec is malformed, else
+        None
+    :ivar wants: what the extra spec accepts; absence where the flavor is
+        silent about the key
 
     :param flavor: the flavor's name
     :param key: the key in metadata
     :param spec: the extra spec as the flavor has it; None where the flavor
-        is silent about the key, and so wants absence
+        is silent about the key
     :param value: the extra spec's value
     """
 
     def __init__(
-        self, flavor: str, key: str, spec: str | None, value: str, place: int
+        self, flavor: str, key: str, spec: str | None = None, value: str = ''
     ) -> None:
         self.key = key
         self.spec = spec
-        self.place = place
-        self._flavor = flavor
-        self._value = value
-        self._where = f'flavor {flavor}: extra spec {spec!r}'
-        self.wants: language.Expression | str = language.ABSENCE
+        self.wants = language.ABSENCE
+        self.fault: str | None = None
+        # As messages show them.
+        self._flavor = f'flavor {messages.quote(flavor)}'
+        self._spec = f'{self._flavor}: extra spec {messages.quoted(spec)}'
+        self._key = messages.quoted(key)
+        self._value = messages.quoted(value)
         if spec is not None:
             try:
-                self.wants = language.parse(value, self._where)
+                self.wants = language.parse(value)
             except exception.InvalidValue as exc:
-                self.wants = _bounded(str(exc))
+                self.fault = f'{self._spec}: {malformed(exc)}'
 
-    def faults(
-        self,
-        force: force_metadata_check.ForceMetadataCheck,
-        name: str,
-        metadata: Mapping[str, str],
-    ) -> list[str]:
-        """Return what is malformed where an aggregate has the key.
+    def examine(
+        self, name: str, value: str, forced: bool
+    ) -> tuple[int, list[str]]:
+        """Compare the rule with an aggregate that has the key.
 
-        :param name: the aggregate's name
-        :returns: a sentence each, which names aggregate or flavor, key and
-            value
+        :param name: the aggregate's name, for the sentences
+        :param value: the aggregate's value of the key
+        :param forced: whether the value is an expression that the flavor must
+            agree with
+        :returns: the bits that apply, and what is malformed, a sentence each
         """
-        if self.key not in metadata:
-            return []
-        if isinstance(self.wants, str):
-            return [self.wants]
-        value = metadata[self.key]
-        where = f'aggregate {name}: metadata {self.key!r}'
-        if force.forces(metadata, self.key):
-            try:
-                offer = language.parse_values(value, where)
-            except exception.InvalidValue as exc:
-                return [_bounded(str(exc))]
-        elif self.spec is None:
-            return []
-        else:
-            offer = language.literal(language.split(value))
-        found = [
-            f'{where}: expected numbers, because flavor {self._flavor} '
-            f'compares them by {self._value!r}, got {got!r}'
-            for got in self.wants.unreadable(offer)
-        ]
-        if not found and not self.wants.meets(offer):
-            found = [
-                f'{self._where}: expected a number, because aggregates '
-                f'compare it by {value!r}, got {got!r}'
-                for got in offer.unreadable(self.wants)
+        if self.fault is not None:
+            return MALFORMED, [self.fault]
+        where = f'aggregate {messages.quote(name)}: metadata {self._key}'
+        try:
+            offer = (
+                language.parse_values(value)
+                if forced
+                else language.literal(language.split(value))
+            )
+        except exception.InvalidValue as exc:
+            return MALFORMED, [f'{where}: {malformed(exc)}']
+        if words := self.wants.unreadable(offer):
+            return MALFORMED, [
+                f'{where}: expected numbers, because {self._flavor} compares '
+                f'them by {self._value}, got {_few(words)}'
             ]
-        return list(map(_bounded, found))
+        bits, faults = 0, []
+        if not (self.wants.absent and offer.absent):
+            bits |= PRESENT
+        if self.wants.meets_value(offer):
+            bits |= OFFERED
+        elif words := offer.unreadable(self.wants):
+            faults.append(
+                f'{self._spec}: expected numbers, because {where} compares '
+                f'them by {messages.quoted(value)}, got {_few(words)}'
+            )
+        if forced and not self.wants.meets(offer):
+            bits |= REFUSED
+        return bits, faults
 
-    def reason(
-        self,
-        force: force_metadata_check.ForceMetadataCheck,
-        aggregates: Iterable[tuple[str, Mapping[str, str]]],
-    ) -> str:
-        """Return why a host is rejected by this rule: wanted and offered.
+    def reason(self, offers: Offers) -> str:
+        """Return why hosts are rejected by this rule.
 
-        :param aggregates: name and metadata of each aggregate of the host
+        :param offers: those of the hosts' aggregates that have the key
         """
-        offers: dict[str, list[str]] = {}
-        forcing = []
-        for name, metadata in aggregates:
-            if self.key in metadata:
-                offers.setdefault(metadata[self.key], []).append(name)
-                if force.forces(metadata, self.key):
-                    forcing.append(name)
+        if self.fault is not None:
+            return self.fault
+        faults: list[str] = []
+        malformed_values = 0
+        refusing: dict[str, Sequence[str]] = {}
+        offering: dict[str, list[str]] = {}
+        for (value, forced), names in sorted(offers.items()):
+            bits, sentences = self.examine(names[0], value, forced)
+            if bits & MALFORMED:
+                faults += sentences
+                malformed_values += len(names)
+            if bits & REFUSED:
+                refusing[value] = names
+            offering.setdefault(value, []).extend(names)
+        if faults:
+            more = malformed_values - 1
+            return min(faults) + (f', and {more} more such' if more else '')
         wants = (
-            f'has no extra spec {self.key!r}'
+            f'{self._flavor} has no extra spec {self._key}'
             if self.spec is None
-            else f'wants {self._value!r} of {self.key!r}'
+            else f'{self._flavor} wants {self._value} of {self._key}'
         )
-        offered = ', '.join(
-            f'{value!r} ({", ".join(names)})'
-            for value, names in sorted(offers.items())
-        )
-        forced = (
-            f'; {force_metadata_check.FLAG} is on in {", ".join(forcing)}'
-            if forcing
-            else ''
-        )
-        return _bounded(
-            f'flavor {self._flavor} {wants} and its aggregates offer '
-            f'{offered or "no such key"}{forced}'
-        )
+        if refusing:
+            return (
+                f'{wants} and {force_metadata_check.FLAG} is on in aggregates '
+                f'that demand {_values(refusing)}'
+            )
+        if offering:
+            return f'{wants} and the aggregates offer {_values(offering)}'
+        return f'{wants} and no aggregate of the host has the key'
 
 
-def _bounded(sentence: str) -> str:
-    if len(sentence) <= _LONGEST:
-        return sentence
-    return sentence[:_LONGEST] + '...'
+def malformed(exc: exception.InvalidValue) -> str:
+    """Return what is wrong with an expression: expected form, then text."""
+    return f'expected {exc.expected}, got {messages.quoted(exc.got)}'
+
+
+def _few(words: Sequence[str]) -> str:
+    return messages.first_few(words, _MOST_VALUES, messages.quoted)
+
+
+def _values(names_by_value: Mapping[str, Sequence[str]]) -> str:
+    def show(item: tuple[str, Sequence[str]]) -> str:
+        value, names = item
+        return f'{messages.quoted(value)} ({messages.first_few(names)})'
+
+    return messages.first_few(
+        sorted(names_by_value.items()), _MOST_VALUES, show
+    )

@@ -43,6 +43,7 @@ import sys
 import typing
 
 from nova_ext_sched import exception
+from nova_ext_sched import messages
 from nova_ext_sched.policy import verdict
 
 POLICY = 'anti-affinity'
@@ -150,7 +151,7 @@ def read_rules(
     for name, raw in rules.items():
         if name not in known:
             raise exception.InvalidValue(
-                where=f'{where}.{name}',
+                where=f'{where}.{messages.quote(name)}',
                 expected=(
                     f'no rule but those of policy {policy} '
                     f'({", ".join(known) or "it has none"})'
@@ -188,7 +189,7 @@ class Group:
         members: Iterable[str] | None,
         rules: Mapping[str, typing.Any],
     ) -> None:
-        self.uuid = uuid or 'n/a'
+        self.uuid = messages.quote(uuid or 'n/a')
         self.members = frozenset(members or ())
         self.fault = ''
         self._checks: list[tuple[Rule, typing.Any]] = []
@@ -199,7 +200,7 @@ class Group:
         try:
             values = with_defaults(POLICY, read_rules(POLICY, rules))
         except exception.InvalidValue as exc:
-            self.fault = str(exc)
+            self.fault = messages.quote(exc, 500)
             return
         self._checks = [(RULES[name], val) for name, val in values.items()]
 

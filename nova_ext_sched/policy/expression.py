@@ -28,7 +28,6 @@ As with nova's, the words after the first operand of an operator are not read,
 and ``<or>`` reads every second word.
 """
 
-from collections.abc import Callable
 from collections.abc import Iterable
 import dataclasses
 import itertools
@@ -77,9 +76,12 @@ class Expression:
         The table is symmetric; an expression that accepts several states
         meets another where one of them does.
         """
+        return (self.absent and other.absent) or self.meets_value(other)
+
+    def meets_value(self, other: 'Expression') -> bool:
+        """Return whether a value exists that both accept."""
         return (
-            (self.absent and other.absent)
-            or (self.any_value and other._accepts_some_value())
+            (self.any_value and other._accepts_some_value())
             or (other.any_value and self._accepts_some_value())
             or not self.values.isdisjoint(other.values)
             or self._operator_accepts(other.values)
@@ -142,53 +144,40 @@ def union(expressions: Iterable[Expression]) -> Expression:
     )
 
 
-def parse(text: str, where: str) -> Expression:
+def parse(text: str) -> Expression:
     """Read an expression.
 
     :param text: any string
-    :param where: what the text is the value of, for the error
     :raises exception.InvalidValue: nova's matcher would raise, or the text
         cannot mean what it seems to
     """
-
-    def malformed(expected: str) -> exception.InvalidValue:
-        return exception.InvalidValue(where=where, expected=expected, got=text)
-
     words = text.split()
     if not words:
         return literal((text,))
     first, *operands = words
     if first == OR:
-        return _parse_or(operands, malformed)
+        return _parse_or(text, operands)
     if first in extra_specs_ops.NUMBERS:
         if not operands or not extra_specs_ops.is_number(operands[0]):
-            raise malformed(f"'{first} NUMBER'")
-        return Expression(
-            operators=(extra_specs_ops.number(first, operands[0]),)
-        )
-    if first in (*extra_specs_ops.STRINGS, EQUAL_STRING, IN):
+            raise _invalid(f"'{first} NUMBER'", text)
+        return _operator(extra_specs_ops.number(first, operands[0]))
+    if first in (*extra_specs_ops.STRINGS, EQUAL_STRING, IN, ALL_IN):
         if not operands:
-            raise malformed(f"'{first} WORD'")
+            more = ' [WORD ...]' if first == ALL_IN else ''
+            raise _invalid(f"'{first} WORD{more}'", text)
         if first == EQUAL_STRING:
             return literal(operands[:1])
         if first == IN:
-            return Expression(
-                operators=(extra_specs_ops.substring((operands[0],)),)
-            )
-        return Expression(
-            operators=(extra_specs_ops.string(first, operands[0]),)
-        )
-    if first == ALL_IN:
-        if not operands:
-            raise malformed(f"'{ALL_IN} WORD [WORD ...]'")
-        return Expression(
-            operators=(extra_specs_ops.substring(tuple(operands)),)
-        )
+            return _operator(extra_specs_ops.substring(operands[:1]))
+        if first == ALL_IN:
+            return _operator(extra_specs_ops.substring(operands))
+        return _operator(extra_specs_ops.string(first, operands[0]))
     if FORBIDDEN in words:
         if operands:
-            raise malformed(
+            raise _invalid(
                 f"{FORBIDDEN!r} with nothing beside it ('s== WORD' compares "
-                f'with a word that is {FORBIDDEN!r})'
+                f'with a word that is {FORBIDDEN!r})',
+                text,
             )
         return ABSENCE
     if words == [ANY]:
@@ -198,21 +187,16 @@ def parse(text: str, where: str) -> Expression:
     return literal((text,))
 
 
-def parse_values(text: str, where: str) -> Expression:
+def parse_values(text: str) -> Expression:
     """Read the value of a metadata item whose parts are expressions.
 
     :param text: expressions, separated by commas; they accept together
-    :param where: what the text is the value of, for the error
     :raises exception.InvalidValue: one of them is malformed
     """
     parts = split(text)
     if FORBIDDEN in parts and len(parts) > 1:
-        raise exception.InvalidValue(
-            where=where,
-            expected=f'{FORBIDDEN!r} with nothing beside it',
-            got=text,
-        )
-    return union(parse(part, where) for part in parts)
+        raise _invalid(f'{FORBIDDEN!r} with nothing beside it', text)
+    return union(parse(part) for part in parts)
 
 
 def split(text: str) -> set[str]:
@@ -220,13 +204,20 @@ def split(text: str) -> set[str]:
     return {part.strip() for part in text.split(',')}
 
 
-def _parse_or(
-    words: list[str],
-    malformed: Callable[[str], exception.InvalidValue],
-) -> Expression:
+def _operator(operator: extra_specs_ops.Operator) -> Expression:
+    return Expression(operators=(operator,))
+
+
+def _invalid(expected: str, text: str) -> exception.InvalidValue:
+    return exception.InvalidValue(
+        where='expression', expected=expected, got=text
+    )
+
+
+def _parse_or(text: str, words: list[str]) -> Expression:
     parts, separators = words[::2], words[1::2]
     if not parts:
-        raise malformed(f"'{OR} VALUE [{OR} VALUE ...]'")
+        raise _invalid(f"'{OR} VALUE [{OR} VALUE ...]'", text)
     # nova takes every second word whatever stands between. With a sentinel
     # among the words it is not nova's language, and a slip would go unseen.
     if not SENTINELS.isdisjoint(words) and (
@@ -234,9 +225,10 @@ def _parse_or(
         or len(separators) == len(parts)
         or any(word != OR for word in separators)
     ):
-        raise malformed(
+        raise _invalid(
             f"'{OR} VALUE [{OR} VALUE ...]', each VALUE a word, {ANY!r} or "
-            f'{ABSENT!r}'
+            f'{ABSENT!r}',
+            text,
         )
     return Expression(
         values=frozenset(parts) - SENTINELS,

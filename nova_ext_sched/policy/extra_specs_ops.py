@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+
 """The operators of extra specs that accept more values than can be listed.
 
 Those of nova.scheduler.filters.extra_specs_ops, written here once more, not
@@ -7,6 +8,7 @@ scheduler does; a test holds them against nova's.
 """
 
 from collections.abc import Callable
+from collections.abc import Sequence
 import dataclasses
 import itertools
 import math
@@ -110,7 +112,7 @@ def string(name: str, operand: str) -> Operator:
     return Operator(lambda value: compare(value, operand), operand, samples)
 
 
-def substring(operands: tuple[str, ...]) -> Operator:
+def substring(operands: Sequence[str]) -> Operator:
     """Return what accepts the strings that contain all the operands."""
     joined = ''.join(operands)
     # '!' is the first printable character, for upper bounds.

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+
 """Which metadata items an aggregate forces upon flavors.
 
 Specification "Aggregate Instance Type Filter", use cases 4 to 6.
@@ -8,6 +9,8 @@ from collections.abc import Collection
 from collections.abc import Mapping
 
 from oslo_utils import strutils
+
+from nova_ext_sched import messages
 
 FLAG = 'force_metadata_check'
 
@@ -78,7 +81,7 @@ class ForceMetadataCheck:
             return []
         booleans = ', '.join(strutils.TRUE_STRINGS + strutils.FALSE_STRINGS)
         return [
-            f'aggregate {name}: metadata {FLAG!r}: expected one of '
-            f'{booleans}, got {metadata[FLAG]!r}; the aggregate forces '
-            f'nothing'
+            f'aggregate {messages.quote(name)}: metadata {FLAG!r}: expected '
+            f'one of {booleans}, got {messages.quoted(metadata[FLAG])}; the '
+            f'aggregate forces nothing'
         ]

@@ -23,36 +23,117 @@ X, Y               X                   forbidden
 X, Y               X, Y                allowed
 =================  ==================  =========
 
-``trait:X=forbidden`` in a flavor requires nothing. Values are compared
-exactly: ``trait:X=Required`` in an aggregate isolates nothing, and is
-reported as a fault.
+``trait:X=forbidden`` in a flavor requires nothing. What isolates an aggregate
+is read as a person reads it; :func:`read_item` has the table.
 """
 
 import collections
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
+import functools
+import re
+import typing
 
+from nova_ext_sched import messages
 from nova_ext_sched.policy import verdict
 
 PREFIX = 'trait:'
 REQUIRED = 'required'
 
+# placement.schemas.trait
+_TRAIT_NAME = re.compile(r'[A-Z0-9_]{1,255}')
 
-def unread_value(name: str, key: str, value: str) -> str:
-    """Return the fault of a ``trait:`` item whose value is not ``required``.
+
+class Item(typing.NamedTuple):
+    """What one metadata item of an aggregate means for isolation.
+
+    :ivar trait: the trait that the aggregate requires; None where the item
+        isolates nothing
+    :ivar fault: what an operator should correct, without the aggregate's
+        name; empty where nothing is wrong
+    """
+
+    trait: str | None
+    fault: str = ''
+
+
+#: An item that has nothing to do with isolation.
+NOTHING = Item(None)
+
+
+# Every request meets the same items.
+@functools.lru_cache(maxsize=16384)
+def read_item(key: str, value: str | None) -> Item:
+    """Return what a metadata item of an aggregate means.
+
+    This is the one reading of ``trait:`` items: the request filter, the host
+    filter, the status check and the commands of the OpenStackClient call it.
+
+    ==================================  =================  ========  =========
+    key                                 value              requires  fault
+    ==================================  =================  ========  =========
+    ``trait:X``                         ``required``       X         no
+    ``trait:X``                         ``Required``,      X         yes
+                                        ``" required "``
+    ``Trait:X``, ``" trait: X"``        ``required``       X         yes
+    ``trait:x``, no name of a trait     ``required``       x         yes
+    ``trait:X``                         anything else      nothing   yes
+    any other                           any                nothing   no
+    ==================================  =================  ========  =========
+
+    nova's own filter isolates by ``Required`` where the database compares
+    text without case (MySQL), so those must not open the aggregate. No
+    request can require what is no name of a trait: the aggregate takes none.
+    """
+    stripped = key.strip()
+    if stripped[: len(PREFIX)].lower() != PREFIX:
+        return NOTHING
+    value = value or ''
+    if value.strip().lower() != REQUIRED:
+        return Item(
+            None,
+            f'metadata {messages.quote(key)}: expected {REQUIRED!r}, got '
+            f"'{messages.quote(value)}'; the item isolates nothing",
+        )
+    trait = stripped[len(PREFIX) :].strip()
+    if not is_trait_name(trait):
+        return Item(
+            trait,
+            f'metadata {messages.quote(key)}: expected a trait name of A-Z, '
+            f"0-9 and _, got '{messages.quote(trait)}'; no request can "
+            f'require it, so the aggregate takes none',
+        )
+    if (key, value) != (PREFIX + trait, REQUIRED):
+        return Item(
+            trait,
+            f"metadata {messages.quote(key)}: expected '{PREFIX}{trait}="
+            f"{REQUIRED}', got '{messages.quote(key)}="
+            f"{messages.quote(value)}'; it isolates all the same, but for "
+            f'nova alone that depends on the database: correct it',
+        )
+    return Item(trait)
+
+
+def is_trait_name(name: str) -> bool:
+    """Return whether placement can have a trait of this name."""
+    return bool(_TRAIT_NAME.fullmatch(name))
+
+
+def item_fault(name: str, key: str, value: str | None) -> str:
+    """Return the sentence about a metadata item that should be corrected.
 
     :param name: the aggregate's name
+    :returns: empty where nothing is wrong
     """
-    return (
-        f'aggregate {name}: metadata {key}: expected {REQUIRED!r}, got '
-        f'{value!r}; the item isolates nothing'
-    )
+    fault = read_item(key, value).fault
+    return fault and f'aggregate {messages.quote(name)}: {fault}'
 
 
 def missing_traits(
-    items: Iterable[tuple[str, str, str, str]], required: Collection[str]
-) -> dict[str, list[str]]:
+    items: Iterable[tuple[str, str, str, str | None]],
+    required: Collection[str],
+) -> dict[str, set[str]]:
     """Return the aggregates that are forbidden to a request, and why.
 
     :param items: metadata items of any aggregates, as (UUID, name, key,
@@ -61,11 +142,11 @@ def missing_traits(
     :returns: for the UUID of each forbidden aggregate the traits that the
         request lacks; an aggregate that the request may use is not in it
     """
-    allowed = {PREFIX + trait for trait in required}
-    missing: dict[str, list[str]] = {}
+    missing: dict[str, set[str]] = {}
     for uuid, _name, key, value in items:
-        if value == REQUIRED and key not in allowed and key.startswith(PREFIX):
-            missing.setdefault(uuid, []).append(key[len(PREFIX) :])
+        trait = read_item(key, value).trait
+        if trait is not None and trait not in required:
+            missing.setdefault(uuid, set()).add(trait)
     return missing
 
 
@@ -82,8 +163,9 @@ def judge(
         items = ((name, name, key, value) for key, value in metadata.items())
         for lacking in missing_traits(items, required).values():
             return verdict.reject(
-                f'aggregate {name} is isolated and the request does not '
-                f'require {", ".join(sorted(lacking))}'
+                f'aggregate {messages.quote(name)} is isolated and the '
+                f'request does not require '
+                f'{messages.first_few(sorted(lacking))}'
             )
     return verdict.PASS
 

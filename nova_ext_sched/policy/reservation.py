@@ -60,16 +60,15 @@ class Resolution(typing.NamedTuple):
 
     :ivar required: for each key that the request must meet, the UUIDs of the
         aggregates of which a host must be in one
-    :ivar forbidden: names by UUID of the aggregates that a host must not be
-        in
-    :ivar verdict: refuses the request where no host can satisfy it
-    :ivar unmet: the key for which it is refused, else empty
+    :ivar forbidden: UUIDs of the aggregates that a host must not be in
+    :ivar unmet: the key for which no host can satisfy the request, else None
+    :ivar reason: why not, for operators: it tells of other projects
     """
 
     required: dict[str, set[str]]
-    forbidden: dict[str, str]
-    verdict: verdict.Verdict
-    unmet: str = ''
+    forbidden: set[str]
+    unmet: str | None = None
+    reason: str = ''
 
 
 @dataclasses.dataclass(frozen=True)
@@ -166,14 +165,20 @@ class Request:
     project_id: str | None
     project_keys: tuple[str, ...]
 
+    @property
+    def metadata_prefixes(self) -> tuple[str, ...]:
+        """Beginnings of the metadata keys that :meth:`resolve` must see."""
+        if not self.required:
+            return self.forbidden_prefixes
+        return self.forbidden_prefixes + self.required + self.project_keys
+
     def resolve(
         self, items: Iterable[tuple[str, str, str, str | None]]
     ) -> Resolution:
         """Decide about all aggregates of a cloud, for the placement query.
 
         :param items: metadata items as (UUID, name, key, value): at least
-            those with a required key, a forbidden prefix or, where a key is
-            required, a project key
+            those whose key begins with one of :attr:`metadata_prefixes`
         """
         names: dict[str, str] = {}
         metadata: dict[str, dict[str, str | None]] = {}
@@ -182,26 +187,26 @@ class Request:
             metadata.setdefault(uuid, {})[key] = value
 
         forbidden = {
-            uuid: names[uuid]
+            uuid
             for uuid, mine in metadata.items()
-            if self._reserving(mine) is not None
+            if self._reserving_key(mine) is not None
         }
         required: dict[str, set[str]] = {}
         for key in self.required:
             carrying = [uuid for uuid in metadata if key in metadata[uuid]]
-            found = self._usable(
+            found = self._judge_key(
                 key,
                 [(names[uuid], metadata[uuid]) for uuid in carrying],
                 'no aggregate',
             )
             if not found.passes:
-                return Resolution({}, forbidden, found, key)
+                return Resolution({}, forbidden, key, found.reason)
             required[key] = {
                 uuid
                 for uuid in carrying
-                if self._projects_reason(metadata[uuid]) is None
+                if self._closing_items(metadata[uuid]) is None
             }
-        return Resolution(required, forbidden, verdict.PASS)
+        return Resolution(required, forbidden)
 
     def judge(
         self, aggregates: Iterable[tuple[str, Metadata]]
@@ -213,15 +218,16 @@ class Request:
         aggregates = list(aggregates)
         if self.forbidden_prefixes:
             for name, metadata in aggregates:
-                key = self._reserving(metadata)
+                key = self._reserving_key(metadata)
                 if key is not None:
                     return verdict.reject(
-                        f'aggregate {name} is reserved by {key}='
-                        f'{metadata[key]} and the request of project '
-                        f'{self.project_id} names no key that begins so'
+                        f'aggregate {messages.quote(name)} is reserved by '
+                        f'{_quote_item(key, metadata[key])} and the request '
+                        f'of project {messages.quote(self.project_id)} names '
+                        f'no key that begins so'
                     )
         for key in self.required:
-            found = self._usable(
+            found = self._judge_key(
                 key,
                 [agg for agg in aggregates if key in agg[1]],
                 'no aggregate of the host',
@@ -230,14 +236,14 @@ class Request:
                 return found
         return verdict.PASS
 
-    def _reserving(self, metadata: Metadata) -> str | None:
+    def _reserving_key(self, metadata: Metadata) -> str | None:
         # The key by which an aggregate is closed to the request, if any.
         for key in sorted(metadata):
             if key.startswith(self.forbidden_prefixes):
                 return key
         return None
 
-    def _usable(
+    def _judge_key(
         self,
         key: str,
         carrying: Collection[tuple[str, Metadata]],
@@ -246,20 +252,21 @@ class Request:
         if not carrying:
             return verdict.reject(
                 f'{nowhere} has the metadata key {messages.quote(key)}, which '
-                f'the request of project {self.project_id} requires'
+                f'the request of project {messages.quote(self.project_id)} '
+                f'requires'
             )
         reasons = []
         for name, metadata in carrying:
-            reason = self._projects_reason(metadata)
+            reason = self._closing_items(metadata)
             if reason is None:
                 return verdict.PASS
-            reasons.append(f'aggregate {name} has {reason}')
+            reasons.append(f'aggregate {messages.quote(name)} has {reason}')
         return verdict.reject(
-            f'project {self.project_id} may not use {messages.quote(key)}: '
-            + ', '.join(sorted(reasons))
+            f'project {messages.quote(self.project_id)} may not use '
+            f'{messages.quote(key)}: {", ".join(sorted(reasons))}'
         )
 
-    def _projects_reason(self, metadata: Metadata) -> str | None:
+    def _closing_items(self, metadata: Metadata) -> str | None:
         # Which items close an aggregate to the project; None where it is open.
         if not self.project_keys:
             return None
@@ -274,4 +281,8 @@ class Request:
             for project in (value or '').split(',')
         ):
             return None
-        return ' and '.join(f'{key}={value}' for key, value in items)
+        return ' and '.join(_quote_item(*item) for item in items)
+
+
+def _quote_item(key: str, value: str | None) -> str:
+    return f'{messages.quote(key)}={messages.quote(value)}'

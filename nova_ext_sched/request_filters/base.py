@@ -13,9 +13,26 @@ from nova import objects
 from nova.scheduler import request_filter as nova_request_filter
 from oslo_log import log as logging
 
+from nova_ext_sched import messages
+
 LOG = logging.getLogger(__name__)
 
 RequestFilter = Callable[[typing.Any, typing.Any], bool]
+
+# Errors of databases carry whole statements.
+_LONGEST = 1000
+
+
+class RequestRefused(nova_exception.RequestFilterFailed):
+    """No host may take the request.
+
+    :param reason: what the owner of the server reads in its fault
+    :param detail: what the log has beside it, for operators alone
+    """
+
+    def __init__(self, reason: str, detail: str = '') -> None:
+        super().__init__(reason=reason)
+        self.detail = detail
 
 
 def fail_closed(fn: RequestFilter) -> RequestFilter:
@@ -23,42 +40,67 @@ def fail_closed(fn: RequestFilter) -> RequestFilter:
 
     nova turns RequestFilterFailed into NoValidHost; any other exception
     reaches conductor as an RPC error, with the reason lost to the scheduler's
-    log. The owner of the server reads RequestFilterFailed in the server's
-    fault: what caused it (an error of the database, of Glance) is for the log
-    alone. Durations are logged as those of nova's own filters.
+    log. Durations are logged as those of nova's own filters.
+
+    Each request that ends here is one line of the log, with its ID:
+
+    ============================  ===========================================
+    the filter raises             what is logged
+    ============================  ===========================================
+    RequestFilterFailed           a warning: the reason, and the detail of a
+                                  :class:`RequestRefused`
+    anything else                 an error: the exception; with a traceback
+                                  for the first of its type since the filter
+                                  last answered, so once an outage
+    ============================  ===========================================
 
     :param fn: ``(ctxt, request_spec) -> bool``; True where it applied
     """
+    # Types of the exceptions since the filter last answered.
+    outage: set[type[Exception]] = set()
 
     @nova_request_filter.trace_request_filter
     @functools.wraps(fn)
     def wrapper(ctxt: typing.Any, request_spec: typing.Any) -> bool:
         try:
-            return fn(ctxt, request_spec)
+            applied = fn(ctxt, request_spec)
         except nova_exception.RequestFilterFailed as exc:
+            outage.clear()
+            detail = getattr(exc, 'detail', '')
             LOG.warning(
-                '%(filter)s: no host for the request: %(reason)s',
+                '%(filter)s: no host for request %(request)s: %(reason)s',
                 {
                     'filter': fn.__name__,
-                    'reason': exc.message
-                    + (f' ({_named(exc.__cause__)})' if exc.__cause__ else ''),
+                    'request': ctxt.global_id,
+                    'reason': messages.quote(
+                        exc.message + (detail and f' ({detail})'), _LONGEST
+                    ),
                 },
             )
             raise
         except Exception as exc:
             reason = f'{fn.__name__} cannot decide'
-            LOG.exception(
-                'Request refused, because an unfiltered one could land '
-                'anywhere: %(reason)s: %(cause)s',
-                {'reason': reason, 'cause': _named(exc)},
+            LOG.error(
+                'Request %(request)s is refused, because an unfiltered one '
+                'could land anywhere: %(reason)s: %(cause)s',
+                {
+                    'request': ctxt.global_id,
+                    'reason': reason,
+                    'cause': describe(exc),
+                },
+                exc_info=type(exc) not in outage,
             )
+            outage.add(type(exc))
             raise nova_exception.RequestFilterFailed(reason=reason) from exc
+        outage.clear()
+        return applied
 
     return wrapper
 
 
-def _named(exc: BaseException) -> str:
-    return f'{type(exc).__name__}: {exc}'
+def describe(exc: BaseException) -> str:
+    """Return an exception's type and text, for a line of the log."""
+    return messages.quote(f'{type(exc).__name__}: {exc}', _LONGEST)
 
 
 def get_destination(request_spec: typing.Any) -> typing.Any:
@@ -118,9 +160,7 @@ def host_filters_run(request_spec: typing.Any) -> bool:
     forced = ('force_hosts' in request_spec and request_spec.force_hosts) or (
         'force_nodes' in request_spec and request_spec.force_nodes
     )
-    if not forced:
-        return True
     hints = (
         'scheduler_hints' in request_spec and request_spec.scheduler_hints
     ) or {}
-    return bool(hints.get('_nova_check_type'))
+    return not forced or bool(hints.get('_nova_check_type'))

@@ -2,25 +2,26 @@
 
 """Stage 1 of isolation: keep requests out of isolated aggregates."""
 
+from collections.abc import Collection
+from collections.abc import Mapping
 import typing
 
 import nova.conf
 from nova.scheduler import utils
 from oslo_log import log as logging
 
+from nova_ext_sched import aggregates
 from nova_ext_sched import faults
 from nova_ext_sched import messages
 from nova_ext_sched.policy import isolation
 from nova_ext_sched.request_filters import base
 from nova_ext_sched.request_filters import bound
 from nova_ext_sched.request_filters import known_traits
-from nova_ext_sched.request_filters import lookup
 from nova_ext_sched.request_filters import running_image
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
-NAME = 'isolate_aggregates'
 HOST_FILTER = 'IsolatedAggregatesFilter'
 
 _faults = faults.FaultLog(LOG)
@@ -47,76 +48,70 @@ def isolate_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     if not CONF.nova_ext_sched.enable_isolated_aggregate_filtering:
         return False
 
-    items = lookup.take_metadata(ctxt, request_spec, NAME)
-    for item in [i for i in items if i[3] != isolation.REQUIRED]:
-        _faults.warn(isolation.unread_value(item.name, item.key, item.value))
-
-    if not any(item.value == isolation.REQUIRED for item in items):
+    items = aggregates.get_metadata(ctxt, [isolation.PREFIX])
+    isolating = set()
+    for uuid, name, key, value in items:
+        trait, fault = isolation.read_item(key, value)
+        if trait is not None:
+            isolating.add(uuid)
+        if fault:
+            _faults.warn(isolation.item_fault(name, key, value))
+    if not isolating:
         return True
     running_image.restore(ctxt, request_spec)
     required = utils.ResourceRequest.from_request_spec(
         request_spec
     ).all_required_traits
     missing = isolation.missing_traits(items, required)
-    if not missing:
-        return True
 
-    root_forbidden, uncovered = _forbid_by_trait(ctxt, request_spec, missing)
+    traits, others = _split_by_trait(ctxt, request_spec, missing)
+    request_spec.root_forbidden.update(traits)
     uuids = bound.within_bound(
-        ctxt,
-        request_spec,
-        uncovered,
-        HOST_FILTER,
-        entries=len(root_forbidden),
-        candidates=lambda: {
-            i.uuid for i in items if i.value == isolation.REQUIRED
-        },
+        ctxt, request_spec, others, HOST_FILTER, candidates=isolating
     )
     base.forbid_aggregates(request_spec, uuids)
-    request_spec.root_forbidden.update(root_forbidden)
+
     if LOG.isEnabledFor(logging.DEBUG):
-        names = sorted({item[1] for item in items if item[0] in missing})
+        names = {item[1] for item in items if item[0] in missing}
         LOG.debug(
             'isolate_aggregates: %(missing)d isolating aggregates are '
             'forbidden to the request, which requires %(required)s: '
             '%(uuids)d by UUID, by trait: %(traits)s. Forbidden are %(names)s',
             {
                 'missing': len(missing),
-                'required': ', '.join(sorted(required)) or 'no trait',
+                'required': messages.first_few(sorted(required)) or 'no trait',
                 'uuids': len(uuids),
-                'traits': ', '.join(sorted(root_forbidden)) or 'none',
-                'names': messages.first_few(names),
+                'traits': messages.first_few(sorted(traits)) or 'none',
+                'names': messages.first_few(sorted(names)) or 'none',
             },
         )
     return True
 
 
-def _forbid_by_trait(
+def _split_by_trait(
     ctxt: typing.Any,
     request_spec: typing.Any,
-    missing: dict[str, list[str]],
+    missing: Mapping[str, Collection[str]],
 ) -> tuple[set[str], set[str]]:
+    """Return the traits to forbid, and the aggregates that none covers."""
     declared = isolation.DeclaredTraits(CONF.nova_ext_sched.forbid_by_trait)
     if not declared or not bound.host_filter_judges(request_spec, HOST_FILTER):
         return set(), set(missing)
     usable = {
         trait
-        for lacking in missing.values()
-        for trait in lacking
+        for traits in missing.values()
+        for trait in traits
         # Placement answers 400 to a trait that is required and forbidden.
         if trait in declared and trait not in request_spec.root_required
     }
+    known = _known_traits.get(ctxt) if usable else frozenset()
+    for trait in sorted(usable - known) if known else ():
+        _faults.warn(
+            f'Placement does not know the trait {messages.quote(trait)}, so '
+            f'no query can forbid it and the aggregates that require it are '
+            f'named instead. Correct the metadata of the aggregates or create '
+            f'the trait.'
+        )
     return isolation.split_by_trait(
-        missing,
-        _known_traits.among(ctxt, usable),
-        bound.room(request_spec),
+        missing, usable & known, bound.remaining_entries(request_spec)
     )
-
-
-def _prefixes(request_spec: typing.Any) -> tuple[str, ...]:
-    if CONF.nova_ext_sched.enable_isolated_aggregate_filtering:
-        return (isolation.PREFIX,)
-    return ()
-
-
-lookup.declare(NAME, _prefixes)

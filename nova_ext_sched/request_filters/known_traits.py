@@ -7,18 +7,15 @@ every request would end in NoValidHost for one misspelt trait in one
 aggregate's metadata.
 """
 
-from collections.abc import Collection
-import threading
 import typing
 
 from nova.scheduler.client import report
 from oslo_log import log as logging
 from oslo_utils import timeutils
 
-from nova_ext_sched import exception
 from nova_ext_sched import faults
-from nova_ext_sched.placement import splitting
-from nova_ext_sched.policy import syntax
+from nova_ext_sched import messages
+from nova_ext_sched.request_filters import base
 
 LOG = logging.getLogger(__name__)
 
@@ -33,11 +30,11 @@ class KnownTraits:
     """Asks placement which traits exist, and remembers the answer a while."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._until: dict[str, tuple[float, bool]] = {}
+        self._until = 0.0
+        self._traits: frozenset[str] = frozenset()
 
-    def among(self, ctxt: typing.Any, traits: Collection[str]) -> set[str]:
-        """Return those of ``traits`` that placement knows.
+    def get(self, ctxt: typing.Any) -> frozenset[str]:
+        """Return every trait that placement knows.
 
         Where placement cannot be asked, no trait counts as known: the caller
         then names aggregates instead, which needs no trait.
@@ -45,72 +42,31 @@ class KnownTraits:
         :param ctxt: a nova RequestContext
         """
         now = timeutils.now()
-        with self._lock:
-            fresh = {
-                trait: exists
-                for trait, (until, exists) in self._until.items()
-                if until > now
-            }
-        unknown = set(filter(_is_name, traits)) - fresh.keys()
-        for chunk in splitting.chunks(unknown):
-            existing = self._ask(ctxt, chunk)
-            if existing is None:
-                continue
-            fresh.update((trait, trait in existing) for trait in chunk)
-            with self._lock:
-                for trait in chunk:
-                    self._until[trait] = (now + SECONDS, trait in existing)
-        if unknown:
-            with self._lock:
-                # Traits that no aggregate names any more.
-                self._until = {
-                    trait: entry
-                    for trait, entry in self._until.items()
-                    if entry[0] > now
-                }
-        return {trait for trait in traits if fresh.get(trait)}
-
-    def _ask(
-        self, ctxt: typing.Any, traits: Collection[str]
-    ) -> set[str] | None:
-        try:
-            response = report.report_client_singleton().get(
-                '/traits?name=in:' + ','.join(traits),
-                version='1.6',
-                global_request_id=ctxt.global_id,
-            )
-            if response.status_code == 200:
-                existing = set(response.json()['traits'])
-                for trait in sorted(set(traits) - existing):
-                    _warn_unknown(trait)
-                return existing
-            fault = f'status {response.status_code}'
-            reason = f'{fault}: {response.text}'
-        except Exception as exc:
-            # keystoneauth, JSON, configuration: whichever it is, the query
-            # for candidates that follows meets it too and nova reports it.
-            fault = type(exc).__name__
-            reason = f'{fault}: {exc}'
-        _faults.warn(
-            f'Placement cannot be asked which traits it knows: {reason}',
-            key=fault,
-        )
-        return None
+        if now >= self._until:
+            traits = _ask(ctxt)
+            if traits is None:
+                return frozenset()
+            # One request for all of them: some hundred names, and a few of
+            # the operator's.
+            self._traits, self._until = traits, now + SECONDS
+        return self._traits
 
 
-def _is_name(trait: str) -> bool:
-    # Placement refuses the whole question for one that is none.
+def _ask(ctxt: typing.Any) -> frozenset[str] | None:
     try:
-        syntax.check_trait(trait, 'trait')
-    except exception.InvalidValue:
-        _warn_unknown(trait)
-        return False
-    return True
-
-
-def _warn_unknown(trait: str) -> None:
+        response = report.report_client_singleton().get(
+            '/traits', version='1.6', global_request_id=ctxt.global_id
+        )
+        if response.status_code == 200:
+            return frozenset(response.json()['traits'])
+        fault = f'status {response.status_code}'
+        reason = f'{fault}: {messages.quote(response.text)}'
+    except Exception as exc:
+        # keystoneauth, JSON, configuration: whichever it is, the query for
+        # candidates that follows meets it too and nova reports it.
+        fault = type(exc).__name__
+        reason = base.describe(exc)
     _faults.warn(
-        f'Placement does not know the trait {trait}, so no query can forbid '
-        f'it and the aggregates that require it are named instead. Correct '
-        f'the metadata of the aggregates or create the trait.'
+        f'Placement cannot be asked which traits it knows: {reason}', key=fault
     )
+    return None

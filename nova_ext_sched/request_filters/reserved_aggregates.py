@@ -5,21 +5,19 @@
 import typing
 import weakref
 
-from nova import exception as nova_exception
 import nova.conf
 from oslo_log import log as logging
 
+from nova_ext_sched import aggregates
 from nova_ext_sched import messages
 from nova_ext_sched.policy import reservation
 from nova_ext_sched.request_filters import base
 from nova_ext_sched.request_filters import bound
-from nova_ext_sched.request_filters import lookup
 from nova_ext_sched.request_filters import running_image
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
-NAME = 'reserved_aggregates'
 HOST_FILTER = 'IsolatedAggregatesFilter'
 
 # What stage 1 read in Glance, for stage 2, which does no I/O. On rebuild
@@ -52,15 +50,14 @@ def reserved_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     _image_keys[request_spec] = _read_image_keys(ctxt, request_spec)
     request = compile_request(request_spec)
     resolution = request.resolve(
-        lookup.take_metadata(ctxt, request_spec, NAME)
+        aggregates.get_metadata(ctxt, request.metadata_prefixes)
     )
-    if not resolution.verdict.passes:
-        # The exception's reason is the fault that the user reads; that of
-        # the verdict tells of other projects.
-        LOG.info('%s: %s', NAME, resolution.verdict.reason)
-        raise nova_exception.RequestFilterFailed(
-            reason=f'no aggregate that project {request.project_id} may use '
-            f'has the metadata key {messages.quote(resolution.unmet)}'
+    if resolution.unmet is not None:
+        # The reason tells of other projects.
+        raise base.RequestRefused(
+            f'no aggregate that project {messages.quote(request.project_id)} '
+            f'may use has the metadata key {messages.quote(resolution.unmet)}',
+            detail=resolution.reason,
         )
 
     for uuids in resolution.required.values():
@@ -70,12 +67,11 @@ def reserved_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     )
     base.forbid_aggregates(request_spec, forbidden)
     LOG.debug(
-        '%(filter)s: the request must be in an aggregate of each of '
+        'reserved_aggregates: the request must be in an aggregate of each of '
         '%(required)s; %(forbidden)d reserved aggregates are forbidden to it, '
         '%(uuids)d of them in the query',
         {
-            'filter': NAME,
-            'required': ', '.join(map(messages.quote, resolution.required))
+            'required': messages.first_few(list(resolution.required))
             or 'no key',
             'forbidden': len(resolution.forbidden),
             'uuids': len(forbidden),
@@ -99,8 +95,9 @@ def compile_request(request_spec: typing.Any) -> reservation.Request:
     mine = rules()
     sources = CONF.nova_ext_sched.member_sources
     keys: set[str] = set()
-    if 'flavor' in sources:
-        keys |= mine.keys_among(request_spec.flavor.extra_specs)
+    # Reading a field that was not loaded raises.
+    if 'flavor' in sources and 'extra_specs' in request_spec.flavor:
+        keys |= mine.keys_among(request_spec.flavor.extra_specs or {})
     if 'hint' in sources and 'scheduler_hints' in request_spec:
         keys |= mine.keys_in_hints(request_spec.scheduler_hints or {})
     if 'image' in sources:
@@ -108,30 +105,13 @@ def compile_request(request_spec: typing.Any) -> reservation.Request:
     return mine.request(keys, request_spec.project_id)
 
 
-def _image_id(request_spec: typing.Any) -> str | None:
-    if 'image' not in CONF.nova_ext_sched.member_sources:
-        return None
-    return running_image.image_id(request_spec)
-
-
 def _read_image_keys(ctxt: typing.Any, request_spec: typing.Any) -> set[str]:
-    if _image_id(request_spec) is None:
+    if 'image' not in CONF.nova_ext_sched.member_sources:
         return set()
     running_image.restore(ctxt, request_spec)
+    image_id = running_image.image_id(request_spec)
+    if image_id is None:
+        return set()
     # nova's request spec has only the properties that nova knows.
-    image = running_image.read(ctxt, request_spec.image.id)
+    image = running_image.read(ctxt, image_id)
     return rules().keys_among(image['properties'])
-
-
-def _prefixes(request_spec: typing.Any) -> tuple[str, ...]:
-    mine = rules()
-    if not mine.prefixes:
-        return ()
-    request = compile_request(request_spec)
-    if not request.required and _image_id(request_spec) is None:
-        return request.forbidden_prefixes
-    # Whether or not the image names a key: this runs before it is read.
-    return tuple(dict.fromkeys(mine.prefixes + mine.project_keys))
-
-
-lookup.declare(NAME, _prefixes)

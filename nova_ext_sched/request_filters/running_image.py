@@ -12,11 +12,16 @@ never got, and its owner could bring it into any isolated aggregate.
 
 import typing
 
+from nova import block_device
 from nova import context as nova_context
-from nova import exception as nova_exception
 from nova import objects
+from nova.compute import utils as compute_utils
 from nova.image import glance
+from nova.volume import cinder
 from oslo_log import log as logging
+
+from nova_ext_sched import messages
+from nova_ext_sched.request_filters import base
 
 LOG = logging.getLogger(__name__)
 
@@ -24,44 +29,58 @@ LOG = logging.getLogger(__name__)
 def restore(ctxt: typing.Any, request_spec: typing.Any) -> None:
     """Judge a move by the image that the server runs.
 
-    =======  ==========================  ====================================
-    request  images of server and spec   what happens
-    =======  ==========================  ====================================
-    boot     only the spec has one       nothing
-    move     the same                    nothing
-    move     the server's is on a        nothing: nova does not know which
-             volume                      one it is
-    move     they differ                 the server's goes into the spec,
-                                         with a warning
-    move     they differ, and Glance     no host
-             does not have the server's
-    =======  ==========================  ====================================
+    The server's image is that of its instance and, where it boots from a
+    volume, what Cinder has as the volume's image metadata. Cinder renews that
+    when a rebuild writes another image to the volume.
 
-    A move costs a read of the instance from its cell.
+    =======  =================================  =============================
+    request  images of server and request spec  what happens
+    =======  =================================  =============================
+    boot     only the request spec has one      nothing
+    move     the request spec has none: it was  nothing
+             never to be rebuilt
+    move     the same                           nothing
+    move     they differ                        the server's goes into the
+                                                request spec, with a warning
+    move     the volume says nothing of its     nothing where the server was
+             image                              booted from that of the
+                                                request spec, else no host
+    move     Glance or Cinder cannot be read    no host
+    =======  =================================  =============================
+
+    A move costs a read of the instance from its cell and, for a server on a
+    volume, one of the volume from Cinder.
 
     :param ctxt: a nova RequestContext
     :param request_spec: a nova RequestSpec; its ``image`` may be replaced
     :raises nova.exception.RequestFilterFailed: the image cannot be read
     """
-    if not _is_move(request_spec):
-        return
     theirs = image_id(request_spec)
-    if theirs is None:
+    if theirs is None or not _is_move(request_spec):
         return
-    running = _running_image_id(ctxt, request_spec)
-    if not running or running == theirs:
+    image_ref, root = _read_server(ctxt, request_spec)
+    if root is not None:
+        image = _read_volume_image(ctxt, root, theirs)
+    elif image_ref != theirs:
+        image = objects.ImageMeta.from_dict(read(ctxt, image_ref))
+    else:
+        image = None
+    if image is None:
         return
+    request_spec.image = image
+    running = f'image {messages.quote(image_id(request_spec))}'
+    if root is not None:
+        running += f' of volume {root.volume_id}'
     LOG.warning(
-        'Server %(server)s runs image %(running)s, and its request spec has '
-        'image %(theirs)s of a rebuild that was refused. It is judged by '
-        'image %(running)s.',
+        'Server %(server)s runs %(running)s, and its request spec has image '
+        '%(theirs)s of a rebuild that was refused. It is judged by '
+        '%(running)s.',
         {
             'server': request_spec.instance_uuid,
             'running': running,
-            'theirs': theirs,
+            'theirs': messages.quote(theirs),
         },
     )
-    request_spec.image = objects.ImageMeta.from_dict(read(ctxt, running))
 
 
 def image_id(request_spec: typing.Any) -> str | None:
@@ -84,8 +103,9 @@ def read(ctxt: typing.Any, image: str) -> dict[str, typing.Any]:
     try:
         return glance.API().get(ctxt, image)
     except Exception as exc:
-        raise nova_exception.RequestFilterFailed(
-            reason=f'the properties of image {image} cannot be read'
+        raise base.RequestRefused(
+            f'the properties of image {messages.quote(image)} cannot be read',
+            detail=base.describe(exc),
         ) from exc
 
 
@@ -100,7 +120,10 @@ def _is_move(request_spec: typing.Any) -> bool:
     return destination is not None and 'cell' in destination
 
 
-def _running_image_id(ctxt: typing.Any, request_spec: typing.Any) -> str:
+def _read_server(
+    ctxt: typing.Any, request_spec: typing.Any
+) -> tuple[str, typing.Any]:
+    """Return the instance's image, and the root volume's BDM if it has one."""
     server = request_spec.instance_uuid
     cell = request_spec.requested_destination.cell
     if cell is None:
@@ -112,4 +135,45 @@ def _running_image_id(ctxt: typing.Any, request_spec: typing.Any) -> str:
         instance = objects.Instance.get_by_uuid(
             target, server, expected_attrs=[]
         )
-    return instance.image_ref or ''
+        bdms = objects.BlockDeviceMappingList.get_by_instance_uuid(
+            target, server
+        )
+    root = bdms.root_bdm()
+    if not compute_utils.is_volume_backed_instance(target, instance, bdms):
+        return instance.image_ref or '', None
+    if root is None:
+        raise base.RequestRefused(
+            f'nova does not know the volume that server {server} boots from'
+        )
+    return '', root
+
+
+def _read_volume_image(
+    ctxt: typing.Any, root: typing.Any, theirs: str
+) -> typing.Any:
+    """Return the ImageMeta of a root volume; None where it is ``theirs``."""
+    where = f'the image on volume {root.volume_id}'
+    try:
+        # With the token of whoever moves the server; where nova itself does,
+        # as the user of [cinder] in nova.conf.
+        volume = cinder.API().get(ctxt.elevated(), root.volume_id)
+        metadata = volume.get('volume_image_metadata') or {}
+        # As nova makes the image of a boot from a volume: without its ID.
+        image = objects.ImageMeta.from_dict(
+            block_device.get_image_metadata_from_volume(volume)
+        )
+    except Exception as exc:
+        raise base.RequestRefused(
+            f'{where} cannot be read', detail=base.describe(exc)
+        ) from exc
+    running = metadata.get('image_id') if metadata else root.image_id
+    if running == theirs:
+        return None
+    if not metadata:
+        raise base.RequestRefused(
+            f'{where} is not known to Cinder, and the server was not booted '
+            f'from image {messages.quote(theirs)}'
+        )
+    if running:
+        image.id = running
+    return image

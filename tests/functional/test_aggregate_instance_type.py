@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
+
 """AggregateInstanceTypeFilter on a real nova and a real placement."""
 
 import ddt
 
 from tests.functional import base
+
+FORCED = {'force_metadata_check': 'True'}
 
 
 @ddt.ddt
@@ -77,6 +80,29 @@ class AggregateInstanceTypeFilterTestCase(base.CloudTestCase):
         self.assertLandsOn('wrong', {})
         self.describe('wrong', wrong)
         self.describe('right', right)
+        self.assertLandsOn('right', extra_specs)
+
+    # extra specs, metadata of two more aggregates of the wrong host
+    @ddt.data(
+        ({'key': '2'}, {'key': '1', **FORCED}, {'key': '2'}),
+        ({'key': '1'}, {'key': '!', **FORCED}, {'key': '1'}),
+        ({'key': '!'}, {'key': '!', **FORCED}, {'key': '1'}),
+        ({}, {'key': '1', **FORCED}, {'key': '~', **FORCED}),
+    )
+    @ddt.unpack
+    def test_no_aggregate_lifts_the_restriction_of_another(
+        self, extra_specs, one, other
+    ):
+        if extra_specs.get('key') != '!':
+            self.describe('right', extra_specs)
+        for number, metadata in enumerate((one, other)):
+            created = self.admin_api.post_aggregate(
+                {'aggregate': {'name': f'more-{number}'}}
+            )
+            self.admin_api.add_host_to_aggregate(created['id'], 'wrong')
+            self.admin_api.post_aggregate_action(
+                created['id'], {'set_metadata': {'metadata': metadata}}
+            )
         self.assertLandsOn('right', extra_specs)
 
     def test_availability_zone_is_not_forced(self):

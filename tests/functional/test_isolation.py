@@ -30,6 +30,7 @@ class IsolationTestCase(base.CloudTestCase):
     weights = {'host1': 100, 'host2': 1}
 
 
+@ddt.ddt
 class DecisionTestCase(IsolationTestCase):
     """Who may use which aggregate, by the placement query."""
 
@@ -110,15 +111,36 @@ class DecisionTestCase(IsolationTestCase):
         self.assertNoValidHost(az='nova:host1')
         self.assertBootsOn('host2', az='nova:host2')
 
-    def test_value_that_is_not_required_is_warned_about_once(self):
-        self.aggregate('typo', ['host1'], metadata={f'trait:{X}': 'Required'})
+    @ddt.data(
+        (f'trait:{X}', 'Required'),
+        (f'trait:{X}', 'REQUIRED'),
+        (f'trait:{X}', 'required '),
+        (f'Trait:{X}', 'required'),
+    )
+    @ddt.unpack
+    def test_slip_isolates_with_one_warning(self, key, value):
+        self.aggregate('slip', ['host1'], metadata={key: value})
+        self.add_traits('host1', X)
+        self.assertBootsOn('host2')
+        self.assertBootsOn('host2')
+        self.assertBootsOn('host1', flavor=self.flavor(specs=required(X)))
+        self.assertEqual(
+            1,
+            self.log.count(
+                f'aggregate slip: metadata {key}: expected '
+                f"'trait:{X}=required', got '{key}={value}'"
+            ),
+        )
+
+    def test_value_that_isolates_nothing_is_warned_about_once(self):
+        self.aggregate('odd', ['host1'], metadata={f'trait:{X}': 'forbidden'})
         self.assertBootsOn('host1')
         self.assertBootsOn('host1')
         self.assertEqual(
             1,
             self.log.count(
-                f"aggregate typo: metadata trait:{X}: expected 'required', "
-                "got 'Required'; the item isolates nothing"
+                f"aggregate odd: metadata trait:{X}: expected 'required', "
+                "got 'forbidden'; the item isolates nothing"
             ),
         )
 
@@ -347,9 +369,25 @@ class DatabaseDownTestCase(IsolationTestCase):
         self.isolate('windows', ['host1'], WINDOWS)
         with self.metadata_away():
             server = self.assertNoValidHost()
+            self.assertNoValidHost()
         self.assertEqual([], self.queries)
-        self.assertIn('isolate_aggregates cannot decide', self.log)
-        self.assertIn('no such table: aggregate_metadata', self.log)
+        # Of each refusal one line, and one traceback for all of them.
+        lines = self.log.splitlines()
+        refusals = [
+            number
+            for number, line in enumerate(lines)
+            if '[nova_ext_sched.' in line and 'cannot decide' in line
+        ]
+        for number in refusals:
+            self.assertRegex(
+                lines[number],
+                'ERROR .*Request req-.* is refused, .*: isolate_aggregates '
+                'cannot decide: .*no such table: aggregate_metadata',
+            )
+        self.assertEqual(
+            [True, False],
+            [lines[n + 1].startswith('Traceback') for n in refusals],
+        )
         # What the owner of the server reads.
         self.assertEqual(
             'No valid host was found. Scheduling failed: isolate_aggregates '
@@ -369,7 +407,7 @@ class DatabaseDownTestCase(IsolationTestCase):
 
         self.isolate('windows', ['host1'], WINDOWS)
         with fixtures.MonkeyPatch(
-            'nova_ext_sched.aggregates._select_metadata', fail
+            'nova_ext_sched.aggregates.get_metadata', fail
         ):
             self.assertNoValidHost()
         self.assertEqual([], self.queries)

@@ -2,15 +2,24 @@
 
 """nova-scheduler loads the package, or does not start."""
 
+import json
+import subprocess
+import sys
+
 import ddt
+import fixtures
 from nova import exception as nova_exception
 from nova.scheduler import filters as nova_filters
 from nova.scheduler import host_manager
 from nova.scheduler import request_filter as nova_request_filter
+from nova.scheduler.filters import affinity_filter
 from nova.tests.functional import integrated_helpers
+from oslo_utils import importutils
+from oslotest import base as test_base
 
 from nova_ext_sched import exception
 from nova_ext_sched.filters import isolated_aggregates
+from nova_ext_sched.request_filters import failure_domains
 from nova_ext_sched.request_filters import isolate_aggregates
 from nova_ext_sched.request_filters import reserved_aggregates
 from tests import distributions
@@ -18,6 +27,47 @@ from tests.functional import base
 
 HOST_FILTERS = 'nova_ext_sched.host_filters'
 REQUEST_FILTERS = 'nova_ext_sched.request_filters'
+
+NOVA = 'nova.scheduler.filters.all_filters'
+OURS = 'nova_ext_sched.filters.all_filters'
+
+# A scheduler's process, before it asks for the filters of others: nova itself
+# imports openstack and, through its clients, cliff where it is installed.
+LOAD = """
+import json, sys
+from nova import config
+from nova.scheduler import manager
+config.parse_args(['nova-scheduler'], [], configure_db=False, init_rpc=False)
+before = set(sys.modules)
+from nova_ext_sched import filters
+filters.all_filters()
+print(json.dumps(sorted(set(sys.modules) - before)))
+"""
+
+FOREIGN_LIBRARIES = {
+    'cliff',
+    'jsonschema',
+    'openstack',
+    'osc_lib',
+    'oslo_upgradecheck',
+    'pbr',
+    'rich',
+    'yaml',
+}
+OTHER_ROOMS = tuple(
+    f'nova_ext_sched.{room}'
+    for room in (
+        'audit',
+        'cmd',
+        'explain',
+        'objects',
+        'osc',
+        'placement',
+        'progress',
+        'simulator',
+        'validators',
+    )
+)
 
 HOST_FILTER = """
 from nova.scheduler import filters
@@ -48,8 +98,9 @@ class StartTestCase(base.CloudTestCase):
             [
                 isolate_aggregates.isolate_aggregates,
                 reserved_aggregates.reserved_aggregates,
+                failure_domains.failure_domains,
             ],
-            nova_request_filter.ALL_REQUEST_FILTERS[-2:],
+            nova_request_filter.ALL_REQUEST_FILTERS[-3:],
         )
 
     def test_a_second_scheduler_installs_nothing_twice(self):
@@ -65,9 +116,22 @@ class StartTestCase(base.CloudTestCase):
         ]
         self.assertIn('INFO', line)
         self.assertIn(
-            'Request filters: isolate_aggregates, reserved_aggregates.', line
+            'Request filters: isolate_aggregates, reserved_aggregates, '
+            'failure_domains.',
+            line,
         )
-        self.assertIn('enabled: IsolatedAggregatesFilter', line)
+        # The classes, as nova looks them up.
+        used = line.partition('nova uses: ')[2].partition(';')[0].split(', ')
+        manager = self.scheduler_service.manager.host_manager
+        self.assertEqual(
+            [type(one) for one in manager.enabled_filters],
+            [importutils.import_class(path) for path in used],
+        )
+        self.assertIn(
+            'nova_ext_sched.filters.isolated_aggregates.'
+            'IsolatedAggregatesFilter',
+            used,
+        )
         self.assertIn('enable_isolated_aggregate_filtering is True', line)
         self.assertNotIn('Both [scheduler]', self.stdlog.logger.output)
 
@@ -112,35 +176,122 @@ class ThirdPartyTestCase(base.CloudTestCase):
         self._create_server(networks='none', expected_state='ERROR')
 
 
-@ddt.ddt
-class BrokenPluginTestCase(
+class StartedByTheTestCase(
     base.PluginMixin, integrated_helpers.ProviderUsageBaseTestCase
 ):
-    """A plugin that cannot be used stops the scheduler at its start."""
+    """Everything of nova runs but the scheduler, which the test starts."""
 
     compute_driver = 'fake.MediumFakeDriver'
+
+    def start_service(self, name, *args, **kwargs):
+        if name == 'scheduler' and not kwargs:
+            return None
+        return super().start_service(name, *args, **kwargs)
+
+    def start_scheduler(self):
+        return self.start_service('scheduler', host='scheduler')
+
+    @property
+    def log(self):
+        return self.stdlog.logger.output
+
+
+class SlipTestCase(StartedByTheTestCase):
+    """Slips that are no reason to stop."""
+
+    def test_our_line_before_novas(self):
+        name = 'ServerGroupAntiAffinityFilter'
+        theirs = f'nova.scheduler.filters.affinity_filter.{name}'
+        self.flags(
+            available_filters=[OURS, NOVA],
+            enabled_filters=[name],
+            group='filter_scheduler',
+        )
+        (used,) = self.start_scheduler().manager.host_manager.enabled_filters
+        self.assertIs(
+            affinity_filter.ServerGroupAntiAffinityFilter, type(used)
+        )
+        self.assertIn(f'Host filters that nova uses: {theirs};', self.log)
+        self.assertRegex(
+            self.log,
+            f'WARNING .*expected {OURS} as the last line that has {name}, got '
+            f'a later one: nova uses {theirs}',
+        )
+
+    def test_right_order(self):
+        self.flags(available_filters=[NOVA, OURS], group='filter_scheduler')
+        self.start_scheduler()
+        self.assertIn('nova-ext-sched is loaded', self.log)
+        self.assertNotIn('as the last line that has', self.log)
+
+    def test_a_function_that_calls_ours(self):
+        # A site's own, in place of ours.
+        self.useFixture(distributions.Distributions()).declare(
+            'our_site',
+            'no_namespace',
+            [],
+            'from nova_ext_sched import filters\n'
+            'def all_filters(): return filters.all_filters()',
+        )
+        self.flags(
+            available_filters=[NOVA, 'our_site.all_filters'],
+            group='filter_scheduler',
+        )
+        self.start_scheduler()
+        self.assertEqual(1, self.log.count('nova-ext-sched is loaded'))
+
+    def test_nothing_to_judge(self):
+        self.flags(
+            enabled_filters=['IsolatedAggregatesFilter'],
+            group='filter_scheduler',
+        )
+        self.start_scheduler()
+        self.assertRegex(
+            self.log, 'WARNING .*IsolatedAggregatesFilter .* nothing to judge'
+        )
+
+
+class ProcessTestCase(test_base.BaseTestCase):
+    """What comes into the scheduler's process."""
+
+    def test_nothing_but_what_the_filters_need(self):
+        done = subprocess.run(
+            [sys.executable, '-W', 'ignore', '-c', LOAD],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=120,
+        )
+        modules = json.loads(done.stdout.splitlines()[-1])
+        self.assertIn('nova_ext_sched.filters.isolated_aggregates', modules)
+        self.assertEqual(
+            [],
+            [
+                name
+                for name in modules
+                if name.split('.')[0] in FOREIGN_LIBRARIES
+                or name.startswith(OTHER_ROOMS)
+            ],
+        )
+
+
+@ddt.ddt
+class BrokenPluginTestCase(StartedByTheTestCase):
+    """A plugin that cannot be used stops the scheduler at its start."""
 
     def setUp(self):
         self.dists = self.useFixture(distributions.Distributions())
         super().setUp()
 
-    def start_service(self, name, *args, **kwargs):
-        # The test starts the scheduler.
-        if name == 'scheduler' and not kwargs:
-            return None
-        return super().start_service(name, *args, **kwargs)
-
     def assertDoesNotStart(self, error, *parts):
         before = list(nova_request_filter.ALL_REQUEST_FILTERS)
-        exc = self.assertRaises(
-            error, self.start_service, 'scheduler', host='scheduler'
-        )
+        exc = self.assertRaises(error, self.start_scheduler)
         for part in parts:
             self.assertIn(part, str(exc))
         self.assertEqual(before, nova_request_filter.ALL_REQUEST_FILTERS)
 
     def test_starts_without_broken_plugins(self):
-        self.assertIsNotNone(self.start_service('scheduler', host='scheduler'))
+        self.assertIsNotNone(self.start_scheduler())
 
     def test_request_filter_is_named_and_missing(self):
         self.flags(
@@ -152,6 +303,17 @@ class BrokenPluginTestCase(
             "'absent'",
             REQUEST_FILTERS,
             "'isolate_aggregates'",
+        )
+
+    def test_option_is_misspelt(self):
+        self.useFixture(
+            fixtures.EnvironmentVariable(
+                'OS_NOVA_EXT_SCHED__MEMBER_SOURCE', 'flavor'
+            )
+        )
+        self.assertDoesNotStart(
+            exception.InvalidValues,
+            "expected the option member_sources, got 'member_source'",
         )
 
     def test_request_filter_is_ambiguous(self):
@@ -193,7 +355,7 @@ class BrokenPluginTestCase(
 
     def test_broken_request_filter_that_is_not_named_is_not_loaded(self):
         self.dists.declare('ext', REQUEST_FILTERS, ['f = ext:f'], '1 / 0')
-        self.start_service('scheduler', host='scheduler')
+        self.start_scheduler()
 
     def test_host_filter_is_ambiguous(self):
         name = 'IsolatedAggregatesFilter'
@@ -230,9 +392,7 @@ class BrokenPluginTestCase(
         self.flags(enabled_filters=['Absent'], group='filter_scheduler')
         exc = self.assertRaises(
             nova_exception.SchedulerHostFilterNotFound,
-            self.start_service,
-            'scheduler',
-            host='scheduler',
+            self.start_scheduler,
         )
         self.assertIn('Absent', str(exc))
 
@@ -240,6 +400,6 @@ class BrokenPluginTestCase(
         self.dists.declare(
             'ext', HOST_FILTERS, ['F = ext:F'], HOST_FILTER.format(name='F')
         )
-        service = self.start_service('scheduler', host='scheduler')
+        service = self.start_scheduler()
         loaded = service.manager.host_manager.filter_cls_map['F']
         self.assertTrue(issubclass(loaded, nova_filters.BaseHostFilter))

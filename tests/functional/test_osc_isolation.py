@@ -12,12 +12,11 @@ from nova.api import auth
 import webob.exc
 import yaml
 
-from nova_ext_sched.osc import isolation_changes
-from nova_ext_sched.osc import progress
+from nova_ext_sched import progress
+from nova_ext_sched.osc import isolation_cloud
+from nova_ext_sched.osc import isolation_run
 from nova_ext_sched.placement import client
-from nova_ext_sched.placement import listing
-from nova_ext_sched.placement import reading
-from nova_ext_sched.policy import isolation_plan
+from nova_ext_sched.placement import transport
 from tests.functional import base
 from tests.functional import openstackclient
 
@@ -31,7 +30,7 @@ VMX = 'HW_CPU_X86_VMX'
 
 
 def record(trait):
-    return isolation_plan.RECORD + trait
+    return isolation_cloud.RECORD + trait
 
 
 class IsolationTestCase(base.CloudTestCase):
@@ -44,7 +43,7 @@ class IsolationTestCase(base.CloudTestCase):
     def setUp(self):
         super().setUp()
         # SQLite takes one writer at a time.
-        for module in (isolation_changes, listing):
+        for module in (isolation_run, isolation_cloud):
             self.useFixture(fixtures.MockPatchObject(module, 'WORKERS', new=1))
         self.openstack = self.useFixture(
             openstackclient.OpenStackClient(
@@ -140,7 +139,8 @@ class ListTest(IsolationTestCase):
         fine = self.isolate('fine', ['host1'], WINDOWS)
         self.aggregate('plain', ['host3'], metadata={'ssd': 'true'})
         self.require('gpu', ['host1', 'host2'], GPU, VMX, 'gpu')
-        self.require('typo', [], **{'trait:CUSTOM_A': 'Required'})
+        self.require('typo', [], **{'trait:CUSTOM_A': 'forbidden'})
+        self.require('slip', [], **{f'Trait:{WINDOWS}': 'Required'})
         self.require('forced', ['host3'], SSD, force_metadata_check='yes')
         self.require('flag', [], WINDOWS, force_metadata_check='ja')
         self.add_traits('host3', WINDOWS, SSD)
@@ -168,6 +168,7 @@ class ListTest(IsolationTestCase):
                     ('not-mirrored', 'host2'),
                     ('conflict', 'host1'),
                 ],
+                'slip': [('misspelt',)],
                 'typo': [('unread-value',)],
             },
             self.faults(),
@@ -269,13 +270,15 @@ class ListTest(IsolationTestCase):
     @contextlib.contextmanager
     def counted(self):
         sent = []
-        send = reading.Reader.send
+        request = transport.Transport.request
 
         def counting(this, method, path, *args, **kwargs):
             sent.append((method, path))
-            return send(this, method, path, *args, **kwargs)
+            return request(this, method, path, *args, **kwargs)
 
-        with unittest.mock.patch.object(reading.Reader, 'send', counting):
+        with unittest.mock.patch.object(
+            transport.Transport, 'request', counting
+        ):
             yield sent
 
     def _delete_provider(self, uuid):
@@ -440,6 +443,46 @@ class SyncTest(IsolationTestCase):
         self.sync('--prune')
         self.assertEqual(set(), self.traits('host3'))
 
+    def test_prune_is_bounded_to_the_aggregates_that_are_named(self):
+        self.require('windows', ['host1', 'host2'], WINDOWS)
+        self.require('gpu', ['host3'], GPU, WINDOWS)
+        self.sync()
+        # No aggregate requires WINDOWS of any host any more.
+        self.admin_api.post_aggregate_action(
+            self.aggregate_ids['gpu'],
+            {'set_metadata': {'metadata': {f'trait:{WINDOWS}': None}}},
+        )
+        self.admin_api.post_aggregate_action(
+            self.aggregate_ids['windows'],
+            {
+                'set_metadata': {
+                    'metadata': {
+                        f'trait:{WINDOWS}': None,
+                        f'trait:{SSD}': 'required',
+                    }
+                }
+            },
+        )
+        self.admin_api.remove_host_from_aggregate(
+            self.aggregate_ids['windows'], 'host2'
+        )
+        stale = {WINDOWS, record(WINDOWS)}
+        for arguments in ([], ['--trait', WINDOWS]):
+            self.assertEqual(
+                [('remove traits', sorted(stale), 'host3', 'planned')],
+                self.sync('gpu', '--prune', '--dry-run', *arguments),
+            )
+        self.sync('gpu', '--prune')
+        self.assertEqual({GPU, record(GPU)}, self.traits('host3'))
+        self.assertEqual(stale, self.traits('host1'))
+        self.assertEqual(stale, self.traits('host2'))
+        self.sync('windows', '--prune')
+        self.assertEqual({SSD, record(SSD)}, self.traits('host1'))
+        # It has left the aggregate: nothing says that it was in it.
+        self.assertEqual(stale, self.traits('host2'))
+        self.sync('--prune')
+        self.assertEqual(set(), self.traits('host2'))
+
     @ddt.data(
         (['--trait', WINDOWS], '--trait: expected --prune beside it'),
         (
@@ -482,16 +525,16 @@ class UnderWayTest(IsolationTestCase):
     def before_put(self, number, action):
         """Call ``action`` before the numbered PUT of a provider's traits."""
         calls = []
-        put_traits = client.PlacementClient._put_traits
+        write = client.PlacementClient._write
 
         def acting(this, *args):
             calls.append(args)
             if len(calls) == number:
                 action()
-            return put_traits(this, *args)
+            return write(this, *args)
 
         return unittest.mock.patch.object(
-            client.PlacementClient, '_put_traits', acting
+            client.PlacementClient, '_write', acting
         )
 
     def interrupted_after(self, steps):

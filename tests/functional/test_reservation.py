@@ -66,10 +66,17 @@ class FlavorTestCase(reservations.ReservationTestCase):
             'the metadata key reservation:gone',
             server['fault']['message'],
         )
-        self.assertIn(
-            'no aggregate has the metadata key reservation:gone, which the '
+        # One line: what the owner reads, and why.
+        (line,) = [
+            line
+            for line in self.log.splitlines()
+            if 'reservation:gone' in line and '[nova_ext_sched.' in line
+        ]
+        self.assertRegex(
+            line,
+            'WARNING .*reserved_aggregates: no host for request req-.*'
+            r'\(no aggregate has the metadata key reservation:gone, which the '
             f'request of project {self.api.project_id} requires',
-            self.log,
         )
 
     def test_case_of_the_id_counts(self):
@@ -245,7 +252,7 @@ class TogetherTestCase(reservations.ReservationTestCase):
         ]
         return uuid
 
-    def test_one_select(self):
+    def test_one_light_select_a_filter(self):
         self.isolate('windows', ['h1'], WINDOWS)
         self.reserve('a', ['h2'])
         statements = []
@@ -255,12 +262,18 @@ class TogetherTestCase(reservations.ReservationTestCase):
         def record(conn, cursor, statement, parameters, context, many):
             # Ours take names and keys of the metadata and no hosts.
             if statement.startswith('SELECT aggregates.uuid, aggregates.name'):
-                statements.append(parameters)
+                self.assertNotIn('aggregate_hosts', statement)
+                statements.append(
+                    [text for text in parameters if isinstance(text, str)]
+                )
 
         self.assertBootsOn('h3')
-        self.assertEqual([('trait:', 'reservation:')], statements)
+        self.assertEqual([['trait:'], ['reservation:']], statements)
+        # Projects matter only to a request that names a reservation.
         self.assertBootsOn('h2', flavor=self.consuming('a'))
-        self.assertEqual(2, len(statements))
+        self.assertEqual(
+            [['trait:'], ['reservation:a', 'filter_tenant_id']], statements[2:]
+        )
         sa.event.remove(engine, 'before_cursor_execute', record)
 
 
@@ -271,5 +284,11 @@ class DatabaseDownTestCase(reservations.ReservationTestCase):
             self.assertNoValidHost()
             self.assertNoValidHost(flavor=self.consuming('a'))
         self.assertEqual([], self.queries)
-        self.assertIn('reserved_aggregates cannot decide', self.log)
+        refusals = [
+            line
+            for line in self.log.splitlines()
+            if 'reserved_aggregates cannot decide' in line
+            and '[nova_ext_sched.' in line
+        ]
+        self.assertEqual(2, len(refusals))
         self.assertBootsOn('other')

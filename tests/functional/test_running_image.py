@@ -2,8 +2,13 @@
 
 """Moves of a server that was refused a rebuild."""
 
+import ddt
+import fixtures
 from nova import context
+from nova import exception as nova_exception
 from nova import objects
+from nova.tests.fixtures import cinder as cinder_fixture
+from nova.volume import cinder
 
 from tests.functional import base
 
@@ -99,7 +104,7 @@ class PlainServerTestCase(RefusedRebuildTestCase):
         )
 
     def test_image_that_is_gone_where_nothing_isolates(self):
-        self.set_metadata('windows', {f'trait:{WINDOWS}': 'Required'})
+        self.set_metadata('windows', {f'trait:{WINDOWS}': 'forbidden'})
         del self.glance.images[self.plain]
         self.resize(self.server)
         self.assertNotIn('runs image', self.log)
@@ -122,4 +127,111 @@ class LicensedServerTestCase(RefusedRebuildTestCase):
     def test_it_stays_on_licensed_hosts(self):
         server = self.assertBootsOn('host1', image=self.licensed)
         server = self.refuse_rebuild(server, self.plain)
+        self.assertEqual('host3', self.host_of(self.resize(server)))
+
+
+CINDER = cinder_fixture.CinderFixture
+
+
+@ddt.ddt
+class VolumeTestCase(RefusedRebuildTestCase):
+    """Servers that boot from a volume; Cinder is nova's fixture."""
+
+    weights = {'host1': 1000, 'host2': 500, 'host3': 1}
+    isolated = ('host1',)
+
+    def refuse_rebuild(self, server, image):
+        """Rebuild, and have an administrator reset the server's state."""
+        self.rebuild(server, image, 'ERROR')
+        self.admin_api.post_server_action(
+            server['id'], {'os-resetState': {'state': 'active'}}
+        )
+        ctxt = context.get_admin_context()
+        spec = objects.RequestSpec.get_by_instance_uuid(ctxt, server['id'])
+        self.assertEqual(image, spec.image.id)
+        return self._wait_for_state_change(server, 'ACTIVE')
+
+    def boot_refused(self, volume):
+        server = self.boot_from_volume(volume)
+        self.assertEqual('host2', self.host_of(server))
+        return self.refuse_rebuild(server, self.licensed)
+
+    @ddt.data(CINDER.IMAGE_BACKED_VOL, CINDER.IMAGE_BACKED_VOL_QUIESCE)
+    def test_volume_that_says_something(self, volume):
+        """With and without the ID of its image."""
+        server = self.boot_refused(volume)
+        self.assertEqual('host3', self.host_of(self.resize(server)))
+        self.assertRegex(
+            self.log, f'WARNING .*Server {server["id"]} runs image '
+        )
+
+    def test_volume_that_says_nothing(self):
+        server = self.boot_refused(CINDER.ISCSI_BACKED_VOL)
+        server = self.resize(server, 'ACTIVE')
+        self.assertEqual('host2', self.host_of(server))
+        self.assertIn(
+            f'the image on volume {CINDER.ISCSI_BACKED_VOL} is not known to '
+            f'Cinder, and the server was not booted from image '
+            f'{self.licensed}',
+            self.log,
+        )
+
+    def test_volume_of_which_nothing_else_is_said(self):
+        """A server that was never to be rebuilt needs no Cinder."""
+        server = self.boot_from_volume(CINDER.ISCSI_BACKED_VOL)
+        self.assertEqual('host3', self.host_of(self.resize(server)))
+        self.assertNotIn('runs image', self.log)
+
+    def test_rebuild_that_is_allowed_ends_it(self):
+        """The instance then has the image of before the refused one."""
+        volume = CINDER.IMAGE_BACKED_VOL
+        server = self.boot_refused(volume)
+        get = cinder.API.get
+
+        def get_renewed(api, *args, **kwargs):
+            return {
+                **get(*args, **kwargs),
+                'volume_image_metadata': {'image_id': self.plain},
+            }
+
+        def reimage(api, ctxt, volume_id, image_id, **kwargs):
+            self.assertEqual((volume, self.plain), (volume_id, image_id))
+            event = {
+                'name': 'volume-reimaged',
+                'status': 'completed',
+                'server_uuid': server['id'],
+                'tag': volume_id,
+            }
+            self.admin_api.api_post(
+                '/os-server-external-events', {'events': [event]}
+            )
+
+        with fixtures.MonkeyPatch(
+            'nova.volume.cinder.API.reimage_volume', reimage
+        ):
+            self.rebuild(server, self.plain, 'ACTIVE')
+        before = self.log
+        with fixtures.MonkeyPatch('nova.volume.cinder.API.get', get_renewed):
+            server = self.resize(server)
+        self.assertEqual('host3', self.host_of(server))
+        self.assertNotIn('runs image', self.log.removeprefix(before))
+
+    def test_cinder_fails(self):
+        server = self.boot_refused(CINDER.IMAGE_BACKED_VOL_QUIESCE)
+        get = cinder.API.get
+
+        def fail(api, ctxt, volume_id, microversion=None):
+            # The scheduler alone asks with an elevated context.
+            if ctxt.is_admin:
+                raise nova_exception.CinderConnectionFailed(reason='down')
+            return get(ctxt, volume_id)
+
+        with fixtures.MonkeyPatch('nova.volume.cinder.API.get', fail):
+            server = self.resize(server, 'ACTIVE')
+        self.assertEqual('host2', self.host_of(server))
+        self.assertRegex(
+            self.log,
+            'no host for request req-.* the image on volume .* cannot be '
+            r'read \(CinderConnectionFailed: ',
+        )
         self.assertEqual('host3', self.host_of(self.resize(server)))

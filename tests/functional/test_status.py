@@ -5,10 +5,12 @@
 import json
 import os
 import subprocess
+import sys
 import unittest.mock
 
 import ddt
 import fixtures
+from keystoneauth1 import token_endpoint
 from nova import context as nova_context
 from nova import objects
 from nova.db.api import models
@@ -16,12 +18,12 @@ from nova.tests import fixtures as nova_fixtures
 from oslo_config import fixture as config_fixture
 from oslo_upgradecheck import upgradecheck
 from oslotest import base as test_base
+from placement import microversion
+from placement.tests.functional.fixtures import placement as placement_fixture
 import sqlalchemy as sa
 
 from nova_ext_sched import conf
-from nova_ext_sched import placement
 from nova_ext_sched.cmd import status_checks
-from tests.functional.placement import base as placement_base
 from tests.functional.placement import servers
 
 NOVA = 'nova.scheduler.filters.all_filters'
@@ -81,36 +83,52 @@ class OptionsTest(StatusTestCase):
             self.assertCheck('Release of nova', code, *texts)
 
     @ddt.data(
-        ([NOVA, OURS], SUCCESS),
-        ([NOVA], FAILURE, 'Add the line after'),
-        ([OURS], WARNING, 'add the line before'),
-        ([OURS, NOVA], FAILURE, 'Exchange the lines'),
-    )
-    @ddt.unpack
-    def test_available_filters(self, lines, code, *texts):
-        self.filters(*lines)
-        self.assertCheck('available_filters', code, *texts)
-
-    @ddt.data(
         ([NOVA, OURS], ['IsolatedAggregatesFilter'], SUCCESS),
-        ([NOVA], ['IsolatedAggregatesFilter'], FAILURE, 'will not start'),
+        ([NOVA], [], FAILURE, 'Nothing of nova-ext-sched is loaded'),
+        ([OURS], [], WARNING, 'Add the line before'),
+        (
+            # True, though nothing is lost: nova's filter has the rules too.
+            [OURS, NOVA],
+            ['ServerGroupAntiAffinityFilter'],
+            WARNING,
+            'nova uses nova.scheduler.filters.affinity_filter.'
+            'ServerGroupAntiAffinityFilter, which keeps the rules of server '
+            'groups too',
+            f'Move {OURS} to the end',
+        ),
         (
             [NOVA, OURS],
             ['ComputeFilter', 'NoFilter'],
             FAILURE,
             'enabled_filters names NoFilter',
         ),
-        ([NOVA, 'no.such.filters'], [], FAILURE, 'cannot be imported'),
+        ([NOVA, OURS, 'no.such.filters'], [], FAILURE, 'cannot be imported'),
     )
     @ddt.unpack
-    def test_enabled_filters(self, lines, enabled, code, *texts):
+    def test_host_filters(self, lines, enabled, code, *texts):
         self.filters(*lines, enabled=enabled)
-        self.assertCheck('enabled_filters', code, *texts)
+        self.assertCheck('Host filters', code, *texts)
+
+    def test_an_option_that_is_misspelt(self):
+        name = 'OS_NOVA_EXT_SCHED__ENABLE_ISOLATED_AGREGATE_FILTERING'
+        self.useFixture(fixtures.EnvironmentVariable(name, 'True'))
+        self.assertCheck(
+            'Options of nova.conf',
+            FAILURE,
+            'expected the option enable_isolated_aggregate_filtering',
+        )
+        self.assertCheck('Host filters', WARNING, 'is misspelt')
+
+    def test_nothing_to_judge(self):
+        self.filters(NOVA, OURS, enabled=['IsolatedAggregatesFilter'])
+        self.assertCheck(
+            'Options of nova.conf', WARNING, 'has nothing to judge'
+        )
 
     def test_a_plugin_that_is_missing(self):
         self.ours(request_filters=['isolate_agregates'])
         self.assertCheck(
-            'enabled_filters',
+            'Host filters',
             FAILURE,
             "plugin 'isolate_agregates' is not in the namespace",
             'Correct [nova_ext_sched] request_filters',
@@ -212,8 +230,8 @@ class DataTest(StatusTestCase):
         self.assertCheck(
             'Metadata of aggregates',
             WARNING,
-            "aggregate typo: metadata trait:CUSTOM_A: expected 'required', "
-            "got 'Required'",
+            'aggregate typo: metadata trait:CUSTOM_A: expected '
+            "'trait:CUSTOM_A=required', got 'trait:CUSTOM_A=Required'",
             'aggregate name: metadata trait:custom: expected a trait name',
             'force_metadata_check is on in forced and '
             'AggregateInstanceTypeFilter is not in',
@@ -322,40 +340,69 @@ class DataTest(StatusTestCase):
             self.assertCheck('Extra specs of flavors', WARNING, 'Not checked')
 
 
-class PlacementTest(placement_base.PlacementTestCase):
+class PlacementTest(test_base.BaseTestCase):
+    """A real placement in this process, asked through nova's adapter."""
+
+    maximum = '1.39'
+
     def setUp(self):
         super().setUp()
+        versions = microversion.VERSIONS
         self.useFixture(
             fixtures.MockPatchObject(
-                placement.PlacementClient,
-                'from_conf',
-                side_effect=lambda conf: self.client,
+                microversion,
+                'VERSIONS',
+                versions[: versions.index(self.maximum) + 1],
+            )
+        )
+        server = self.useFixture(placement_fixture.PlacementFixture())
+        self.auth = token_endpoint.Token(server.endpoint, 'admin')
+        get_ksa_adapter = status_checks.nova_utils.get_ksa_adapter
+        self.useFixture(
+            fixtures.MockPatch(
+                'nova.utils.get_ksa_adapter',
+                lambda service: get_ksa_adapter(service, ksa_auth=self.auth),
             )
         )
 
-    def test_new_enough(self):
+    def test_check(self):
         self.assertEqual((SUCCESS, None), run_check('Placement'))
 
-    def test_no_token(self):
-        self.raw.session.auth.token = None
+    def test_a_user_who_may_not(self):
+        self.auth.token = 'nobody'
         code, details = run_check('Placement')
         self.assertEqual(FAILURE, code)
+        self.assertIn('Forbidden', details)
         self.assertIn('Check [placement] of nova.conf', details)
 
 
 class OldPlacementTest(PlacementTest):
     maximum = '1.35'
 
-    def test_new_enough(self):
+    def test_check(self):
         code, details = run_check('Placement')
         self.assertEqual(FAILURE, code)
         self.assertEqual(
-            'Expected placement with microversion 1.36, got 1.0 to 1.35. '
+            'Expected placement with microversion 1.36, got at most 1.35. '
             'Upgrade placement.',
             details,
         )
 
 
+OSPROFILER = {
+    '__init__': '',
+    'sqlalchemy': '',
+    'web': 'def get_trace_id_headers(): return {}',
+    'profiler': 'def trace_cls(*args, **kwargs): return lambda cls: cls',
+    'opts': """
+from oslo_config import cfg
+def set_defaults(conf, **kwargs):
+    conf.register_opt(cfg.BoolOpt('enabled', default=False), group='profiler')
+""",
+}
+
+
+@ddt.ddt
 class CommandTest(test_base.BaseTestCase):
     """The console script in a process of its own, with a nova.conf."""
 
@@ -368,18 +415,23 @@ class CommandTest(test_base.BaseTestCase):
         models.BASE.metadata.create_all(self.engine)
         self.placement = 'http://127.0.0.1:1/placement'
 
-    def run_script(self, *arguments, more='', enabled='ComputeFilter'):
+    def write_conf(self, more='', enabled='ComputeFilter'):
         path = os.path.join(self.folder, 'nova.conf')
         with open(path, 'w') as stream:
             stream.write(
+                '[DEFAULT]\ntransport_url = fake://\n'
                 f'[api_database]\nconnection = {self.database}\n'
                 '[placement]\nauth_type = admin_token\ntoken = admin\n'
                 f'endpoint = {self.placement}\nconnect_retries = 0\n'
                 '[filter_scheduler]\n'
                 f'available_filters = {NOVA}\navailable_filters = {OURS}\n'
                 f'enabled_filters = {enabled}\n'
-                f'[nova_ext_sched]\n{more}\n'
+                f'{more}\n'
             )
+        return path
+
+    def run_script(self, *arguments, **conf):
+        path = self.write_conf(**conf)
         return subprocess.run(
             [
                 servers.script('nova-ext-sched-status'),
@@ -396,9 +448,11 @@ class CommandTest(test_base.BaseTestCase):
         self.placement = self.useFixture(servers.Placement('gunicorn')).url
         done = self.run_script('upgrade', 'check')
         self.assertEqual(0, done.returncode, done.stdout + done.stderr)
-        self.assertEqual(9, done.stdout.count('Result: Success'))
+        self.assertEqual(8, done.stdout.count('Result: Success'))
 
-        isolating = 'enable_isolated_aggregate_filtering = True'
+        isolating = (
+            '[nova_ext_sched]\nenable_isolated_aggregate_filtering = True'
+        )
         done = self.run_script('upgrade', 'check', '--json', more=isolating)
         self.assertEqual(1, done.returncode, done.stdout + done.stderr)
         checks = {
@@ -411,12 +465,77 @@ class CommandTest(test_base.BaseTestCase):
     def test_failure(self):
         done = self.run_script('upgrade', 'check')
         self.assertEqual(2, done.returncode, done.stdout + done.stderr)
-        self.assertIn('no connection to placement', done.stdout)
+        self.assertIn('ConnectFailure', done.stdout)
+        self.assertRegex(done.stdout, r'Check\s.*\[placement\] of nova.conf')
         self.assertNotIn('Traceback', done.stdout + done.stderr)
+
+    def test_another_service_than_placement(self):
+        server = servers.Server(
+            [sys.executable, '-m', 'http.server', '{port}'], {}
+        )
+        self.placement = self.useFixture(server).url
+        done = self.run_script('upgrade', 'check', '--json')
+        (check,) = [
+            check
+            for check in json.loads(done.stdout)['checks']
+            if check['check'] == 'Placement'
+        ]
+        self.assertIn('answers as no placement does', check['details'])
+
+    @ddt.data(
+        (
+            '[nova_ext_sched]\nenable_isolated_agregate_filtering = True',
+            'nova.conf: [nova_ext_sched]: expected the option '
+            'enable_isolated_aggregate_filtering, got '
+            "'enable_isolated_agregate_filtering'",
+        ),
+        (
+            '[nova-ext-sched]\nenable_isolated_aggregate_filtering = True',
+            'nova.conf: expected the section [nova_ext_sched], got '
+            "'[nova-ext-sched]'",
+        ),
+    )
+    @ddt.unpack
+    def test_a_slip_stops_the_scheduler_in_the_same_words(self, lines, words):
+        done = self.run_script('upgrade', 'check', '--json', more=lines)
+        self.assertEqual(2, done.returncode, done.stdout + done.stderr)
+        checks = json.loads(done.stdout)['checks']
+        self.assertIn(words, [check['details'] for check in checks])
+
+        scheduler = subprocess.run(
+            [
+                servers.script('nova-scheduler'),
+                '--config-file',
+                self.write_conf(lines),
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=120,
+        )
+        self.assertNotEqual(0, scheduler.returncode)
+        self.assertIn(words, scheduler.stdout)
+
+    def test_where_osprofiler_is_installed(self):
+        # As nova meets osprofiler: its options are read where the database
+        # is set up, and registered by nova.config.parse_args alone.
+        osprofiler = os.path.join(self.folder, 'osprofiler')
+        os.mkdir(osprofiler)
+        for name, code in OSPROFILER.items():
+            with open(os.path.join(osprofiler, f'{name}.py'), 'w') as stream:
+                stream.write(code)
+        self.useFixture(
+            fixtures.EnvironmentVariable('PYTHONPATH', self.folder)
+        )
+        done = self.run_script('upgrade', 'check')
+        self.assertEqual(2, done.returncode, done.stdout + done.stderr)
+        self.assertIn('Check: API database', done.stdout)
 
     def test_unexpected(self):
         done = self.run_script(
-            'upgrade', 'check', more='max_forbidden_aggregates = many'
+            'upgrade',
+            'check',
+            more='[nova_ext_sched]\nmax_forbidden_aggregates = many',
         )
         self.assertEqual(255, done.returncode, done.stdout + done.stderr)
         self.assertIn('max_forbidden_aggregates', done.stderr)

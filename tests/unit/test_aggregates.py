@@ -2,11 +2,11 @@
 
 import uuid
 
+import fixtures
 from nova import context
 from nova.db.api import api as api_db
 from nova.db.api import models
 from oslo_db import exception as db_exception
-from oslo_db.sqlalchemy import enginefacade
 from sqlalchemy import exc as sa_exc
 from sqlalchemy import orm
 import testtools
@@ -32,11 +32,7 @@ class AggregatesMixin:
     def setUp(self):
         super().setUp()
         database = self.useFixture(databases.Database(self.backend))
-        facade = enginefacade.transaction_context()
-        facade.configure(connection=database.url)
-        self.engine = facade.writer.get_engine()
-        self.addCleanup(self.engine.dispose)
-        self.addCleanup(api_db.context_manager.patch_factory(facade))
+        self.engine = database.replace(api_db.context_manager)
         models.BASE.metadata.create_all(self.engine, tables=TABLES)
         self.ctxt = context.get_admin_context()
 
@@ -73,41 +69,46 @@ class AggregatesMixin:
         self.add('plain', ['h'], {'a': 'b'})
         self.assertEqual(set(), self.keys('trait:'))
 
-    def test_prefix_means_itself(self):
+    def test_every_spelling_of_a_prefix_is_found(self):
+        """Databases differ in what else they find, and never in these."""
         keys = [
             'trait:X',
             'trait:',
             'Trait:X',
             'TRAIT:X',
-            'tra:X',
-            'xtrait:X',
+            ' trait:X',
+            '  Trait: X',
             'r_v:1',
-            'rxv:1',
             'R_v:1',
             'r%:1',
-            'rxx:1',
             'r/v:1',
             'r\\v:1',
-            'é:1',
-            'e:1',
+            '\u00e9:1',
+            '\u00c9:1',
             "r'v:1",
         ]
+        others = ['tra:X', 'xtrait:X', 'trait', 'rxv:1', 'rxx:1', 'r', 'zone']
         # One aggregate each: a collation may hold two keys to be one.
-        for number, key in enumerate(keys):
+        for number, key in enumerate(keys + others):
             self.add(f'agg{number}', metadata={key: 'required'})
         expected = {
-            'trait:': {'trait:X', 'trait:'},
-            'Trait:': {'Trait:X'},
-            'r_v:': {'r_v:1'},
+            'trait:': set(keys[:6]),
+            'Trait:': set(keys[:6]),
+            'r_v:': {'r_v:1', 'R_v:1'},
             'r%:': {'r%:1'},
             'r/v:': {'r/v:1'},
             'r\\v:': {'r\\v:1'},
-            'é:': {'é:1'},
             "r'v:": {"r'v:1"},
         }
         self.assertEqual(
             expected, {prefix: self.keys(prefix) for prefix in expected}
         )
+        for accented in ('\u00e9:', '\u00c9:'):
+            self.assertIn(accented + '1', self.keys(accented))
+
+    def test_no_prefix(self):
+        self.add('agg', metadata={'a': 'b'})
+        self.assertEqual([], aggregates.get_metadata(self.ctxt, []))
 
     def test_several_prefixes(self):
         self.add('a', metadata={'trait:X': '1', 'r:1': '2', 'zone': '3'})
@@ -128,6 +129,29 @@ class AggregatesMixin:
         self.assertEqual(
             {one, both},
             aggregates.get_uuids_by_hosts(self.ctxt, ['hOST1', 'absent']),
+        )
+
+    def test_values_and_hosts(self):
+        both = self.add('both', ['h1', 'h2', 'h3'], {'rack': 'a', 'x': 'b'})
+        other = self.add('other', ['h3', 'H1'], {'rack': 'b, c'})
+        none = self.add('none', [], {'rack': ''})
+        for number, key in enumerate(('Rack', 'rack ', 'racks')):
+            self.add(f'agg{number}', ['h1'], {key: 'd'})
+        expected = {
+            (both, 'both', 'a', 'h1'),
+            (both, 'both', 'a', 'h2'),
+            (other, 'other', 'b, c', None),
+            (none, 'none', '', None),
+        }
+        hosts = ['h1', 'h2', 'unknown']
+        self.assertEqual(
+            expected, set(aggregates.get_values(self.ctxt, 'rack', hosts))
+        )
+        # More hosts than a statement names.
+        self.useFixture(fixtures.MockPatchObject(aggregates, '_MOST_HOSTS', 1))
+        self.assertEqual(
+            {*expected, (both, 'both', 'a', None)},
+            set(aggregates.get_values(self.ctxt, 'rack', hosts)),
         )
 
     def test_error_is_raised(self):

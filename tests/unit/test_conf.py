@@ -56,6 +56,18 @@ class OptionsTestCase(testtools.TestCase):
             )
 
 
+def read(lines, option):
+    """Return an option of a nova.conf with these lines in our section."""
+    config = cfg.ConfigOpts()
+    conf.register_opts(config)
+    with tempfile.NamedTemporaryFile('w', suffix='.conf') as file:
+        file.write(f'[nova_ext_sched]\n{lines}\n')
+        file.flush()
+        config(['--config-file', file.name])
+        conf.check(config)
+        return config.nova_ext_sched[option]
+
+
 @ddt.ddt
 class BeginningsTestCase(testtools.TestCase):
     """The prefixes, as lines of nova.conf."""
@@ -63,14 +75,7 @@ class BeginningsTestCase(testtools.TestCase):
     OPTION = 'placement_req_required_member_prefix'
 
     def read(self, lines, option=OPTION):
-        config = cfg.ConfigOpts()
-        conf.register_opts(config)
-        with tempfile.NamedTemporaryFile('w', suffix='.conf') as file:
-            file.write(f'[nova_ext_sched]\n{lines}\n')
-            file.flush()
-            config(['--config-file', file.name])
-            conf.check(config)
-            return config.nova_ext_sched[option]
+        return read(lines, option)
 
     @ddt.data(
         ('', []),
@@ -116,6 +121,40 @@ class BeginningsTestCase(testtools.TestCase):
 
 
 @ddt.ddt
+class FailureDomainOptionsTestCase(testtools.TestCase):
+    """Lines of nova.conf."""
+
+    @ddt.data(('', 'failure_domain'), ('{} = rack', 'rack'))
+    @ddt.unpack
+    def test_failure_domain_key(self, line, expected):
+        option = 'failure_domain_key'
+        self.assertEqual(expected, read(line.format(option), option))
+
+    @ddt.data('', '""')
+    def test_empty_key_is_refused(self, value):
+        error = self.assertRaises(
+            cfg.ConfigFileValueError,
+            read,
+            f'failure_domain_key = {value}',
+            'failure_domain_key',
+        )
+        self.assertIn('expected a metadata key', str(error))
+
+    @ddt.data(('', 0), ('{} = 0', 0), ('{} = 2', 2))
+    @ddt.unpack
+    def test_max_server_per_failure_domain(self, line, expected):
+        option = 'max_server_per_failure_domain'
+        self.assertEqual(expected, read(line.format(option), option))
+
+    @ddt.data('-1', 'abc', '')
+    def test_limit_in_another_form_is_refused(self, value):
+        option = 'max_server_per_failure_domain'
+        self.assertRaises(
+            cfg.ConfigFileValueError, read, f'{option} = {value}', option
+        )
+
+
+@ddt.ddt
 class ContradictionsTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
@@ -123,10 +162,10 @@ class ContradictionsTestCase(testtools.TestCase):
         self.config = self.useFixture(
             config_fixture.Config(nova.conf.CONF)
         ).config
-        self.config(
-            group='filter_scheduler',
-            enabled_filters=['IsolatedAggregatesFilter'],
-        )
+        self.enable('ComputeFilter')
+
+    def enable(self, *names):
+        self.config(group='filter_scheduler', enabled_filters=list(names))
 
     def contradictions(self):
         return conf.contradictions(nova.conf.CONF)
@@ -134,7 +173,14 @@ class ContradictionsTestCase(testtools.TestCase):
     def test_defaults_contradict_nothing(self):
         self.assertEqual([], self.contradictions())
 
+    def test_nothing_to_judge(self):
+        self.enable('IsolatedAggregatesFilter')
+        (found,) = self.contradictions()
+        self.assertIn('IsolatedAggregatesFilter is in', found)
+        self.assertIn('has nothing to judge', found)
+
     def test_isolation_well_set_up(self):
+        self.enable('IsolatedAggregatesFilter')
         self.config(
             group='nova_ext_sched', enable_isolated_aggregate_filtering=True
         )
@@ -161,6 +207,8 @@ class ContradictionsTestCase(testtools.TestCase):
     def test_isolation_contradicted(self, group, options, expected):
         self.config(group=group, **options)
         self.assertEqual([], self.contradictions())
+        if group != 'filter_scheduler':
+            self.enable('IsolatedAggregatesFilter')
         self.config(
             group='nova_ext_sched', enable_isolated_aggregate_filtering=True
         )
@@ -168,6 +216,8 @@ class ContradictionsTestCase(testtools.TestCase):
         self.assertRegex(found, expected)
 
     def reserve(self, required, forbidden, **options):
+        if options.pop('judged', True):
+            self.enable('IsolatedAggregatesFilter')
         self.config(
             group='nova_ext_sched',
             placement_req_required_member_prefix=required,
@@ -235,6 +285,37 @@ class ContradictionsTestCase(testtools.TestCase):
     def test_reservation_contradicted(self, group, options, expected):
         self.config(group=group, **options)
         self.assertEqual([], self.contradictions())
-        self.reserve(['r:'], ['r:'])
+        self.reserve(['r:'], ['r:'], judged=group != 'filter_scheduler')
         (found,) = self.contradictions()
         self.assertRegex(found, expected)
+
+    @ddt.data(
+        (0, False, True, []),
+        (0, False, False, []),
+        (0, True, True, []),
+        (2, True, True, []),
+        (2, False, True, ['FailureDomainFilter is not in']),
+        (0, True, False, ['does not name failure_domains']),
+        (2, True, False, ['does not name failure_domains']),
+        (
+            2,
+            False,
+            False,
+            ['does not name failure_domains', 'FailureDomainFilter is not in'],
+        ),
+    )
+    @ddt.unpack
+    def test_failure_domains(self, limit, enabled, named, expected):
+        self.config(
+            group='nova_ext_sched',
+            max_server_per_failure_domain=limit,
+            request_filters=['failure_domains'] if named else [],
+        )
+        self.config(
+            group='filter_scheduler',
+            enabled_filters=['FailureDomainFilter'] if enabled else [],
+        )
+        found = self.contradictions()
+        self.assertEqual(len(expected), len(found), found)
+        for regex, sentence in zip(expected, found, strict=True):
+            self.assertRegex(sentence, regex)

@@ -85,6 +85,6 @@ class EntryPointsTestCase(testtools.TestCase):
             'IsolatedAggregatesFilter', names['nova_ext_sched.host_filters']
         )
         self.assertLessEqual(
-            {'isolate_aggregates', 'reserved_aggregates'},
+            {'isolate_aggregates', 'reserved_aggregates', 'failure_domains'},
             names['nova_ext_sched.request_filters'],
         )

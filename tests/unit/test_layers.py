@@ -19,28 +19,27 @@ PACKAGE = pathlib.Path(nova_ext_sched.__file__).parent
 ROOMS = {
     'messages': set(),
     'progress': set(),
+    'schema': {'messages'},
     'exception': {'messages'},
     'faults': set(),
+    'syntax': {'exception'},
     'plugins': {'exception', 'messages'},
-    'conf': {'exception', 'messages', 'policy'},
+    'misspelling': {'exception', 'messages'},
+    'conf': {'misspelling', 'policy'},
     'policy': {'exception', 'messages'},
-    'objects': {'exception', 'messages', 'policy'},
-    'placement': {'exception', 'messages', 'policy', 'objects', 'conf'},
+    'objects': {'exception', 'messages', 'policy', 'schema', 'syntax'},
+    'placement': {'exception', 'messages', 'objects', 'syntax'},
     'osc': {
         'exception',
         'messages',
         'policy',
         'objects',
         'placement',
-        'conf',
         'progress',
+        'syntax',
     },
 }
-# os_resource_classes is names alone.
-LIBRARIES_OF_POLICY = set(sys.stdlib_module_names) | {
-    'os_resource_classes',
-    'oslo_utils',
-}
+LIBRARIES_OF_POLICY = set(sys.stdlib_module_names) | {'oslo_utils'}
 
 
 def imports(path):

@@ -32,3 +32,12 @@ class MessagesTestCase(testtools.TestCase):
     @ddt.unpack
     def test_first_few(self, names, expected):
         self.assertEqual(expected, messages.first_few(names, 3))
+
+    def test_first_few_as_values(self):
+        self.assertEqual(
+            "'a', ''", messages.first_few(['a', ''], 3, messages.quoted)
+        )
+        self.assertEqual(
+            "''\\n'' and 1 more",
+            messages.first_few(['\n', 'b'], 1, messages.quoted),
+        )

@@ -93,6 +93,18 @@ class ValidatorsTestCase(LoadedMixin, testtools.TestCase):
         )
         self.assertIn(expected, message)
 
+    def test_what_people_wrote_stays_on_its_line(self):
+        (validator, _) = validators.register()
+        error = self.assertRaises(
+            nova_exception.ValidationError,
+            validator.validate,
+            f'{SCOPED}\u2028',
+            '<or>\u2028' + '\n' * 999,
+        )
+        message = error.format_message()
+        self.assertTrue(message.isprintable(), ascii(message))
+        self.assertLess(len(message), 1500)
+
     @ddt.data('key', 'scope:key', 'group_policy_x')
     def test_other_keys_are_not_ours_to_judge(self, key):
         nova_validators.validate(key, '<or>')

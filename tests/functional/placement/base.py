@@ -43,6 +43,15 @@ class PlacementTestCase(test_base.BaseTestCase):
         )
         self.client = placement.PlacementClient(self.raw, 'the test')
 
+    def find_candidates(self, *groups, **kwargs):
+        """Return the providers that candidates would be allocated from."""
+        found = self.client.allocation_candidates(groups, **kwargs)
+        return {
+            uuid
+            for request in found['allocation_requests']
+            for uuid in request['allocations']
+        }
+
     def create_provider(
         self, name, parent=None, inventory=None, aggregates=(), traits=()
     ):
@@ -69,8 +78,12 @@ class PlacementTestCase(test_base.BaseTestCase):
             )
             self.assertEqual(200, done.status_code, done.text)
         if aggregates:
-            self.client.change_aggregates(provider, add=aggregates)
+            self.client.update_aggregates(
+                provider, lambda current: current | {*aggregates}
+            )
         if traits:
             self.client.ensure_traits(traits)
-            self.client.change_traits(provider, add=traits)
+            self.client.update_traits(
+                provider, lambda current: current | {*traits}
+            )
         return provider

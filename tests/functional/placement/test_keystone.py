@@ -187,15 +187,15 @@ class KeystoneTest(unittest.TestCase):
     def test_nova_conf(self):
         client = self.client()
         provider = self.create_provider(client)
-        client.change_aggregates(provider, add=[A])
-        self.assertEqual({A}, client.provider_aggregates(provider).aggregates)
+        client.update_aggregates(provider, lambda _: [A])
+        self.assertEqual({A}, client.provider_aggregates(provider))
 
     def test_session(self):
         client = placement.PlacementClient.from_session(
             session.Session(auth=self.keystone.password()),
             region_name=REGION,
         )
-        self.assertEqual((1, 39), client.microversions().maximum)
+        self.assertEqual(((1, 0), (1, 39)), client.microversions())
 
     def test_clouds_yaml(self):
         try:
@@ -223,7 +223,7 @@ class KeystoneTest(unittest.TestCase):
             os.environ, {'OS_CLIENT_CONFIG_FILE': path}
         ):
             client = placement.PlacementClient.from_cloud('here')
-            self.assertEqual((1, 39), client.microversions().maximum)
+            self.assertEqual(((1, 0), (1, 39)), client.microversions())
 
     def test_a_wrong_password(self):
         with self.assertRaises(errors.AuthenticationFailed) as caught:
@@ -251,16 +251,14 @@ class KeystoneTest(unittest.TestCase):
         admin = self.client()
         provider = self.create_provider(admin)
         auditor = self.client(username='auditor')
-        with self.assertRaises(errors.Forbidden) as caught:
-            auditor.change_aggregates(provider, add=[A])
+        with self.assertRaises(errors.Refused) as caught:
+            auditor.update_aggregates(provider, lambda _: [A])
         self.assertEqual(403, caught.exception.status)
         self.assertIn(
             'the credentials of [placement] of nova.conf',
             str(caught.exception),
         )
-        self.assertEqual(
-            frozenset(), admin.provider_aggregates(provider).aggregates
-        )
+        self.assertEqual(frozenset(), admin.provider_aggregates(provider))
 
     def test_a_token_that_is_revoked_is_replaced(self):
         client = self.client()
@@ -278,9 +276,9 @@ class KeystoneTest(unittest.TestCase):
         conf = self.nova_conf()
         client = placement.PlacementClient.from_conf(conf)
         provider = self.create_provider(client)
-        client.change_aggregates(provider, add=[A])
-        with self.assertRaises(errors.GenerationConflict):
-            client.set_aggregates(provider, [A], 99)
+        client.update_aggregates(provider, lambda _: [A])
+        with self.assertRaises(errors.Refused):
+            client.provider_traits(str(uuid.uuid4()))
         conf.log_opt_values(logging.getLogger('conf'), logging.DEBUG)
         token = client._transport._adapter.get_token()
         self.assertTrue(any('/resource_providers' in r for r in records))

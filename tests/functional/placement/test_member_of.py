@@ -89,14 +89,10 @@ class FigureTestCase(base.PlacementTestCase):
         """
         found = set()
         for resource_class in ('MEMORY_MB', 'VCPU', 'DISK_GB'):
-            request = objects.AllocationCandidatesRequest(
-                groups=[
-                    objects.RequestGroup(
-                        resources={resource_class: 1}, **asked
-                    )
-                ]
+            group = objects.RequestGroup(
+                resources={resource_class: 1}, **asked
             )
-            found |= self.client.allocation_candidates(request).providers()
+            found |= self.find_candidates(group)
         return sorted(self.names[uuid] for uuid in found)
 
 
@@ -167,13 +163,12 @@ class FlatTestCase(base.PlacementTestCase):
         self.names = {uuid: name for name, uuid in self.uuids.items()}
 
     def candidates(self, group):
-        request = objects.AllocationCandidatesRequest(groups=[group])
-        found = self.client.allocation_candidates(request).providers()
+        found = self.find_candidates(group)
         return sorted(self.names[uuid] for uuid in found)
 
     def providers(self, group):
         found = self.client.resource_providers(group)
-        return sorted(provider.name for provider in found)
+        return sorted(provider['name'] for provider in found)
 
     def query(self, microversion, *values, path='/allocation_candidates'):
         """Ask as written, past our client; return status and host names."""

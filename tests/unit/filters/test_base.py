@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 
-import collections
 import logging
 
 import ddt
@@ -8,12 +7,9 @@ import fixtures
 from nova import objects
 import testtools
 
-from nova_ext_sched import faults
 from nova_ext_sched.filters import base
 from nova_ext_sched.policy import verdict
 from tests.unit.filters import base as test_base
-
-LOG = logging.getLogger(__name__)
 
 REBUILD = {'_nova_check_type': ['rebuild']}
 
@@ -54,43 +50,6 @@ class CountingFilter(base.AggregatesFilter):
             return verdict.PASS
 
         return decide
-
-
-class PooledFilter(base.PooledAggregatesFilter):
-    """Refuses hosts in an aggregate of level=high; counts what is asked."""
-
-    def __init__(self):
-        super().__init__()
-        self.fault_log = faults.FaultLog(LOG)
-        self.asked = collections.Counter()
-
-    def decide(self, spec_obj):
-        return PooledDecision(self.asked)
-
-
-class PooledDecision:
-    request_faults = ('the request is odd',)
-
-    def __init__(self, asked):
-        self.asked = asked
-
-    def digest(self, metadata):
-        self.asked['digest'] += 1
-        return {'low': 2, 'high': 4}.get(metadata['level'], 1)
-
-    def passes(self, digest):
-        self.asked['passes'] += 1
-        return not digest & 4
-
-    def judge(self, aggregates):
-        self.asked['judge'] += 1
-        high = [name for name, data in aggregates if data['level'] == 'high']
-        if high:
-            return verdict.reject(f'aggregate {high[0]} is high')
-        return verdict.PASS
-
-    def faults(self, name, metadata):
-        return [f'aggregate {name}: level: got {metadata["level"]}']
 
 
 @ddt.ddt
@@ -144,6 +103,23 @@ class PolicyFilterTestCase(testtools.TestCase):
         one_by_one = [cls().host_passes(state, spec) for state in self.hosts]
         self.assertEqual(expected, sum(one_by_one))
 
+    def test_no_reasons_are_made_up_where_nobody_reads_them(self):
+        class Counting(OddFilter):
+            counted = 0
+
+            def count_reasons(self, rejected, judge):
+                self.counted += 1
+                return super().count_reasons(rejected, judge)
+
+        filter_ = Counting()
+        base.LOG.logger.setLevel(logging.INFO)
+        self.addCleanup(base.LOG.logger.setLevel, logging.NOTSET)
+        self.names(filter_)
+        self.assertEqual(0, filter_.counted)
+        self.hosts = self.hosts[1:2]
+        self.names(filter_)
+        self.assertEqual(1, filter_.counted)
+
     def test_reasons_are_counted_most_frequent_first(self):
         class Reasons(base.PolicyFilter):
             def judge(self, spec_obj):
@@ -170,6 +146,18 @@ class AggregatesFilterTestCase(testtools.TestCase):
         self.assertEqual(['h0', 'h1', 'h4'], [s.host for s in passed])
         self.assertEqual(3, filter_.decisions)
 
+    def test_sets_of_one_size_have_verdicts_of_their_own(self):
+        good, bad = test_base.aggregate('good'), test_base.aggregate('bad')
+        hosts = [
+            test_base.host_state('h0', good),
+            test_base.host_state('h1', bad),
+            test_base.host_state('h2', good, good),
+            test_base.host_state('h3', good, bad),
+        ]
+        for some in (hosts, hosts[::-1]):
+            passed = CountingFilter().filter_all(some, objects.RequestSpec())
+            self.assertEqual({'h0', 'h2'}, {state.host for state in passed})
+
     def test_an_update_takes_effect_on_the_next_request(self):
         aggregate = test_base.aggregate('good')
         hosts = [test_base.host_state('h', aggregate)]
@@ -180,92 +168,43 @@ class AggregatesFilterTestCase(testtools.TestCase):
         self.assertEqual([], filter_.filter_all(hosts, spec))
 
 
-class PooledAggregatesFilterTestCase(testtools.TestCase):
-    def setUp(self):
-        super().setUp()
-        self.output = self.useFixture(
-            fixtures.FakeLogger(
-                level=logging.DEBUG, format='%(levelname)s %(message)s'
-            )
-        )
-        self.low = test_base.aggregate('low', level='low')
-        self.high = test_base.aggregate('high', level='high')
-        self.hosts = [
-            test_base.host_state('h0', self.low),
-            test_base.host_state('h1', self.low, self.high),
-            test_base.host_state('h2'),
-            test_base.host_state('h3', self.high),
-            test_base.host_state('h4', self.low),
-        ]
-        self.filter = PooledFilter()
-        self.spec = objects.RequestSpec()
+@ddt.ddt
+class ReadingTestCase(testtools.TestCase):
+    """What nova leaves out is empty; to read it would raise, or load it."""
 
-    def names(self, **fields):
-        return [
-            state.host
-            for state in self.filter.filter_all(
-                iter(self.hosts), objects.RequestSpec(**fields)
-            )
-        ]
+    @ddt.data(
+        ({}, 'without a name', {}),
+        ({'flavor': objects.Flavor()}, 'without a name', {}),
+        ({'flavor': objects.Flavor(name='tiny')}, 'tiny', {}),
+        (
+            {'flavor': objects.Flavor(name='tiny', extra_specs={'k': '1'})},
+            'tiny',
+            {'k': '1'},
+        ),
+    )
+    @ddt.unpack
+    def test_flavor(self, fields, name, extra_specs):
+        spec = objects.RequestSpec(**fields)
+        self.assertEqual(name, base.flavor_name(spec))
+        self.assertEqual(extra_specs, base.flavor_extra_specs(spec))
 
-    def test_passed_keep_their_order(self):
-        self.assertEqual(['h0', 'h2', 'h4'], self.names())
-        self.assertIn(
-            'DEBUG PooledFilter rejected 2 of 5 hosts: 2 because aggregate '
-            'high is high\n',
-            self.output.output,
-        )
+    def test_flavor_whose_extra_specs_are_none(self):
+        flavor = objects.Flavor(name='tiny')
+        # As nova's objects hold a field; its setter refuses None.
+        flavor._obj_extra_specs = None
+        spec = objects.RequestSpec(flavor=flavor)
+        self.assertEqual({}, base.flavor_extra_specs(spec))
 
-    def test_each_aggregate_and_each_outcome_is_asked_about_once(self):
-        self.names()
-        # Outcomes: low, low and high, none, high. The sets of the hosts that
-        # are rejected: low and high, high.
+    @ddt.data(({}, {}), ({'metadata': {'k': '1'}}, {'k': '1'}))
+    @ddt.unpack
+    def test_aggregate(self, fields, metadata):
+        aggregate = objects.Aggregate(**fields)
         self.assertEqual(
-            {'digest': 2, 'passes': 4, 'judge': 2}, self.filter.asked
+            [('without a name', metadata)],
+            base.names_and_metadata([aggregate]),
         )
 
-    def test_reasons_are_not_made_up_where_nobody_reads_them(self):
-        base.LOG.logger.setLevel(logging.INFO)
-        self.addCleanup(base.LOG.logger.setLevel, logging.NOTSET)
-        self.names()
-        self.assertEqual(0, self.filter.asked['judge'])
-        self.hosts = [self.hosts[3]]
-        self.assertEqual([], self.names())
-        self.assertEqual(1, self.filter.asked['judge'])
-        self.assertIn('INFO PooledFilter rejected 1 of 1', self.output.output)
-
-    def test_an_update_takes_effect_on_the_next_request(self):
-        self.names()
-        self.low.metadata['level'] = 'high'
-        self.assertEqual(['h2'], self.names())
-
-    def test_faults_are_told_once(self):
-        self.low.metadata['level'] = 'odd'
-        for _ in range(2):
-            self.assertEqual(['h0', 'h2', 'h4'], self.names())
-        for fault in (
-            'WARNING PooledFilter: the request is odd\n',
-            'WARNING PooledFilter: aggregate low: level: got odd\n',
-        ):
-            self.assertEqual(1, self.output.output.count(fault), fault)
-
-    def test_one_by_one_and_all_at_once_agree(self):
-        self.low.metadata['level'] = 'odd'
-        passed = self.names()
-        self.filter = PooledFilter()
-        self.assertEqual(
-            passed,
-            [
-                state.host
-                for state in self.hosts
-                if self.filter.host_passes(state, self.spec)
-            ],
-        )
-        # Once by each of the two filters.
-        self.assertEqual(
-            2, self.output.output.count('aggregate low: level: got odd')
-        )
-
-    def test_rebuild_is_skipped(self):
-        self.assertEqual(5, len(self.names(scheduler_hints=REBUILD)))
-        self.assertEqual({}, self.filter.asked)
+    def test_aggregate_whose_metadata_is_none(self):
+        aggregate = objects.Aggregate(name='a')
+        aggregate._obj_metadata = None
+        self.assertEqual([('a', {})], base.names_and_metadata([aggregate]))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import logging
+from unittest import mock
 
 import ddt
 import fixtures
@@ -37,6 +38,16 @@ class IsolatedAggregatesFilterTestCase(test_base.RequestFilterTestCase):
             filters_base.aggregate('agg', metadata=metadata),
         )
         return bool(self.filter.filter_all([state], spec))
+
+    def passing(self, spec, **metadata):
+        """Judge a host in one aggregate for each metadata; return names."""
+        hosts = [
+            filters_base.host_state(
+                name, filters_base.aggregate(name, metadata=mine)
+            )
+            for name, mine in metadata.items()
+        ]
+        return [state.host for state in self.filter.filter_all(hosts, spec)]
 
     @ddt.data(
         ((), (), True),
@@ -94,8 +105,8 @@ class IsolatedAggregatesFilterTestCase(test_base.RequestFilterTestCase):
         self.assertEqual(
             [state], self.filter.filter_all([state], test_base.request_spec())
         )
-        spec = test_base.request_spec()
-        spec.flavor = objects.Flavor(name='m1')
+        # No project, which only a broken request spec lacks.
+        spec = objects.RequestSpec(flavor=objects.Flavor(name='m1'))
         self.assertEqual([], self.filter.filter_all([state], spec))
         self.assertFalse(self.filter.host_passes(state, spec))
         self.assertEqual(1, self.output.output.count('rejects every host'))
@@ -110,6 +121,47 @@ class IsolatedAggregatesFilterTestCase(test_base.RequestFilterTestCase):
         ]
         self.assertEqual(hosts[:1], self.filter.filter_all(hosts, spec))
         self.assertIn('flavor without a name', self.output.output)
+
+    def test_flavor_without_extra_specs(self):
+        spec = test_base.request_spec()
+        spec.flavor = test_base.flavor()
+        self.assertEqual(
+            ['plain'], self.passing(spec, plain={}, isolated=requiring('X'))
+        )
+        self.assertEqual('', self.output.output)
+
+    def test_aggregate_whose_metadata_is_none(self):
+        for prefixes in ([], ['r:']):
+            self.config(
+                group='nova_ext_sched',
+                placement_req_default_forbidden_member_prefix=prefixes,
+            )
+            aggregate = mock.Mock(metadata=None)
+            aggregate.name = 'bare'
+            aggregate.__contains__ = lambda self, field: True
+            state = filters_base.host_state('h')
+            state.aggregates = [aggregate]
+            spec = test_base.request_spec()
+            self.assertEqual([state], self.filter.filter_all([state], spec))
+
+    def test_hosts_of_one_aggregate_each_are_told_apart(self):
+        """In one request, in either order."""
+        hosts = {'plain': {}, 'isolated': requiring('X'), 'other': {}}
+        spec = test_base.request_spec()
+        self.assertEqual(['plain', 'other'], self.passing(spec, **hosts))
+        self.assertEqual(
+            ['other', 'plain'],
+            self.passing(spec, **dict(reversed(hosts.items()))),
+        )
+
+    @ddt.data(
+        {'trait:X': 'Required'},
+        {'trait:X': 'required '},
+        {'Trait:X': 'required'},
+    )
+    def test_slip_isolates(self, metadata):
+        self.assertFalse(self.passes(metadata, {}))
+        self.assertTrue(self.passes(metadata, requiring('X')))
 
     def test_aggregate_without_a_name(self):
         nameless = objects.Aggregate(metadata=requiring('X'))

@@ -184,7 +184,6 @@ UUIDS = [getattr(uuids, f'u{i}') for i in range(12)]
 
 
 class NovaIsTheOracleTest(unittest.TestCase):
-    @hypothesis.settings(deadline=None)
     @hypothesis.given(
         hosts=strategies.lists(
             strategies.sets(strategies.sampled_from(UUIDS)), max_size=8

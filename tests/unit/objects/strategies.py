@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What hypothesis draws request groups and whole requests from."""
+"""What hypothesis draws request groups from."""
 
 import uuid
 
 import hypothesis
 from hypothesis import strategies as st
 
-from nova_ext_sched.objects import allocation_candidates_request
 from nova_ext_sched.objects import request_group
 
 _NAME = st.from_regex(r'[A-Z0-9_]{1,12}', fullmatch=True)
@@ -45,26 +44,3 @@ def request_groups(draw, suffix=None):
     )
     hypothesis.assume(not suffix or group != type(group)(suffix=suffix))
     return group
-
-
-@st.composite
-def requests(draw):
-    suffixed = draw(st.lists(suffixes, max_size=3, unique=True))
-    groups = [draw(request_groups(suffix)) for suffix in suffixed]
-    if not groups or draw(st.booleans()):
-        unsuffixed = draw(request_groups(''))
-        hypothesis.assume(unsuffixed != type(unsuffixed)())
-        groups.append(unsuffixed)
-    subtrees = st.just([])
-    if suffixed:
-        subtrees = st.lists(
-            st.sets(st.sampled_from(suffixed), min_size=1), max_size=3
-        )
-    return allocation_candidates_request.AllocationCandidatesRequest(
-        groups=groups,
-        group_policy=draw(st.sampled_from([None, 'none', 'isolate'])),
-        limit=draw(st.none() | st.integers(min_value=1, max_value=10**6)),
-        root_required=draw(st.sets(traits, max_size=3)),
-        root_forbidden=draw(st.sets(traits, max_size=3)),
-        same_subtree=draw(subtrees),
-    )

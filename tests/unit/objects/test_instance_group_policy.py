@@ -37,18 +37,18 @@ class InstanceGroupPolicyTest(unittest.TestCase):
         policy = Policy(policy='anti-affinity')
         self.assertEqual({}, policy.rules)
         self.assertIsNone(policy.group_id)
-        self.assertEqual({'max_server_per_host': 1}, policy.effective_rules)
-        self.assertEqual({}, Policy(policy='affinity').effective_rules)
 
     def test_a_stored_value_gets_its_type(self):
         policy = Policy(
             policy='anti-affinity', rules={'max_server_per_host': '3'}
         )
         self.assertEqual({'max_server_per_host': 3}, policy.rules)
-        self.assertEqual({'max_server_per_host': 3}, policy.effective_rules)
 
     @ddt.data(
         ({'policy': 'legacy'}, 'policy', 'legacy'),
+        ({'policy': None}, 'policy', None),
+        ({'policy': ['affinity']}, 'policy', ['affinity']),
+        ({'policy': 'affinity', 'rules': None}, 'rules', None),
         ({'policy': 'anti-affinity', 'rules': 3}, 'rules', 3),
         (
             {'policy': 'anti-affinity', 'rules': {'max_server_per_host': 0}},
@@ -87,6 +87,30 @@ class InstanceGroupPolicyTest(unittest.TestCase):
         with self.assertRaises(exception.InvalidValue):
             policy.rules = {'max_server_per_host': 'x'}
         self.assertEqual({}, policy.rules)
+
+    @ddt.data('to_nova_body', 'to_nested_body')
+    def test_rules_set_in_place_are_checked_when_written(self, method):
+        for policy, name, value, got in (
+            ('anti-affinity', 'max_server_per_host', 0, 0),
+            ('anti-affinity', 'max_server_per_host', '3x', '3x'),
+            ('anti-affinity', 'max_server_per_host', 2.0, 2.0),
+            ('anti-affinity', 'other', 1, 1),
+            ('affinity', 'max_server_per_host', 2, None),
+        ):
+            group = Policy(policy=policy)
+            group.rules[name] = value
+            with self.assertRaises(exception.InvalidValue) as caught:
+                getattr(group, method)('test')
+            self.assertIn('server_group', caught.exception.where)
+            if got is not None:
+                self.assertEqual(got, caught.exception.got)
+
+    @ddt.data('', ' x', 'a\0b', '\u200b', 'x' * 256, None, 7)
+    def test_names_are_checked_when_written(self, name):
+        for method in ('to_nova_body', 'to_nested_body'):
+            with self.assertRaises(exception.InvalidValue) as caught:
+                getattr(Policy(policy='affinity'), method)(name)
+            self.assertEqual('server_group.name', caught.exception.where)
 
     @ddt.data(
         (
@@ -191,3 +215,27 @@ class InstanceGroupPolicyTest(unittest.TestCase):
         self.assertEqual(
             policy, base.NovaExtSchedObject.obj_from_primitive(primitive)
         )
+
+    @hypothesis.settings(deadline=None, max_examples=200)
+    @hypothesis.given(
+        strategies.text(),
+        strategies.sampled_from(anti_affinity.POLICIES) | strategies.text(),
+        strategies.dictionaries(
+            strategies.text() | strategies.just('max_server_per_host'),
+            strategies.text() | strategies.integers(),
+        ),
+    )
+    def test_whatever_is_written_is_told_on_one_line(
+        self, name, policy, rules
+    ):
+        flat = {'name': name, 'policy': policy, 'rules': rules}
+        nested = {'name': name, 'policy': {'name': policy, 'rules': rules}}
+        for call in (
+            lambda: Policy.from_nova_body({'server_group': flat}),
+            lambda: Policy.from_nested_body({'server_group': nested}),
+            lambda: Policy(policy=policy, rules=rules).to_nova_body(name),
+        ):
+            try:
+                call()
+            except exception.InvalidValue as exc:
+                self.assertTrue(str(exc).isprintable(), ascii(str(exc)))

@@ -12,7 +12,7 @@ from nova_ext_sched.objects import base
 
 FINGERPRINTS = {
     'NovaExtSchedInstanceGroupPolicy': (
-        '1.0-551675f70a7ccf3a968d0b18c7f0e1be'
+        '1.0-152fa9c5f3a0599c5815b71bb242fbbe'
     ),
     'NovaExtSchedRequestGroup': '1.0-8e8a5b5d9b3ce73ae28e533bfd451f72',
 }

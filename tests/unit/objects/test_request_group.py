@@ -8,12 +8,12 @@ from urllib import parse
 
 import ddt
 import hypothesis
+from hypothesis import strategies as st
 
 from nova_ext_sched import exception
 from nova_ext_sched import objects
 from nova_ext_sched.objects import base
 from nova_ext_sched.objects import request_group
-from nova_ext_sched.policy import extra_specs
 from tests.unit.objects import strategies
 
 A = 'aaaaaaaa-0000-4000-8000-000000000001'
@@ -158,6 +158,10 @@ UNPARSED = [
 ]
 
 
+def _where_and_got(caught):
+    return caught.exception.where, caught.exception.got
+
+
 @ddt.ddt
 class RequestGroupTest(unittest.TestCase):
     def test_it_is_exported(self):
@@ -235,26 +239,55 @@ class RequestGroupTest(unittest.TestCase):
             in_tree=A,
         )
         self.assertEqual(
-            'RequestGroup1(resources=DISK_GB:5, VCPU:2; traits=X and !Y; '
-            f'aggregates=({A} or {B}) and ({C}) and !{D}; in_tree={A})',
+            f'RequestGroup(in_tree1={A}, member_of1=!in:{D}, '
+            f'member_of1=in:{A},{B}, member_of1=in:{C}, required1=X,!Y, '
+            'resources1=DISK_GB:5,VCPU:2)',
             str(group),
         )
 
-    def test_from_a_flavor(self):
-        wanted = extra_specs.Group(
-            resources={'VGPU': 1},
-            required_traits={'X'},
-            forbidden_traits={'Y'},
-        )
-        self.assertEqual(
-            objects.RequestGroup(
-                suffix='1',
-                resources={'VGPU': 1},
-                required_traits={'X'},
-                forbidden_traits={'Y'},
+    def test_upper_case_uuids_are_normalised(self):
+        # Placement compares strings: upper case would forbid nothing.
+        asked = {
+            'required_aggregates': [[A.upper(), A], [B.upper()]],
+            'forbidden_aggregates': {C.upper(), C},
+            'in_tree': D.upper(),
+        }
+        group = objects.RequestGroup(**asked)
+        self.assertEqual([[A], [B]], group.required_aggregates)
+        self.assertEqual({C}, group.forbidden_aggregates)
+        self.assertEqual(D, group.in_tree)
+        later = objects.RequestGroup()
+        for name, value in asked.items():
+            setattr(later, name, value)
+        later.forbidden_aggregates.add(C.upper())
+        self.assertEqual(group, later)
+        for made in (
+            later,
+            objects.RequestGroup.from_queryparams(
+                [
+                    ('member_of', f'in:{A.upper()},{A}'),
+                    ('member_of', B.upper()),
+                    ('member_of', f'!{C.upper()}'),
+                    ('in_tree', D.upper()),
+                ]
             ),
-            objects.RequestGroup.from_wanted('1', wanted),
-        )
+        ):
+            self.assertEqual(
+                [
+                    ('in_tree', D),
+                    ('member_of', f'!in:{C}'),
+                    ('member_of', f'in:{A}'),
+                    ('member_of', f'in:{B}'),
+                ],
+                made.to_queryparams(),
+            )
+
+    def test_what_is_set_later_is_checked_when_the_query_is_built(self):
+        group = objects.RequestGroup(required_traits={'A'})
+        group.required_traits.add('b')
+        with self.assertRaises(exception.InvalidValue) as caught:
+            group.to_queryparams()
+        self.assertEqual(('required', 'b'), _where_and_got(caught))
 
     def test_a_suffix_alone_is_refused_when_built(self):
         with self.assertRaises(exception.InvalidValue) as caught:
@@ -281,3 +314,24 @@ class RequestGroupTest(unittest.TestCase):
         self.assertEqual(
             group, base.NovaExtSchedObject.obj_from_primitive(primitive)
         )
+
+    @hypothesis.settings(deadline=None, max_examples=300)
+    @hypothesis.given(
+        st.lists(
+            st.tuples(
+                st.sampled_from(['resources', 'required', 'member_of1'])
+                | st.text(),
+                st.text()
+                | st.sampled_from([f'in:{A},!{B}', 'VCPU:1', 'X' * 5000]),
+            ),
+            max_size=3,
+        )
+    )
+    def test_whatever_is_written_is_told_on_one_line(self, params):
+        try:
+            group = objects.RequestGroup.from_queryparams(params)
+        except exception.InvalidValue as exc:
+            self.assertTrue(str(exc).isprintable(), ascii(str(exc)))
+            self.assertGreater(5000, len(str(exc)))
+        else:
+            self.assertTrue(str(group).isprintable())

@@ -3,7 +3,7 @@
 import testtools
 
 from nova_ext_sched.osc import isolation
-from nova_ext_sched.policy import isolation_setup
+from nova_ext_sched.osc import isolation_faults
 
 HOSTS = [f'host{number:02}' for number in range(12)]
 TEN = ', '.join(HOSTS[:10])
@@ -21,8 +21,8 @@ class ColumnsTestCase(testtools.TestCase):
     def test_faults(self):
         column = isolation.FaultsColumn(
             [
-                isolation_setup.Fault('one', 'a problem'),
-                isolation_setup.Fault('two', 'another', tuple(HOSTS)),
+                isolation_faults.Fault('one', 'a problem'),
+                isolation_faults.Fault('two', 'another', tuple(HOSTS)),
             ]
         )
         self.assertEqual(

@@ -5,8 +5,10 @@
 import unittest
 
 import ddt
+from keystoneauth1 import discover
 
 from nova_ext_sched import objects
+from nova_ext_sched.placement import errors
 from nova_ext_sched.placement import microversion
 
 A = 'aaaaaaaa-0000-4000-8000-000000000001'
@@ -38,77 +40,65 @@ GROUPS = [
 
 # What is asked of a request as a whole; the least microversion.
 REQUESTS = [
-    ({}, '1.25'),
-    ({'limit': 5}, '1.25'),
+    ({}, '1.12'),
+    ({'limit': 5}, '1.16'),
     ({'group_policy': 'none'}, '1.25'),
-    ({'root_required': ['A']}, '1.35'),
-    ({'root_forbidden': ['A']}, '1.35'),
-    ({'same_subtree': [['1']]}, '1.36'),
 ]
 
 
-def least(features):
-    return microversion.show(max(feature.least for feature in features))
+def least(needs):
+    return discover.version_to_string(max(needs.values()))
+
+
+def candidates(*groups, group_policy=None, limit=None):
+    return least(microversion.candidates_needs(groups, group_policy, limit))
 
 
 @ddt.ddt
 class MicroversionTest(unittest.TestCase):
     @ddt.idata(GROUPS)
     @ddt.unpack
-    def test_group(self, asked, candidates, providers):
-        if providers is not None:
+    def test_group(self, asked, for_candidates, for_providers):
+        if for_providers is not None:
             group = objects.RequestGroup(**asked)
             self.assertEqual(
-                providers, least(microversion.of_providers(group))
+                for_providers, least(microversion.providers_needs(group))
             )
-        if candidates is not None:
+        if for_candidates is not None:
             group = objects.RequestGroup(**{'resources': {'VCPU': 1}} | asked)
-            request = objects.AllocationCandidatesRequest(groups=[group])
-            self.assertEqual(
-                candidates, least(microversion.of_candidates(request))
-            )
+            self.assertEqual(for_candidates, candidates(group))
 
     @ddt.idata(REQUESTS)
     @ddt.unpack
     def test_request(self, asked, expected):
-        group = objects.RequestGroup(suffix='1', resources={'VCPU': 1})
-        request = objects.AllocationCandidatesRequest(groups=[group], **asked)
-        self.assertEqual(expected, least(microversion.of_candidates(request)))
-
-    def test_limit(self):
-        request = objects.AllocationCandidatesRequest(
-            groups=[objects.RequestGroup(resources={'VCPU': 1})], limit=5
-        )
-        self.assertEqual('1.16', least(microversion.of_candidates(request)))
+        group = objects.RequestGroup(resources={'VCPU': 1})
+        self.assertEqual(expected, candidates(group, **asked))
 
     def test_a_group_without_resources(self):
-        request = objects.AllocationCandidatesRequest(
-            groups=[
+        self.assertEqual(
+            '1.36',
+            candidates(
                 objects.RequestGroup(suffix='1', resources={'VCPU': 1}),
                 objects.RequestGroup(suffix='2', required_traits={'A'}),
-            ]
+            ),
         )
-        self.assertEqual('1.36', least(microversion.of_candidates(request)))
 
-    def test_unsupported(self):
-        server = microversion.Range((1, 0), (1, 31))
-        features = {
-            microversion.Feature.ROOT_REQUIRED,
-            microversion.Feature.FORBIDDEN_AGGREGATES,
-            microversion.Feature.CANDIDATES_IN_TREE,
-        }
+    @ddt.data(('1.31', '1.31'), ('1.39', '1.39'), ('1.99', '1.39'))
+    @ddt.unpack
+    def test_the_greatest_that_both_know_is_chosen(self, greatest, chosen):
+        server = ((1, 0), discover.normalize_version_number(greatest))
         self.assertEqual(
-            [
-                microversion.Feature.FORBIDDEN_AGGREGATES,
-                microversion.Feature.ROOT_REQUIRED,
-            ],
-            server.unsupported(features),
+            chosen,
+            microversion.choose(server, {'a': (1, 31)}, 'GET', '/'),
         )
 
-    def test_a_server_newer_than_this_client(self):
-        server = microversion.Range((1, 0), (1, 99))
-        self.assertEqual(microversion.KNOWN, server.usable)
-
-    @ddt.data('1', '1.2.3', 'latest', '')
-    def test_parse_refuses(self, text):
-        self.assertRaises(ValueError, microversion.parse, text)
+    def test_what_the_server_lacks_is_told_together(self):
+        needs = {'b': (1, 35), 'a': (1, 32), 'c': (1, 31)}
+        with self.assertRaises(errors.MicroversionUnsupported) as caught:
+            microversion.choose(((1, 0), (1, 31)), needs, 'GET', '/x')
+        self.assertEqual('1.35', caught.exception.needed)
+        self.assertIn(
+            'needs microversion 1.35 (a: 1.32, b: 1.35), and the server has '
+            '1.0 to 1.31; nothing was sent (GET /x)',
+            str(caught.exception),
+        )

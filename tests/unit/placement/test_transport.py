@@ -15,6 +15,7 @@ from keystoneauth1 import adapter
 from keystoneauth1 import session
 from keystoneauth1 import token_endpoint
 from keystoneauth1.identity import v3
+import requests_mock
 
 from nova_ext_sched import exception
 from nova_ext_sched import objects
@@ -24,6 +25,7 @@ from tests.unit.placement import fault_server
 
 TOKEN = 'S3cr3tT0k3n'
 JSON = 'application/json'
+JSON_HEADERS = {'Content-Type': JSON}
 PROXY = (
     '<html><head><title>502 Bad Gateway</title></head>'
     '<body><h1>Bad Gateway</h1></body></html>'
@@ -33,13 +35,9 @@ HANG = fault_server.HANG
 
 SHORT = objects.RequestGroup()
 # A candidate query is not split.
-LONG = objects.AllocationCandidatesRequest(
-    groups=[
-        objects.RequestGroup(
-            resources={'VCPU': 1},
-            forbidden_aggregates={str(uuid.UUID(int=n)) for n in range(50)},
-        )
-    ]
+LONG = objects.RequestGroup(
+    resources={'VCPU': 1},
+    forbidden_aggregates={str(uuid.UUID(int=n)) for n in range(50)},
 )
 
 # The answer to a short query; the error; what its text has.
@@ -60,13 +58,13 @@ FAULTS = [
     ),
     ((200, JSON, ''), errors.UnexpectedAnswer, 'TypeError'),
     ((204, JSON, ''), errors.UnexpectedAnswer, 'TypeError'),
-    ((400, 'text/html', PROXY), errors.BadRequest, ': 502 Bad Gateway ('),
-    ((401, 'text/plain', 'who?'), errors.Unauthorized, 'the test: who? ('),
-    ((403, JSON, '{}'), errors.Forbidden, 'of the test: Forbidden ('),
+    ((400, 'text/html', PROXY), errors.Refused, ': 502 Bad Gateway ('),
+    ((401, 'text/plain', 'who?'), errors.Refused, 'the test: who? ('),
+    ((403, JSON, '{}'), errors.Refused, 'of the test: Forbidden ('),
     ((404, 'text/html', PROXY), errors.UnexpectedAnswer, 'got text/html'),
     (
         (404, JSON, '{"errors": [{"detail": "no such"}]}'),
-        errors.NotFound,
+        errors.Refused,
         ': no such (',
     ),
     (
@@ -76,18 +74,18 @@ FAULTS = [
     ),
     ((414, 'text/html', ''), errors.QueryTooLong, '0 aggregates in 0 bytes'),
     ((418, 'text/plain', 'tea'), errors.UnexpectedAnswer, 'text/plain: tea'),
-    ((500, JSON, '{"message": "oops"}'), errors.ServerError, 'failed: oops ('),
-    ((502, 'text/html', PROXY), errors.ServerError, ': 502 Bad Gateway ('),
-    ((503, 'text/html', PROXY), errors.Unavailable, ': 502 Bad Gateway ('),
-    ((504, 'text/html', ''), errors.ServerError, ': Gateway Timeout ('),
+    ((500, JSON, '{"message": "oops"}'), errors.Refused, 'failed: oops ('),
+    ((502, 'text/html', PROXY), errors.Refused, ': 502 Bad Gateway ('),
+    ((503, 'text/html', PROXY), errors.Refused, ': 502 Bad Gateway ('),
+    ((504, 'text/html', ''), errors.Refused, ': Gateway Timeout ('),
     (
         (500, 'text/plain', 'a' * 5000),
-        errors.ServerError,
-        'a' * 200 + '... (',
+        errors.Refused,
+        f"failed: '{'a' * 200}'... (",
     ),
     (
         (500, 'text/plain', f'X-Auth-Token: {TOKEN}, password=hunter2'),
-        errors.ServerError,
+        errors.Refused,
         'X-Auth-Token: ***',
     ),
     (HANG_UP, errors.ConnectionFailed, 'closed connection without response'),
@@ -113,9 +111,9 @@ LONG_FAULTS = [
         errors.QueryTooLong,
     ),
     # These are placement's own, or say that it was not the length.
-    ((400, JSON, '{"errors": [{"detail": "bad"}]}'), errors.BadRequest),
-    ((500, JSON, '{"errors": [{"detail": "bad"}]}'), errors.ServerError),
-    ((503, 'text/html', PROXY), errors.Unavailable),
+    ((400, JSON, '{"errors": [{"detail": "bad"}]}'), errors.Refused),
+    ((500, JSON, '{"errors": [{"detail": "bad"}]}'), errors.Refused),
+    ((503, 'text/html', PROXY), errors.Refused),
     (HANG, errors.TimedOut),
 ]
 
@@ -175,7 +173,7 @@ class TransportTest(unittest.TestCase):
     @ddt.unpack
     def test_fault_of_a_long_query(self, answer, error_class):
         error = self.fault(
-            answer, error_class, lambda c: c.allocation_candidates(LONG)
+            answer, error_class, lambda c: c.allocation_candidates([LONG])
         )
         size = len(LONG.to_querystring())
         self.assertTrue(error.url.endswith(f'... ({size} bytes)'), error.url)
@@ -190,7 +188,7 @@ class TransportTest(unittest.TestCase):
             sock.bind(('127.0.0.1', 0))
             url = f'http://127.0.0.1:{sock.getsockname()[1]}'
         with self.assertRaises(errors.ConnectionFailed) as caught:
-            self.client(url).allocation_candidates(LONG)
+            self.client(url).allocation_candidates([LONG])
         self.assertIn('Errno 111', str(caught.exception))
 
     def test_a_503_is_tried_again(self):
@@ -205,7 +203,7 @@ class TransportTest(unittest.TestCase):
 
     def test_a_503_is_not_tried_for_ever(self):
         self.server.answer((503, 'text/html', PROXY))
-        with self.assertRaises(errors.Unavailable):
+        with self.assertRaises(errors.Refused):
             self.client(status_code_retries=2).resource_providers()
         self.assertEqual(3, self.server.asked())
 
@@ -253,6 +251,38 @@ class TransportTest(unittest.TestCase):
         )
         with self.assertRaises(errors.AuthenticationFailed):
             client.resource_providers()
+
+    @ddt.data(('1.38', '1.38'), ('1.39', '1.39'), ('1.99', '1.39'))
+    @ddt.unpack
+    def test_the_greatest_microversion_that_both_know(self, theirs, sent):
+        url = 'http://placement.test'
+        versions = {'min_version': '1.0', 'max_version': theirs}
+        with requests_mock.Mocker() as server:
+            server.get(
+                f'{url}/', json={'versions': [versions]}, headers=JSON_HEADERS
+            )
+            asked = server.get(
+                f'{url}/resource_providers',
+                json={'resource_providers': []},
+                headers=JSON_HEADERS,
+            )
+            self.client(url).resource_providers()
+        self.assertEqual(
+            f'placement {sent}',
+            asked.last_request.headers['OpenStack-API-Version'],
+        )
+
+    @ddt.data('', 'newest', '1.x', None)
+    def test_microversions_that_are_none(self, version):
+        url = 'http://placement.test'
+        versions = {'min_version': '1.0', 'max_version': version}
+        with requests_mock.Mocker() as server:
+            server.get(
+                f'{url}/', json={'versions': [versions]}, headers=JSON_HEADERS
+            )
+            self.assertRaises(
+                errors.UnexpectedAnswer, self.client(url).microversions
+            )
 
     def test_versions_of_another_service(self):
         self.server.answer((200, JSON, '{"version": {}}'))

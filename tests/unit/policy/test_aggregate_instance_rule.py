@@ -1,46 +1,64 @@
 # SPDX-License-Identifier: Apache-2.0
+
 import ddt
 import testtools
 
-from nova_ext_sched.policy import aggregate_instance_rule
+from nova_ext_sched.policy import aggregate_instance_rule as rule
 from nova_ext_sched.policy import expression
-from nova_ext_sched.policy import force_metadata_check
 
-FORCED = {'force_metadata_check': 'true'}
+PRESENT, OFFERED, REFUSED, MALFORMED = (
+    rule.PRESENT,
+    rule.OFFERED,
+    rule.REFUSED,
+    rule.MALFORMED,
+)
 
 
-def rule(spec, value):
-    return aggregate_instance_rule.Rule('tiny', 'k', spec, value, 1)
+def make(spec, value=''):
+    return rule.Rule('tiny', 'k', spec, value)
 
 
 @ddt.ddt
 class RuleTestCase(testtools.TestCase):
     """The sentences themselves: test_aggregate_instance_type."""
 
-    force = force_metadata_check.ForceMetadataCheck(['k'])
-
     def test_a_silent_flavor_wants_absence(self):
-        self.assertEqual(expression.ABSENCE, rule(None, '').wants)
+        self.assertEqual(expression.ABSENCE, make(None).wants)
 
-    def test_a_malformed_flavor_wants_a_sentence(self):
-        malformed = rule('s:k', '<or>')
-        self.assertIn("flavor tiny: extra spec 's:k'", malformed.wants)
-        self.assertEqual(
-            [malformed.wants], malformed.faults(self.force, 'a', {'k': '1'})
-        )
+    # flavor's value, aggregate's value, bits unless forced, bits if forced
+    @ddt.data(
+        ('1', '1', PRESENT | OFFERED, PRESENT | OFFERED),
+        ('1', '2', PRESENT, PRESENT | REFUSED),
+        ('1', '*', PRESENT, PRESENT | OFFERED),
+        ('1', '!', PRESENT, PRESENT | REFUSED),
+        ('1', '<or>', PRESENT, MALFORMED),
+        ('!', '1', PRESENT, PRESENT | REFUSED),
+        ('!', '!', PRESENT, 0),
+        ('!', '<or> 1 <or> ~', PRESENT, 0),
+        ('<or> 1 <or> ~', '2,~', PRESENT, 0),
+        ('<or> 1 <or> ~', '1,~', PRESENT | OFFERED, OFFERED),
+        (None, '1', PRESENT, PRESENT | REFUSED),
+        (None, '~', PRESENT, 0),
+        ('>= 4', 'x', MALFORMED, MALFORMED),
+        ('x', '>= 4', PRESENT, PRESENT | REFUSED),
+        ('<or>', '1', MALFORMED, MALFORMED),
+    )
+    @ddt.unpack
+    def test_bits(self, wants, value, plain, forced):
+        made = make(None) if wants is None else make('k', wants)
+        self.assertEqual(plain, made.examine('a', value, False)[0])
+        self.assertEqual(forced, made.examine('a', value, True)[0])
 
-    def test_an_ignored_key_is_read_as_it_stands(self):
-        # Under force it would be malformed.
-        metadata = {'k': '<or>', **FORCED}
-        wants = rule('k', '1')
-        self.assertEqual([], wants.faults(self.force, 'a', metadata))
-        self.assertEqual(
-            "flavor tiny wants '1' of 'k' and its aggregates offer '<or>' (a)",
-            wants.reason(self.force, [('a', metadata), ('b', {})]),
-        )
+    def test_malformed_in_the_flavor(self):
+        made = make('s:k', '<or>')
+        self.assertIn("flavor tiny: extra spec 's:k'", made.fault)
+        self.assertEqual([made.fault], made.examine('a', '1', False)[1])
+        self.assertEqual(made.fault, made.reason({}))
 
-    @ddt.data({}, {'l': '<or>', **FORCED})
-    def test_an_aggregate_without_the_key_has_no_fault(self, metadata):
+    def test_what_people_wrote_stays_on_its_line(self):
+        made = rule.Rule('ti\nny', 'k\n', 'k\n', '1\u2028')
         self.assertEqual(
-            [], rule('k', '>= 4').faults(self.force, 'a', metadata)
+            "flavor 'ti\\nny' wants ''1\\u2028'' of ''k\\n'' and the "
+            "aggregates offer ''2\\r'' ('a\\n')",
+            made.reason({('2\r', False): ['a\n']}),
         )

@@ -77,7 +77,6 @@ class GroupTest(unittest.TestCase):
         group = anti_affinity.Group('G', MEMBERS, {})
         self.assertFalse(group.judge({'a'}, None).passes)
 
-    @hypothesis.settings(deadline=None)
     @hypothesis.given(
         members=strategies.sets(strategies.integers(0, 200)),
         hosts=strategies.lists(

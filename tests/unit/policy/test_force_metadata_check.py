@@ -71,7 +71,6 @@ class ForceMetadataCheckTestCase(testtools.TestCase):
     def test_which_keys_are_never_compared(self, key, expected):
         self.assertIs(expected, self.force.is_foreign(key))
 
-    @hypothesis.settings(deadline=None)
     @hypothesis.given(st.text())
     def test_no_string_raises(self, text):
         expected = strutils.bool_from_string(text, default=None)

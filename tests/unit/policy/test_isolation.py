@@ -52,33 +52,83 @@ class TruthTableTestCase(testtools.TestCase):
 
 
 @ddt.ddt
-class MissingTraitsTestCase(testtools.TestCase):
+class ReadItemTestCase(testtools.TestCase):
+    """Every row of read_item's table, and what is near it."""
+
     @ddt.data(
-        ({}, []),
-        ({'trait:X': 'required'}, ['X']),
-        ({'trait:X': 'required', 'trait:Y': 'required'}, ['X', 'Y']),
-        ({'trait:X': 'forbidden'}, []),
-        ({'trait:X': 'Required'}, []),
-        ({'trait:X': ' required'}, []),
-        ({'Trait:X': 'required'}, []),
-        ({'traitX:X': 'required'}, []),
-        ({'trait1:X': 'required'}, []),
-        ({'xtrait:X': 'required'}, []),
-        ({'availability_zone': 'required'}, []),
-        # No request can require it, so the aggregate takes none.
-        ({'trait:': 'required'}, ['']),
+        ('trait:X', 'required', 'X', False),
+        # What a person reads as required.
+        ('trait:X', 'Required', 'X', True),
+        ('trait:X', 'REQUIRED', 'X', True),
+        ('trait:X', ' required\t', 'X', True),
+        ('trait:X', 'required ', 'X', True),
+        ('Trait:X', 'required', 'X', True),
+        ('TRAIT:X', 'Required', 'X', True),
+        (' trait:X', 'required', 'X', True),
+        ('trait: X ', 'required', 'X', True),
+        # No request can require these, so the aggregate takes none.
+        ('trait:', 'required', '', True),
+        ('trait:custom_x', 'required', 'custom_x', True),
+        ('trait:CUSTOM-X', 'Required', 'CUSTOM-X', True),
+        ('trait:' + 'X' * 256, 'required', 'X' * 256, True),
+        # Nothing is isolated.
+        ('trait:X', 'forbidden', None, True),
+        ('trait:X', 'require', None, True),
+        ('trait:X', 'true', None, True),
+        ('trait:X', '', None, True),
+        ('trait:X', None, None, True),
+        ('traitX:X', 'required', None, False),
+        ('trait1:X', 'required', None, False),
+        ('xtrait:X', 'required', None, False),
+        ('trait', 'required', None, False),
+        ('availability_zone', 'required', None, False),
+        ('', 'required', None, False),
     )
     @ddt.unpack
-    def test_what_isolates(self, metadata, traits):
-        missing = isolation.missing_traits(items({'agg': metadata}), set())
-        self.assertEqual({'agg': traits} if traits else {}, missing)
+    def test_table(self, key, value, trait, faulty):
+        item = isolation.read_item(key, value)
+        self.assertEqual((trait, faulty), (item.trait, bool(item.fault)))
+        missing = isolation.missing_traits(items({'agg': {key: value}}), set())
+        self.assertEqual({} if trait is None else {'agg': {trait}}, missing)
+        if trait:
+            self.assertTrue(
+                isolation.judge([('agg', {key: value})], {trait}).passes
+            )
 
-    def test_unread_value_names_aggregate_key_and_value(self):
-        fault = isolation.unread_value('windows', 'trait:X', 'Required')
-        self.assertEqual(
+    @ddt.data(
+        (
+            'trait:X',
+            'forbidden',
             "aggregate windows: metadata trait:X: expected 'required', got "
-            "'Required'; the item isolates nothing",
-            fault,
+            "'forbidden'; the item isolates nothing",
+        ),
+        (
+            'Trait:X',
+            'Required ',
+            'aggregate windows: metadata Trait:X: expected '
+            "'trait:X=required', got 'Trait:X=Required '; it isolates all "
+            'the same, but for nova alone that depends on the database: '
+            'correct it',
+        ),
+        (
+            'trait:x',
+            'required',
+            'aggregate windows: metadata trait:x: expected a trait name of '
+            "A-Z, 0-9 and _, got 'x'; no request can require it, so the "
+            'aggregate takes none',
+        ),
+        ('trait:X', 'required', ''),
+        ('zone', 'required', ''),
+    )
+    @ddt.unpack
+    def test_fault_names_aggregate_key_and_value(self, key, value, expected):
+        self.assertEqual(expected, isolation.item_fault('windows', key, value))
+
+    def test_two_spellings_of_one_trait(self):
+        spellings = {'trait:X': 'required', 'Trait:X': 'Required'}
+        self.assertEqual(
+            {'agg': {'X'}},
+            isolation.missing_traits(items({'agg': spellings}), ()),
         )
 
 

@@ -85,11 +85,10 @@ class ProjectsTestCase(testtools.TestCase):
         for metadata in aggregates:
             metadata['reservation:a'] = 'true'
         request = BOTH.request({'reservation:a'}, project)
-        for answer in (
-            request.judge(host_of(*aggregates)),
-            request.resolve(items_of(host_of(*aggregates))).verdict,
-        ):
-            self.assertIs(allowed, answer.passes, answer.reason)
+        found = request.judge(host_of(*aggregates))
+        self.assertIs(allowed, found.passes, found.reason)
+        resolution = request.resolve(items_of(host_of(*aggregates)))
+        self.assertIs(allowed, resolution.unmet is None, resolution.reason)
 
     def test_project_keys_of_aggregates_without_the_key_mean_nothing(self):
         request = BOTH.request({'reservation:a'}, 'p')
@@ -129,7 +128,7 @@ class ReasonTestCase(testtools.TestCase):
         self.assertEqual(
             'no aggregate has the metadata key reservation:x, which the '
             'request of project p requires',
-            resolution.verdict.reason,
+            resolution.reason,
         )
 
     def test_projects(self):
@@ -149,7 +148,7 @@ class ReasonTestCase(testtools.TestCase):
         )
         self.assertEqual(reason, request.judge(aggregates).reason)
         resolution = request.resolve(items_of(aggregates))
-        self.assertEqual(reason, resolution.verdict.reason)
+        self.assertEqual(reason, resolution.reason)
         self.assertEqual('reservation:x', resolution.unmet)
 
 
@@ -268,7 +267,7 @@ class DefinitionTestCase(testtools.TestCase):
         resolution = request.resolve(items_of(host + rest))
         uuids = {f'uuid-{name}' for name, _ in host}
         query = (
-            resolution.verdict.passes
+            resolution.unmet is None
             and uuids.isdisjoint(resolution.forbidden)
             and all(
                 not uuids.isdisjoint(s) for s in resolution.required.values()
@@ -276,5 +275,5 @@ class DefinitionTestCase(testtools.TestCase):
         )
         self.assertIs(naive, query)
         # A request is refused only where no host could do.
-        if not resolution.verdict.passes:
+        if resolution.unmet is not None:
             self.assertIn(resolution.unmet, requested)

@@ -15,18 +15,23 @@ CONF = nova.conf.CONF
 objects.register_all()
 
 
+def flavor(**fields):
+    """Return a small Flavor; its extra specs are not loaded unless given."""
+    return objects.Flavor(
+        name='small',
+        vcpus=1,
+        memory_mb=64,
+        root_gb=0,
+        ephemeral_gb=0,
+        swap=0,
+        **fields,
+    )
+
+
 def request_spec(**fields):
     """Return a RequestSpec of one small server, with fields as given."""
     values = {
-        'flavor': objects.Flavor(
-            name='small',
-            vcpus=1,
-            memory_mb=64,
-            root_gb=0,
-            ephemeral_gb=0,
-            swap=0,
-            extra_specs={},
-        ),
+        'flavor': flavor(extra_specs={}),
         'image': objects.ImageMeta(properties=objects.ImageMetaProps()),
         'is_bfv': False,
         'requested_resources': [],

@@ -2,7 +2,6 @@
 
 import logging
 
-import ddt
 import fixtures
 from nova import exception as nova_exception
 from nova import objects
@@ -31,16 +30,31 @@ class FailClosedTestCase(test_base.RequestFilterTestCase):
         self.assertEqual('some_filter', some_filter.__name__)
         self.assertEqual('What it decides.', some_filter.__doc__)
 
-    def test_own_refusal_is_logged_and_raised(self):
+    def test_a_refusal_is_one_line(self):
         @base.fail_closed
         def refuse(ctxt, request_spec):
-            raise nova_exception.RequestFilterFailed(reason='no aggregate')
+            raise base.RequestRefused('no aggregate', detail='q has it')
+
+        error = self.assertRaises(
+            nova_exception.RequestFilterFailed, refuse, self.ctxt, None
+        )
+        # The owner of the server reads the reason, the log has the detail.
+        self.assertEqual('Scheduling failed: no aggregate', str(error))
+        self.assertEqual(
+            f'refuse: no host for request {self.ctxt.global_id}: Scheduling '
+            f'failed: no aggregate (q has it)\n',
+            self.output.output,
+        )
+
+    def test_refusal_of_another_plugin(self):
+        @base.fail_closed
+        def refuse(ctxt, request_spec):
+            raise nova_exception.RequestFilterFailed(reason='no host at all')
 
         self.assertRaises(
             nova_exception.RequestFilterFailed, refuse, self.ctxt, None
         )
-        self.assertIn('refuse: no host for the request', self.output.output)
-        self.assertIn('no aggregate', self.output.output)
+        self.assertIn('no host at all', self.output.output)
 
     def test_anything_else_ends_the_request(self):
         @base.fail_closed
@@ -55,23 +69,43 @@ class FailClosedTestCase(test_base.RequestFilterTestCase):
             "broken cannot decide: KeyError: 'lost'", self.output.output
         )
 
-    def test_the_cause_is_for_the_log_alone(self):
+    def test_one_traceback_an_outage(self):
+        fault = None
+
         @base.fail_closed
-        def refuse(ctxt, request_spec):
-            raise nova_exception.RequestFilterFailed(
-                reason='no image'
-            ) from OSError('glance.internal is away')
+        def read_database(ctxt, request_spec):
+            if fault:
+                raise fault
+            return True
 
-        error = self.assertRaises(
-            nova_exception.RequestFilterFailed, refuse, self.ctxt, None
-        )
-        self.assertEqual('Scheduling failed: no image', str(error))
-        self.assertIn(
-            'no image (OSError: glance.internal is away)', self.output.output
-        )
+        def refused():
+            before = self.output.output
+            self.assertRaises(
+                nova_exception.RequestFilterFailed,
+                read_database,
+                self.ctxt,
+                None,
+            )
+            logged = self.output.output.removeprefix(before)
+            self.assertIn(f'Request {self.ctxt.global_id} is refused', logged)
+            traced = 'Traceback' in logged
+            if not traced:
+                self.assertEqual(1, logged.count('\n'))
+            return traced
+
+        fault = OSError('gone\naway')
+        self.assertEqual([True, False, False], [refused() for _ in range(3)])
+        # A fault of another kind is another outage.
+        fault = RuntimeError('else')
+        self.assertEqual([True, False], [refused() for _ in range(2)])
+        fault = OSError('gone')
+        self.assertFalse(refused())
+        fault = None
+        self.assertTrue(read_database(self.ctxt, None))
+        fault = OSError('gone')
+        self.assertEqual([True, False], [refused() for _ in range(2)])
 
 
-@ddt.ddt
 class DestinationTestCase(test_base.RequestFilterTestCase):
     def specs(self):
         empty = test_base.request_spec()
@@ -93,28 +127,3 @@ class DestinationTestCase(test_base.RequestFilterTestCase):
         spec = test_base.request_spec()
         base.forbid_aggregates(spec, [])
         self.assertIsNone(spec.requested_destination)
-
-    @ddt.data(
-        ({}, True),
-        ({'force_hosts': []}, True),
-        ({'force_hosts': ['h']}, False),
-        ({'force_nodes': ['n']}, False),
-        (
-            {
-                'force_hosts': ['h'],
-                'scheduler_hints': {'_nova_check_type': ['rebuild']},
-            },
-            True,
-        ),
-        ({'force_hosts': ['h'], 'scheduler_hints': {'group': ['g']}}, False),
-    )
-    @ddt.unpack
-    def test_host_filters_run(self, fields, expected):
-        spec = test_base.request_spec(**fields)
-        self.assertIs(expected, base.host_filters_run(spec))
-
-    def test_host_filters_run_on_a_bare_spec(self):
-        self.assertTrue(base.host_filters_run(objects.RequestSpec()))
-        self.assertFalse(
-            base.host_filters_run(objects.RequestSpec(force_hosts=['h']))
-        )

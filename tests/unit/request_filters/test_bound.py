@@ -58,7 +58,7 @@ class WithinBoundTestCase(test_base.RequestFilterTestCase):
         self.counted += 1
         return COUNTS
 
-    def within(self, limit, judged, fields=None, entries=0):
+    def within(self, limit, judged, fields=None):
         self.config(group='nova_ext_sched', max_forbidden_aggregates=limit)
         self.config(
             group='filter_scheduler',
@@ -66,7 +66,7 @@ class WithinBoundTestCase(test_base.RequestFilterTestCase):
         )
         spec = test_base.request_spec(**(fields or {}))
         return bound.within_bound(
-            self.ctxt, spec, {'a', 'b', 'c', 'd'}, FILTER, entries
+            self.ctxt, spec, {'a', 'b', 'c', 'd'}, FILTER
         )
 
     @ddt.data(
@@ -102,17 +102,49 @@ class WithinBoundTestCase(test_base.RequestFilterTestCase):
         self.assertEqual({'b', 'c'}, self.within(4, True, destination()))
         self.assertEqual(set(), self.within(1, True, destination()))
 
-    def test_entries_of_another_kind_take_room(self):
-        self.assertEqual({'b', 'c'}, self.within(3, True, entries=1))
-        self.assertEqual(set(), self.within(3, True, entries=7))
+    def test_declared_traits_take_room(self):
+        self.config(
+            group='nova_ext_sched',
+            forbid_by_trait=['CUSTOM_*'],
+            max_forbidden_aggregates=3,
+        )
+        spec = test_base.request_spec()
+        spec.root_forbidden.update({'CUSTOM_A', 'COMPUTE_STATUS_DISABLED'})
+        self.assertEqual(2, bound.remaining_entries(spec))
+        spec.root_forbidden.update({'CUSTOM_B', 'CUSTOM_C', 'CUSTOM_D'})
+        self.assertEqual(0, bound.remaining_entries(spec))
+
+    @ddt.data(
+        ({}, True),
+        ({'force_hosts': []}, True),
+        ({'force_hosts': ['h']}, False),
+        ({'force_nodes': ['n']}, False),
+        (
+            {
+                'force_hosts': ['h'],
+                'scheduler_hints': {'_nova_check_type': ['rebuild']},
+            },
+            True,
+        ),
+        ({'force_hosts': ['h'], 'scheduler_hints': {'group': ['g']}}, False),
+        ({'force_hosts': ['h'], 'scheduler_hints': None}, False),
+    )
+    @ddt.unpack
+    def test_host_filter_judges(self, fields, expected):
+        self.config(group='filter_scheduler', enabled_filters=[FILTER])
+        for spec in (
+            test_base.request_spec(**fields),
+            # Fields that nova did not set.
+            objects.RequestSpec(**fields),
+        ):
+            self.assertIs(expected, bound.host_filter_judges(spec, FILTER))
+            self.assertFalse(bound.host_filter_judges(spec, 'OtherFilter'))
 
     def test_warning_names_what_is_left_once(self):
         self.within(2, True)
         self.within(2, True)
         self.assertEqual(1, self.output.output.count('2 are left to'))
         self.assertIn('n-a, n-d.', self.output.output)
-        self.within(1, True)
-        self.assertIn('3 are left to', self.output.output)
 
     def test_warning_is_for_changes_of_aggregates_not_for_requests(self):
         self.config(group='filter_scheduler', enabled_filters=[FILTER])
@@ -124,7 +156,7 @@ class WithinBoundTestCase(test_base.RequestFilterTestCase):
                 test_base.request_spec(),
                 set(forbidden),
                 FILTER,
-                candidates=lambda: set(candidates),
+                candidates=set(candidates),
             )
             return self.output.output.count('left to')
 
@@ -142,7 +174,17 @@ class WithinBoundTestCase(test_base.RequestFilterTestCase):
             1, self.output.output.count('Enable IsolatedAggregatesFilter.')
         )
 
-    def test_hosts_are_counted_once_in_a_while(self):
+    def test_counts_of_hosts_are_believed_a_while(self):
+        now = 1000.0
+        counts = {'a': 9}
+        self.useFixture(
+            fixtures.MockPatchObject(bound.timeutils, 'now', lambda: now)
+        )
         for _ in range(3):
-            self.within(2, True)
+            self.assertEqual({'b'}, self.within(1, True))
         self.assertEqual(1, self.counted)
+        self.patch(aggregates, 'get_host_counts', lambda ctxt: counts)
+        now += bound.COUNTS_SECONDS - 1
+        self.assertEqual({'b'}, self.within(1, True))
+        now += 1
+        self.assertEqual({'a'}, self.within(1, True))

@@ -120,9 +120,19 @@ class RequestFilterTestCase(ReservationTestCase):
             nova_exception.RequestFilterFailed, self.filter
         )
         self.assertIn('the metadata key r:gone', str(error))
+        # One line, with what the owner of the server does not read.
+        self.assertEqual(1, self.output.output.count('\n'))
         self.assertIn(
             'no aggregate has the metadata key r:gone', self.output.output
         )
+
+    def test_flavor_without_extra_specs(self):
+        self.spec.flavor = objects.Flavor(name='bare')
+        self.assertIs(True, self.filter())
+        self.assertEqual((None, {'A', 'B'}), self.destination())
+        self.spec = test_base.request_spec(flavor=objects.Flavor(name='bare'))
+        self.assertTrue(self.judge({}))
+        self.assertFalse(self.judge({'r:a': '1'}))
 
     def test_hint_of_a_user_cannot_flood_or_forge_the_log(self):
         self.config(group='nova_ext_sched', member_sources=['hint'])

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What in aggregates and flavors the policies cannot read.
+
+The filters report such data when a request meets it; the status check reads
+all of it beforehand. Both call the same functions, so that what is reported
+here is what the filters refuse.
+"""
+
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
+import re
+
+from nova_ext_sched import messages
+from nova_ext_sched.policy import aggregate_instance_type
+from nova_ext_sched.policy import force_metadata_check
+from nova_ext_sched.policy import isolation
+from nova_ext_sched.policy import reservation
+
+Named = Mapping[str, Mapping[str, str]]
+
+# A flavor's key may name a granular request group: trait1:X, trait_NET:X.
+_TRAIT = re.compile(r'trait[a-zA-Z0-9_-]{0,64}:')
+_TRAIT_VALUES = ('required', 'forbidden')
+
+
+def isolation_faults(aggregates: Named) -> list[str]:
+    """Return what is wrong in the ``trait:`` metadata of aggregates.
+
+    :param aggregates: metadata by the aggregate's name
+    :returns: a sentence each
+    """
+    return [
+        fault
+        for name, metadata in sorted(aggregates.items())
+        for key, value in sorted(metadata.items())
+        if (fault := isolation.item_fault(name, key, value))
+    ]
+
+
+def trait_faults(flavors: Named) -> list[str]:
+    """Return what is wrong in the ``trait:`` extra specs of flavors.
+
+    nova ignores such an extra spec, so that the flavor requires less than it
+    says.
+
+    :param flavors: extra specs by the flavor's name
+    """
+    return [
+        f'flavor {messages.quote(name)}: extra spec {messages.quoted(key)}: '
+        f'expected required or forbidden, got {messages.quoted(value)}; nova '
+        f'ignores it'
+        for name, specs in sorted(flavors.items())
+        for key, value in sorted(specs.items())
+        if _TRAIT.match(key) and value not in _TRAIT_VALUES
+    ]
+
+
+def reservation_faults(
+    aggregates: Named, flavors: Named, rules: reservation.Rules
+) -> list[str]:
+    """Return which flavors name a reservation that no aggregate carries.
+
+    :param rules: with ``placement_req_required_member_prefix``
+    """
+    carried = {key for metadata in aggregates.values() for key in metadata}
+    return [
+        f'flavor {messages.quote(name)}: extra spec {messages.quoted(key)}: '
+        f'no aggregate has this metadata key, so that servers of the flavor '
+        f'find no host'
+        for name, specs in sorted(flavors.items())
+        for key in rules.request(rules.keys_among(specs), None).required
+        if key not in carried
+    ]
+
+
+def type_faults(
+    aggregates: Named,
+    flavors: Named,
+    ignored: Collection[str] = (),
+    reserved_prefixes: Collection[str] = (),
+) -> list[str]:
+    """Return what AggregateInstanceTypeFilter cannot read.
+
+    Each flavor meets each aggregate, because a value may be malformed only
+    for a flavor that compares it as a number.
+
+    :param ignored: ``force_metadata_check_ignored_keys``
+    :param reserved_prefixes: beginnings of keys of reserved aggregates
+    """
+    found: dict[str, None] = {}
+    for name, specs in [('without extra specs', {}), *sorted(flavors.items())]:
+        decision = aggregate_instance_type.Decision(
+            name, specs, ignored, reserved_prefixes
+        )
+        found |= dict.fromkeys(decision.request_faults)
+        for aggregate, metadata in sorted(aggregates.items()):
+            # Odd where there is something to report.
+            if decision.digest(metadata) & 1:
+                found |= dict.fromkeys(decision.faults(aggregate, metadata))
+    return list(found)
+
+
+def forcing(aggregates: Named) -> list[str]:
+    """Return the names of the aggregates that force their metadata."""
+    force = force_metadata_check.ForceMetadataCheck()
+    return sorted(name for name, md in aggregates.items() if force.flag(md))
+
+
+def isolating(aggregates: Named) -> list[str]:
+    """Return the names of the isolating aggregates."""
+    items: Iterable[tuple[str, str, str, str]] = (
+        (name, name, key, value)
+        for name, metadata in aggregates.items()
+        for key, value in metadata.items()
+    )
+    return sorted(isolation.missing_traits(items, ()))
+
+
+def reserved(aggregates: Named, prefixes: tuple[str, ...]) -> list[str]:
+    """Return the names of the aggregates that are reserved.
+
+    :param prefixes: ``placement_req_default_forbidden_member_prefix``
+    """
+    return sorted(
+        name
+        for name, metadata in aggregates.items()
+        if any(key.startswith(prefixes) for key in metadata)
+    )

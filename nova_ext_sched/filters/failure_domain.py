@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Stage 2 of failure domains: judge each host's domains."""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+import dataclasses
+import typing
+import weakref
+
+import nova.conf
+from oslo_log import log as logging
+
+from nova_ext_sched import exception
+from nova_ext_sched import faults
+from nova_ext_sched.filters import base
+from nova_ext_sched.policy import failure_domains as policy
+from nova_ext_sched.policy import verdict
+from nova_ext_sched.request_filters import failure_domains
+
+CONF = nova.conf.CONF
+LOG = logging.getLogger(__name__)
+
+_faults = faults.FaultLog(LOG)
+
+
+@dataclasses.dataclass
+class _Request:
+    # The candidates of the first server. nova only ever drops some of them,
+    # so every pick is one of these.
+    hosts: list[typing.Any]
+    picks: int
+
+
+# What was counted here, beside what stage 1 counted.
+_requests: weakref.WeakKeyDictionary[policy.Spread, _Request] = (
+    weakref.WeakKeyDictionary()
+)
+
+
+class FailureDomainFilter(base.AggregatesFilter):
+    """Refuse hosts in failure domains that hold enough of the server group.
+
+    Name and hint (``different_failure_domain``) are those of vexxhost's
+    filter, which this one replaces. The decision is
+    :mod:`nova_ext_sched.policy.failure_domains`'. The members on any host were
+    counted by the request filter ``failure_domains``; where that did not run,
+    every host is refused to a request that asks to be spread. What the
+    scheduler picks for the same request is counted here.
+
+    nova runs no host filter on a host that an administrator forced at boot,
+    and this one not on rebuild: the server stays where it is.
+    """
+
+    # Every server of a request, because each pick counts for the next.
+    RUN_ON_REBUILD = False
+
+    def filter_all(
+        self, filter_obj_list: Iterable[typing.Any], spec_obj: typing.Any
+    ) -> list[typing.Any]:
+        """See :meth:`base.PolicyFilter.filter_all`."""
+        hosts = list(filter_obj_list)
+        spread = failure_domains.find_spread(spec_obj)
+        if spread is not None:
+            _count(spread, hosts, spec_obj.instance_group)
+        return super().filter_all(hosts, spec_obj)
+
+    def judge_aggregates(
+        self, spec_obj: typing.Any
+    ) -> Callable[[list[typing.Any]], verdict.Verdict] | None:
+        """See :meth:`base.AggregatesFilter.judge_aggregates`."""
+        try:
+            if failure_domains.read_limit(spec_obj) is None:
+                return None
+        except exception.InvalidValue as exc:
+            malformed = verdict.reject(str(exc))
+            return lambda aggregates: malformed
+        spread = failure_domains.find_spread(spec_obj)
+        if spread is None:
+            uncounted = verdict.reject(
+                'the members of the server group were not counted: the '
+                'request filter failure_domains did not run'
+            )
+            _faults.warn(
+                'FailureDomainFilter rejects every host for requests that ask '
+                'to be spread over failure domains, because the request '
+                'filter failure_domains did not run. Add failure_domains to '
+                '[nova_ext_sched] request_filters.'
+            )
+            return lambda aggregates: uncounted
+        return lambda aggregates: spread.judge(
+            _read_domains(aggregates, spread.key)
+        )
+
+
+def _count(
+    spread: policy.Spread, hosts: list[typing.Any], group: typing.Any
+) -> None:
+    # nova appends the host of each server that it picks for the request.
+    picked = group.hosts if 'hosts' in group else []
+    request = _requests.setdefault(spread, _Request(hosts, len(picked)))
+    for host in picked[request.picks :]:
+        aggregates = [
+            agg
+            for state in request.hosts
+            if state.host == host
+            for agg in state.aggregates
+        ]
+        spread.add(_read_domains(aggregates, spread.key))
+    request.picks = len(picked)
+
+
+def _read_domains(
+    aggregates: Iterable[typing.Any], key: str
+) -> frozenset[str]:
+    return policy.read_domains(
+        (base.aggregate_metadata(agg) for agg in aggregates), key
+    )

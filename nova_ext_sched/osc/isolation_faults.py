@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What is wrong with an isolating aggregate in nova and placement.
+
+An aggregate isolates by :mod:`nova_ext_sched.policy.isolation`. For that to
+let the right requests in and keep the others out,
+
+* placement must know each trait that the aggregate requires,
+* the resource provider of each of the aggregate's hosts must carry each of
+  them (nova documents a shell loop for it), and
+* it must be in the placement aggregate of the same UUID (nova does that when
+  the host is added; it is missing where placement was down then).
+
+What would put it right is planned in
+:mod:`nova_ext_sched.osc.isolation_plan`.
+"""
+
+from collections.abc import Iterable
+import dataclasses
+
+from nova_ext_sched import messages
+from nova_ext_sched import syntax
+from nova_ext_sched.osc import isolation_cloud
+from nova_ext_sched.osc import isolation_plan
+from nova_ext_sched.policy import force_metadata_check
+from nova_ext_sched.policy import isolation
+
+_FORCE = force_metadata_check.ForceMetadataCheck()
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Fault:
+    """Something that is wrong with an aggregate.
+
+    :ivar kind: a word for programs that read it; it stays as it is
+    :ivar problem: the sentence, without the hosts
+    :ivar hosts: the hosts that it is about; empty where it is about all
+    """
+
+    kind: str
+    problem: str
+    hosts: tuple[str, ...] = ()
+
+
+def find_faults(
+    aggregate: isolation_cloud.Aggregate,
+    cloud: isolation_cloud.Cloud,
+    declared: isolation.DeclaredTraits,
+) -> list[Fault]:
+    """Return what is wrong with an isolating aggregate.
+
+    :param declared: traits that only hosts of isolating aggregates carry
+        (``forbid_by_trait``)
+    """
+    return [
+        *_metadata_faults(aggregate),
+        *_trait_faults(aggregate, cloud),
+        *_host_faults(aggregate, cloud),
+        *_conflicts(aggregate, cloud),
+        *_strays(aggregate, cloud, declared),
+    ]
+
+
+def _metadata_faults(aggregate: isolation_cloud.Aggregate) -> Iterable[Fault]:
+    for key, value in sorted(aggregate.metadata.items()):
+        trait, fault = isolation.read_item(key, value)
+        # _trait_faults tells of a name that placement cannot have.
+        if fault and (trait is None or isolation.is_trait_name(trait)):
+            yield Fault(
+                'unread-value' if trait is None else 'misspelt',
+                isolation.item_fault(aggregate.name, key, value),
+            )
+    for problem in _FORCE.faults(aggregate.name, aggregate.metadata):
+        yield Fault('force-metadata-check', messages.quote(problem, 1000))
+
+
+def _trait_faults(
+    aggregate: isolation_cloud.Aggregate, cloud: isolation_cloud.Cloud
+) -> Iterable[Fault]:
+    for trait in aggregate.traits:
+        if trait in cloud.traits:
+            continue
+        problem = f'placement does not know {messages.quote(trait)}'
+        if isolation_plan.is_custom(trait):
+            yield Fault('unknown-trait', problem)
+        else:
+            yield Fault(
+                'impossible-trait',
+                f'{problem}, and it cannot be created: the name of a trait '
+                f'is a standard one or {syntax.CUSTOM} and A-Z, 0-9 and _ '
+                f'after it',
+            )
+
+
+def _host_faults(
+    aggregate: isolation_cloud.Aggregate, cloud: isolation_cloud.Cloud
+) -> Iterable[Fault]:
+    absent = [
+        host for host in aggregate.hosts if host not in cloud.nodes_by_host
+    ]
+    if absent:
+        yield _host_fault(
+            'no-provider', 'no compute node with a resource provider', absent
+        )
+    nodes = [
+        node
+        for host in aggregate.hosts
+        for node in cloud.nodes_by_host.get(host, ())
+    ]
+    for trait in filter(cloud.traits.__contains__, aggregate.traits):
+        lacking = [node for node in nodes if trait not in node.traits]
+        if lacking:
+            yield _host_fault(
+                'trait-missing',
+                f'the resource provider lacks {trait}',
+                _name_hosts(lacking, cloud),
+            )
+    outside = [node for node in nodes if aggregate.uuid not in node.aggregates]
+    if outside:
+        yield _host_fault(
+            'not-mirrored',
+            'the resource provider is not in the placement aggregate',
+            _name_hosts(outside, cloud),
+        )
+
+
+def _conflicts(
+    aggregate: isolation_cloud.Aggregate, cloud: isolation_cloud.Cloud
+) -> Iterable[Fault]:
+    if aggregate.traits and _FORCE.flag(aggregate.metadata):
+        yield Fault(
+            'conflict',
+            f'{force_metadata_check.FLAG} is on, so that '
+            f'AggregateInstanceTypeFilter wants '
+            f'{messages.first_few(aggregate.traits)} in the flavor too: a '
+            f'request whose image alone requires it is refused',
+        )
+    shared: dict[str, list[str]] = {}
+    more: dict[str, list[str]] = {}
+    for host in aggregate.hosts if aggregate.traits else ():
+        for other in cloud.isolating_by_host.get(host, ()):
+            if lacking := sorted(set(other.traits) - set(aggregate.traits)):
+                more[other.name] = lacking
+                shared.setdefault(other.name, []).append(host)
+    for name, hosts in sorted(shared.items()):
+        yield _host_fault(
+            'conflict',
+            f'hosts of aggregate {messages.quote(name)} too, so that they '
+            f'take only requests that require '
+            f'{messages.first_few(more[name])} as well',
+            hosts,
+        )
+
+
+def _strays(
+    aggregate: isolation_cloud.Aggregate,
+    cloud: isolation_cloud.Cloud,
+    declared: isolation.DeclaredTraits,
+) -> Iterable[Fault]:
+    hosts = set(aggregate.hosts)
+    members = [
+        node
+        for node in cloud.nodes
+        if aggregate.uuid in node.aggregates and node.host not in hosts
+    ]
+    if members:
+        yield _host_fault(
+            'stray-member',
+            'the resource provider is in the placement aggregate, and the '
+            "host is not in nova's",
+            _name_hosts(members, cloud),
+        )
+    for trait in aggregate.traits:
+        if trait not in declared:
+            continue
+        carriers = [
+            node
+            for node in cloud.nodes
+            if trait in node.traits
+            and trait not in cloud.get_required_traits(node.host)
+        ]
+        if carriers:
+            yield _host_fault(
+                'trait-outside',
+                f'forbid_by_trait names {trait}, and hosts in no aggregate '
+                f'that requires it carry it',
+                _name_hosts(carriers, cloud),
+            )
+
+
+def _host_fault(kind: str, problem: str, hosts: Iterable[str]) -> Fault:
+    return Fault(kind, problem, tuple(sorted(hosts)))
+
+
+def _name_hosts(
+    nodes: Iterable[isolation_cloud.Node], cloud: isolation_cloud.Cloud
+) -> list[str]:
+    return [
+        node.host
+        if len(cloud.nodes_by_host[node.host]) == 1
+        else f'{node.host} ({node.name})'
+        for node in nodes
+    ]

@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What must change in placement for isolating aggregates to work.
+
+The plan is a list of steps, each a write to placement. It holds what is
+lacking and nothing else, so a second plan after the first was carried out is
+empty, and one that was carried out in part holds the rest.
+
+To take back later what it gave, and nothing that nova or the operator gave,
+sync writes a record: together with trait X, and by the same request, the
+provider gets the trait ``CUSTOM_NOVA_EXT_SCHED_SYNCED_X``. nova-compute leaves
+custom traits alone that it did not set. A trait that was there before has no
+record.
+
+========  ======  ==============  =====================================
+required  has it  has the record  the plan
+========  ======  ==============  =====================================
+yes       no      any             add the trait and its record
+yes       yes     any             nothing
+no        yes     yes             remove both, where pruning is asked
+no        yes     no              nothing, or remove it where its name
+                                  and pruning are asked
+no        no      yes             remove the record, where pruning is
+                                  asked
+no        no      no              nothing
+========  ======  ==============  =====================================
+
+*Required* is what the isolating aggregates of the provider's host require.
+"""
+
+from collections.abc import Collection
+from collections.abc import Iterable
+import dataclasses
+import enum
+import typing
+
+from nova_ext_sched import exception
+from nova_ext_sched import syntax
+from nova_ext_sched.osc import isolation_cloud
+
+# Standard traits that say what a host is or can do. nova-compute reports
+# those that are true, and takes away what it does not find; the one of MISC_
+# would make a host share its inventory.
+_REPORTED = ('COMPUTE_', 'HW_', 'OWNER_', 'MISC_SHARES_VIA_AGGREGATE')
+
+
+class Change(enum.StrEnum):
+    """What a step changes. The values are what users and programs read."""
+
+    CREATE_TRAIT = 'create trait'
+    ADD_TO_AGGREGATES = 'add to aggregates'
+    ADD_TRAITS = 'add traits'
+    REMOVE_TRAITS = 'remove traits'
+
+
+class Status(enum.StrEnum):
+    """What became of a step. The values are what users and programs read."""
+
+    DONE = 'done'
+    PLANNED = 'planned'
+    FAILED = 'failed'
+    IMPOSSIBLE = 'not possible'
+    NOT_TRIED = 'not tried'
+
+
+@dataclasses.dataclass
+class Step:
+    """One write to placement, or one that is needed and cannot be done.
+
+    :ivar names: exactly what is created, added or removed: traits with their
+        records, or names of aggregates
+    :ivar targets: the traits without records, or the UUIDs of the aggregates
+    :ivar host: empty for the creation of a trait
+    :ivar node: whose provider is changed; None for the creation of a trait
+        and for a host that has no provider
+    :ivar reason: why it failed or cannot be done
+    """
+
+    change: Change
+    names: tuple[str, ...]
+    targets: tuple[str, ...]
+    host: str = ''
+    node: isolation_cloud.Node | None = None
+    status: Status = Status.PLANNED
+    reason: str = ''
+
+    def forbid(self, reason: str) -> typing.Self:
+        """Return the step as one that cannot be done."""
+        self.status, self.reason = Status.IMPOSSIBLE, reason
+        return self
+
+
+def make(
+    cloud: isolation_cloud.Cloud,
+    selected: Collection[str] | None = None,
+    prune: bool = False,
+    operator_traits: Collection[str] = (),
+) -> list[Step]:
+    """Return what must change, in the order in which to do it.
+
+    Hosts are put into placement's aggregates before they get traits: what
+    was begun and interrupted keeps requests out and lets none in.
+
+    :param cloud: its nodes' traits are those of
+        :func:`.isolation_cloud.find_relevant_traits`
+    :param selected: UUIDs of the aggregates to set up, and to whose nodes
+        pruning is bounded; None for all
+    :param prune: whether to remove traits that no aggregate requires
+    :param operator_traits: traits to remove without a record
+    """
+    aggregates = [
+        aggregate
+        for aggregate in cloud.aggregates
+        if aggregate.traits
+        and (selected is None or aggregate.uuid in selected)
+    ]
+    by_host = isolation_cloud.index(
+        (host, aggregate)
+        for aggregate in aggregates
+        for host in aggregate.hosts
+    )
+    joins: list[Step] = []
+    additions: list[Step] = []
+    for host in sorted(by_host):
+        traits = sorted(isolation_cloud.get_traits(by_host[host]))
+        nodes = sorted(cloud.nodes_by_host.get(host, ()))
+        for node in nodes:
+            joins += _join(node, by_host[host])
+            additions += _add(node, traits, cloud.traits)
+        if not nodes:
+            names = tuple(traits)
+            additions.append(
+                Step(Change.ADD_TRAITS, names, names, host).forbid(
+                    'the host has no compute node with a resource provider'
+                )
+            )
+    removals: list[Step] = []
+    for node in sorted(cloud.nodes) if prune else ():
+        if (
+            selected is None
+            or node.host in by_host
+            or not node.aggregates.isdisjoint(selected)
+        ):
+            required = cloud.get_required_traits(node.host)
+            removals += _remove(node, required, operator_traits)
+    wanted = isolation_cloud.get_traits(aggregates).union(
+        *(step.names for step in additions if not step.reason)
+    )
+    creations = [_create(trait) for trait in sorted(wanted - cloud.traits)]
+    return [*creations, *joins, *additions, *removals]
+
+
+def add_traits(
+    current: frozenset[str], traits: Iterable[str]
+) -> frozenset[str]:
+    """Return the traits of a provider that a step adds traits to.
+
+    A trait that another has added meanwhile gets no record.
+
+    :param current: what the provider has at the time of the write
+    """
+    lacking = set(traits) - current
+    return current | lacking | isolation_cloud.get_records(lacking)
+
+
+def remove_traits(
+    current: frozenset[str],
+    traits: Iterable[str],
+    operator_traits: Collection[str],
+) -> frozenset[str]:
+    """Return the traits of a provider that a step removes traits from.
+
+    :param current: what the provider has at the time of the write
+    :param operator_traits: those that need no record to be removed
+    """
+    removed = {
+        trait
+        for trait in traits
+        if trait in operator_traits
+        or isolation_cloud.RECORD + trait in current
+    }
+    return current - removed - isolation_cloud.get_records(traits)
+
+
+def check_operator_trait(trait: str) -> str:
+    """Return a trait if it may be removed by the operator's word.
+
+    :raises exception.InvalidValue: it is no trait, or one that nova-compute
+        sets
+    """
+    syntax.check_trait(trait, 'trait to remove')
+    if trait.startswith((*_REPORTED, isolation_cloud.RECORD)):
+        raise exception.InvalidValue(
+            where='trait to remove',
+            expected='a trait that neither nova-compute nor sync itself sets',
+            got=trait,
+        )
+    return trait
+
+
+def is_custom(trait: str) -> bool:
+    """Return whether a trait of the name can be created."""
+    try:
+        syntax.check_custom_trait(trait, 'trait')
+    except exception.InvalidValue:
+        return False
+    return True
+
+
+def _create(trait: str) -> Step:
+    step = Step(Change.CREATE_TRAIT, (trait,), (trait,))
+    if is_custom(trait):
+        return step
+    return step.forbid(
+        'the name is neither that of a standard trait nor CUSTOM_ and A-Z, '
+        '0-9 and _ after it'
+    )
+
+
+def _join(
+    node: isolation_cloud.Node,
+    aggregates: Iterable[isolation_cloud.Aggregate],
+) -> Iterable[Step]:
+    lacking = sorted(
+        (aggregate.name, aggregate.uuid)
+        for aggregate in aggregates
+        if aggregate.uuid not in node.aggregates
+    )
+    if lacking:
+        names, uuids = zip(*lacking, strict=True)
+        yield Step(Change.ADD_TO_AGGREGATES, names, uuids, node.host, node)
+
+
+def _add(
+    node: isolation_cloud.Node, traits: Iterable[str], known: Collection[str]
+) -> Iterable[Step]:
+    lacking = [
+        trait
+        for trait in traits
+        if trait not in node.traits and (trait in known or is_custom(trait))
+    ]
+    reported = tuple(t for t in lacking if t.startswith(_REPORTED))
+    given = tuple(t for t in lacking if t not in reported)
+    if given:
+        names = tuple(sorted(add_traits(node.traits, given) - node.traits))
+        yield Step(Change.ADD_TRAITS, names, given, node.host, node)
+    if reported:
+        yield Step(
+            Change.ADD_TRAITS, reported, reported, node.host, node
+        ).forbid(
+            'it says what the host is or can do: nova-compute sets it where '
+            'it is true'
+        )
+
+
+def _remove(
+    node: isolation_cloud.Node,
+    required: Collection[str],
+    operator_traits: Collection[str],
+) -> Iterable[Step]:
+    recorded = {
+        trait.removeprefix(isolation_cloud.RECORD)
+        for trait in node.traits
+        if trait.startswith(isolation_cloud.RECORD)
+    }
+    traits = recorded | node.traits.intersection(operator_traits)
+    traits -= set(required)
+    names = node.traits - remove_traits(node.traits, traits, operator_traits)
+    if names:
+        yield Step(
+            Change.REMOVE_TRAITS,
+            tuple(sorted(names)),
+            tuple(sorted(traits)),
+            node.host,
+            node,
+        )

@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Failure domains: how many servers of a group may fail together.
+
+A failure domain is a value of one metadata key of aggregates: a rack, a power
+feed, an availability zone. A value is split at commas, as nova splits it, and
+names one domain or several. Names are compared as they are written.
+
+**What a request asks for.** Without a server group it asks for nothing,
+whatever its hints say. A group of any policy may use the hints. The option is
+for groups of the policy ``anti-affinity``. Where several are given, the
+strictest wins: no hint lifts the operator's limit.
+
+==================================  =======================================
+given                               limit
+==================================  =======================================
+nothing, or the option is 0         none
+``different_failure_domain`` true   1
+``different_failure_domain`` false  none
+hint or option                      n
+``max_server_per_failure_domain=n``
+several of these                    the lowest
+a hint in another form              the request is refused
+==================================  =======================================
+
+**Which hosts it gets.** *Held* is the number of members that stand in a
+domain, without the server that the request places or moves:
+
+==================  =====================================  ========
+domains of the host held                                   decision
+==================  =====================================  ========
+none                any                                    rejected
+one                 below the limit                        passes
+one                 the limit, or more                     rejected
+several             below the limit in each                passes
+several             the limit, or more, in any             rejected
+==================  =====================================  ========
+
+**How members count.**
+
+=======================================  ==================================
+host of the member                       the member counts
+=======================================  ==================================
+in one domain                            in it
+in several, of one or several aggregates in each
+in none                                  nowhere
+not known (not placed, or deleted)       nowhere
+two hosts, while it moves                in the domains of both, once each
+=======================================  ==================================
+
+A server alone in its group may use every host that is in a domain.
+"""
+
+import collections
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
+import typing
+
+from oslo_utils import strutils
+
+from nova_ext_sched import exception
+from nova_ext_sched import messages
+from nova_ext_sched.policy import anti_affinity
+from nova_ext_sched.policy import syntax
+from nova_ext_sched.policy import verdict
+
+#: The hint that asks for one member a domain; vexxhost's filter has it too.
+DIFFERENT = 'different_failure_domain'
+#: A hint, and the operator's option.
+LIMIT = 'max_server_per_failure_domain'
+
+Metadata = Mapping[str, str | None] | None
+
+
+def read_limit(
+    hints: Mapping[str, typing.Any] | None, policy: str | None, option: int
+) -> int | None:
+    """Return how many members of a server group a domain may hold.
+
+    :param hints: scheduler hints, values as nova stores them: lists of strings
+    :param policy: the policy of the server group
+    :param option: ``[nova_ext_sched] max_server_per_failure_domain``
+    :returns: None where nothing is asked
+    :raises exception.InvalidValue: a hint has not the form that it must have
+    """
+    hints = hints or {}
+    limits = []
+    if DIFFERENT in hints and _read_hint(
+        hints, DIFFERENT, 'true or false', _boolean
+    ):
+        limits.append(1)
+    if LIMIT in hints:
+        limits.append(
+            _read_hint(hints, LIMIT, 'an integer, 1 or more', _amount)
+        )
+    if option > 0 and policy == anti_affinity.POLICY:
+        limits.append(option)
+    return min(limits, default=None)
+
+
+def _read_hint(
+    hints: Mapping[str, typing.Any],
+    name: str,
+    expected: str,
+    parse: typing.Callable[[str], int],
+) -> int:
+    raw = hints[name]
+    values = raw if isinstance(raw, (list, tuple)) else [raw]
+    try:
+        (value,) = values
+        return parse(str(value))
+    except ValueError as exc:
+        raise exception.InvalidValue(
+            where=f'scheduler hint {name}',
+            expected=f'one value, {expected}',
+            got=messages.quote(', '.join(map(str, values))),
+        ) from exc
+
+
+def _boolean(text: str) -> bool:
+    return strutils.bool_from_string(text, strict=True)
+
+
+def _amount(text: str) -> int:
+    return syntax.parse_amount(text, LIMIT)
+
+
+def read_domains(aggregates: Iterable[Metadata], key: str) -> frozenset[str]:
+    """Return the failure domains of a host.
+
+    :param aggregates: the metadata of each aggregate of the host
+    :param key: ``[nova_ext_sched] failure_domain_key``
+    """
+    return frozenset(
+        name
+        for metadata in aggregates
+        for name in split_value((metadata or {}).get(key))
+    )
+
+
+def split_value(value: str | None) -> list[str]:
+    """Return the failure domains that one metadata value names."""
+    return [
+        name for part in (value or '').split(',') if (name := part.strip())
+    ]
+
+
+class Count(typing.NamedTuple):
+    """The members of a server group by failure domain."""
+
+    by_domain: collections.Counter[str]
+    #: Members whose host is known and in no domain, sorted.
+    outside: list[str]
+
+    def over(self, limit: int) -> dict[str, int]:
+        """Return the domains that hold more than ``limit``, and how many."""
+        return {
+            domain: held
+            for domain, held in sorted(self.by_domain.items())
+            if held > limit
+        }
+
+
+def count_members(
+    hosts: Mapping[str, Collection[str]],
+    aggregates: Mapping[str, Collection[Metadata]],
+    key: str,
+) -> Count:
+    """Count the members of a server group by failure domain.
+
+    :param hosts: by the UUID of a member the hosts that it is on: none where
+        it is not placed, two while it moves
+    :param aggregates: by host the metadata of each of its aggregates; a host
+        that is not in it is in no aggregate
+    :param key: ``[nova_ext_sched] failure_domain_key``
+    """
+    by_host = {
+        host: read_domains(metadata, key)
+        for host, metadata in aggregates.items()
+    }
+    count = Count(collections.Counter(), [])
+    for member, on in sorted(hosts.items()):
+        domains = frozenset[str]().union(
+            *(by_host.get(host, ()) for host in on)
+        )
+        count.by_domain.update(domains)
+        if on and not domains:
+            count.outside.append(member)
+    return count
+
+
+class Spread:
+    """A server group of one request, and where its members stand.
+
+    :param group: the UUID of the server group, for reasons
+    :param limit: as :func:`read_limit` returns it
+    :param key: ``[nova_ext_sched] failure_domain_key``
+    :param count: the members that are placed, without the request's server
+    """
+
+    def __init__(self, group: str, limit: int, key: str, count: Count) -> None:
+        self.group = group
+        self.limit = limit
+        self.key = key
+        self.held = count.by_domain.copy()
+
+    def add(self, domains: Iterable[str]) -> None:
+        """Count one more member, on a host in these domains."""
+        self.held.update(set(domains))
+
+    def full(self, domains: Iterable[str]) -> list[str]:
+        """Return those of ``domains`` that take no further member, sorted."""
+        return sorted(d for d in domains if self.held[d] >= self.limit)
+
+    def judge(self, domains: Collection[str]) -> verdict.Verdict:
+        """Decide about a host.
+
+        :param domains: as :func:`read_domains` returns them
+        """
+        if not domains:
+            return verdict.reject(
+                f'the host is in no failure domain: none of its aggregates '
+                f'has a value for the metadata key {messages.quote(self.key)}'
+            )
+        for domain in self.full(domains):
+            return verdict.reject(
+                f'failure domain {messages.quote(domain)} holds '
+                f'{self.held[domain]} of server group {self.group}, the '
+                f'limit is {self.limit}'
+            )
+        return verdict.PASS
+
+    def __str__(self) -> str:
+        """Return the counts by domain, for one line of a log."""
+        counts = [
+            f'{name}: {held}' for name, held in sorted(self.held.items())
+        ]
+        return messages.first_few(counts) or 'none'

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Stage 1 of failure domains: count a group's members, forbid full domains."""
+
+import collections
+import typing
+import weakref
+
+import nova.conf
+from oslo_log import log as logging
+
+from nova_ext_sched import aggregates
+from nova_ext_sched import exception
+from nova_ext_sched import faults
+from nova_ext_sched import messages
+from nova_ext_sched.policy import anti_affinity
+from nova_ext_sched.policy import failure_domains as policy
+from nova_ext_sched.request_filters import base
+from nova_ext_sched.request_filters import bound
+from nova_ext_sched.request_filters import group_members
+
+CONF = nova.conf.CONF
+LOG = logging.getLogger(__name__)
+
+NAME = 'failure_domains'
+HOST_FILTER = 'FailureDomainFilter'
+
+_faults = faults.FaultLog(LOG)
+
+# What stage 1 counted, for stage 2, which does no I/O and sees the candidates
+# alone. nova works on one request spec from here to the last pick.
+_spreads: weakref.WeakKeyDictionary[typing.Any, policy.Spread] = (
+    weakref.WeakKeyDictionary()
+)
+
+
+@base.fail_closed
+def failure_domains(ctxt: typing.Any, request_spec: typing.Any) -> bool:
+    """Keep a server out of failure domains that hold enough of its group.
+
+    The decision is :mod:`nova_ext_sched.policy.failure_domains`'; the members
+    stand where :mod:`.group_members` finds them, and the server of the
+    request itself does not count.
+
+    ===============================  =======================================
+    request                          what happens
+    ===============================  =======================================
+    no group, or nothing is asked    nothing, without a query
+    a hint in another form           no host
+    server alone in its group        nothing, without a query
+    no member has a host             nothing, after two selects a cell
+    members in domains below the     nothing
+    limit
+    members in full domains          the aggregates of the full domains are
+                                     forbidden, in ``max_forbidden_aggregates``
+                                     with those of other filters
+    host forced at boot              the same; nova asks no host filter, so
+                                     that a host in no domain is accepted and
+                                     the request's own servers do not count
+    a cell, the API database or      no host
+    placement does not answer
+    rebuild                          nova does not ask
+    ===============================  =======================================
+
+    Changes ``requested_destination.forbidden_aggregates``.
+
+    :returns: False where the request asks for nothing
+    :raises nova.exception.RequestFilterFailed: a hint cannot be read, or the
+        members' hosts or the aggregates cannot be read
+    """
+    _spreads.pop(request_spec, None)
+    try:
+        limit = read_limit(request_spec)
+    except exception.InvalidValue as exc:
+        raise base.RequestRefused(str(exc)) from None
+    if limit is None:
+        return False
+
+    group = request_spec.instance_group
+    key = CONF.nova_ext_sched.failure_domain_key
+    members = set(group.members)
+    if 'instance_uuid' in request_spec:
+        members.discard(request_spec.instance_uuid)
+    hosts = group_members.get_hosts(ctxt, members)
+    items = (
+        aggregates.get_values(ctxt, key, frozenset().union(*hosts.values()))
+        if hosts
+        else []
+    )
+    by_host: dict[str, list[policy.Metadata]] = collections.defaultdict(list)
+    for item in items:
+        if item.host is not None:
+            by_host[item.host].append({key: item.value})
+    count = policy.count_members(hosts, by_host, key)
+    spread = policy.Spread(
+        group.uuid if 'uuid' in group else 'n/a', limit, key, count
+    )
+    _spreads[request_spec] = spread
+
+    full = {
+        item.uuid
+        for item in items
+        if spread.full(policy.split_value(item.value))
+    }
+    uuids = bound.within_bound(
+        ctxt,
+        request_spec,
+        full,
+        HOST_FILTER,
+        candidates={item.uuid for item in items},
+    )
+    base.forbid_aggregates(request_spec, uuids)
+    _warn(request_spec, spread, count)
+    LOG.debug(
+        'failure_domains: at most %(limit)d of server group %(group)s in a '
+        'failure domain. They hold now: %(held)s. Aggregates of full domains: '
+        '%(full)d, of which %(uuids)d are in the query',
+        {
+            'limit': limit,
+            'group': spread.group,
+            'held': spread,
+            'full': len(full),
+            'uuids': len(uuids),
+        },
+    )
+    return True
+
+
+def read_limit(request_spec: typing.Any) -> int | None:
+    """Return how many servers of its group a request wants in a domain.
+
+    The same in both stages.
+
+    :returns: None where nothing is asked: no group, no hint and no option
+    :raises exception.InvalidValue: as
+        :func:`nova_ext_sched.policy.failure_domains.read_limit`
+    """
+    group = (
+        request_spec.instance_group
+        if 'instance_group' in request_spec
+        else None
+    )
+    if group is None:
+        return None
+    return policy.read_limit(
+        request_spec.scheduler_hints
+        if 'scheduler_hints' in request_spec
+        else None,
+        # As ServerGroupAntiAffinityFilter takes a group without a policy.
+        group.policy if 'policy' in group else anti_affinity.POLICY,
+        CONF.nova_ext_sched.max_server_per_failure_domain,
+    )
+
+
+def find_spread(request_spec: typing.Any) -> policy.Spread | None:
+    """Return what stage 1 counted; None where it did not run or not apply."""
+    return _spreads.get(request_spec)
+
+
+def _warn(
+    request_spec: typing.Any, spread: policy.Spread, count: policy.Count
+) -> None:
+    if HOST_FILTER not in CONF.filter_scheduler.enabled_filters:
+        _faults.warn(
+            f'Requests ask to be spread over failure domains and '
+            f'{HOST_FILTER} is not in [filter_scheduler] enabled_filters: '
+            f'hosts in no domain are accepted, and several servers of one '
+            f'request may land in one domain. Enable {HOST_FILTER}.'
+        )
+    if count.outside:
+        _faults.warn(
+            f'Server group {spread.group} asks to be spread over failure '
+            f'domains, and some of its servers stand on hosts in none (no '
+            f'aggregate with the metadata key {messages.quote(spread.key)}), '
+            f'where they do not count: {messages.first_few(count.outside)}',
+            key=(spread.group, hash(tuple(count.outside))),
+        )

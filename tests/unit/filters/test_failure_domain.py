@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import collections
+import logging
+
+import ddt
+import fixtures
+from nova import objects
+from oslo_config import fixture as config_fixture
+from oslo_utils.fixture import uuidsentinel as uuids
+import testtools
+
+from nova_ext_sched import conf
+from nova_ext_sched import faults
+from nova_ext_sched.filters import failure_domain
+from nova_ext_sched.policy import failure_domains as policy
+from nova_ext_sched.request_filters import failure_domains
+from tests.unit.filters import base
+
+KEY = 'failure_domain'
+
+
+@ddt.ddt
+class FailureDomainFilterTestCase(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        conf.register_opts(failure_domain.CONF)
+        self.useFixture(config_fixture.Config(failure_domain.CONF))
+        self.log = self.useFixture(fixtures.FakeLogger(level=logging.DEBUG))
+        self.useFixture(
+            fixtures.MockPatchObject(
+                failure_domain, '_faults', faults.FaultLog(failure_domain.LOG)
+            )
+        )
+        self.filter = failure_domain.FailureDomainFilter()
+        a, b = (base.aggregate(name, failure_domain=name) for name in 'ab')
+        comma = base.aggregate('comma', failure_domain='b, c')
+        empty = base.aggregate('empty', failure_domain=' ,')
+        unset = objects.Aggregate(uuid=uuids.unset, name='unset')
+        self.hosts = [
+            base.host_state('a1', a),
+            base.host_state('a2', a, unset),
+            base.host_state('b1', b),
+            base.host_state('ab', a, b),
+            base.host_state('comma', comma),
+            base.host_state('empty', empty),
+            base.host_state('unset', unset),
+            base.host_state('loose'),
+        ]
+
+    def spec(self, limit=1, counted=True, hints=None, **held):
+        if hints is None:
+            hints = {policy.LIMIT: [str(limit)]}
+        spec = objects.RequestSpec(
+            instance_uuid=uuids.me,
+            scheduler_hints=hints,
+            instance_group=objects.InstanceGroup(
+                uuid=uuids.group,
+                policy='anti-affinity',
+                members=[],
+                hosts=['elsewhere'],
+            ),
+        )
+        if counted:
+            count = policy.Count(collections.Counter(held), [])
+            failure_domains._spreads[spec] = policy.Spread(
+                'g', limit, KEY, count
+            )
+        return spec
+
+    def passing(self, spec, hosts=None):
+        hosts = self.hosts if hosts is None else hosts
+        return [s.host for s in self.filter.filter_all(iter(hosts), spec)]
+
+    @ddt.data(
+        (1, {}, ['a1', 'a2', 'b1', 'ab', 'comma']),
+        (1, {'a': 1}, ['b1', 'comma']),
+        (2, {'a': 1}, ['a1', 'a2', 'b1', 'ab', 'comma']),
+        (1, {'b': 1}, ['a1', 'a2']),
+        (1, {'c': 1}, ['a1', 'a2', 'b1', 'ab']),
+        (1, {'a': 1, 'b': 2}, []),
+    )
+    @ddt.unpack
+    def test_judge(self, limit, held, expected):
+        spec = self.spec(limit, **held)
+        self.assertEqual(expected, self.passing(spec))
+        self.assertEqual(
+            expected,
+            [s.host for s in self.hosts if self.filter.host_passes(s, spec)],
+        )
+
+    def test_nothing_is_asked(self):
+        everyone = [state.host for state in self.hosts]
+        spec = self.spec(counted=False, hints={})
+        self.assertEqual(everyone, self.passing(spec))
+        spec = self.spec(counted=False)
+        spec.instance_group = None
+        self.assertEqual(everyone, self.passing(spec))
+        spec = self.spec(
+            counted=False,
+            hints={
+                '_nova_check_type': ['rebuild'],
+                'different_failure_domain': ['true'],
+            },
+        )
+        self.assertEqual(everyone, self.passing(spec))
+
+    def test_where_nobody_counted_nobody_passes(self):
+        for _ in range(2):
+            self.assertEqual([], self.passing(self.spec(counted=False)))
+        self.assertEqual(
+            1, self.log.output.count('[nova_ext_sched] request_filters')
+        )
+
+    def test_a_hint_in_another_form_opens_no_host(self):
+        spec = self.spec(counted=False, hints={policy.LIMIT: ['abc']})
+        self.assertEqual([], self.passing(spec))
+        self.assertIn("got 'abc'", self.log.output)
+
+    def test_the_picks_of_a_request_count(self):
+        self.assertTrue(self.filter.run_filter_for_index(1))
+        spec = self.spec(2, b=1)
+        self.assertIn('b1', self.passing(spec))
+        spec.instance_group.hosts.append('a1')
+        # Other filters left few of the first hosts.
+        left = self.hosts[1:4]
+        self.assertEqual(['a2', 'b1', 'ab'], self.passing(spec, left))
+        spec.instance_group.hosts.append('ab')
+        self.assertEqual([], self.passing(spec, left))
+        # Asked again for alternates: nothing counts twice.
+        spec = self.spec(2)
+        self.passing(spec)
+        spec.instance_group.hosts.append('a1')
+        for _ in range(3):
+            self.assertIn('a2', self.passing(spec))
+
+    def test_log(self):
+        self.passing(self.spec(a=3))
+        self.assertIn(
+            'FailureDomainFilter rejected 6 of 8 hosts', self.log.output
+        )
+        self.assertIn(
+            '3 because failure domain a holds 3 of server group g, the limit '
+            'is 1',
+            self.log.output,
+        )
+        self.assertIn('3 because the host is in no failure', self.log.output)

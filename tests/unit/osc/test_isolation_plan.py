@@ -1,0 +1,343 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import dataclasses
+
+import ddt
+import hypothesis
+from hypothesis import strategies as st
+import testtools
+
+from nova_ext_sched import exception
+from nova_ext_sched.osc import isolation_cloud
+from nova_ext_sched.osc import isolation_plan as plan
+
+X, Y, Z = 'CUSTOM_X', 'CUSTOM_Y', 'STORAGE_DISK_SSD'
+
+
+def record(trait):
+    return isolation_cloud.RECORD + trait
+
+
+def make_aggregate(number, hosts, *traits):
+    return isolation_cloud.Aggregate(
+        id=number,
+        uuid=f'uuid{number}',
+        name=f'agg{number}',
+        hosts=tuple(hosts),
+        metadata={f'trait:{trait}': 'required' for trait in traits},
+    )
+
+
+def make_node(host, *traits, aggregates=(), name=None):
+    return isolation_cloud.Node(
+        host=host,
+        name=name or host,
+        uuid=f'provider of {name or host}',
+        traits=frozenset(traits),
+        aggregates=frozenset(aggregates),
+    )
+
+
+KNOWN_AT_FIRST = (X, record(X), Z, 'HW_CPU_X86_VMX')
+
+
+def make_cloud(aggregates, nodes, known=KNOWN_AT_FIRST):
+    return isolation_cloud.Cloud(
+        tuple(aggregates), tuple(nodes), frozenset(known)
+    )
+
+
+def rows(steps):
+    return [(str(step.change), list(step.names), step.host) for step in steps]
+
+
+def carry_out(cloud, steps, named=()):
+    """Return the cloud as it is after the steps."""
+    nodes = {node.uuid: node for node in cloud.nodes}
+    known = set(cloud.traits)
+    for step in steps:
+        if step.reason:
+            continue
+        if step.change is plan.Change.CREATE_TRAIT:
+            known |= set(step.targets)
+            continue
+        node = nodes[step.node.uuid]
+        if step.change is plan.Change.ADD_TO_AGGREGATES:
+            change = {'aggregates': node.aggregates | set(step.targets)}
+        elif step.change is plan.Change.ADD_TRAITS:
+            change = {'traits': plan.add_traits(node.traits, step.targets)}
+        else:
+            change = {
+                'traits': plan.remove_traits(node.traits, step.targets, named)
+            }
+        # Placement answers 400 to a trait that it does not know.
+        assert change.get('traits', frozenset()) <= known
+        nodes[node.uuid] = dataclasses.replace(node, **change)
+    return isolation_cloud.Cloud(
+        cloud.aggregates, tuple(nodes.values()), frozenset(known)
+    )
+
+
+@ddt.ddt
+class TableTestCase(testtools.TestCase):
+    """Each line of the table in the module's docstring."""
+
+    @ddt.data(
+        # required, traits; added or removed; the same where X is named
+        (True, [], ['add traits', record(X), X], None),
+        (True, [record(X)], ['add traits', X], None),
+        (True, [X], None, None),
+        (True, [X, record(X)], None, None),
+        (False, [X, record(X)], ['remove traits', record(X), X], None),
+        (False, [X], None, ['remove traits', X]),
+        (False, [record(X)], ['remove traits', record(X)], None),
+        (False, [], None, None),
+    )
+    @ddt.unpack
+    def test_line(self, required, traits, expected, expected_named):
+        hosts = ['h'] if required else []
+        cloud = make_cloud(
+            [make_aggregate(1, hosts, X)],
+            [make_node('h', *traits, aggregates=['uuid1'])],
+        )
+        for named, wanted in (
+            ([], expected),
+            ([X], expected_named or expected),
+        ):
+            steps = plan.make(cloud, prune=True, operator_traits=named)
+            got = [
+                [str(step.change), *step.names]
+                for step in steps
+                if step.host == 'h'
+            ]
+            self.assertEqual([] if wanted is None else [wanted], got)
+        # Without pruning nothing is removed.
+        for step in plan.make(cloud):
+            self.assertNotEqual(plan.Change.REMOVE_TRAITS, step.change)
+
+
+class PlanTestCase(testtools.TestCase):
+    def test_order_and_names(self):
+        cloud = make_cloud(
+            [
+                make_aggregate(1, ['h1', 'h2'], X, Y),
+                make_aggregate(2, ['h2'], Z),
+                make_aggregate(3, ['h3']),
+            ],
+            [make_node('h2'), make_node('h1', X), make_node('h3')],
+            known=[X, Z],
+        )
+        self.assertEqual(
+            [
+                ('create trait', [record(X)], ''),
+                ('create trait', [record(Y)], ''),
+                ('create trait', [record(Z)], ''),
+                ('create trait', [Y], ''),
+                ('add to aggregates', ['agg1'], 'h1'),
+                ('add to aggregates', ['agg1', 'agg2'], 'h2'),
+                ('add traits', [record(Y), Y], 'h1'),
+                (
+                    'add traits',
+                    sorted([X, record(X), Y, record(Y), Z, record(Z)]),
+                    'h2',
+                ),
+            ],
+            rows(plan.make(cloud)),
+        )
+
+    def test_every_node_of_an_ironic_host(self):
+        cloud = make_cloud(
+            [make_aggregate(1, ['h'], X)],
+            [
+                make_node('h', name='node2', aggregates=['uuid1']),
+                make_node('h', X, name='node1'),
+            ],
+        )
+        steps = plan.make(cloud)
+        self.assertEqual(
+            [('add to aggregates', 'node1'), ('add traits', 'node2')],
+            [(str(step.change), step.node.name) for step in steps],
+        )
+
+    def test_only_some_aggregates(self):
+        cloud = make_cloud(
+            [make_aggregate(1, ['h1'], X), make_aggregate(2, ['h2'], X)],
+            [make_node('h1'), make_node('h2', X, record(X))],
+        )
+        steps = plan.make(cloud, selected=['uuid1'], prune=True)
+        self.assertEqual({'h1', ''}, {step.host for step in steps} | {''})
+
+    def test_pruning_is_bounded_to_the_selected_aggregates(self):
+        stale = [X, record(X)]
+        cloud = make_cloud(
+            [
+                make_aggregate(1, ['h1', 'ironic'], Y),
+                make_aggregate(2, ['h2'], Z),
+            ],
+            [
+                make_node('h1', *stale, Y, aggregates=['uuid1']),
+                make_node('h2', *stale, Z, aggregates=['uuid2']),
+                make_node('left', *stale),
+                make_node('member', *stale, aggregates=['uuid1']),
+                make_node('ironic', *stale, Y, name='n', aggregates=['uuid1']),
+            ],
+            known=[X, record(X), Y, Z],
+        )
+        for selected, hosts in (
+            (['uuid1'], ['h1', 'ironic', 'member']),
+            (['uuid2'], ['h2']),
+            (['uuid1', 'uuid2'], ['h1', 'h2', 'ironic', 'member']),
+            (None, ['h1', 'h2', 'ironic', 'left', 'member']),
+        ):
+            for operator_traits in ([], [X]):
+                steps = plan.make(cloud, selected, True, operator_traits)
+                self.assertEqual(
+                    [('remove traits', sorted(stale), host) for host in hosts],
+                    rows(steps),
+                )
+            self.assertEqual([], plan.make(cloud, selected))
+
+    def test_what_cannot_be_done(self):
+        cloud = make_cloud(
+            [make_aggregate(1, ['h', 'gone'], 'HW_CPU_X86_VMX', 'lower')],
+            [make_node('h', aggregates=['uuid1'])],
+        )
+        steps = plan.make(cloud)
+        self.assertEqual(
+            [
+                ('create trait', ['lower'], ''),
+                ('add traits', ['HW_CPU_X86_VMX', 'lower'], 'gone'),
+                ('add traits', ['HW_CPU_X86_VMX'], 'h'),
+            ],
+            rows(steps),
+        )
+        for step in steps:
+            self.assertNotEqual('', step.reason)
+
+    def test_a_host_that_nova_does_not_list_is_not_pruned(self):
+        # Its cell is down, so that nobody knows what it is in.
+        cloud = make_cloud([make_aggregate(1, ['h'], X)], [])
+        self.assertEqual(
+            ['add traits'],
+            [str(step.change) for step in plan.make(cloud, prune=True)],
+        )
+
+    def test_a_trait_too_long_for_a_record(self):
+        long = 'CUSTOM_' + 'A' * 248
+        cloud = make_cloud(
+            [make_aggregate(1, ['h'], long)],
+            [make_node('h', aggregates=['uuid1'])],
+            known=[long],
+        )
+        self.assertEqual([('add traits', [long], 'h')], rows(plan.make(cloud)))
+        cloud = make_cloud(
+            [make_aggregate(1, [], long)], [make_node('h', long)], [long]
+        )
+        self.assertEqual([], plan.make(cloud, prune=True))
+
+    def test_named(self):
+        self.assertEqual(X, plan.check_operator_trait(X))
+        for trait in ('custom', 'COMPUTE_NODE', 'HW_CPU_X86_VMX', record(X)):
+            self.assertRaises(
+                exception.InvalidValue, plan.check_operator_trait, trait
+            )
+
+    def test_interesting(self):
+        self.assertEqual(
+            {X, record(X), Z, record('CUSTOM_OLD'), 'CUSTOM_OLD', Y},
+            isolation_cloud.find_relevant_traits(
+                [
+                    *(X, record(X), Z, record('CUSTOM_OLD'), 'CUSTOM_OLD', Y),
+                    'CUSTOM_OTHER',
+                ],
+                [make_aggregate(1, [], X, Z)],
+                [Y],
+            ),
+        )
+
+    def test_what_another_added_meanwhile_gets_no_record(self):
+        self.assertEqual(
+            {X, Y, record(Y)}, plan.add_traits(frozenset([X]), [X, Y])
+        )
+
+    def test_what_lost_its_record_meanwhile_stays(self):
+        self.assertEqual(
+            {X}, plan.remove_traits(frozenset([X, Y, record(Y)]), [X, Y], [])
+        )
+
+
+HOSTS = ['h1', 'h2', 'h3']
+TRAITS = st.sampled_from([X, Y, Z, 'HW_CPU_X86_VMX', 'lower'])
+CARRIED = st.sampled_from([X, Y, Z, record(X), record(Y), record(Z)])
+KNOWN = frozenset([X, Y, Z, record(X), record(Y), record(Z)])
+
+
+@st.composite
+def clouds(draw):
+    aggregates = [
+        make_aggregate(
+            number,
+            draw(st.lists(st.sampled_from([*HOSTS, 'gone']), unique=True)),
+            *draw(st.lists(TRAITS, unique=True)),
+        )
+        for number in range(draw(st.integers(0, 3)))
+    ]
+    uuids = st.sampled_from([agg.uuid for agg in aggregates] or ['other'])
+    nodes = [
+        make_node(
+            host,
+            *draw(st.sets(CARRIED)),
+            aggregates=draw(st.sets(uuids)),
+        )
+        for host in HOSTS
+    ]
+    carried = frozenset().union(*(node.traits for node in nodes))
+    known = carried | draw(st.sets(st.sampled_from(sorted(KNOWN))))
+    return isolation_cloud.Cloud(tuple(aggregates), tuple(nodes), known)
+
+
+class PropertyTestCase(testtools.TestCase):
+    @hypothesis.settings(deadline=None)
+    @hypothesis.given(clouds(), st.booleans(), st.data())
+    def test_interrupted_anywhere_and_run_again(self, cloud, prune, data):
+        steps = plan.make(cloud, prune=prune)
+        whole = carry_out(cloud, steps)
+        # What was done in part and then planned anew ends in the same.
+        done = data.draw(st.integers(0, len(steps)))
+        begun = carry_out(cloud, steps[:done])
+        again = carry_out(begun, plan.make(begun, prune=prune))
+        self.assertEqual(whole, again)
+        # And then nothing is left but what cannot be done.
+        left = plan.make(whole, prune=prune)
+        self.assertEqual([], [step for step in left if not step.reason])
+
+    @hypothesis.settings(deadline=None)
+    @hypothesis.given(clouds())
+    def test_pruning_takes_nothing_without_a_record(self, cloud):
+        after = carry_out(cloud, plan.make(cloud, prune=True))
+        for old, new in zip(cloud.nodes, after.nodes, strict=True):
+            for trait in old.traits - new.traits:
+                self.assertTrue(
+                    trait.startswith(isolation_cloud.RECORD)
+                    or record(trait) in old.traits
+                )
+                self.assertNotIn(trait, cloud.get_required_traits(old.host))
+
+    @hypothesis.settings(deadline=None)
+    @hypothesis.given(clouds())
+    def test_what_sync_gave_is_what_pruning_takes(self, cloud):
+        before = carry_out(cloud, plan.make(cloud, prune=True))
+        given = carry_out(before, plan.make(before))
+        # Every aggregate is deleted.
+        empty = dataclasses.replace(given, aggregates=())
+        after = carry_out(empty, plan.make(empty, prune=True))
+        for old, new in zip(before.nodes, after.nodes, strict=True):
+            ours = {t for t in old.traits if record(t) in old.traits}
+            self.assertEqual(
+                {
+                    trait
+                    for trait in old.traits - ours
+                    if not trait.startswith(isolation_cloud.RECORD)
+                },
+                new.traits,
+            )

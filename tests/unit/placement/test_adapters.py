@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Tests of adapters from configuration."""
+
+import os
+import unittest
+import unittest.mock
+
+import ddt
+from nova.conf import utils as nova_conf
+
+from nova_ext_sched import exception
+from nova_ext_sched import placement
+from nova_ext_sched.placement import adapters
+from tests.unit.placement import support
+
+ADMIN_TOKEN = {
+    'auth_type': 'admin_token',
+    'endpoint': 'http://127.0.0.1/placement',
+    'token': 'S3cr3tT0k3n',
+}
+
+# Options of [placement]; where the error is, what it expects.
+WRONG = [
+    ({}, '[placement] auth_type', 'the name of an auth plugin'),
+    ({'auth_type': 'magic'}, '[placement] auth_type', 'installed auth plugin'),
+    (
+        {'auth_type': 'password', 'password': 'S3cr3tT0k3n'},
+        '[placement]',
+        'the options auth_url for the auth_type password',
+    ),
+    (
+        ADMIN_TOKEN | {'valid_interfaces': 'secret'},
+        '[placement]',
+        'options of keystoneauth that agree',
+    ),
+]
+
+
+@ddt.ddt
+class FromConfTest(unittest.TestCase):
+    def conf(self, options):
+        return support.read_conf(self, options)
+
+    def test_our_defaults(self):
+        made = adapters.from_conf(self.conf(ADMIN_TOKEN), 'placement')
+        self.assertEqual(
+            (adapters.TIMEOUT, adapters.CONNECT_RETRIES),
+            (made.session.timeout, made.connect_retries),
+        )
+        self.assertEqual(
+            adapters.STATUS_CODE_RETRIES, made.status_code_retries
+        )
+        self.assertEqual('placement', made.service_type)
+        self.assertEqual(['internal', 'public'], made.interface)
+        self.assertEqual(ADMIN_TOKEN['endpoint'], made.get_endpoint())
+
+    def test_what_the_operator_says(self):
+        conf = self.conf(
+            ADMIN_TOKEN
+            | {
+                'timeout': 5,
+                'connect_retries': 0,
+                'status_code_retries': 7,
+                'status_code_retry_delay': 0.5,
+                'retriable_status_codes': '503,504',
+                'valid_interfaces': 'admin',
+                'region_name': 'here',
+                'service_name': 'the-one',
+                'endpoint_override': 'http://127.0.0.1/other',
+            }
+        )
+        made = adapters.from_conf(conf, 'placement')
+        self.assertEqual(5, made.session.timeout)
+        self.assertEqual(0, made.connect_retries)
+        self.assertEqual(7, made.status_code_retries)
+        self.assertEqual(0.5, made.status_code_retry_delay)
+        self.assertEqual([503, 504], list(made.retriable_status_codes))
+        self.assertEqual(['admin'], made.interface)
+        self.assertEqual('here', made.region_name)
+        self.assertEqual('the-one', made.service_name)
+        self.assertEqual('http://127.0.0.1/other', made.get_endpoint())
+
+    def test_where_nova_registered_its_options(self):
+        conf = self.conf(ADMIN_TOKEN | {'region_name': 'here'})
+        nova_conf.register_ksa_opts(conf, 'placement', 'placement')
+        made = adapters.from_conf(conf, 'placement')
+        self.assertEqual('here', made.region_name)
+        self.assertEqual(adapters.CONNECT_RETRIES, made.connect_retries)
+        # And the other way round.
+        conf = self.conf(ADMIN_TOKEN)
+        adapters._register_opts(conf, 'placement')
+        adapters._register_opts(conf, 'placement')
+        self.assertEqual('placement', conf.placement.service_type)
+
+    @ddt.idata(WRONG)
+    @ddt.unpack
+    def test_wrong_options(self, options, where, expected):
+        with self.assertRaises(exception.InvalidValue) as caught:
+            placement.PlacementClient.from_conf(self.conf(options))
+        self.assertEqual(where, caught.exception.where)
+        self.assertIn(expected, caught.exception.expected)
+        self.assertNotIn('S3cr3tT0k3n', str(caught.exception))
+
+
+class FromCloudTest(unittest.TestCase):
+    def test_a_cloud_that_is_not_there(self):
+        with (
+            unittest.mock.patch.dict(
+                os.environ, {'OS_CLIENT_CONFIG_FILE': os.devnull}
+            ),
+            self.assertRaises(exception.InvalidValue) as caught,
+        ):
+            placement.PlacementClient.from_cloud('nowhere')
+        self.assertEqual('clouds.yaml', caught.exception.where)
+        self.assertEqual('a cloud nowhere', caught.exception.expected)
+
+    def test_openstacksdk_is_not_installed(self):
+        with (
+            unittest.mock.patch.dict('sys.modules', {'openstack': None}),
+            self.assertRaisesRegex(
+                exception.InvalidValue, 'expected openstacksdk installed'
+            ),
+        ):
+            placement.PlacementClient.from_cloud('here')

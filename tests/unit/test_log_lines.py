@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Whatever users and operators write, a record of the log is one line.
+
+Names, keys, values, hints, traits and errors come from people: a line break
+among them would forge a line of the log. Every record of the request filters
+and host filters is looked at, at every level, and so is every reason.
+"""
+
+import logging
+from unittest import mock
+
+import fixtures
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+from nova import exception as nova_exception
+from nova import objects
+from oslo_utils.fixture import uuidsentinel as uuids
+
+from nova_ext_sched import faults
+from nova_ext_sched.filters import isolated_aggregates
+from nova_ext_sched.filters import server_group_anti_affinity
+from nova_ext_sched.policy import isolation
+from nova_ext_sched.policy import reservation
+from nova_ext_sched.request_filters import base
+from nova_ext_sched.request_filters import bound
+from nova_ext_sched.request_filters import isolate_aggregates
+from nova_ext_sched.request_filters import known_traits
+from nova_ext_sched.request_filters import reserved_aggregates
+from nova_ext_sched.request_filters import running_image
+from tests.unit.filters import base as filters_base
+from tests.unit.request_filters import base as test_base
+
+# As a database stores it, with what breaks lines more often than not.
+BREAKS = '\n\r\x0b\x0c\x1b\x85\u2028\u2029\u200b\0'
+text = st.text(
+    st.one_of(
+        st.sampled_from(BREAKS + 'aX: ,='),
+        st.characters(exclude_categories=['Cs']),
+    ),
+    max_size=300,
+)
+keys = st.one_of(
+    text,
+    st.builds(
+        str.__add__,
+        st.sampled_from(['trait:', 'Trait:', 'r:', 'filter_tenant_id']),
+        text,
+    ),
+)
+values = st.one_of(text, st.sampled_from(['required', 'Required ']))
+metadata = st.dictionaries(keys, values, max_size=4)
+examples = settings(deadline=None, max_examples=40)
+
+
+class Records(logging.Handler):
+    def __init__(self):
+        super().__init__(logging.DEBUG)
+        self.messages = []
+
+    def emit(self, record):
+        self.messages.append(record.getMessage())
+
+
+class LogLinesTestCase(test_base.RequestFilterTestCase):
+    def setUp(self):
+        super().setUp()
+        self.records = Records()
+        logger = logging.getLogger('nova_ext_sched')
+        level = logger.level
+        logger.setLevel(logging.DEBUG)
+        logger.addHandler(self.records)
+        self.addCleanup(logger.setLevel, level)
+        self.addCleanup(logger.removeHandler, self.records)
+        self.items = []
+        self.names = []
+        self.known = frozenset()
+        self.patch('aggregates.get_metadata', lambda *_: self.items)
+        self.patch('aggregates.get_names', lambda *_: self.names)
+        self.patch('aggregates.get_host_counts', lambda *_: {})
+        for module in (
+            bound,
+            isolate_aggregates,
+            known_traits,
+            isolated_aggregates,
+            server_group_anti_affinity,
+        ):
+            path = module.__name__.removeprefix('nova_ext_sched.')
+            self.patch(f'{path}._faults', faults.FaultLog(module.LOG))
+        self.config(
+            group='nova_ext_sched',
+            enable_isolated_aggregate_filtering=True,
+            max_forbidden_aggregates=1,
+            forbid_by_trait=['*'],
+            placement_req_required_member_prefix=['r:'],
+            placement_req_default_forbidden_member_prefix=['r:'],
+            member_sources=['flavor', 'hint'],
+        )
+        self.config(
+            group='filter_scheduler',
+            enabled_filters=[isolate_aggregates.HOST_FILTER],
+        )
+
+    def patch(self, path, replacement):
+        self.useFixture(
+            fixtures.MonkeyPatch(f'nova_ext_sched.{path}', replacement)
+        )
+
+    def assertOneLineEach(self, *reasons):
+        for message in [*self.records.messages, *reasons]:
+            self.assertTrue(message.isprintable(), ascii(message))
+        self.records.messages.clear()
+
+    @given(
+        st.lists(st.tuples(text, metadata), max_size=3),
+        metadata,
+        st.dictionaries(
+            st.one_of(keys, st.just('r')),
+            st.lists(text, max_size=2),
+            max_size=2,
+        ),
+        text,
+        text,
+        st.booleans(),
+    )
+    @examples
+    def test_aggregates_flavors_and_hints(
+        self, aggregates, extra_specs, hints, name, project, knows
+    ):
+        self.items = [
+            (f'uuid{number}', name, key, value)
+            for number, (name, mine) in enumerate(aggregates)
+            for key, value in mine.items()
+        ]
+        self.names = [name for name, _ in aggregates]
+        self.patch(
+            'request_filters.isolate_aggregates._known_traits',
+            mock.Mock(
+                get=lambda ctxt: (
+                    frozenset(
+                        isolation.read_item(key, value).trait or ''
+                        for _, _, key, value in self.items
+                    )
+                    if knows
+                    else frozenset(['OTHER'])
+                )
+            ),
+        )
+        spec = test_base.request_spec(
+            project_id=project, scheduler_hints=hints
+        )
+        spec.flavor.name = name
+        spec.flavor.extra_specs = extra_specs
+        reasons = []
+        for fn in (
+            isolate_aggregates.isolate_aggregates,
+            reserved_aggregates.reserved_aggregates,
+        ):
+            try:
+                fn(self.ctxt, spec)
+            except nova_exception.RequestFilterFailed as exc:
+                reasons.append(str(exc))
+        host = filters_base.host_state(
+            'h',
+            *(
+                filters_base.aggregate(name, metadata=mine)
+                for name, mine in aggregates
+            ),
+        )
+        isolated_aggregates.IsolatedAggregatesFilter().filter_all([host], spec)
+        self.assertTrue(self.records.messages)
+        reasons.append(isolation.judge(aggregates, ()).reason)
+        rules = reservation.Rules(('r:',), ('r:',), ('filter_tenant_id',))
+        for requested in (rules.keys_among(extra_specs), ()):
+            request = rules.request(requested, project)
+            reasons.append(request.judge(aggregates).reason)
+            reasons.append(request.resolve(self.items).reason)
+        self.assertOneLineEach(*reasons)
+
+    @given(text, text)
+    @examples
+    def test_errors(self, reason, detail):
+        for error in (
+            RuntimeError(reason),
+            nova_exception.RequestFilterFailed(reason=reason),
+            base.RequestRefused(reason, detail=detail),
+        ):
+
+            @base.fail_closed
+            def refuse(ctxt, request_spec, error=error):
+                raise error
+
+            self.assertRaises(
+                nova_exception.RequestFilterFailed, refuse, self.ctxt, None
+            )
+        spec = test_base.request_spec()
+        spec.flavor.name = reason
+        with mock.patch.object(
+            isolated_aggregates.utils.ResourceRequest,
+            'from_request_spec',
+            side_effect=ValueError(detail),
+        ):
+            isolated_aggregates.IsolatedAggregatesFilter().filter_all([], spec)
+        with mock.patch.object(
+            known_traits.report,
+            'report_client_singleton',
+            side_effect=ValueError(detail),
+        ):
+            known_traits.KnownTraits().get(self.ctxt)
+        self.assertOneLineEach()
+
+    @given(text, text)
+    @examples
+    def test_images(self, running, theirs):
+        self.patch(
+            'request_filters.running_image._read_server',
+            lambda *_: (running, None),
+        )
+        glance = mock.Mock()
+        self.patch('request_filters.running_image.glance', glance)
+        spec = test_base.request_spec(
+            instance_uuid=uuids.server,
+            requested_destination=objects.Destination(cell=None),
+            image=objects.ImageMeta(
+                id=theirs or 'theirs', properties=objects.ImageMetaProps()
+            ),
+        )
+        glance.API.return_value.get.side_effect = ValueError(theirs)
+        reason = ''
+        try:
+            running_image.restore(self.ctxt, spec)
+        except base.RequestRefused as exc:
+            reason = f'{exc} {exc.detail}'
+        glance.API.return_value.get.side_effect = lambda ctxt, image: {
+            'id': image
+        }
+        running_image.restore(self.ctxt, spec)
+        self.assertOneLineEach(reason)
+
+    @given(text, st.dictionaries(text, text, max_size=2), st.booleans())
+    @examples
+    def test_server_groups(self, uuid, rules, known):
+        fields = {'policy': 'anti-affinity'} if known else {}
+        group = objects.InstanceGroup(uuid=uuid, members=['m'], **fields)
+        group._rules = rules
+        spec = test_base.request_spec(
+            instance_group=group, instance_uuid=uuids.server
+        )
+        host = filters_base.host_state('h')
+        host.instances = {'m': None}
+        host_filter = (
+            server_group_anti_affinity.ServerGroupAntiAffinityFilter()
+        )
+        self.assertEqual([], host_filter.filter_all([host], spec))
+        self.assertTrue(self.records.messages)
+        self.assertOneLineEach()

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Run the tests on one release of nova and one Python; record the result.
+
+    python tools/compatibility.py nova31 3.12
+    python tools/compatibility.py nova31-day 3.11
+
+``nova31`` runs the whole suite with the newest libraries that nova works
+with; ``nova31-day`` the unit tests and nova's own tests with the libraries of
+nova's release day (constraints/nova31.txt). The result is a line of
+doc/source/install/compatibility.csv, which the documentation shows.
+"""
+
+import argparse
+import csv
+import datetime
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).parents[1]
+TABLE = ROOT / 'doc' / 'source' / 'install' / 'compatibility.csv'
+COLUMNS = [
+    'nova',
+    'Libraries',
+    'Python',
+    'Tests',
+    'Passed',
+    'Failed',
+    'Skipped',
+    'Run on',
+]
+TOTALS = re.compile(r'^(\d+) passed, (\d+) failed, (\d+) skipped', re.M)
+
+
+def run(environment, python):
+    """Run the tests in tox; return passed, failed, skipped."""
+    name = f'py{python.replace(".", "")}-{environment}'
+    # tests print as they go; the totals are on the last lines.
+    with subprocess.Popen(
+        [sys.executable, '-m', 'tox', 'run', '-e', name],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        output = []
+        for line in process.stdout:
+            print(line, end='', flush=True)
+            output.append(line)
+    totals = TOTALS.findall(''.join(output))
+    if not totals:
+        sys.exit(f'tox -e {name} ended with {process.returncode}')
+    return totals[-1]
+
+
+def record(row):
+    """Write a row in place of the one of the same nova and Python."""
+    rows = []
+    if TABLE.exists():
+        with open(TABLE, newline='') as stream:
+            rows = list(csv.reader(stream))[1:]
+    rows = sorted([old for old in rows if old[:3] != row[:3]] + [row])
+    with open(TABLE, 'w', newline='') as stream:
+        csv.writer(stream, lineterminator='\n').writerows([COLUMNS, *rows])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
+    parser.add_argument('environment', help='nova31 or nova31-day, up to 34')
+    parser.add_argument('python', help='3.11, 3.12 or 3.13')
+    args = parser.parse_args()
+    release, _, day = args.environment.partition('-')
+    totals = run(args.environment, args.python)
+    record(
+        [
+            release.removeprefix('nova'),
+            'of its release day' if day else 'newest',
+            args.python,
+            "unit and nova's own" if day else 'all',
+            *totals,
+            datetime.date.today().isoformat(),
+        ]
+    )
+    return int(totals[1] != '0')
+
+
+if __name__ == '__main__':
+    sys.exit(main())
