@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Draw the table of :mod:`tests.benchmarks.scale` as a picture.
+
+``python -m tests.benchmarks.plot`` draws it anew. Three panels, one for each
+number of hosts: how many times faster than nova's each part is, by the number
+of aggregates. Both axes are logarithmic.
+"""
+
+import csv
+import math
+import pathlib
+
+STATIC = pathlib.Path(__file__).parents[2] / 'doc' / 'source' / '_static'
+TABLE = STATIC / 'scale.csv'
+PICTURE = STATIC / 'scale.svg'
+COLUMNS = (
+    'part',
+    'hosts',
+    'aggregates',
+    'nova_ms',
+    'ours_ms',
+    'ratio',
+    'nova_kib',
+    'ours_kib',
+)
+
+#: Colours that are told apart without red and green.
+LINES = {
+    'isolate_aggregates': '#0072b2',
+    'isolation, both stages': '#56b4e9',
+    'AggregateInstanceTypeFilter': '#d55e00',
+    'ServerGroupAntiAffinityFilter': '#6a3d9a',
+}
+
+WIDTH, HEIGHT, GAP = 250, 260, 20
+LEFT, TOP = 56, 70
+RATIOS = (0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500)
+
+Rows = list[dict[str, str]]
+
+
+def read() -> Rows:
+    """Return the rows of the table."""
+    with TABLE.open(newline='') as file:
+        return list(csv.DictReader(file))
+
+
+def draw(rows: Rows) -> str:
+    """Return the picture, as SVG."""
+    rows = [row for row in rows if row['part'] in LINES]
+    sizes = sorted({int(row['hosts']) for row in rows})
+    counts = sorted({int(row['aggregates']) for row in rows})
+    width = LEFT + len(sizes) * (WIDTH + GAP)
+    height = TOP + HEIGHT + 50
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} '
+        f'{height}" font-family="sans-serif" font-size="12">',
+        '<title>How many times faster than nova each part is</title>',
+        f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
+        *_legend(),
+    ]
+    for number, size in enumerate(sizes):
+        left = LEFT + number * (WIDTH + GAP)
+        parts += _panel(left, size, counts, labels=number == 0)
+        for name, colour in LINES.items():
+            points = [
+                (
+                    left + _across(int(row['aggregates']), counts),
+                    _down(float(row['ratio'])),
+                )
+                for row in rows
+                if row['part'] == name and int(row['hosts']) == size
+            ]
+            path = ' '.join(f'{x:.1f},{y:.1f}' for x, y in points)
+            parts.append(
+                f'<polyline points="{path}" fill="none" stroke="{colour}" '
+                f'stroke-width="2"/>'
+            )
+            parts += [
+                f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{colour}"/>'
+                for x, y in points
+            ]
+    return '\n'.join([*parts, '</svg>', ''])
+
+
+def _legend() -> list[str]:
+    found = []
+    for number, (name, colour) in enumerate(LINES.items()):
+        x, y = LEFT + 270 * (number % 2), 18 + 18 * (number // 2)
+        found += [
+            f'<line x1="{x}" y1="{y - 4}" x2="{x + 24}" y2="{y - 4}" '
+            f'stroke="{colour}" stroke-width="3"/>',
+            f'<text x="{x + 30}" y="{y}">{name}</text>',
+        ]
+    return found
+
+
+def _panel(
+    left: float, size: int, counts: list[int], labels: bool
+) -> list[str]:
+    middle, bottom = left + WIDTH / 2, TOP + HEIGHT
+    found = [
+        f'<text x="{middle}" y="{TOP - 8}" text-anchor="middle" '
+        f'font-weight="bold">{size:,} hosts</text>',
+        f'<text x="{middle}" y="{bottom + 38}" text-anchor="middle">'
+        f'aggregates</text>',
+    ]
+    for ratio in RATIOS:
+        y = _down(ratio)
+        # The line where nova's and ours cost the same.
+        stroke = '#333333' if ratio == 1 else '#dddddd'
+        found.append(
+            f'<line x1="{left}" y1="{y:.1f}" x2="{left + WIDTH}" '
+            f'y2="{y:.1f}" stroke="{stroke}"/>'
+        )
+        if labels:
+            found.append(
+                f'<text x="{left - 8}" y="{y + 4:.1f}" text-anchor="end">'
+                f'×{ratio:g}</text>'
+            )
+    found += [
+        f'<text x="{left + _across(count, counts):.1f}" y="{bottom + 18}" '
+        f'text-anchor="middle">{count:,}</text>'
+        for count in counts
+    ]
+    return found
+
+
+def _across(count: int, counts: list[int]) -> float:
+    margin = 20
+    share = math.log(count / counts[0]) / math.log(counts[-1] / counts[0])
+    return margin + share * (WIDTH - 2 * margin)
+
+
+def _down(ratio: float) -> float:
+    share = math.log(ratio / RATIOS[0]) / math.log(RATIOS[-1] / RATIOS[0])
+    return TOP + HEIGHT * (1 - share)
+
+
+if __name__ == '__main__':
+    PICTURE.write_text(draw(read()))
