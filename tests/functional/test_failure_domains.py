@@ -470,7 +470,7 @@ class OneStageTest(FailureDomainsTestCase):
                 'Add failure_domains to [nova_ext_sched] request_filters.'
             )
             # The line at start says it too.
-            - self.log.count('does not name failure_domains'),
+            - self.log.count('does not have failure_domains'),
         )
 
 

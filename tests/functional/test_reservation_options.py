@@ -90,13 +90,13 @@ class OneSidedTestCase(reservations.ReservationTestCase):
     def test_warned_at_start(self):
         self.assertRegex(
             self.log,
-            'WARNING .*required_member_prefix has a: .*nobody else is kept',
+            'WARNING .*required_member_prefix has a:, .*no other request is kept',
         )
         self.assertRegex(
             self.log,
-            'WARNING .*forbidden_member_prefix has c: .*may land in every',
+            'WARNING .*forbidden_member_prefix has c:, .*may use every',
         )
-        self.assertNotIn('prefix has b:', self.log)
+        self.assertNotIn('prefix has b:,', self.log)
 
 
 @ddt.ddt

@@ -122,7 +122,7 @@ class OptionsTest(StatusTestCase):
     def test_nothing_to_judge(self):
         self.filters(NOVA, OURS, enabled=['IsolatedAggregatesFilter'])
         self.assertCheck(
-            'Options of nova.conf', WARNING, 'has nothing to judge'
+            'Options of nova.conf', WARNING, 'so it checks nothing'
         )
 
     def test_a_plugin_that_is_missing(self):
