@@ -587,7 +587,7 @@ def _reservation_contradictions(conf: cfg.ConfigOpts) -> list[str]:
                 f'[nova_ext_sched] placement_req_required_member_prefix has '
                 f'{prefix}, but placement_req_default_forbidden_member_prefix '
                 f'does not: a request with such a key lands in the aggregate '
-                f'that the key names, but no other request is kept out. Add '
+                f'that the key names, but no other is kept out. Add '
                 f'{prefix} to both options.'
             )
     for prefix in forbidden:

@@ -288,7 +288,7 @@ class SelectDestinationsTest(base_functional.CloudTestCase):
             (manager.SchedulerManager, 'select_destinations'),
             (group_members, 'get_hosts'),
             (aggregates, 'get_values'),
-            (bound, 'within_bound'),
+            (bound, 'choose_aggregates'),
             (failure_domain.FailureDomainFilter, 'filter_all'),
         ):
             self.useFixture(

@@ -241,7 +241,7 @@ class ContradictionsTestCase(testtools.TestCase):
         (
             ['r:'],
             [],
-            ['required_member_prefix has r:, .*no other request is kept'],
+            ['required_member_prefix has r:, .*no other is kept'],
         ),
         ([], ['r:'], ['forbidden_member_prefix has r:, .*may use every']),
         (
