@@ -30,8 +30,8 @@ _NAME = {
     'format': 'name',
     'minLength': 1,
     'maxLength': 255,
-    'description': 'a name of 1 to 255 printable characters below U+FFFF, without '
-    'blanks at its ends',
+    'description': 'a name of 1 to 255 printable characters below U+FFFF, '
+    'without blanks at its ends',
 }
 
 

@@ -2,8 +2,8 @@
 
 """Loads the package into the OpenStackClient.
 
-The client finds this module by the entry point ``openstack.cli.extension`` and the
-commands by ``openstack.nova_ext_sched.v1``. A command reaches the client of
+The client finds this module by the entry point ``openstack.cli.extension`` and
+the commands by ``openstack.nova_ext_sched.v1``. A command gets the result of
 :func:`make_client` as ``self.app.client_manager.nova_ext_sched``.
 
 The OpenStackClient imports this module for every command that it runs. So the

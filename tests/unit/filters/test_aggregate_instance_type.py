@@ -390,8 +390,8 @@ class LogTestCase(FilterTestCase):
         self.assertIn(
             'AggregateInstanceTypeFilter rejected 5 of 9 hosts: '
             "3 because flavor tiny wants 'key' to be '1' and the aggregates "
-            "offer '2' (twos); 2 because flavor tiny wants 'key' to be '1' and "
-            'no aggregate of the host has the key',
+            "offer '2' (twos); 2 because flavor tiny wants 'key' to be '1' "
+            'and no aggregate of the host has the key',
             line,
         )
 

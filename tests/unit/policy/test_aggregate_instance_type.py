@@ -293,8 +293,8 @@ class WordsTestCase(testtools.TestCase):
         (
             {'k': '1'},
             [{'k': '2', **FORCE}, {'k': '3'}],
-            "flavor tiny wants 'k' to be '1' and force_metadata_check is on in "
-            "aggregates that demand '2' (a)",
+            "flavor tiny wants 'k' to be '1' and force_metadata_check is on "
+            "in aggregates that demand '2' (a)",
         ),
         (
             {},
@@ -329,8 +329,8 @@ class WordsTestCase(testtools.TestCase):
         (
             {'k': 'x'},
             [{'k': '>= 4', **FORCE}],
-            "flavor tiny wants 'k' to be 'x' and force_metadata_check is on in "
-            "aggregates that demand '>= 4' (a)",
+            "flavor tiny wants 'k' to be 'x' and force_metadata_check is on "
+            "in aggregates that demand '>= 4' (a)",
         ),
     )
     @ddt.unpack
