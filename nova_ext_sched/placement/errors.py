@@ -115,8 +115,8 @@ class QueryTooLong(PlacementError):
 
     message = (
         'the query is too long for the server in front of placement '
-        '({detail}): it names {aggregates} aggregates in {size} bytes. Raise the limit of '
-        'that server (gunicorn --limit-request-line, uwsgi buffer-size, '
+        '({detail}): it names {aggregates} aggregates in {size} bytes. Raise '
+        'the limit of that server (gunicorn --limit-request-line, uwsgi buffer-size, '
         'nginx large_client_header_buffers, Apache LimitRequestLine) or name '
         'fewer aggregates'
     )
