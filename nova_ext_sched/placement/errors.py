@@ -116,9 +116,9 @@ class QueryTooLong(PlacementError):
     message = (
         'the query is too long for the server in front of placement '
         '({detail}): it names {aggregates} aggregates in {size} bytes. Raise '
-        'the limit of that server (gunicorn --limit-request-line, uwsgi buffer-size, '
-        'nginx large_client_header_buffers, Apache LimitRequestLine) or name '
-        'fewer aggregates'
+        'the limit of that server (gunicorn --limit-request-line, uwsgi '
+        'buffer-size, nginx large_client_header_buffers, Apache '
+        'LimitRequestLine) or name fewer aggregates'
     )
 
 
