@@ -100,7 +100,7 @@ class SimulatorTest(unittest.TestCase):
         wrong, refused = yaml.safe_load(done.stdout)
         self.assertEqual('DIFFERS', wrong['Result'])
         self.assertEqual({'one': 'general'}, wrong['Actual'])
-        self.assertIn('isolating aggregates are forbidden', wrong['Reason'][0])
+        self.assertIn('must stay out of', wrong['Reason'][0])
         self.assertEqual({'one': 'isolated'}, wrong['Plain Nova'])
         self.assertEqual('ok', wrong['Plain Result'])
         # Plain nova does not put it there either: its provider lacks the

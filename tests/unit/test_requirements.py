@@ -23,6 +23,7 @@ ROOT = PACKAGE.parent
 NEEDS = {
     'aggregates': ['nova'],
     'instances': ['nova'],
+    'claims': ['nova'],
     'filters': ['nova'],
     'request_filters': ['nova'],
     'validators': ['nova'],
