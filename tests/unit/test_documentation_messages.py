@@ -269,3 +269,17 @@ class MessagesTestCase(testtools.TestCase):
         ):
             found = set(text for text, _ in messages_of(PACKAGE / module))
             self.assertGreaterEqual(len(found), count, module)
+
+    def test_no_other_module_logs(self):
+        """The simulator is a cloud of its own, with its own report."""
+        logs = re.compile(rf'\b(LOG|_faults)\.({"|".join(LOGGING)})\(')
+        self.assertEqual(
+            [],
+            [
+                str(path)
+                for path in PACKAGE.rglob('*.py')
+                if path not in MODULES
+                and 'simulator' not in path.parts
+                and logs.search(path.read_text())
+            ],
+        )
