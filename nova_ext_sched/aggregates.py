@@ -49,13 +49,13 @@ def get_metadata(
 ) -> Sequence[MetadataItem]:
     """Return at least the metadata items whose key has one of the prefixes.
 
-    One light select. Databases differ in what they hold to be equal: so
-    blanks before a key and the case of letters do not count here, other
-    items may be among the result, and the policy decides what a key means.
-    That makes the answer of a policy the same on every database.
+    This is one light select. Databases differ in how they compare text. So
+    the select ignores case and blanks before a key, and may return other
+    items too; the policy decides what a key means. The answer of a policy is
+    then the same on every database.
 
     :param context: a nova RequestContext
-    :param prefixes: beginnings of metadata keys
+    :param prefixes: prefixes of metadata keys
     :raises Exception: whatever oslo.db, SQLAlchemy or the driver raises where
         the database does not answer; so do the other functions here
     """

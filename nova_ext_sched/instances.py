@@ -54,7 +54,7 @@ class Place(typing.NamedTuple):
 def get_places(ctxt: typing.Any, uuids: Collection[str]) -> dict[str, Place]:
     """Return where instances stand, by UUID; not those that are deleted.
 
-    Two light selects a cell, whatever project the instances belong to.
+    Two light selects in each cell, for instances of all projects.
 
     :param ctxt: a nova RequestContext
     :raises Exception: what the database or its driver raises, or

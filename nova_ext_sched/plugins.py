@@ -4,7 +4,7 @@
 
 stevedore's managers log and skip what fails to load, and their duplicate
 resolver misses duplicates that are not adjacent. A scheduler that silently
-runs without its isolation is worse than none, so here every fault is an error
+runs without its isolation is worse than none. So every fault is an error here
 that names the plugin, the namespace and the cause.
 """
 

@@ -2,8 +2,8 @@
 
 """Reads answers that may not be placement's.
 
-A proxy answers in HTML, a load balancer in plain text, a server that hangs up
-not at all.
+A proxy answers in HTML and a load balancer in plain text. A server that hangs
+up does not answer at all.
 """
 
 import http.client

@@ -33,7 +33,7 @@ class ForceMetadataCheck:
     ===================  =======================  ==========================
 
     :param ignored: metadata keys that no aggregate forces
-    :param reserved_prefixes: beginnings of keys that are another policy's
+    :param reserved_prefixes: prefixes of keys that belong to another policy
     """
 
     def __init__(

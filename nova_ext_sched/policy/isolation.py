@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Isolated aggregates: who may use them, and what placement is asked.
+"""Isolated aggregates: who may use them, and what to ask placement.
 
-Follows specs "Support filtering of allocation_candidates by forbidden
-aggregates" (forbidden-aggregates-request-filter) and nova's
+Follows the specification "Support filtering of allocation_candidates by
+forbidden aggregates" (forbidden-aggregates-request-filter) and nova's
 nova.scheduler.request_filter.isolate_aggregates.
 
-An aggregate is isolating where its metadata holds one or more
+An aggregate is isolated if its metadata has one or more
 ``trait:<NAME>=required``. It is forbidden to a request unless the request
 requires every one of those traits:
 
@@ -68,8 +68,8 @@ NOTHING = Item(None)
 def read_item(key: str, value: str | None) -> Item:
     """Return what a metadata item of an aggregate means.
 
-    This is the one reading of ``trait:`` items: the request filter, the host
-    filter, the status check and the commands of the OpenStackClient call it.
+    The request filter, the host filter, the status check and the commands of
+    the OpenStackClient all call this function.
 
     ==================================  =================  ========  =========
     key                                 value              requires  fault
@@ -83,9 +83,10 @@ def read_item(key: str, value: str | None) -> Item:
     any other                           any                nothing   no
     ==================================  =================  ========  =========
 
-    nova's own filter isolates by ``Required`` where the database compares
-    text without case (MySQL), so those must not open the aggregate. No
-    request can require what is no name of a trait: the aggregate takes none.
+    On databases that compare text without case (MySQL), nova's own filter
+    isolates by ``Required``, so such a value must not open the aggregate. No
+    request can require an impossible trait name: the aggregate takes no
+    server.
     """
     stripped = key.strip()
     if stripped[: len(PREFIX)].lower() != PREFIX:
@@ -103,15 +104,15 @@ def read_item(key: str, value: str | None) -> Item:
             trait,
             f'metadata {messages.quote(key)}: expected a trait name of A-Z, '
             f"0-9 and _, got '{messages.quote(trait)}'; no request can "
-            f'require it, so the aggregate takes none',
+            f'require it, so the aggregate takes no server',
         )
     if (key, value) != (PREFIX + trait, REQUIRED):
         return Item(
             trait,
             f"metadata {messages.quote(key)}: expected '{PREFIX}{trait}="
             f"{REQUIRED}', got '{messages.quote(key)}="
-            f"{messages.quote(value)}'; it isolates all the same, but for "
-            f'nova alone that depends on the database: correct it',
+            f"{messages.quote(value)}'; it isolates all the same, but "
+            f"with nova's own filter on some databases only: correct it",
         )
     return Item(trait)
 
@@ -134,8 +135,8 @@ def item_fault(name: str, key: str, value: str | None) -> str:
 class Reading(typing.NamedTuple):
     """What metadata items of aggregates mean for isolation.
 
-    :ivar traits: the traits that each isolating aggregate requires, by UUID
-    :ivar faults: a sentence for each item that should be corrected
+    :ivar traits: the traits that each isolated aggregate requires, by UUID
+    :ivar faults: a message for each item that should be corrected
     """
 
     traits: dict[str, set[str]]
@@ -186,7 +187,7 @@ def missing_traits(
     """Return :func:`lacking_traits` of metadata items, as :func:`read` has
     them.
 
-    With nothing required: the isolating aggregates, and their traits.
+    If nothing is required: the isolated aggregates and their traits.
     """
     return lacking_traits(read(items).traits, frozenset(required))
 
@@ -216,7 +217,7 @@ def judge(
 
 
 class DeclaredTraits:
-    """The traits that only hosts of isolating aggregates carry.
+    """The traits that only hosts of isolated aggregates have.
 
     :param patterns: trait names; ``*`` at the end stands for any ending.
         Elsewhere it is an ordinary character, which no trait name has.

@@ -247,7 +247,7 @@ class SlipTestCase(StartedByTheTestCase):
         )
         self.start_scheduler()
         self.assertRegex(
-            self.log, 'WARNING .*IsolatedAggregatesFilter .* nothing to judge'
+            self.log, 'WARNING .*IsolatedAggregatesFilter .* checks nothing'
         )
 
 
