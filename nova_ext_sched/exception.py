@@ -122,7 +122,7 @@ class ScenarioFault(InvalidValue):
     """One thing that is wrong with a scenario of the simulator.
 
     :param where: file, line and the path in the document
-    :param line: the line alone; 0 where there is none
+    :param line: the line alone; 0 if there is none
     """
 
     line: int
