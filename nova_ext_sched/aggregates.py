@@ -2,9 +2,9 @@
 
 """The one place that reads nova's aggregates from the API database.
 
-nova's own aggregate objects carry every host of every aggregate: at 1,000
-aggregates of 20 hosts they cost half a second a request. What the policies
-need is a few columns.
+nova's own aggregate objects have every host of every aggregate: at 1,000
+aggregates of 20 hosts they cost half a second for each request. The policies
+need only a few columns.
 """
 
 from collections.abc import Collection
@@ -108,12 +108,12 @@ def get_values(
 ) -> list[HostValue]:
     """Return the values of one key, and which of some hosts they are for.
 
-    One select. Key and hosts are compared as they stand, whatever the
-    database's collation.
+    This is one select. Key and hosts are compared exactly, whatever the
+    collation of the database.
 
     :param context: a nova RequestContext
     :returns: each aggregate that has the key: an item for each of ``hosts``
-        that it holds; one with the host None where it holds none of them, and
+        that it holds; one with the host None if it holds none of them, and
         perhaps also where it holds others
     """
     if supposed is not None:

@@ -20,7 +20,7 @@ def bar(
     Nothing is written if the stream is not a terminal.
 
     :param stream: where to write, standard error as a rule
-    :param total: how many steps there are; None where it is not known
+    :param total: how many steps there are; None if it is not known
     :yields: a function to call after each step; takes the number of steps
     """
     if not stream.isatty():

@@ -34,7 +34,7 @@ class PolicyFilter(filters.BaseHostFilter):
         """Compile the request.
 
         :param spec_obj: a nova RequestSpec
-        :returns: what judges a HostState, or None where the policy does not
+        :returns: what judges a HostState, or None if the policy does not
             apply to the request and every host passes
         """
         raise NotImplementedError
@@ -128,7 +128,7 @@ class AggregatesFilter(PolicyFilter):
 
         :param spec_obj: a nova RequestSpec
         :returns: what judges a host's aggregates (a list of nova Aggregate
-            objects), or None where the policy does not apply
+            objects), or None if the policy does not apply
         """
         raise NotImplementedError
 
@@ -170,7 +170,7 @@ def aggregate_name(aggregate: typing.Any) -> str:
 
 
 def aggregate_metadata(aggregate: typing.Any) -> Mapping[str, str]:
-    """Return an aggregate's metadata; empty where it is None or not set."""
+    """Return an aggregate's metadata; empty if it is None or not set."""
     return _field(aggregate, 'metadata') or {}
 
 

@@ -34,7 +34,7 @@ class Fault:
 
     :ivar kind: a word for programs that read it; it stays as it is
     :ivar problem: the sentence, without the hosts
-    :ivar hosts: the hosts that it is about; empty where it is about all
+    :ivar hosts: the hosts that it is about; empty if it is about all
     """
 
     kind: str

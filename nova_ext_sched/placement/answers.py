@@ -34,7 +34,7 @@ _HUNG_UP = (
 
 
 def decode(response: typing.Any) -> typing.Any:
-    """Return the JSON object of an answer, None where it is none."""
+    """Return the JSON object of an answer, None if it is none."""
     content_type = response.headers.get('content-type', '')
     if not content_type.startswith('application/json'):
         return None

@@ -16,9 +16,9 @@ class PlacementError(exception.NovaExtSchedError):
 
     :ivar method: the HTTP method
     :ivar url: the URL without secrets
-    :ivar status: the HTTP status, None where there was no answer
+    :ivar status: the HTTP status, None if there was no answer
     :ivar request_id: placement's ``req-...`` of the request, for its log;
-        None where it gave none
+        None if it gave none
     """
 
     def __init__(

@@ -70,7 +70,7 @@ class Transport:
         """Send a request and return its answer as ``read`` reads it.
 
         :param path: the path below the endpoint, with the first slash
-        :param read: gets the decoded JSON, None where the answer has no body
+        :param read: gets the decoded JSON, None if the answer has no body
         :param params: pairs of the query, not encoded
         :raises errors.PlacementError: whatever went wrong
         """

@@ -38,7 +38,7 @@ class Rule:
 
     :param flavor: the flavor's name
     :param key: the key in metadata
-    :param spec: the extra spec as the flavor has it; None where the flavor
+    :param spec: the extra spec as the flavor has it; None if the flavor
         is silent about the key
     :param value: the extra spec's value
     """

@@ -7,12 +7,12 @@ leaves as it was, nova.scheduler.filters.aggregate_instance_extra_specs. The
 expressions are those of :mod:`nova_ext_sched.policy.expression`.
 
 A flavor *wants* the states that its expression accepts: values, absence, or
-both. An aggregate that has the key *offers* its value as it stands or, where
-it is forced (``force_metadata_check`` true), the states that its value accepts
-as an expression.
+both. An aggregate that has the key *offers* its value as plain text. If it is
+forced (``force_metadata_check`` true), it offers the states that its value
+accepts as an expression.
 
-A host passes for an extra spec where a value that the flavor wants is offered,
-or where the flavor wants absence and nothing contradicts it:
+A host passes for an extra spec if a value that the flavor wants is offered, or
+if the flavor wants absence and nothing contradicts it:
 
 ==============================  =====================  =====================
 aggregates of the host          flavor wants a value   flavor wants absence
@@ -181,7 +181,7 @@ class Decision:
         return rule.reason(offers)
 
     def judge(self, aggregates: Aggregates) -> verdict.Verdict:
-        """Decide about a host, with the reason where it is rejected.
+        """Decide about a host, with the reason if it is rejected.
 
         :param aggregates: name and metadata of each aggregate of the host
         """

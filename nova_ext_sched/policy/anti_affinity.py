@@ -172,9 +172,9 @@ def with_defaults(
 class Group:
     """A server group of policy ``anti-affinity``, compiled for one request.
 
-    :param uuid: what the group is called in reasons; None where it is not
+    :param uuid: what the group is called in reasons; None if it is not
         known
-    :param members: UUIDs of the group's instances; None where they are not
+    :param members: UUIDs of the group's instances; None if they are not
         known
     :param rules: as :func:`read_rules` takes them
 

@@ -83,7 +83,7 @@ def read_limit(
     :param hints: scheduler hints, values as nova stores them: lists of strings
     :param policy: the policy of the server group
     :param option: ``[nova_ext_sched] max_server_per_failure_domain``
-    :returns: None where nothing is asked
+    :returns: None if nothing is asked
     :raises exception.InvalidValue: a hint is malformed
     """
     hints = hints or {}

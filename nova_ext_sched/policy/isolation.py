@@ -49,10 +49,10 @@ _TRAIT_NAME = re.compile(r'[A-Z0-9_]{1,255}')
 class Item(typing.NamedTuple):
     """What one metadata item of an aggregate means for isolation.
 
-    :ivar trait: the trait that the aggregate requires; None where the item
+    :ivar trait: the trait that the aggregate requires; None if the item
         isolates nothing
     :ivar fault: what an operator should correct, without the aggregate's
-        name; empty where nothing is wrong
+        name; empty if nothing is wrong
     """
 
     trait: str | None
@@ -126,7 +126,7 @@ def item_fault(name: str, key: str, value: str | None) -> str:
     """Return the sentence about a metadata item that should be corrected.
 
     :param name: the aggregate's name
-    :returns: empty where nothing is wrong
+    :returns: empty if nothing is wrong
     """
     fault = read_item(key, value).fault
     return fault and f'aggregate {messages.quote(name)}: {fault}'
@@ -247,9 +247,9 @@ def split_by_trait(
 ) -> tuple[set[str], set[str]]:
     """Divide forbidden aggregates into those that a trait covers and others.
 
-    A host that carries a trait which only isolated hosts carry, and which the
-    request does not require, is forbidden: placement can be told the trait
-    instead of the aggregate.
+    If only isolated hosts have a trait, and the request does not require it,
+    all hosts with the trait are forbidden. The query can then forbid the trait
+    in place of the aggregates.
 
     :param missing: as :func:`lacking_traits` returns it
     :param usable: the traits that may be forbidden in the query

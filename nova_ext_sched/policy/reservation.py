@@ -101,7 +101,7 @@ class Rules:
 
     @property
     def prefixes(self) -> tuple[str, ...]:
-        """Every prefix, each once; empty where nothing is reserved."""
+        """Every prefix, each once; empty if nothing is reserved."""
         return tuple(
             dict.fromkeys(self.required_prefixes + self.forbidden_prefixes)
         )
@@ -267,7 +267,7 @@ class Request:
         )
 
     def _closing_items(self, metadata: Metadata) -> str | None:
-        # Which items close an aggregate to the project; None where it is open.
+        # Which items close an aggregate to the project; None if it is open.
         if not self.project_keys:
             return None
         items = sorted(

@@ -54,7 +54,7 @@ def fail_closed(fn: RequestFilter) -> RequestFilter:
                                   last answered, so once an outage
     ============================  ===========================================
 
-    :param fn: ``(ctxt, request_spec) -> bool``; True where it applied
+    :param fn: ``(ctxt, request_spec) -> bool``; True if it applied
     """
     # Types of the exceptions since the filter last answered.
     outage: set[type[Exception]] = set()

@@ -64,7 +64,7 @@ def failure_domains(ctxt: typing.Any, request_spec: typing.Any) -> bool:
 
     Changes ``requested_destination.forbidden_aggregates``.
 
-    :returns: False where the request asks for nothing
+    :returns: False if the request asks for nothing
     :raises nova.exception.RequestFilterFailed: a hint cannot be read, or the
         members' hosts or the aggregates cannot be read
     """
@@ -153,7 +153,7 @@ def read_limit(request_spec: typing.Any) -> int | None:
 
 
 def find_spread(request_spec: typing.Any) -> policy.Spread | None:
-    """Return what stage 1 counted; None where it did not run or not apply."""
+    """Return what stage 1 counted; None if it did not run or not apply."""
     return _spreads.get(request_spec)
 
 

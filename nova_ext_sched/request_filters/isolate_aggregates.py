@@ -41,7 +41,7 @@ def isolate_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     ``forbid_by_trait``, ``root_forbidden``; and ``image`` of a server that
     was refused a rebuild (:mod:`.running_image`).
 
-    :returns: False where ``enable_isolated_aggregate_filtering`` is off
+    :returns: False if ``enable_isolated_aggregate_filtering`` is off
     :raises nova.exception.RequestFilterFailed: the aggregates, or the image
         that a server runs, cannot be read
     """

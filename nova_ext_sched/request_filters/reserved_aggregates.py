@@ -37,7 +37,7 @@ def reserved_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     Changes ``aggregates`` and ``forbidden_aggregates`` of
     ``requested_destination``.
 
-    :returns: False where neither prefix option is set
+    :returns: False if neither prefix option is set
     :raises nova.exception.RequestFilterFailed: no aggregate has a key that
         the request names, or none that its project may use; the aggregates
         or the image cannot be read

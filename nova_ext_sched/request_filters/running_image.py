@@ -151,7 +151,7 @@ def _read_server(
 def _read_volume_image(
     ctxt: typing.Any, root: typing.Any, theirs: str
 ) -> typing.Any:
-    """Return the ImageMeta of a root volume; None where it is ``theirs``."""
+    """Return the ImageMeta of a root volume; None if it is ``theirs``."""
     where = f'the image on volume {root.volume_id}'
     try:
         # With the token of whoever moves the server; where nova itself does,

@@ -233,7 +233,7 @@ class DataTest(StatusTestCase):
             'aggregate typo: metadata trait:CUSTOM_A: expected '
             "'trait:CUSTOM_A=required', got 'trait:CUSTOM_A=Required'",
             'aggregate name: metadata trait:custom: expected a trait name',
-            'force_metadata_check is on in forced and '
+            'force_metadata_check is on in forced, but '
             'AggregateInstanceTypeFilter is not in',
             'Correct the metadata with openstack aggregate set',
         )
@@ -295,7 +295,7 @@ class DataTest(StatusTestCase):
         _, details = run_check('Metadata of aggregates')
         self.assertIn('aggregate a09', details)
         self.assertNotIn('aggregate a10', details)
-        self.assertIn(' 3 more. ', details)
+        self.assertIn('And 3 more problems. ', details)
 
     def test_more_isolating_aggregates_than_the_bound(self):
         self.ours(max_forbidden_aggregates=1)
