@@ -31,12 +31,7 @@ def isolation_faults(aggregates: Named) -> list[str]:
     :param aggregates: metadata by the aggregate's name
     :returns: a sentence each
     """
-    return [
-        fault
-        for name, metadata in sorted(aggregates.items())
-        for key, value in sorted(metadata.items())
-        if (fault := isolation.item_fault(name, key, value))
-    ]
+    return isolation.read(_items(aggregates)).faults
 
 
 def trait_faults(flavors: Named) -> list[str]:
@@ -110,12 +105,7 @@ def forcing(aggregates: Named) -> list[str]:
 
 def isolating(aggregates: Named) -> list[str]:
     """Return the names of the isolating aggregates."""
-    items: Iterable[tuple[str, str, str, str]] = (
-        (name, name, key, value)
-        for name, metadata in aggregates.items()
-        for key, value in metadata.items()
-    )
-    return sorted(isolation.missing_traits(items, ()))
+    return sorted(isolation.read(_items(aggregates)).traits)
 
 
 def reserved(aggregates: Named, prefixes: tuple[str, ...]) -> list[str]:
@@ -128,3 +118,11 @@ def reserved(aggregates: Named, prefixes: tuple[str, ...]) -> list[str]:
         for name, metadata in aggregates.items()
         if any(key.startswith(prefixes) for key in metadata)
     )
+
+
+def _items(aggregates: Named) -> Iterable[tuple[str, str, str, str]]:
+    return [
+        (name, name, key, value)
+        for name, metadata in sorted(aggregates.items())
+        for key, value in sorted(metadata.items())
+    ]

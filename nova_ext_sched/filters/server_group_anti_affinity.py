@@ -2,19 +2,30 @@
 
 """Anti-affinity with rules, in place of nova's filter of the same name."""
 
+from collections.abc import Collection
 import typing
+import weakref
 
+import nova.conf
 from oslo_log import log as logging
 
+from nova_ext_sched import claims
 from nova_ext_sched import faults
 from nova_ext_sched import messages
 from nova_ext_sched.filters import base
 from nova_ext_sched.policy import anti_affinity
+from nova_ext_sched.policy import slots
 from nova_ext_sched.policy import verdict
 
+CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 _faults = faults.FaultLog(LOG)
+
+# What is under way, found once for each request.
+_claims: weakref.WeakKeyDictionary[typing.Any, claims.Claims] = (
+    weakref.WeakKeyDictionary()
+)
 
 
 class ServerGroupAntiAffinityFilter(base.PolicyFilter):
@@ -49,7 +60,7 @@ class ServerGroupAntiAffinityFilter(base.PolicyFilter):
                 f'without its policy: ServerGroupAntiAffinityFilter takes it '
                 f'for {anti_affinity.POLICY}.'
             )
-        return _GroupJudge(group, _get(spec_obj, 'instance_uuid'))
+        return _GroupJudge(spec_obj, group)
 
     def sift(
         self, hosts: list[typing.Any], judge: typing.Any
@@ -57,20 +68,31 @@ class ServerGroupAntiAffinityFilter(base.PolicyFilter):
         """See :meth:`base.PolicyFilter.sift`."""
         # Most hosts hold no member, and a call of Python code for each of
         # them would cost more than finding that out.
+        suspects = judge.group.suspects([host.instances for host in hosts])
+        claimed = judge.find_claims([hosts[index] for index in suspects])
+        if claimed:
+            suspects = [
+                index
+                for index, host in enumerate(hosts)
+                if index in set(suspects) or host.uuid in claimed
+            ]
         passed: list[typing.Any] = []
         rejected: list[typing.Any] = []
         start = 0
-        for index in judge.group.suspects([host.instances for host in hosts]):
+        for index in suspects:
             if not judge(hosts[index]).passes:
                 passed += hosts[start:index]
                 rejected.append(hosts[index])
                 start = index + 1
-        return passed + hosts[start:], rejected
+        passed += hosts[start:]
+        return judge.share(passed), rejected
 
 
 class _GroupJudge:
-    def __init__(self, group: typing.Any, instance_uuid: str | None) -> None:
-        self._instance_uuid = instance_uuid
+    def __init__(self, spec_obj: typing.Any, group: typing.Any) -> None:
+        self._spec = spec_obj
+        self._instance_uuid = _get(spec_obj, 'instance_uuid')
+        self._claims = _claims.get(spec_obj, claims.NONE)
         # nova's property ``rules`` drops rules that it does not know and
         # raises on values that are no number: the field itself does neither.
         self.group = anti_affinity.Group(
@@ -85,7 +107,61 @@ class _GroupJudge:
             )
 
     def __call__(self, host_state: typing.Any) -> verdict.Verdict:
-        return self.group.judge(host_state.instances, self._instance_uuid)
+        return self.group.judge(self._held(host_state), self._instance_uuid)
+
+    def _held(self, host_state: typing.Any) -> Collection[str]:
+        claimed = self._claims.by_provider.get(host_state.uuid)
+        if claimed:
+            return claimed.union(host_state.instances)
+        return host_state.instances
+
+    def find_claims(self, hosts: list[typing.Any]) -> Collection[str]:
+        """Find out which members are under way; once a request.
+
+        :param hosts: the nova HostStates that hold members
+        :returns: UUIDs of the resource providers that are claimed
+        """
+        if self._spec not in _claims:
+            unseen = (self.group.members - {self._instance_uuid}).difference(
+                *(host.instances for host in hosts)
+            )
+            # The later picks of this request are in the host states.
+            self._claims = claims.find(unseen) if unseen else claims.NONE
+            _claims[self._spec] = self._claims
+        return self._claims.by_provider.keys()
+
+    def share(self, hosts: list[typing.Any]) -> list[typing.Any]:
+        """Leave some hosts to other members that are decided just now.
+
+        Only where the result is what nova weighs: a later filter might refuse
+        the few that are left, and the next server of the request gets what
+        this one leaves.
+
+        :param hosts: nova HostStates that pass
+        """
+        waiting = self._claims.waiting
+        if not waiting or not hosts or _get(self._spec, 'num_instances') != 1:
+            return hosts
+        if not _is_last():
+            return hosts
+        most = len(waiting) + 1
+        free = {
+            host.uuid: self.group.count_free(self._held(host), most)
+            for host in hosts
+        }
+        mine = slots.share(
+            {uuid: count for uuid, count in free.items() if count},
+            waiting,
+            self._instance_uuid,
+        )
+        return [host for host in hosts if host.uuid in mine] or hosts
+
+
+def _is_last() -> bool:
+    names = CONF.filter_scheduler.enabled_filters
+    index = names.index('ServerGroupAntiAffinityFilter')
+    # nova's filter for the policy affinity has no say for this one.
+    return set(names[index + 1 :]) <= {'ServerGroupAffinityFilter'}
 
 
 def _get(obj: typing.Any, field: str) -> typing.Any:

@@ -75,8 +75,8 @@ Cause = tuple[aggregate_instance_rule.Rule, int]
 
 _PlacedRule = tuple[int, aggregate_instance_rule.Rule]
 
-# Key and value of an aggregate, and whether it forces the key.
-_Item = tuple[str, str, bool]
+# Key and value of an aggregate, and its flag.
+_Item = tuple[str, str | None, bool | None]
 
 
 class Decision:
@@ -128,10 +128,11 @@ class Decision:
         """
         flag = self._force.flag(metadata)
         digest = _REPORT if flag is None else 0
-        for item in self._compared(metadata, flag):
+        for key in metadata if flag else self._wanted & metadata.keys():
+            item = (key, metadata[key], flag)
             bits = self._bits.get(item)
             if bits is None:
-                bits = self._bits[item] = self._examine(*item)
+                bits = self._bits[item] = self._examine('', *item)[0]
             digest |= bits
         return digest
 
@@ -199,9 +200,8 @@ class Decision:
         """
         found = self._force.faults(name, metadata)
         flag = self._force.flag(metadata)
-        for key, value, forced in self._compared(metadata, flag):
-            for _, rule in self._rules_of(key):
-                found += rule.examine(name, value, forced)[1]
+        for key, value in metadata.items():
+            found += self._examine(name, key, value, flag)[1]
         return found
 
     def _failing(self, digest: int) -> int:
@@ -212,26 +212,19 @@ class Decision:
         rejected = digest >> 2 | digest >> 3
         return wanted & ~offered | rejected & every
 
-    def _compared(
-        self, metadata: Mapping[str, str], flag: bool | None
-    ) -> list[_Item]:
-        if not flag:
-            return [
-                (key, metadata[key] or '', False)
-                for key in self._wanted & metadata.keys()
-            ]
-        return [
-            (key, value or '', self._force.may_force(key))
-            for key, value in metadata.items()
-            if key in self._wanted or self._force.may_force(key)
-        ]
-
-    def _examine(self, key: str, value: str, forced: bool) -> int:
-        bits = 0
-        for place, rule in self._rules_of(key):
-            found, faults = rule.examine('', value, forced)
-            bits |= found << place | (_REPORT if faults else 0)
-        return bits
+    def _examine(
+        self, name: str, key: str, value: str | None, flag: bool | None
+    ) -> tuple[int, list[str]]:
+        # Returns the digest and the faults of one item of an aggregate.
+        forced = bool(flag) and self._force.may_force(key)
+        digest = 0
+        faults: list[str] = []
+        if forced or key in self._wanted:
+            for place, rule in self._rules_of(key):
+                bits, sentences = rule.examine(name, value or '', forced)
+                digest |= bits << place
+                faults += sentences
+        return digest | (_REPORT if faults else 0), faults
 
     def _rules_of(self, key: str) -> list[_PlacedRule]:
         if key not in self._rules:

@@ -233,6 +233,18 @@ class Group:
                 )
         return verdict.PASS
 
+    def count_free(self, instances: Collection[str], most: int) -> int:
+        """Return how many further members a host may hold.
+
+        :param instances: UUIDs of the instances on the host
+        :param most: the largest number that matters
+        """
+        held = len(self.members.intersection(instances))
+        for further in range(most):
+            if not self._judge_held(held + further).passes:
+                return further
+        return most
+
     def suspects(self, hosts: Sequence[Mapping[str, object]]) -> list[int]:
         """Find the hosts that may be refused, of many at once.
 

@@ -55,6 +55,7 @@ import collections
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
+import re
 import typing
 
 from oslo_utils import strutils
@@ -62,12 +63,13 @@ from oslo_utils import strutils
 from nova_ext_sched import exception
 from nova_ext_sched import messages
 from nova_ext_sched.policy import anti_affinity
-from nova_ext_sched.policy import syntax
 from nova_ext_sched.policy import verdict
 
 #: The hint that asks for one member a domain; vexxhost's filter has it too.
 DIFFERENT = 'different_failure_domain'
 #: A hint, and the operator's option.
+_AMOUNT = re.compile(r'0*[1-9][0-9]{0,17}')
+
 LIMIT = 'max_server_per_failure_domain'
 
 Metadata = Mapping[str, str | None] | None
@@ -123,7 +125,10 @@ def _boolean(text: str) -> bool:
 
 
 def _amount(text: str) -> int:
-    return syntax.parse_amount(text, LIMIT)
+    # int() takes "+3", "1_000", other scripts' digits and any length too.
+    if not _AMOUNT.fullmatch(text):
+        raise ValueError(text)
+    return int(text)
 
 
 def read_domains(aggregates: Iterable[Metadata], key: str) -> frozenset[str]:

@@ -31,6 +31,7 @@ import collections
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Set
 import functools
 import re
 import typing
@@ -130,24 +131,64 @@ def item_fault(name: str, key: str, value: str | None) -> str:
     return fault and f'aggregate {messages.quote(name)}: {fault}'
 
 
-def missing_traits(
-    items: Iterable[tuple[str, str, str, str | None]],
-    required: Collection[str],
-) -> dict[str, set[str]]:
+class Reading(typing.NamedTuple):
+    """What metadata items of aggregates mean for isolation.
+
+    :ivar traits: the traits that each isolating aggregate requires, by UUID
+    :ivar faults: a sentence for each item that should be corrected
+    """
+
+    traits: dict[str, set[str]]
+    faults: list[str]
+
+
+def read(items: Iterable[tuple[str, str, str, str | None]]) -> Reading:
+    """Read metadata items of any aggregates.
+
+    :param items: (UUID, name, key, value); an aggregate of two traits has two
+        of them
+    """
+    traits: dict[str, set[str]] = {}
+    faults = []
+    for uuid, name, key, value in items:
+        trait, fault = read_item(key, value)
+        if fault:
+            faults.append(item_fault(name, key, value))
+        if trait is None:
+            continue
+        if uuid in traits:
+            traits[uuid].add(trait)
+        else:
+            traits[uuid] = {trait}
+    return Reading(traits, faults)
+
+
+def lacking_traits(
+    traits: Mapping[str, Set[str]], required: Set[str]
+) -> dict[str, Set[str]]:
     """Return the aggregates that are forbidden to a request, and why.
 
-    :param items: metadata items of any aggregates, as (UUID, name, key,
-        value); an aggregate of two traits has two of them
+    :param traits: the traits that each aggregate requires, by UUID
     :param required: the traits that the request requires
     :returns: for the UUID of each forbidden aggregate the traits that the
         request lacks; an aggregate that the request may use is not in it
     """
-    missing: dict[str, set[str]] = {}
-    for uuid, _name, key, value in items:
-        trait = read_item(key, value).trait
-        if trait is not None and trait not in required:
-            missing.setdefault(uuid, set()).add(trait)
-    return missing
+    return {
+        uuid: lacking
+        for uuid, mine in traits.items()
+        if (lacking := mine - required)
+    }
+
+
+def missing_traits(
+    items: Iterable[tuple[str, str, str, str | None]], required: Iterable[str]
+) -> dict[str, Set[str]]:
+    """Return :func:`lacking_traits` of metadata items, as :func:`read` has
+    them.
+
+    With nothing required: the isolating aggregates, and their traits.
+    """
+    return lacking_traits(read(items).traits, frozenset(required))
 
 
 def judge(
@@ -160,8 +201,12 @@ def judge(
     :param required: the traits that the request requires
     """
     for name, metadata in aggregates:
-        items = ((name, name, key, value) for key, value in metadata.items())
-        for lacking in missing_traits(items, required).values():
+        traits = {
+            trait
+            for key, value in metadata.items()
+            if (trait := read_item(key, value).trait) is not None
+        }
+        if lacking := traits.difference(required):
             return verdict.reject(
                 f'aggregate {messages.quote(name)} is isolated and the '
                 f'request does not require '
@@ -205,7 +250,7 @@ def split_by_trait(
     request does not require, is forbidden: placement can be told the trait
     instead of the aggregate.
 
-    :param missing: as :func:`missing_traits` returns it
+    :param missing: as :func:`lacking_traits` returns it
     :param usable: the traits that may be forbidden in the query
     :param limit: the largest number of traits to forbid; those that cover
         most aggregates are taken

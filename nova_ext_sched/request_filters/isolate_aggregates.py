@@ -49,20 +49,16 @@ def isolate_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
         return False
 
     items = aggregates.get_metadata(ctxt, [isolation.PREFIX])
-    isolating = set()
-    for uuid, name, key, value in items:
-        trait, fault = isolation.read_item(key, value)
-        if trait is not None:
-            isolating.add(uuid)
-        if fault:
-            _faults.warn(isolation.item_fault(name, key, value))
+    isolating, slips = isolation.read(items)
+    for slip in slips:
+        _faults.warn(slip)
     if not isolating:
         return True
     running_image.restore(ctxt, request_spec)
     required = utils.ResourceRequest.from_request_spec(
         request_spec
     ).all_required_traits
-    missing = isolation.missing_traits(items, required)
+    missing = isolation.lacking_traits(isolating, required)
 
     traits, others = _split_by_trait(ctxt, request_spec, missing)
     request_spec.root_forbidden.update(traits)

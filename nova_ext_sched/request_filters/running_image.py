@@ -48,8 +48,8 @@ def restore(ctxt: typing.Any, request_spec: typing.Any) -> None:
     move     Glance or Cinder cannot be read    no host
     =======  =================================  =============================
 
-    A move costs a read of the instance from its cell and, for a server on a
-    volume, one of the volume from Cinder.
+    A move costs a read of the instance and of its disks from its cell and,
+    for a server on a volume, one of the volume from Cinder.
 
     :param ctxt: a nova RequestContext
     :param request_spec: a nova RequestSpec; its ``image`` may be replaced

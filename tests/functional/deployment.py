@@ -50,7 +50,14 @@ def free_port():
 
 
 class Deployment(fixtures.Fixture):
-    """The processes; a test starts nova-scheduler with options of its own."""
+    """The processes; a test starts nova-scheduler with options of its own.
+
+    :param hosts: names of the computes to start
+    """
+
+    def __init__(self, hosts=HOSTS):
+        super().__init__()
+        self.hosts = hosts
 
     def _setUp(self):
         self._require_rabbit()
@@ -75,7 +82,7 @@ class Deployment(fixtures.Fixture):
         ):
             self._manage('nova-manage', 'nova.conf', *command)
         self._start('nova-conductor', 'nova.conf')
-        for host in HOSTS:
+        for host in self.hosts:
             self._start_compute(host)
         self._wait(self._computes_are_mapped, 'the computes')
 
@@ -190,9 +197,22 @@ class Deployment(fixtures.Fixture):
             'scheduler': {'workers': '2'},
             'filter_scheduler': {
                 'available_filters': ['nova.scheduler.filters.all_filters'],
-                'enabled_filters': 'ComputeFilter,IsolatedAggregatesFilter',
+                'enabled_filters': (
+                    'ComputeFilter,IsolatedAggregatesFilter,'
+                    'ServerGroupAntiAffinityFilter'
+                ),
             },
             'conductor': {'workers': '1'},
+            'quota': {
+                name: '-1'
+                for name in (
+                    'instances',
+                    'cores',
+                    'ram',
+                    'server_groups',
+                    'server_group_members',
+                )
+            },
         }
 
     def _write(self, config, name):
@@ -298,7 +318,7 @@ class Deployment(fixtures.Fixture):
                 ).scalar()
         finally:
             engine.dispose()
-        return count == len(HOSTS)
+        return count == len(self.hosts)
 
     def _wait(self, condition, what):
         deadline = time.monotonic() + WAIT_SECONDS

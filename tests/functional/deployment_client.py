@@ -6,8 +6,10 @@ Run with the path of nova.conf; reads a list of calls as JSON from standard
 input and writes their answers as the last line of standard output.
 """
 
+from concurrent import futures
 import json
 import sys
+import time
 
 from nova import config
 from nova import context
@@ -106,6 +108,101 @@ def select(ctxt, count, extra_specs):
         except exception.NoValidHost:
             answers.append('NoValidHost')
     return answers
+
+
+class _ImageAPI:
+    """Stands in for Glance: one image."""
+
+    def get(self, ctxt, image, **kwargs):
+        return {
+            'id': image,
+            'name': 'image',
+            'status': 'active',
+            'container_format': 'raw',
+            'disk_format': 'raw',
+            'min_ram': 0,
+            'min_disk': 0,
+            'size': 1,
+            'properties': {},
+        }
+
+
+def fill_group(ctxt, limit, count, clients):
+    """Create servers of one anti-affinity group, several at the same time.
+
+    :param limit: the group's rule max_server_per_host
+    :param count: number of servers
+    :param clients: number of threads that call nova's API code
+    :returns: for each server its host, or the fault it ended in
+    """
+    group = objects.InstanceGroup(
+        ctxt,
+        name='group',
+        user_id=ctxt.user_id,
+        project_id=ctxt.project_id,
+        policy='anti-affinity',
+        rules={'max_server_per_host': limit},
+    )
+    group.create()
+    flavor = objects.Flavor(
+        ctxt,
+        name=f'small-{group.uuid}',
+        flavorid=group.uuid,
+        vcpus=1,
+        memory_mb=64,
+        root_gb=1,
+        ephemeral_gb=0,
+        swap=0,
+    )
+    flavor.create()
+    flavor = objects.Flavor.get_by_flavor_id(ctxt, group.uuid)
+    api = compute_api.API(image_api=_ImageAPI())
+
+    def boot(_number):
+        (server,), _ = api.create(
+            context.RequestContext(
+                user_id='user', project_id='project', is_admin=True
+            ),
+            flavor,
+            uuidutils.generate_uuid(),
+            min_count=1,
+            max_count=1,
+            requested_networks=objects.NetworkRequestList(
+                objects=[objects.NetworkRequest(network_id='none')]
+            ),
+            scheduler_hints={'group': group.uuid},
+            check_server_group_quota=True,
+        )
+        return server.uuid
+
+    with futures.ThreadPoolExecutor(clients) as pool:
+        servers = list(pool.map(boot, range(count)))
+    landed = [_landed(ctxt, server) for server in servers]
+    for server, host in zip(servers, landed, strict=True):
+        # The others have no host, and deleting them here would take neutron.
+        if not host.startswith('ERROR'):
+            api.delete(ctxt, api.get(ctxt, server))
+    return landed
+
+
+def _landed(ctxt, server):
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        mapping = objects.InstanceMapping.get_by_instance_uuid(ctxt, server)
+        if mapping.cell_mapping is not None:
+            with context.target_cell(ctxt, mapping.cell_mapping) as cell:
+                instance = objects.Instance.get_by_uuid(
+                    cell, server, expected_attrs=[]
+                )
+                fault = objects.InstanceFault.get_latest_for_instance(
+                    cell, server
+                )
+            if instance.vm_state == 'active':
+                return instance.host
+            if instance.vm_state == 'error':
+                return f'ERROR: {fault and fault.message}'
+        time.sleep(0.2)
+    return 'ERROR: timed out'
 
 
 def main():

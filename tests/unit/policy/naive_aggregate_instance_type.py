@@ -109,7 +109,7 @@ def _accepts(extra_specs, aggregates, ignored, reserved):
             and not is_skipped(key)
         )
 
-    universe = {*SOME}
+    universe = {*SOME, *extra_specs.values()}
     for aggregate in aggregates:
         universe.update(*map(parts, aggregate.values()))
     wanted = {}

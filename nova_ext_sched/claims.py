@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Where servers stand that were placed and that no host state shows yet.
+
+nova-scheduler claims resources in placement when it has chosen a host. The
+host's state in the scheduler's memory has the server only after nova-compute
+has built it: until then a second request, or a second scheduler, counts one
+server too few. Its allocation in placement is there all the time.
+"""
+
+from collections.abc import Collection
+from collections.abc import Sequence
+import datetime
+import functools
+import time
+import typing
+
+from nova import context as nova_context
+from nova.db.api import api as api_db
+from nova.db.api import models
+from nova.scheduler.client import report
+from oslo_log import log as logging
+from oslo_utils import timeutils
+import sqlalchemy as sa
+
+from nova_ext_sched import faults
+from nova_ext_sched import messages
+
+LOG = logging.getLogger(__name__)
+
+_faults = faults.FaultLog(LOG)
+
+#: Seconds after its creation in which a server may be under way. Well above
+#: [compute] scheduler_instance_sync_interval, after which host states have
+#: every server that nova-compute has begun to build.
+RECENT_SECONDS = 600
+
+#: Number of allocations read for one request.
+MOST_LOOKUPS = 32
+
+#: Milliseconds after which no further allocation is read for a request.
+MOST_MILLISECONDS = 1000
+
+
+class Claims(typing.NamedTuple):
+    """What is under way of some servers.
+
+    :ivar waiting: UUIDs of the servers that no scheduler has placed yet
+    :ivar by_provider: UUIDs of the servers that hold an allocation, by the
+        UUID of the resource provider
+    """
+
+    waiting: frozenset[str]
+    by_provider: dict[str, set[str]]
+
+
+NONE = Claims(frozenset(), {})
+
+
+def find(servers: Collection[str]) -> Claims:
+    """Return what is under way of servers that no host state has.
+
+    One select, and a request to placement for each server that was created in
+    the last :data:`RECENT_SECONDS`, the newest first: at most
+    :data:`MOST_LOOKUPS`, and none after :data:`MOST_MILLISECONDS`. What
+    cannot be read counts as nowhere, with a warning: nova-compute judges the
+    group again before it builds a server.
+
+    :param servers: UUIDs
+    """
+    try:
+        recent = _get_recent(nova_context.get_admin_context(), servers)
+        return _read_allocations(recent)
+    except Exception as exc:
+        _faults.warn(
+            'Servers of a group that are under way cannot be looked up, and '
+            'a host may be chosen that is full: '
+            f'{type(exc).__name__}: {messages.quote(exc)}',
+            key=type(exc).__name__,
+        )
+        return NONE
+
+
+def _read_allocations(servers: Sequence[tuple[str, int | None]]) -> Claims:
+    client = report.report_client_singleton()
+    ctxt = nova_context.get_admin_context()
+    waiting = set()
+    by_provider: dict[str, set[str]] = {}
+    deadline = time.monotonic() + MOST_MILLISECONDS / 1000
+    for server, cell in servers:
+        if time.monotonic() > deadline:
+            break
+        allocations = client.get_allocs_for_consumer(ctxt, server)
+        for provider in allocations['allocations']:
+            by_provider.setdefault(provider, set()).add(server)
+        # A server has a cell as soon as conductor has the scheduler's answer.
+        if not allocations['allocations'] and cell is None:
+            waiting.add(server)
+    return Claims(frozenset(waiting), by_provider)
+
+
+@functools.lru_cache(maxsize=1)
+def _recent_query() -> sa.Select:
+    mapping = models.InstanceMapping
+    return (
+        sa.select(mapping.instance_uuid, mapping.cell_id)
+        .where(
+            mapping.instance_uuid.in_(sa.bindparam('servers', expanding=True)),
+            mapping.created_at >= sa.bindparam('since'),
+            sa.or_(
+                mapping.queued_for_delete.is_(None),
+                mapping.queued_for_delete.is_(False),
+            ),
+        )
+        .order_by(mapping.id.desc())
+        .limit(MOST_LOOKUPS)
+    )
+
+
+@api_db.context_manager.reader
+def _get_recent(
+    context: typing.Any, servers: Collection[str]
+) -> Sequence[typing.Any]:
+    since = timeutils.utcnow() - datetime.timedelta(seconds=RECENT_SECONDS)
+    return context.session.execute(
+        _recent_query(), {'servers': list(servers), 'since': since}
+    ).all()

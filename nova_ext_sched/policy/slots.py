@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""How requests that are decided at the same moment share free slots.
+
+Several schedulers place members of one server group at once. None sees what
+the others choose, and nova's weights send all of them to the same host. But
+each sees the same servers that wait for a host, and the same free slots. So
+each server takes the slots that one fixed rule gives it, and no two servers
+take the same.
+
+The rule is greedy: every pair of slot and server has a number, a hash of both;
+pairs are matched from the greatest number down. Where the views of two
+schedulers differ in one slot or one server, few pairs change.
+
+==========================  ===============================================
+slots and waiting servers   a server may take
+==========================  ===============================================
+it waits alone              every slot
+slots enough                its slot, and those left over that it has the
+                            greatest number for
+more servers than slots     its slot; every slot, if it has none
+==========================  ===============================================
+"""
+
+from collections.abc import Collection
+from collections.abc import Mapping
+import hashlib
+import zlib
+
+# Number of pairs up to which matching them takes a few milliseconds.
+_MOST_PAIRS = 10_000
+
+
+def share(
+    free: Mapping[str, int], waiting: Collection[str], server: str
+) -> set[str]:
+    """Return the hosts that one of several waiting servers may take.
+
+    :param free: for each host, the number of further members that it may
+        hold, 1 or more
+    :param waiting: UUIDs of the servers that wait for a host, ``server``
+        among them or not
+    :param server: UUID of the server that is decided about
+    :returns: keys of ``free``, at least one where ``free`` has any
+    """
+    servers = {server, *waiting}
+    if len(servers) == 1:
+        return set(free)
+    slots = [
+        (host, number)
+        for host, count in free.items()
+        for number in range(min(count, len(servers)))
+    ]
+    if len(slots) * len(servers) > _MOST_PAIRS:
+        # So many slots that it does not matter who takes which: a part of
+        # the hosts for each server.
+        rank = sorted(servers).index(server)
+        return {
+            host
+            for host in free
+            if zlib.crc32(host.encode()) % len(servers) == rank
+        } or set(free)
+
+    pairs = sorted(
+        (
+            (_number(*slot, one), slot, one)
+            for slot in slots
+            for one in servers
+        ),
+        reverse=True,
+    )
+    matched: dict[str, tuple[str, int]] = {}
+    for _, slot, one in pairs:
+        if one not in matched and slot not in matched.values():
+            matched[one] = slot
+    if server not in matched:
+        return set(free)
+    taken = set(matched.values())
+    left: dict[tuple[str, int], str] = {}
+    for _, slot, one in pairs:
+        if slot not in taken:
+            left.setdefault(slot, one)
+    return {matched[server][0]} | {
+        host for (host, _), one in left.items() if one == server
+    }
+
+
+def _number(host: str, slot: int, server: str) -> bytes:
+    return hashlib.blake2b(
+        f'{host} {slot} {server}'.encode(), digest_size=8
+    ).digest()

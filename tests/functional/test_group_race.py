@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Clients that fill one server group at the same time, in a deployment.
+
+Room for exactly as many servers as are created, two nova-scheduler processes,
+eight clients. How many become ACTIVE depends on the machine; what must hold
+on every machine is the limit, and that no server is lost.
+
+Run by hand, this module measures what the documentation shows::
+
+    python -m tests.functional.test_group_race [RUNS]
+"""
+
+import collections
+import statistics
+import sys
+
+import testtools
+
+from tests.functional import deployment
+
+HOSTS = tuple(f'host{number}' for number in range(1, 9))
+LIMIT = 3
+SERVERS = LIMIT * len(HOSTS)
+CLIENTS = 8
+ENABLED = {
+    (
+        'filter_scheduler',
+        'enabled_filters',
+    ): 'ComputeFilter,ServerGroupAntiAffinityFilter'
+}
+SHUFFLED = {
+    ('filter_scheduler', 'shuffle_best_same_weighed_hosts'): 'True',
+    ('filter_scheduler', 'host_subset_size'): '8',
+}
+
+
+def fill(cloud):
+    """Fill a new group; return the number of its servers by host."""
+    (landed,) = cloud.client(['fill_group', LIMIT, SERVERS, CLIENTS])
+    return collections.Counter(
+        place if place in HOSTS else 'ERROR' for place in landed
+    )
+
+
+class GroupRaceTestCase(testtools.TestCase):
+    def test_the_limit_holds_and_no_server_is_lost(self):
+        cloud = self.useFixture(deployment.Deployment(HOSTS))
+        with cloud.scheduler(ENABLED):
+            placed = fill(cloud)
+        self.assertEqual(SERVERS, placed.total())
+        failed = placed.pop('ERROR', 0)
+        self.assertLessEqual(max(placed.values()), LIMIT)
+        # nova's own filter leaves 9 to 15 of 24 in ERROR.
+        self.assertLess(failed, SERVERS // 2)
+
+
+def main():
+    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 5
+    cases = [
+        ("nova's filter", "nova's defaults", ENABLED, False),
+        ("nova's filter", 'shuffled', {**ENABLED, **SHUFFLED}, False),
+        ('ours', "nova's defaults", ENABLED, True),
+        ('ours', 'shuffled', {**ENABLED, **SHUFFLED}, True),
+    ]
+    with deployment.Deployment(HOSTS) as cloud:
+        for filter_, options, conf, ours in cases:
+            active, most = [], 0
+            with cloud.scheduler(conf, filters=ours):
+                for _ in range(runs):
+                    placed = fill(cloud)
+                    active.append(SERVERS - placed.pop('ERROR', 0))
+                    most = max(most, *placed.values())
+            print(
+                f'{filter_}, {options}: ACTIVE {sorted(active)}, '
+                f'median {statistics.median(active):g}, '
+                f'most on one host {most}',
+                flush=True,
+            )
+
+
+if __name__ == '__main__':
+    main()
