@@ -62,6 +62,7 @@ FOREIGN = {
     'podman',
     'printf',
     'systemctl',
+    'twine',
     'uv',
 }
 
