@@ -176,7 +176,6 @@ class DocumentationTestCase(testtools.TestCase):
         self.assertIn(re.sub(r'^py\d+-', '', name), self.environments)
 
     def check_pip(self, args):
-        self.assertIn(args[0], ('install', 'uninstall', 'wheel', 'show'))
         options, names = pip_commands.create_command(args[0]).parse_args(
             args[1:]
         )
@@ -201,6 +200,8 @@ class DocumentationTestCase(testtools.TestCase):
         self.assertLessEqual(extras, set(parser['extras']))
 
     def check_python(self, args):
+        if args[:2] == ['-m', 'build']:
+            return  # of tox's environment wheel
         if args[0] == '-m':
             self.assertIsNotNone(
                 importlib.util.find_spec(args[1].split('.')[0]), args

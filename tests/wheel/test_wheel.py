@@ -22,8 +22,6 @@ import tempfile
 import unittest
 import zipfile
 
-from tests import documentation
-
 ROOT = pathlib.Path(__file__).parents[2]
 
 LOAD = """
@@ -199,19 +197,12 @@ class TrialTestCase(unittest.TestCase):
         page = ROOT / 'doc' / 'source' / 'install' / 'index.rst'
         self.assertEqual(
             [
-                ['.'],
-                ['.[commands]'],
-                ['.[openstackclient]'],
-                ['-c', 'constraints.txt', '.[simulator]'],
+                '.',
+                "'.[commands]'",
+                "'.[openstackclient]'",
+                "-c constraints.txt '.[simulator]'",
             ],
-            [
-                words[2:]
-                for block in documentation.read(page)
-                if block.language == 'console'
-                for line in documentation.command_lines(block)
-                for words in documentation.commands(line)
-                if words[0].endswith('pip')
-            ],
+            re.findall(r'\$ \S*pip install (.*)', page.read_text()),
         )
 
     def test_scheduler_part_and_commands(self):
