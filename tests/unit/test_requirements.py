@@ -22,6 +22,7 @@ ROOT = PACKAGE.parent
 # not named need nothing more.
 NEEDS = {
     'aggregates': ['nova'],
+    'claims': ['nova'],
     'instances': ['nova'],
     'filters': ['nova'],
     'request_filters': ['nova'],
