@@ -11,6 +11,7 @@ extensions = [
     'oslo_config.sphinxext',
     'sphinx.ext.autodoc',
 ]
+highlight_language = 'none'
 html_theme = 'furo'
 html_title = 'nova-ext-sched'
 html_static_path = ['_static']
