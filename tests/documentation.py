@@ -87,8 +87,8 @@ def command_lines(block: Block) -> list[str]:
 def commands(line: str) -> list[list[str]]:
     """Split a line of a shell into its commands, substituted ones first.
 
-    Variables keep their names, and what a command is substituted by is
-    ``VALUE``.
+    Variables keep their names, what a command is substituted by is
+    ``VALUE``, and redirections are left out.
     """
     found = []
     while inner := _SUBSTITUTION.search(line):
@@ -97,8 +97,11 @@ def commands(line: str) -> list[list[str]]:
     lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     words: list[str] = []
-    for word in [*lexer, ';']:
-        if set(word) <= set('&|;'):
+    listed = iter([*lexer, ';'])
+    for word in listed:
+        if set(word) <= set('<>'):
+            next(listed)
+        elif set(word) <= set('&|;'):
             if words:
                 found.append(words)
             words = []

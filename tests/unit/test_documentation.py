@@ -57,6 +57,8 @@ FOREIGN = {
     'docker',
     'git',
     'kolla-ansible',
+    # Stands for what the reader has.
+    'mail-me',
     'nova-manage',
     'openstack-ansible',
     'podman',
