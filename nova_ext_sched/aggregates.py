@@ -38,6 +38,11 @@ class HostValue(typing.NamedTuple):
     host: str | None
 
 
+#: nova Aggregates to read from in place of the database, for tools
+#: that judge as if it were another. nova-scheduler has none.
+supposed: Collection[typing.Any] | None = None
+
+
 @api_db.context_manager.reader
 def get_metadata(
     context: typing.Any, prefixes: Collection[str]
@@ -54,10 +59,22 @@ def get_metadata(
     :raises Exception: whatever oslo.db, SQLAlchemy or the driver raises where
         the database does not answer; so do the other functions here
     """
+    if supposed is not None:
+        return _read_supposed(prefixes)
     if not prefixes:
         return []
     query = _metadata_query(tuple(prefixes))
     return context.session.execute(query).all()
+
+
+def _read_supposed(prefixes: Collection[str]) -> list[MetadataItem]:
+    wanted = tuple(prefix.lower() for prefix in prefixes)
+    return [
+        MetadataItem(aggregate.uuid, aggregate.name, key, value)
+        for aggregate in supposed or ()
+        for key, value in (aggregate.metadata or {}).items()
+        if key.lstrip().lower().startswith(wanted)
+    ]
 
 
 @functools.lru_cache(maxsize=16)
@@ -99,6 +116,13 @@ def get_values(
         that it holds; one with the host None where it holds none of them, and
         perhaps also where it holds others
     """
+    if supposed is not None:
+        return [
+            HostValue(one.uuid, one.name, one.metadata[key], host)
+            for one in supposed
+            if key in (one.metadata or {})
+            for host in [*set(hosts).intersection(one.hosts), None]
+        ]
     metadata, member = models.AggregateMetadata, models.AggregateHost
     joined = member.aggregate_id == models.Aggregate.id
     if len(hosts) <= _MOST_HOSTS:

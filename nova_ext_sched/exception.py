@@ -118,27 +118,19 @@ class PluginInvalid(PluginError):
     )
 
 
-class ScenarioFault(InvalidValue):
-    """One thing that is wrong with a scenario of the simulator.
-
-    :param where: file, line and the path in the document
-    :param line: the line alone; 0 where there is none
-    """
-
-    line: int
-
-
 class ScenarioInvalid(NovaExtSchedError):
     """A scenario of the simulator cannot be run as it stands.
 
     :param path: the scenario's file
-    :param faults: everything that is wrong with it
+    :param faults: everything that is wrong with it; the text of each names
+        its place in the document
     """
 
     message = '{path}: expected a scenario, got {count} faults'
-    faults: Sequence[ScenarioFault]
+    path: str
+    faults: Sequence[object]
 
-    def __init__(self, *, path: str, faults: Sequence[ScenarioFault]) -> None:
+    def __init__(self, *, path: str, faults: Sequence[object]) -> None:
         super().__init__(path=path, faults=faults, count=len(faults))
 
 

@@ -7,13 +7,14 @@ The subcommands are the entry points of the namespace
 """
 
 from collections.abc import Sequence
-import importlib.metadata
 import sys
 
 NAMESPACE = 'nova_ext_sched.commands'
 
 # As argparse ends for wrong usage.
 _USAGE = 2
+# As cliff ends where it is interrupted before the subcommand runs.
+_INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -22,6 +23,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     :param argv: arguments, by default those of the process
     :returns: the exit status of the subcommand
     """
+    try:
+        return _run(sys.argv[1:] if argv is None else list(argv))
+    except KeyboardInterrupt:
+        print('interrupted', file=sys.stderr)
+        return _USAGE
+
+
+def _run(argv: list[str]) -> int:
+    # Imported here, so that an early Ctrl-C finds main() in charge.
+    import importlib.metadata
+
     try:
         from cliff import app
         from cliff import commandmanager
@@ -33,12 +45,20 @@ def main(argv: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return _USAGE
-    return app.App(
+
+    class App(app.App):
+        # Warnings and errors alone, unless -v asks for more.
+        DEFAULT_VERBOSE_LEVEL = 0
+
+    status = App(
         description='Explain, audit and try out placement policies of nova.',
         version=importlib.metadata.version('nova-ext-sched'),
         command_manager=commandmanager.CommandManager(NAMESPACE),
         deferred_help=True,
-    ).run(sys.argv[1:] if argv is None else list(argv))
+    ).run(argv)
+    if status == _INTERRUPTED:
+        raise KeyboardInterrupt
+    return status
 
 
 if __name__ == '__main__':

@@ -47,7 +47,7 @@ def reserved_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
 
     # A spec that is filtered again has no keys of before.
     _image_keys.pop(request_spec, None)
-    _image_keys[request_spec] = _read_image_keys(ctxt, request_spec)
+    remember_image_keys(request_spec, _read_image_keys(ctxt, request_spec))
     request = compile_request(request_spec)
     resolution = request.resolve(
         aggregates.get_metadata(ctxt, request.metadata_prefixes)
@@ -105,13 +105,25 @@ def compile_request(request_spec: typing.Any) -> reservation.Request:
     return mine.request(keys, request_spec.project_id)
 
 
+def read_image_keys(ctxt: typing.Any, image: str) -> set[str]:
+    """Return the keys among the properties of an image, from Glance.
+
+    nova's request spec has only the properties that nova knows.
+
+    :param image: its ID
+    :raises nova.exception.RequestFilterFailed: it cannot be read
+    """
+    return rules().keys_among(running_image.read(ctxt, image)['properties'])
+
+
+def remember_image_keys(request_spec: typing.Any, keys: set[str]) -> None:
+    """Let :func:`compile_request` know the keys of a request's image."""
+    _image_keys[request_spec] = keys
+
+
 def _read_image_keys(ctxt: typing.Any, request_spec: typing.Any) -> set[str]:
     if 'image' not in CONF.nova_ext_sched.member_sources:
         return set()
     running_image.restore(ctxt, request_spec)
     image_id = running_image.image_id(request_spec)
-    if image_id is None:
-        return set()
-    # nova's request spec has only the properties that nova knows.
-    image = running_image.read(ctxt, image_id)
-    return rules().keys_among(image['properties'])
+    return set() if image_id is None else read_image_keys(ctxt, image_id)

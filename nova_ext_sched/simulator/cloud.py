@@ -7,22 +7,33 @@ own, placement is placement's own on SQLite; the hypervisor, Glance, Cinder
 and Neutron are nova's fakes (nova.tests.functional, nova.tests.fixtures).
 """
 
+import collections
 from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterable
 import typing
 import unittest
 
 import fixtures
+import nova.conf
+from nova.scheduler.client import report
 from nova.tests.functional import integrated_helpers
 from nova.tests.functional.api import client
+from nova.virt import fake
+import os_traits
+from oslo_config import fixture as config_fixture
 from oslo_utils import uuidutils
 
+from nova_ext_sched import conf
+from nova_ext_sched.policy import isolation
 from nova_ext_sched.simulator import document
-from nova_ext_sched.simulator import driver
 from nova_ext_sched.simulator import fixtures as sim_fixtures
 from nova_ext_sched.simulator import options
+from nova_ext_sched.simulator import reasons as sim_reasons
 from nova_ext_sched.simulator import scenario
-from nova_ext_sched.simulator import traits
 from nova_ext_sched.simulator import weigher
+
+CONF = nova.conf.CONF
 
 #: The image of servers that name none.
 DEFAULT_IMAGE = 'default'
@@ -31,18 +42,35 @@ DEFAULT_IMAGE = 'default'
 _ADMIN = 'admin'
 _ADMIN_ROLES = ['reader', 'member', 'admin']
 
+_STANDARD_TRAITS = frozenset(os_traits.get_traits())
+
+Body = dict[str, typing.Any]
+
 
 class Refused(Exception):
     """nova-api or placement does not take a part of the scenario.
 
-    :param path: the part
-    :param cause: what it said
+    :param fault: the part, and what it said
     """
 
-    def __init__(self, path: document.Path, cause: str) -> None:
-        super().__init__(path, cause)
-        self.path = path
-        self.cause = cause
+    def __init__(self, fault: document.Fault) -> None:
+        super().__init__(str(fault))
+        self.fault = fault
+
+
+class _Driver(fake.FakeDriver):
+    """nova's fake driver with the capacity of the host that it runs on.
+
+    nova starts a compute service with ``CONF.host`` set to its host.
+    """
+
+    hosts: typing.ClassVar[dict[str, scenario.Host]] = {}
+
+    def __init__(self, virtapi: typing.Any, read_only: bool = False) -> None:
+        host = self.hosts[CONF.host]
+        self.vcpus, self.memory_mb = host.vcpus, host.memory_mb
+        self.local_gb = host.disk_gb
+        super().__init__(virtapi, read_only)
 
 
 class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
@@ -54,8 +82,9 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
     :param declared: the scenario
     :param plain: run nova without our package
     :param log: where the log goes
+    :param reasons: what its scheduler asks of placement goes there
     :param body: what to do with the cloud once it stands
-    :param progress: called with the number of hosts that are up
+    :param progress: called when a host is up
     """
 
     compute_driver = 'fake.FakeDriver'
@@ -66,13 +95,15 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         declared: scenario.Scenario,
         plain: bool,
         log: sim_fixtures.Logging,
+        reasons: sim_reasons.Reasons,
         body: Callable[['Cloud'], None],
-        progress: Callable[[int], None],
+        progress: Callable[[], None],
     ) -> None:
         super().__init__('test_scenario')
         self._declared = declared
         self._plain = plain
         self._log = log
+        self._reasons = reasons
         self._body = body
         self._progress = progress
 
@@ -89,30 +120,36 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
                 )
             )
         self.useFixture(sim_fixtures.ApiPaste())
-        self.useFixture(
-            sim_fixtures.NovaConf(options.compose(self._declared, self._plain))
-        )
-        weigher.PreferredHosts.order = self._declared.prefer
+        # Before the services start.
+        conf.register_opts(CONF)
+        config = self.useFixture(config_fixture.Config(CONF))
+        composed = options.compose(self._declared, self._plain)
+        for group, values in composed.items():
+            config.config(
+                group=None if group == 'DEFAULT' else group, **values
+            )
+        weigher.PreferredHosts.order = tuple(self._declared.prefer)
         super().setUp()
+        self._record_queries()
 
     def test_scenario(self) -> None:
         """Build the cloud and do what it is for."""
         self._clients: dict[str, client.TestOpenStackClient] = {}
+        self._known_traits = set(_STANDARD_TRAITS)
         self.volumes = self.useFixture(sim_fixtures.VolumeImages())
-        self._traits = traits.Traits(self.placement)
+        #: What the scenario calls what nova has UUIDs for.
+        self.names: dict[str, str] = {}
         self._start_hosts()
-        self.aggregate_ids: dict[str, int] = {}
-        for aggregate in self._declared.aggregates:
-            self._create_declared_aggregate(aggregate)
+        self.aggregate_ids = {
+            aggregate.name: self._create_declared_aggregate(aggregate)
+            for aggregate in self._declared.aggregates
+        }
         self.imply_traits()
         self.flavor_ids = {
             flavor.name: self._create_declared_flavor(flavor)
             for flavor in self._declared.flavors
         }
-        self.image_properties = {
-            DEFAULT_IMAGE: {},
-            **self._declared.images,
-        }
+        self.image_properties = {DEFAULT_IMAGE: {}, **self._declared.images}
         self.image_ids = {
             name: self._create_declared_image(name, properties)
             for name, properties in self.image_properties.items()
@@ -132,6 +169,12 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
             self._clients[project].microversion = self.microversion
         return self._clients[project]
 
+    def readable(self, text: str) -> str:
+        """Return a text of nova's with the scenario's names for UUIDs."""
+        for uuid, name in self.names.items():
+            text = text.replace(uuid, name)
+        return text
+
     def imply_traits(self) -> None:
         """Give providers the traits that isolating aggregates require.
 
@@ -140,9 +183,39 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         """
         if not self._declared.imply_traits:
             return
-        aggregates = self.admin_api.api_get('/os-aggregates').body
-        for host, names in traits.implied(aggregates['aggregates']).items():
-            self._traits.add(host, names)
+        implied = collections.defaultdict(set)
+        for aggregate in self._aggregates():
+            for key, value in aggregate['metadata'].items():
+                prefix, trait = key.strip().partition(':')[::2]
+                if (
+                    f'{prefix.lower()}:' == isolation.PREFIX
+                    and value.strip().lower() == isolation.REQUIRED
+                ):
+                    for host in aggregate['hosts']:
+                        implied[host].add(trait.strip())
+        for host, names in implied.items():
+            self._add_traits(host, names)
+
+    def domains(self, key: str, hosts: Iterable[str]) -> dict[str, int]:
+        """Count hosts by failure domain.
+
+        :param key: the key of aggregates' metadata whose values are domains
+        :param hosts: the host of each server
+        :returns: by domain; '' stands for no domain
+        """
+        count: collections.Counter[str] = collections.Counter()
+        aggregates = self._aggregates()
+        for host in hosts:
+            count.update(
+                {
+                    aggregate['metadata'][key]
+                    for aggregate in aggregates
+                    if host in aggregate['hosts']
+                    and key in aggregate['metadata']
+                }
+                or {''}
+            )
+        return dict(count)
 
     def scheduler_aggregate(self, name: str) -> typing.Any:
         """Return the scheduler's own copy of an aggregate."""
@@ -150,48 +223,74 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
             self.aggregate_ids[name]
         )
 
+    def _aggregates(self) -> list[Body]:
+        return self.admin_api.api_get('/os-aggregates').body['aggregates']
+
+    def _record_queries(self) -> None:
+        get = report.SchedulerReportClient.get
+
+        def recording_get(
+            self_: typing.Any,
+            url: str,
+            *args: typing.Any,
+            **kwargs: typing.Any,
+        ) -> typing.Any:
+            self._reasons.add_query(url)
+            return get(self_, url, *args, **kwargs)
+
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova.scheduler.client.report.SchedulerReportClient.get',
+                recording_get,
+            )
+        )
+
     def _start_hosts(self) -> None:
-        driver.Driver.capacities = {
-            host.name: (host.vcpus, host.memory_mb, host.disk_gb)
-            for host in self._declared.hosts
-        }
+        _Driver.hosts = {host.name: host for host in self._declared.hosts}
         self.useFixture(
             fixtures.MonkeyPatch(
                 'nova.virt.driver.load_compute_driver',
-                lambda virtapi, compute_driver=None: driver.Driver(virtapi),
+                lambda virtapi, compute_driver=None: _Driver(virtapi),
             )
         )
-        for number, host in enumerate(self._declared.hosts, 1):
+        for host in self._declared.hosts:
             self._start_compute(host.name)
-            self._traits.add(host.name, host.traits)
-            self._progress(number)
+            self._add_traits(host.name, host.traits)
+            self._progress()
 
-    def _create_declared_aggregate(
-        self, aggregate: scenario.Aggregate
-    ) -> None:
+    def _add_traits(self, host: str, traits: Collection[str]) -> None:
+        for trait in set(traits) - self._known_traits:
+            if self._create_trait(trait).status in (201, 204):
+                self._known_traits.add(trait)
+        (found,) = self.placement.get(f'/resource_providers?name={host}').body[
+            'resource_providers'
+        ]
+        provider = found['uuid']
+        self.names[provider] = host
+        present = set(self._get_provider_traits(provider))
+        wanted = self._known_traits.intersection(traits)
+        if not wanted <= present:
+            self._set_provider_traits(provider, sorted(present | wanted))
+
+    def _create_declared_aggregate(self, aggregate: scenario.Aggregate) -> int:
         path = ('aggregates', aggregate.name)
-        created = self._asked(
+        zone = aggregate.availability_zone
+        created = self._create(
             path,
             '/os-aggregates',
-            aggregate={
-                'name': aggregate.name,
-                'availability_zone': aggregate.availability_zone,
-            },
-        )['aggregate']
-        self.aggregate_ids[aggregate.name] = created['id']
-        action = f'/os-aggregates/{created["id"]}/action'
+            aggregate={'name': aggregate.name, 'availability_zone': zone},
+        )
+        url = f'/os-aggregates/{created["id"]}/action'
         for host in aggregate.hosts:
-            self._asked((*path, 'hosts'), action, add_host={'host': host})
-        if aggregate.metadata:
-            self._asked(
-                (*path, 'metadata'),
-                action,
-                set_metadata={'metadata': aggregate.metadata},
-            )
+            self._create((*path, 'hosts'), url, add_host={'host': host})
+        if metadata := aggregate.metadata:
+            body = {'metadata': metadata}
+            self._create((*path, 'metadata'), url, set_metadata=body)
+        return created['id']
 
     def _create_declared_flavor(self, flavor: scenario.Flavor) -> str:
         path = ('flavors', flavor.name)
-        created = self._asked(
+        created = self._create(
             path,
             '/flavors',
             flavor={
@@ -200,55 +299,53 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
                 'ram': flavor.memory_mb,
                 'disk': flavor.disk_gb,
             },
-        )['flavor']
-        if flavor.extra_specs:
-            self._asked(
-                (*path, 'extra_specs'),
-                f'/flavors/{created["id"]}/os-extra_specs',
-                extra_specs=flavor.extra_specs,
-            )
+        )
+        if specs := flavor.extra_specs:
+            url = f'/flavors/{created["id"]}/os-extra_specs'
+            self._create((*path, 'extra_specs'), url, extra_specs=specs)
         return created['id']
 
     def _create_declared_image(
         self, name: str, properties: dict[str, str]
     ) -> str:
-        image_id = uuidutils.generate_uuid()
-        self.glance.create(
-            None,
-            {
-                **self.glance.image1,
-                'id': image_id,
-                'name': name,
-                'properties': dict(properties),
-            },
-        )
-        return image_id
+        image = {
+            **self.glance.image1,
+            'id': uuidutils.generate_uuid(),
+            'name': name,
+            'properties': dict(properties),
+        }
+        self.names[image['id']] = name
+        return self.glance.create(None, image)['id']
 
     def _create_declared_group(self, group: scenario.ServerGroup) -> str:
-        body: dict[str, typing.Any] = {
-            'name': group.name,
-            'policy': group.policy,
-        }
-        if group.rules is not None:
-            body['rules'] = group.rules
-        return self._asked(
+        rules = {} if group.rules is None else {'rules': group.rules}
+        return self._create(
             ('server_groups', group.name),
             '/os-server-groups',
             project=group.project,
-            server_group=body,
-        )['server_group']['id']
+            server_group={'name': group.name, 'policy': group.policy, **rules},
+        )['id']
 
-    def _asked(
+    def _create(
         self,
         path: document.Path,
         url: str,
         project: str = scenario.DEFAULT_PROJECT,
-        **body: typing.Any,
-    ) -> dict[str, typing.Any]:
+        **body: Body,
+    ) -> Body:
+        """Ask nova-api for a part of the scenario, and learn its name."""
         try:
-            return self.client(project).api_post(url, body).body
+            answer = self.client(project).api_post(url, body).body
         except client.OpenStackApiException as exc:
-            raise Refused(path, api_message(exc)) from exc
+            raise Refused(
+                document.Fault(path, 'what nova-api takes', api_message(exc))
+            ) from exc
+        (created,) = answer.values()
+        if 'name' in created and 'id' in created:
+            # Of an aggregate, messages have the UUID.
+            uuid = created.get('uuid', created['id'])
+            self.names[uuid] = created['name']
+        return created
 
 
 def api_message(exc: client.OpenStackApiException) -> str:

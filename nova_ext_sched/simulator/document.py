@@ -1,71 +1,48 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A scenario's YAML, with the line of everything in it."""
+"""A scenario's YAML, bounded, and each value as it was written."""
 
-from collections.abc import Iterator
+from collections.abc import Collection
+from collections.abc import Iterable
 import dataclasses
-import pathlib
-import textwrap
+import difflib
 import typing
 
 import yaml
 
 from nova_ext_sched import exception
+from nova_ext_sched import messages
 
 Path = tuple[str | int, ...]
 
-
-class Words(str):
-    """What was got, where it is told in words and not quoted from the file."""
-
-    def __repr__(self) -> str:
-        return str(self)
-
-
-NOTHING = Words('nothing')
+#: Bounds of a file; the largest scenarios have a hundredth of them.
+MAX_BYTES = 1 << 20
+MAX_VALUES = 50_000
+MAX_DEPTH = 20
 
 _TAG = 'tag:yaml.org,2002:'
 
 
 @dataclasses.dataclass(frozen=True)
-class Document:
-    """The content of a scenario file.
+class Fault:
+    """One thing that is wrong with a scenario.
 
-    :param file: the file's name as the operator gave it
-    :param data: what the YAML says: mappings, lists, strings, numbers
-    :param lines: the line of each value by its path
+    :param path: keys and list indexes from the top
+    :param expected: the form that is expected, in words
+    :param got: what was found, in words
     """
 
-    file: str
-    data: typing.Any
-    lines: dict[Path, int]
+    path: Path
+    expected: str
+    got: str
 
-    def fault(
-        self, path: Path, expected: str, got: typing.Any
-    ) -> exception.ScenarioFault:
-        """Return what is wrong at one place of the document.
+    def __str__(self) -> str:
+        return f'{dotted(self.path)}: expected {self.expected}, got {self.got}'
 
-        :param path: keys and list indexes from the top
-        :param expected: the form that is expected, in words
-        :param got: the value that was found, or :class:`Words`
-        """
-        line = next(
-            (
-                self.lines[path[:length]]
-                for length in range(len(path), -1, -1)
-                if path[:length] in self.lines
-            ),
-            0,
-        )
-        place = f'{self.file}:{line}' if line else self.file
-        if not isinstance(got, Words):
-            got = Words(textwrap.shorten(repr(got), 100))
-        return exception.ScenarioFault(
-            where=f'{place}: {dotted(path)}',
-            expected=expected,
-            got=got,
-            line=line,
-        )
+
+def show(value: typing.Any) -> str:
+    """Return a value of a document as a fault shows it."""
+    return messages.quote(repr(value), 100)
 
 
 def dotted(path: Path) -> str:
@@ -75,129 +52,176 @@ def dotted(path: Path) -> str:
         if isinstance(part, int):
             text += f'[{part}]'
         else:
-            text += f'.{part}' if text else part
+            text += ('.' if text else '') + messages.quote(part, 100)
     return text or '(top)'
 
 
-def load(file: str) -> Document:
+def suggest(got: Iterable[typing.Any], known: Collection[str]) -> str:
+    """Return what somebody may have meant, to follow what was got."""
+    for word in got:
+        close = difflib.get_close_matches(str(word)[:255], known, 1)
+        if close:
+            return f'; did you mean {messages.quote(close[0])}?'
+    return ''
+
+
+def undeclared(kind: str, name: str, names: Collection[str]) -> list[str]:
+    """Return what is expected and what was got where a name is of nothing."""
+    some = messages.first_few(sorted(names), 8) or 'there is none'
+    return [
+        f'a declared {kind} ({some})',
+        show(name) + suggest([name], names),
+    ]
+
+
+def load(file: str) -> typing.Any:
     """Read a scenario file.
 
-    Nothing but YAML is checked here, that every key is a string and stands
-    once in its mapping, and that every number is what was written.
+    Nothing but YAML is checked here, that it is small enough, that every key
+    is a string and stands once in its mapping, and that every number is what
+    was written.
 
     :param file: the path of the file
+    :returns: mappings, lists, strings, numbers, booleans and None
     :raises exception.ScenarioInvalid: it cannot be read, or is not such YAML
     """
-    empty = Document(file, None, {})
     try:
-        text = pathlib.Path(file).read_bytes()
-    except OSError as exc:
-        raise _invalid(
-            file, empty.fault((), 'a file that can be read', _cause(exc))
-        ) from exc
-
-    loader = None
-    try:
-        loader = yaml.SafeLoader(text)
+        with open(file, 'rb') as stream:
+            text = stream.read(MAX_BYTES + 1)
+        if len(text) > MAX_BYTES:
+            raise _TooLarge(f'a file of at most {MAX_BYTES} bytes', 'more')
+        loader = _Loader(text)
         node = loader.get_single_node()
-        document = Document(file, None, {})
-        faults = list(_index(document, node, (), frozenset()))
-        if faults:
-            raise _invalid(file, *faults)
-        data = None if node is None else loader.construct_document(node)
-    except yaml.YAMLError as exc:
-        mark = getattr(exc, 'problem_mark', None)
-        lines: dict[Path, int] = {}
-        if mark is not None:
-            lines[()] = mark.line + 1
-        raise _invalid(
-            file,
-            Document(file, None, lines).fault((), 'YAML', _cause(exc)),
-        ) from exc
-    except ValueError as exc:
-        # Python refuses what YAML's pattern for a date or a number lets by.
-        raise _invalid(file, empty.fault((), 'YAML', _cause(exc))) from exc
-    finally:
-        if loader is not None:
-            loader.dispose()
-    return dataclasses.replace(document, data=data)
+        data = None if node is None else loader.read(node, ())
+        faults = loader.faults
+    except _TooLarge as exc:
+        faults = [Fault((), *exc.args)]
+    except OSError as exc:
+        cause = exc.strerror or str(exc)
+        faults = [Fault((), 'a file that can be read', cause)]
+    except (yaml.YAMLError, ValueError) as exc:
+        faults = [Fault((), 'YAML', _cause(exc))]
+    if faults:
+        raise exception.ScenarioInvalid(path=file, faults=faults)
+    return data
 
 
-def _invalid(
-    file: str, *faults: exception.ScenarioFault
-) -> exception.ScenarioInvalid:
-    return exception.ScenarioInvalid(path=file, faults=faults)
-
-
-def _cause(exc: Exception) -> Words:
-    if isinstance(exc, OSError):
-        return Words(exc.strerror or str(exc))
+def _cause(exc: Exception) -> str:
     parts = [
         getattr(exc, name, None) for name in ('context', 'problem', 'reason')
     ]
-    told = ', '.join(str(part) for part in parts if part)
-    return Words(textwrap.shorten(told or str(exc), 200))
+    said = ', '.join(str(part) for part in parts if part) or str(exc)
+    mark = getattr(exc, 'problem_mark', None)
+    line = f' in line {mark.line + 1}' if mark else ''
+    return messages.quote(' '.join(said.split()), 200) + line
 
 
-def _index(
-    document: Document,
-    node: yaml.Node | None,
-    path: Path,
-    above: frozenset[int],
-) -> Iterator[exception.ScenarioFault]:
-    """Note each value's line; yield the keys and values that cannot be."""
-    if node is None:
-        return
-    if id(node) in above:
-        yield document.fault(
-            path, 'a value', Words('an alias of what it stands in')
-        )
-        return
-    document.lines[path] = node.start_mark.line + 1
-    above |= {id(node)}
-    if isinstance(node, yaml.SequenceNode):
-        for index, item in enumerate(node.value):
-            yield from _index(document, item, (*path, index), above)
-    elif isinstance(node, yaml.MappingNode):
-        seen: set[str] = set()
+class _TooLarge(Exception):
+    """The arguments are what is expected, and what was got."""
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads nodes in place of constructing what YAML takes them for."""
+
+    def __init__(self, text: bytes) -> None:
+        super().__init__(text)
+        self.faults: list[Fault] = []
+        self._depth = 0
+        self._values = 0
+
+    def compose_node(
+        self, parent: typing.Any, index: typing.Any
+    ) -> yaml.Node | None:
+        """Compose a node, unless it is nested too deeply."""
+        self._depth += 1
+        self._check_depth(self._depth)
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
+
+    def read(self, node: yaml.Node, path: Path) -> typing.Any:
+        """Return the value of a node; its faults go to ``faults``.
+
+        An alias is read again wherever it stands, so that what is counted is
+        what would be built.
+        """
+        self._check_depth(len(path))
+        self._values += 1
+        if self._values > MAX_VALUES:
+            raise _TooLarge(f'at most {MAX_VALUES} values', 'more')
+        kind = node.tag.removeprefix(_TAG)
+        if isinstance(node, yaml.MappingNode) and kind == 'map':
+            return self._read_mapping(node, path)
+        if isinstance(node, yaml.SequenceNode) and kind == 'seq':
+            return [
+                self.read(item, (*path, index))
+                for index, item in enumerate(node.value)
+            ]
+        if isinstance(node, yaml.ScalarNode):
+            match kind:
+                case 'str':
+                    return node.value
+                case 'null':
+                    return None
+                case 'bool' if node.value.lower() in self.bool_values:
+                    return self.bool_values[node.value.lower()]
+                case 'int' | 'float':
+                    return self._read_number(node, path)
+        expected, got = 'no tag', f'{kind} {node.value}'
+        if kind == 'timestamp':
+            expected, got = 'a string (quote it)', node.value
+        self.faults.append(Fault(path, expected, messages.quote(got, 100)))
+        return None
+
+    def _read_mapping(
+        self, node: yaml.MappingNode, path: Path
+    ) -> dict[str, typing.Any]:
+        merged: dict[str, typing.Any] = {}
+        own: dict[str, typing.Any] = {}
         for key, value in node.value:
             if key.tag == f'{_TAG}merge':
-                yield from _index(document, value, path, above)
+                parts = self.read(value, path)
+                for part in parts if isinstance(parts, list) else [parts]:
+                    if isinstance(part, dict):
+                        merged = {**part, **merged}
+                    else:
+                        self.faults.append(
+                            Fault(path, 'a mapping to merge', show(part))
+                        )
                 continue
-            name = str(key.value)
-            here = (*path, name)
-            document.lines[here] = key.start_mark.line + 1
+            name = messages.quote(key.value, 100)
             if key.tag != f'{_TAG}str':
-                yield document.fault(
-                    here, 'a string as key (quote it)', Words(name)
+                self.faults.append(
+                    Fault((*path, name), 'a string as key (quote it)', name)
                 )
                 continue
-            if name in seen:
-                yield document.fault(here, 'each key once', Words('it twice'))
-            seen.add(name)
-            yield from _index(document, value, here, above)
-    elif isinstance(node, yaml.ScalarNode) and (
-        expected := _other_than_written(node)
-    ):
-        yield document.fault(path, expected, Words(node.value))
+            here = (*path, key.value)
+            if key.value in own:
+                self.faults.append(Fault(here, 'each key once', 'it twice'))
+            own[key.value] = self.read(value, here)
+        return {**merged, **own}
 
+    def _read_number(self, node: yaml.ScalarNode, path: Path) -> typing.Any:
+        """Return a number, where YAML makes of it what was written.
 
-def _other_than_written(node: yaml.ScalarNode) -> str | None:
-    """Return what is expected of a scalar that YAML makes another value of.
-
-    YAML 1.1 takes 010 for 8, 12:30 for 750 and 1.10 for 1.1. Most of what a
-    scenario states becomes a string in the cloud, which would then not be
-    the one that was written.
-    """
-    if node.tag == f'{_TAG}timestamp':
-        return 'a string (quote it)'
-    if node.tag not in (f'{_TAG}int', f'{_TAG}float'):
+        YAML 1.1 takes 010 for 8, 12:30 for 750 and 1.10 for 1.1. Most of what
+        a scenario states becomes a string in the cloud, which would then not
+        be the one that was written.
+        """
+        expected = 'a number'
+        try:
+            value = self.construct_object(node)
+            if str(value) == node.value:
+                return value
+            expected += f' as YAML reads it ({value}) or a string (quote it)'
+        except (ValueError, LookupError):
+            # A tag may say so of anything, and Python bounds integers.
+            pass
+        self.faults.append(
+            Fault(path, expected, messages.quote(node.value, 100))
+        )
         return None
-    try:
-        value = yaml.constructor.SafeConstructor().construct_object(node)
-    except (ValueError, LookupError):
-        # A tag may say so of anything.
-        return 'a number'
-    if str(value) == node.value:
-        return None
-    return f'a number as YAML reads it ({value}) or a string (quote it)'
+
+    def _check_depth(self, depth: int) -> None:
+        if depth > MAX_DEPTH:
+            raise _TooLarge(f'at most {MAX_DEPTH} levels', 'more')

@@ -3,6 +3,7 @@
 """What a step should do, what it did, and whether the two agree."""
 
 import collections
+from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import typing
@@ -15,6 +16,11 @@ NO_VALID_HOST = 'no_valid_host'
 REFUSED = 'refused'
 FAILED = 'failed'
 
+_WORDS = {
+    NO_VALID_HOST: schema.NO_VALID_HOST,
+    REFUSED: schema.REFUSED,
+    FAILED: 'failed',
+}
 _FEW = 4
 
 
@@ -40,11 +46,17 @@ class Outcome:
     """What a step did.
 
     :param placements: one for each server of the step
-    :param reasons: what the scheduler logged meanwhile
+    :param reason: why hosts were refused, in a sentence
+    :param domains: for each metadata key that the step's expectations name,
+        the number of group members by failure domain; those on a host in no
+        domain stand under the empty string
     """
 
-    placements: tuple[Placement, ...]
-    reasons: tuple[str, ...] = ()
+    placements: Sequence[Placement]
+    reason: str = ''
+    domains: Mapping[str, Mapping[str, int]] = dataclasses.field(
+        default_factory=dict
+    )
 
     @property
     def hosts(self) -> collections.Counter[str]:
@@ -63,15 +75,15 @@ class Outcome:
         parts = []
         if hosts := self.hosts:
             parts.append(_summary(hosts, len(self.placements)))
-        words = {
-            NO_VALID_HOST: schema.NO_VALID_HOST,
-            REFUSED: schema.REFUSED,
-            FAILED: 'failed',
-        }
-        for failure, text in words.items():
+        for failure, words in _WORDS.items():
             if number := self.count(failure):
                 many = f' ×{number}' if len(self.placements) > 1 else ''
-                parts.append(text + many)
+                parts.append(words + many)
+        for key, members in self.domains.items():
+            parts += [
+                f'{key} {value} ×{number}' if value else f'no {key} ×{number}'
+                for value, number in sorted(members.items())
+            ]
         return ', '.join(parts) or 'done'
 
 
@@ -93,14 +105,20 @@ class Expectation:
     :param per_host: exact number of the step's servers on each named host
     :param max_per_host: largest number of the step's servers on one host
     :param min_hosts: smallest number of hosts that the servers spread over
+    :param max_per_domain: by a key of aggregates' metadata, the largest
+        number of members of the servers' groups in one failure domain
+    :param min_domains: by such a key, the smallest number of failure domains
+        that the members spread over
     :param failure: what servers should end in instead of on a host
     :param failures: how many of them; None for all
     """
 
-    hosts: tuple[str, ...] | None = None
-    per_host: tuple[tuple[str, int], ...] = ()
+    hosts: Sequence[str] | None = None
+    per_host: Mapping[str, int] = dataclasses.field(default_factory=dict)
     max_per_host: int | None = None
     min_hosts: int | None = None
+    max_per_domain: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    min_domains: Mapping[str, int] = dataclasses.field(default_factory=dict)
     failure: str | None = None
     failures: int | None = None
 
@@ -115,48 +133,68 @@ class Expectation:
         per_host                            and each of these has as many
         max_per_host, min_hosts             and no host has more, and the
                                             servers are on as many hosts
+        max_per_domain, min_domains         the same by failure domain, and
+                                            max_per_domain: none is on a host
+                                            in no domain
         no valid host, refused              every server ended so
         no_valid_host: N                    just N did, and the others meet
                                             the rest
         ==================================  ================================
         """
-        total = len(outcome.placements)
         failing = 0
         if self.failure is not None:
-            failing = total if self.failures is None else self.failures
+            failing = (
+                len(outcome.placements)
+                if self.failures is None
+                else self.failures
+            )
             if outcome.count(self.failure) != failing:
                 return False
-        failed = sum(item.failure is not None for item in outcome.placements)
-        if failed != failing:
+        if sum(bool(item.failure) for item in outcome.placements) != failing:
             return False
         hosts = outcome.hosts
         return (
             (self.hosts is None or hosts.keys() <= set(self.hosts))
-            and all(hosts[host] == number for host, number in self.per_host)
+            and all(
+                hosts[host] == number for host, number in self.per_host.items()
+            )
             and (
                 self.max_per_host is None
                 or max(hosts.values(), default=0) <= self.max_per_host
             )
             and (self.min_hosts is None or len(hosts) >= self.min_hosts)
+            and all(
+                '' not in outcome.domains[key]
+                and max(outcome.domains[key].values(), default=0) <= most
+                for key, most in self.max_per_domain.items()
+            )
+            and all(
+                len(outcome.domains[key].keys() - {''}) >= least
+                for key, least in self.min_domains.items()
+            )
         )
 
     def __str__(self) -> str:
-        words = {
-            NO_VALID_HOST: schema.NO_VALID_HOST,
-            REFUSED: schema.REFUSED,
-        }
         if self.failure is not None and self.failures is None:
-            return words[self.failure]
+            return _WORDS[self.failure]
         parts = []
         if self.hosts is not None:
             parts.append(_either(self.hosts))
-        parts.extend(f'{host} ×{number}' for host, number in self.per_host)
+        parts += [f'{host} ×{n}' for host, n in self.per_host.items()]
         if self.max_per_host is not None:
             parts.append(f'at most {self.max_per_host} a host')
         if self.min_hosts is not None:
             parts.append(f'on {self.min_hosts} hosts or more')
+        parts += [
+            f'at most {most} in each {key}'
+            for key, most in self.max_per_domain.items()
+        ]
+        parts += [
+            f'at least {least} different {key}'
+            for key, least in self.min_domains.items()
+        ]
         if self.failure is not None:
-            parts.append(f'{words[self.failure]} ×{self.failures}')
+            parts.append(f'{_WORDS[self.failure]} ×{self.failures}')
         return ', '.join(parts) or 'any host'
 
 
@@ -178,18 +216,16 @@ def parse(value: typing.Any) -> Expectation:
     if value == schema.REFUSED:
         return Expectation(failure=REFUSED)
     if not isinstance(value, dict):
-        return Expectation(hosts=tuple(hostnames.expand_all(value)))
-    hosts = value.get('hosts')
-    failures = value.get('no_valid_host')
-    return Expectation(
-        hosts=None if hosts is None else tuple(hostnames.expand_all(hosts)),
-        per_host=tuple(
-            (host, number)
-            for pattern, number in value.get('per_host', {}).items()
-            for host in hostnames.expand(pattern)
-        ),
-        max_per_host=value.get('max_per_host'),
-        min_hosts=value.get('min_hosts'),
-        failure=None if failures is None else NO_VALID_HOST,
-        failures=failures,
-    )
+        return Expectation(hosts=hostnames.expand_all(value))
+    rest = dict(value)
+    if 'hosts' in rest:
+        rest['hosts'] = hostnames.expand_all(rest['hosts'])
+    if 'no_valid_host' in rest:
+        rest['failure'] = NO_VALID_HOST
+        rest['failures'] = rest.pop('no_valid_host')
+    rest['per_host'] = {
+        host: number
+        for pattern, number in rest.get('per_host', {}).items()
+        for host in hostnames.expand(pattern)
+    }
+    return Expectation(**rest)

@@ -116,27 +116,6 @@ class Logging(fixtures.Fixture):
         )
 
 
-class NovaConf(fixtures.Fixture):
-    """Set options of nova.conf, ours among them, until the fixture ends.
-
-    Use before the services start.
-
-    :param options: values by group and name
-    """
-
-    def __init__(self, options: Mapping[str, Mapping[str, object]]) -> None:
-        super().__init__()
-        self._options_by_group = options
-
-    def _setUp(self) -> None:
-        conf.register_opts(CONF)
-        config = self.useFixture(config_fixture.Config(CONF))
-        for group, values in self._options_by_group.items():
-            config.config(
-                group=None if group == 'DEFAULT' else group, **values
-            )
-
-
 class VolumeImages(fixtures.Fixture):
     """Let volumes be made of images, beside nova's CinderFixture.
 

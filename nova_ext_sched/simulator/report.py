@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The table of a run: what was expected, and what happened."""
+"""What was expected of each step and what happened, for people and tools."""
 
+from collections.abc import Iterator
 from collections.abc import Sequence
+import dataclasses
+import textwrap
 import typing
 
 from cliff import columns
@@ -12,11 +15,7 @@ from nova_ext_sched.simulator import scenario
 
 COLUMNS = ('Step', 'Action', 'Expected', 'Actual', 'Result', 'Reason')
 COMPARED_COLUMNS = (
-    'Step',
-    'Action',
-    'Expected',
-    'Actual',
-    'Result',
+    *COLUMNS[:-1],
     'Plain Nova',
     'Plain Result',
     'Reason',
@@ -24,8 +23,17 @@ COMPARED_COLUMNS = (
 
 OK = 'ok'
 DIFFERS = 'DIFFERS'
-#: Plain nova did not do what the scenario's ``expect_plain`` says.
+WRONG = 'WRONG'
 UNFORESEEN = 'UNFORESEEN'
+
+#: What the results mean, but OK.
+LEGEND = {
+    DIFFERS: 'nova-ext-sched does not do what the step expects.',
+    WRONG: 'plain nova does not do what the step expects; nova-ext-sched is '
+    'there for that.',
+    UNFORESEEN: 'plain nova does not do what the scenario says of it '
+    '(expect_plain).',
+}
 
 
 class Actual(columns.FormattableColumn[expectation.Outcome]):
@@ -43,19 +51,100 @@ class Actual(columns.FormattableColumn[expectation.Outcome]):
         }
 
 
-class Lines(columns.FormattableColumn[Sequence[str]]):
-    """Lines of text: below one another for people, else a list."""
+@dataclasses.dataclass(frozen=True)
+class Line:
+    """One step, judged.
 
-    def human_readable(self) -> str:
-        """See cliff."""
-        return '\n'.join(self._value)
+    :param number: of the step, from 1
+    :param plain: what it did on plain nova; None where it was not run
+    :param verbose: say why hosts were refused even where the step found one
+    """
 
-    def machine_readable(self) -> list[str]:
-        """See cliff."""
-        return list(self._value)
+    number: int
+    step: scenario.Step
+    outcome: expectation.Outcome
+    plain: expectation.Outcome | None = None
+    verbose: bool = False
+
+    @property
+    def expected(self) -> str:
+        """What the step should do, in words."""
+        if self.step.places or self.step.expect.failure:
+            return str(self.step.expect)
+        return 'done'
+
+    @property
+    def result(self) -> str:
+        """OK or DIFFERS."""
+        return OK if self.step.expect.met_by(self.outcome) else DIFFERS
+
+    @property
+    def plain_result(self) -> str:
+        """OK, WRONG, UNFORESEEN; empty where plain nova was not run."""
+        if self.plain is None:
+            return ''
+        foreseen = self.step.expect_plain
+        if foreseen is not None and not foreseen.met_by(self.plain):
+            return UNFORESEEN
+        return OK if self.step.expect.met_by(self.plain) else WRONG
+
+    @property
+    def reason(self) -> str:
+        """Why servers found no host or another than expected."""
+        failed = any(item.failure for item in self.outcome.placements)
+        if failed or self.verbose or self.result == DIFFERS:
+            return self.outcome.reason
+        return ''
+
+    @property
+    def row(self) -> tuple[typing.Any, ...]:
+        """The values of COLUMNS or of COMPARED_COLUMNS."""
+        plain = (
+            ()
+            if self.plain is None
+            else (Actual(self.plain), self.plain_result)
+        )
+        return (
+            self.number,
+            str(self.step),
+            self.expected,
+            Actual(self.outcome),
+            self.result,
+            *plain,
+            self.reason,
+        )
+
+    def text(self, width: int) -> Iterator[str]:
+        """Yield the lines that people read.
+
+        :param width: of a line, in characters
+        """
+        yield from _wrapped(f'{self.number:>2}  ', str(self.step), width)
+        entries = [
+            ('expected', '', self.expected),
+            ('nova-ext-sched', self.result, str(self.outcome)),
+        ]
+        if self.plain is not None:
+            entries.append(('plain nova', self.plain_result, str(self.plain)))
+        if self.plain_result == UNFORESEEN:
+            entries.append(('foreseen', '', str(self.step.expect_plain)))
+        for name, result, words in entries:
+            yield from _wrapped(f'    {name:14}  {result:10}  ', words, width)
+        if self.reason:
+            yield from _wrapped('    reason  ', self.reason, width)
+        yield ''
 
 
-Row = tuple[typing.Any, ...]
+def _wrapped(begin: str, text: str, width: int) -> list[str]:
+    """Return lines of whole words, set in as far as the first one begins."""
+    return textwrap.wrap(
+        text,
+        max(width, len(begin) + 20),
+        initial_indent=begin,
+        subsequent_indent=' ' * len(begin),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 class Report:
@@ -64,7 +153,7 @@ class Report:
     :param declared: the scenario
     :param outcomes: what each step did
     :param plain: what each step did on plain nova; None where it was not run
-    :param verbose: tell why a host was refused even where the step found one
+    :param verbose: say why a host was refused even where the step found one
     """
 
     def __init__(
@@ -74,37 +163,22 @@ class Report:
         plain: Sequence[expectation.Outcome] | None = None,
         verbose: bool = False,
     ) -> None:
-        self._steps = declared.steps
-        self._outcomes = outcomes
-        self._plain = plain
-        self._verbose = verbose
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The names of the columns."""
-        return COLUMNS if self._plain is None else COMPARED_COLUMNS
-
-    @property
-    def rows(self) -> list[Row]:
-        """A row for each step."""
-        return [self._row(index) for index in range(len(self._steps))]
-
-    @property
-    def results(self) -> list[str]:
-        """OK or DIFFERS for each step."""
-        return [
-            OK if step.expect.met_by(outcome) else DIFFERS
-            for step, outcome in zip(self._steps, self._outcomes, strict=True)
-        ]
-
-    @property
-    def plain_results(self) -> list[str]:
-        """OK, DIFFERS or UNFORESEEN for each step on plain nova."""
-        return [
-            self._plain_result(step, outcome)
-            for step, outcome in zip(
-                self._steps, self._plain or (), strict=False
+        self.columns = COLUMNS if plain is None else COMPARED_COLUMNS
+        self.lines = [
+            Line(
+                index + 1,
+                step,
+                outcome,
+                None if plain is None else plain[index],
+                verbose,
             )
+            for index, (step, outcome) in enumerate(
+                zip(declared.steps, outcomes, strict=True)
+            )
+        ]
+        self.results = [line.result for line in self.lines]
+        self.plain_results = [
+            line.plain_result for line in self.lines if line.plain_result
         ]
 
     @property
@@ -122,59 +196,23 @@ class Report:
     @property
     def summary(self) -> str:
         """The run in a sentence."""
-        total = len(self._steps)
-        met = self.results.count(OK)
-        text = f'{met} of {total} steps as expected'
-        if self._plain is not None:
+        total = len(self.lines)
+        text = f'{self.results.count(OK)} of {total} steps as expected'
+        if self.plain_results:
             met = self.plain_results.count(OK)
             text += f'; on plain nova {met} of {total}'
         if unforeseen := self.plain_results.count(UNFORESEEN):
             text += f', and {unforeseen} not as the scenario foresees'
         return text
 
-    def _plain_result(
-        self, step: scenario.Step, outcome: expectation.Outcome
-    ) -> str:
-        foreseen = step.expect_plain
-        if foreseen is not None and not foreseen.met_by(outcome):
-            return UNFORESEEN
-        return OK if step.expect.met_by(outcome) else DIFFERS
+    def text(self, width: int) -> str:
+        """Return what people read: a paragraph for each step, and a legend.
 
-    def _row(self, index: int) -> Row:
-        step, outcome = self._steps[index], self._outcomes[index]
-        result = self.results[index]
-        row: Row = (
-            index + 1,
-            str(step),
-            expected(step),
-            Actual(outcome),
-            result,
-        )
-        reason = self._reason(outcome, result)
-        if self._plain is not None:
-            plain = self._plain[index]
-            row += (Actual(plain), self.plain_results[index])
-            if self.plain_results[index] == UNFORESEEN:
-                reason.append(
-                    f'plain nova: foreseen {step.expect_plain}, got {plain}'
-                )
-        return (*row, Lines(reason))
-
-    def _reason(self, outcome: expectation.Outcome, result: str) -> list[str]:
-        failed = [item for item in outcome.placements if item.failure]
-        if not (failed or self._verbose or result == DIFFERS):
-            return []
-        details = {
-            item.detail: None
-            for item in failed
-            # nova's sentence for no valid host has no reason in it.
-            if item.failure != expectation.NO_VALID_HOST
-        }
-        return [*details, *outcome.reasons]
-
-
-def expected(step: scenario.Step) -> str:
-    """Return what a step should do, in words."""
-    if step.places or step.expect.failure:
-        return str(step.expect)
-    return 'done'
+        :param width: of a line, in characters
+        """
+        lines = [part for line in self.lines for part in line.text(width)]
+        used = {*self.results, *self.plain_results}
+        for result, meaning in LEGEND.items():
+            if result in used:
+                lines += _wrapped(f'{result}: ', meaning, width)
+        return '\n'.join(lines).rstrip() + '\n'

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Running a scenario: a process for each cloud, and what they tell."""
+"""Running a scenario: a process for each cloud, and its result."""
 
 from collections.abc import Callable
 from collections.abc import Sequence
@@ -12,149 +12,86 @@ import selectors
 import subprocess
 import sys
 import tempfile
-import typing
 
 from nova_ext_sched import exception
+from nova_ext_sched import messages
 from nova_ext_sched.simulator import document
 from nova_ext_sched.simulator import expectation
 from nova_ext_sched.simulator import worker
-
-#: Seconds between two calls of ``tick``.
-TICK = 0.2
-
-
-@dataclasses.dataclass(frozen=True)
-class Log:
-    """Where the log of the clouds goes.
-
-    :param file: a path, :data:`worker.STDERR`, or None for nowhere
-    :param level: the lowest level that goes there
-    """
-
-    file: str | None = None
-    level: str = 'INFO'
-
 
 Outcomes = list[expectation.Outcome]
 
 
 def run(
-    doc: document.Document,
-    clouds: Sequence[bool] = (False,),
-    log: Log | None = None,
-    tick: Callable[[int], None] = lambda done: None,
-) -> dict[bool, Outcomes]:
+    requests: Sequence[worker.Request],
+    advance: Callable[[int], None] = lambda steps: None,
+    file: str = 'scenario',
+) -> list[Outcomes]:
     """Run a scenario on one cloud or on several at once.
 
-    :param doc: a checked scenario document
-    :param clouds: for each cloud, whether it is plain nova
-    :param log: where their log goes
-    :param tick: called every TICK seconds with the number of hosts that are
-        up and of servers that are placed, over all clouds
+    :param requests: what each cloud runs
+    :param advance: called with a number of hosts that came up and of servers
+        that were placed, over all clouds
+    :param file: what errors call the scenario
     :returns: for each cloud the outcome of each step
     :raises exception.ScenarioInvalid: nova or placement does not take a part
         of the scenario
     :raises exception.SimulationFailed: a cloud ended before its last step
     """
-    outcomes: dict[bool, Outcomes] = {plain: [] for plain in clouds}
-    done = 0
-    processes: list[_Process] = []
     with (
         tempfile.TemporaryDirectory(
             prefix='nova-ext-sched-simulate-', ignore_cleanup_errors=True
         ) as scratch,
-        selectors.DefaultSelector() as telling,
+        selectors.DefaultSelector() as selector,
+        contextlib.ExitStack() as stack,
     ):
-        try:
-            for plain in clouds:
-                process = _Process(doc, plain, log or Log(), scratch)
-                processes.append(process)
-                telling.register(
-                    process.reading, selectors.EVENT_READ, process
-                )
-            while telling.get_map():
-                for key, _ in telling.select(TICK):
-                    process = key.data
-                    for event in process.read():
-                        match event['event']:
-                            case 'finished':
-                                telling.unregister(process.reading)
-                            case 'step':
-                                outcomes[process.plain].append(_outcome(event))
-                            case 'host' | 'server':
-                                done += 1
-                            case _:
-                                raise _failure(doc, process.plain, event)
-                tick(done)
-        finally:
-            for process in processes:
-                process.end()
-    return outcomes
+        workers = []
+        for request in requests:
+            started = _Worker(request, scratch)
+            stack.callback(started.end)
+            workers.append(started)
+            selector.register(started.output, selectors.EVENT_READ, started)
+        outcomes: dict[_Worker, Outcomes] = {}
+        while selector.get_map():
+            for key, _ in selector.select():
+                chunk = os.read(key.fd, 1 << 16)
+                key.data.said += chunk
+                advance(chunk.count(b'\n'))
+                if not chunk:
+                    selector.unregister(key.fileobj)
+                    outcomes[key.data] = key.data.outcomes(file)
+        return [outcomes[started] for started in workers]
 
 
-def _outcome(event: worker.Event) -> expectation.Outcome:
-    return expectation.Outcome(
-        placements=tuple(
-            expectation.Placement(**placement)
-            for placement in event['placements']
-        ),
-        reasons=tuple(event['reasons']),
-    )
+class _Worker:
+    """A process that runs one cloud.
 
-
-def _failure(
-    doc: document.Document, plain: bool, event: worker.Event
-) -> exception.NovaExtSchedError:
-    cause = document.Words(event['cause'])
-    if event['event'] == 'refused':
-        fault = doc.fault(
-            tuple(event['path']), 'what nova and placement take', cause
-        )
-    elif event['event'] == 'unstarted':
-        fault = doc.fault(
-            ('plain', 'nova_conf') if plain else ('nova_conf',),
-            f'options that {worker.name(plain)} starts with',
-            cause,
-        )
-    else:
-        return exception.SimulationFailed(
-            cloud=worker.name(plain), cause=cause
-        )
-    return exception.ScenarioInvalid(path=doc.file, faults=[fault])
-
-
-class _Process:
-    """A worker, and what it tells.
-
-    :param doc: a checked scenario document
-    :param plain: run nova without our package
-    :param log: where its log goes
+    :param request: what it runs
     :param scratch: a folder for its temporary files
     """
 
-    def __init__(
-        self, doc: document.Document, plain: bool, log: Log, scratch: str
-    ) -> None:
-        self.plain = plain
-        self._rest = b''
-        # What is said before there is a log, and after.
+    def __init__(self, request: worker.Request, scratch: str) -> None:
+        self._request = request
+        #: What it wrote on standard output so far.
+        self.said = b''
         self._stderr = (
-            None if log.file == worker.STDERR else tempfile.TemporaryFile()
+            None
+            if request.log_file == worker.STDERR
+            else tempfile.TemporaryFile(dir=scratch)
         )
-        #: The file descriptor on which the worker tells events.
-        self.reading, writing = os.pipe()
         self._process = subprocess.Popen(
             # -P: a scenario's folder may have a nova.py.
-            [sys.executable, '-P', '-m', worker.__name__, str(writing)],
+            [sys.executable, '-P', '-m', worker.__name__],
             stdin=subprocess.PIPE,
-            stdout=self._stderr or sys.stderr,
+            stdout=subprocess.PIPE,
             stderr=self._stderr,
-            pass_fds=[writing],
             env=_environment(scratch),
+            # Ctrl-C is the command's; it ends its workers.
+            start_new_session=True,
         )
-        os.close(writing)
-        request = worker.Request(doc.data, plain, log.file, log.level)
         assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self.output = self._process.stdout
         # One that died before it read tells why when it is read.
         with (
             contextlib.suppress(BrokenPipeError),
@@ -162,19 +99,43 @@ class _Process:
         ):
             stdin.write(json.dumps(dataclasses.asdict(request)).encode())
 
-    def read(self) -> list[worker.Event]:
-        """Return what was told since the last call; waits for something."""
-        chunk = os.read(self.reading, 1 << 16)
-        if not chunk:
-            return [{'event': 'failed', 'cause': self._last_words()}]
-        *lines, self._rest = (self._rest + chunk).split(b'\n')
-        return [json.loads(line) for line in lines]
+    def outcomes(self, file: str) -> Outcomes:
+        """Return the result of a process that has written it all.
+
+        :raises exception.ScenarioInvalid: see :func:`run`
+        :raises exception.SimulationFailed: see :func:`run`
+        """
+        try:
+            result = json.loads(self.said)
+        except ValueError:
+            result = {'failed': self._last_words()}
+        if 'faults' in result:
+            raise exception.ScenarioInvalid(
+                path=file,
+                faults=[
+                    document.Fault(tuple(path), expected, got)
+                    for path, expected, got in result['faults']
+                ],
+            )
+        if 'failed' in result:
+            raise exception.SimulationFailed(
+                cloud=self._request.name,
+                cause=messages.quote(result['failed']),
+            )
+        return [
+            expectation.Outcome(
+                [expectation.Placement(**item) for item in part['placements']],
+                part['reason'],
+                part['domains'],
+            )
+            for part in result['outcomes']
+        ]
 
     def end(self) -> None:
-        """Stop the worker, where it still runs."""
+        """Stop the process, where it still runs."""
         self._process.kill()
         self._process.wait()
-        os.close(self.reading)
+        self.output.close()
         if self._stderr is not None:
             self._stderr.close()
 
@@ -188,7 +149,7 @@ class _Process:
         return f'status {status}, last words: {last[0]}'
 
 
-def _environment(scratch: str) -> dict[str, typing.Any]:
+def _environment(scratch: str) -> dict[str, str]:
     """Return the environment of a worker.
 
     Without the operator's OS_ variables, some of which nova's harness and

@@ -2,6 +2,7 @@
 
 """A scenario: the cloud, and the steps that are run on it."""
 
+from collections.abc import Collection
 import dataclasses
 import typing
 
@@ -26,7 +27,7 @@ class Host:
     vcpus: int = 32
     memory_mb: int = 131072
     disk_gb: int = 2000
-    traits: tuple[str, ...] = ()
+    traits: Collection[str] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Aggregate:
     """A host aggregate of nova."""
 
     name: str
-    hosts: tuple[str, ...] = ()
+    hosts: Collection[str] = ()
     metadata: dict[str, str] = dataclasses.field(default_factory=dict)
     availability_zone: str | None = None
 
@@ -56,7 +57,7 @@ class ServerGroup:
 
     name: str
     policy: str
-    rules: dict[str, typing.Any] | None = None
+    rules: dict[str, int] | None = None
     project: str = DEFAULT_PROJECT
 
 
@@ -67,6 +68,7 @@ class Step:
     :param action: a key of :data:`schema.STEPS`
     :param target: the name that follows the action: the server or servers,
         or the aggregate
+    :param servers: the names of the servers that it boots or acts on
     :param arguments: the step's other keys, as the document has them
     :param expect: what it should do with our package
     :param expect_plain: what plain nova is known to do; None where the
@@ -75,57 +77,46 @@ class Step:
 
     action: str
     target: str | list[str]
+    servers: Collection[str]
     arguments: dict[str, typing.Any]
     expect: expectation.Expectation
     expect_plain: expectation.Expectation | None
-
-    @property
-    def servers(self) -> list[str]:
-        """The names of the servers that the step boots or acts on.
-
-        A boot of several names them as nova does: ``web-1``, ``web-2``, ...
-        """
-        if self.action == 'aggregate':
-            return []
-        if self.action != 'boot':
-            return hostnames.expand_all(self.target)
-        name = str(self.target)
-        count = self.arguments.get('count', 1)
-        if count == 1:
-            return [name]
-        return [f'{name}-{number}' for number in range(1, count + 1)]
 
     @property
     def places(self) -> bool:
         """Whether the step's servers have a host afterwards."""
         return self.action not in ('shelve', 'delete', 'aggregate')
 
+    @property
+    def domain_keys(self) -> set[str]:
+        """The metadata keys whose failure domains its expectations count."""
+        return {
+            key
+            for expect in (self.expect, self.expect_plain)
+            if expect is not None
+            for key in (*expect.max_per_domain, *expect.min_domains)
+        }
+
     def __str__(self) -> str:
-        target = (
-            self.target
-            if isinstance(self.target, str)
-            else ', '.join(self.target)
-        )
         count = self.arguments.get('count')
         many = f' ×{count}' if count else ''
-        told = [
-            f'{key} {_told(value)}'
+        details = [
+            f'{key} {_words(value)}'
             for key, value in self.arguments.items()
             if key != 'count'
         ]
-        more = f' ({", ".join(told)})' if told else ''
+        more = f' ({", ".join(details)})' if details else ''
+        target = _words(self.target, ', ')
         return f'{self.action} {target}{many}{more}'
 
 
-def _told(value: typing.Any) -> str:
-    if value is True:
-        return 'yes'
-    if value is False:
-        return 'no'
+def _words(value: typing.Any, separator: str = ' ') -> str:
+    if isinstance(value, bool):
+        return 'yes' if value else 'no'
     if isinstance(value, dict):
-        return ' '.join(f'{key}={_told(val)}' for key, val in value.items())
+        return ' '.join(f'{key}={_words(val)}' for key, val in value.items())
     if isinstance(value, list):
-        return ' '.join(map(str, value))
+        return separator.join(map(str, value))
     return str(value)
 
 
@@ -147,81 +138,87 @@ class Scenario:
 
     description: str
     nova_conf: Options
-    host_filters: tuple[str, ...]
+    host_filters: Collection[str]
     plain_nova_conf: Options
-    plain_host_filters: tuple[str, ...] | None
-    projects: tuple[str, ...]
-    hosts: tuple[Host, ...]
-    prefer: tuple[str, ...]
+    plain_host_filters: Collection[str] | None
+    hosts: Collection[Host]
+    prefer: Collection[str]
     imply_traits: bool
-    aggregates: tuple[Aggregate, ...]
-    flavors: tuple[Flavor, ...]
+    aggregates: Collection[Aggregate]
+    flavors: Collection[Flavor]
     images: dict[str, dict[str, str]]
-    server_groups: tuple[ServerGroup, ...]
-    steps: tuple[Step, ...]
+    server_groups: Collection[ServerGroup]
+    steps: list[Step]
 
 
 def parse(data: dict[str, typing.Any]) -> Scenario:
     """Return the scenario that a document states.
 
-    :param data: a document's content that :mod:`form` and
-        :mod:`references` find no fault with
+    :param data: a document that :func:`check.faults` finds no fault with
     """
     plain = data.get('plain', {})
-    plain_filters = plain.get('host_filters')
     return Scenario(
         description=data.get('description', ''),
         nova_conf=data.get('nova_conf', {}),
-        host_filters=tuple(data.get('host_filters', ())),
+        host_filters=data.get('host_filters', ()),
         plain_nova_conf=plain.get('nova_conf', {}),
-        plain_host_filters=(
-            None if plain_filters is None else tuple(plain_filters)
-        ),
-        projects=tuple(data.get('projects', ())),
-        hosts=tuple(host for item in data['hosts'] for host in _hosts(item)),
-        prefer=tuple(hostnames.expand_all(data.get('prefer', ()))),
+        plain_host_filters=plain.get('host_filters'),
+        hosts=[host for item in data['hosts'] for host in _hosts(item)],
+        prefer=hostnames.expand_all(data.get('prefer', ())),
         imply_traits=data.get('imply_traits', True),
-        aggregates=tuple(
+        aggregates=[
             Aggregate(
                 name=name,
-                hosts=tuple(hostnames.expand_all(item.get('hosts', ()))),
-                metadata=_strings(item.get('metadata', {})),
+                hosts=hostnames.expand_all(item.get('hosts', ())),
+                metadata=_strings(item.get('metadata')),
                 availability_zone=item.get('availability_zone'),
             )
             for name, item in data.get('aggregates', {}).items()
-        ),
-        flavors=tuple(
+        ],
+        flavors=[
             Flavor(
-                name=name,
-                **{
-                    **item,
-                    'extra_specs': _strings(item.get('extra_specs', {})),
-                },
+                name,
+                **{**item, 'extra_specs': _strings(item.get('extra_specs'))},
             )
             for name, item in data['flavors'].items()
-        ),
+        ],
         images={
-            name: _strings(item.get('properties', {}))
+            name: _strings(item.get('properties'))
             for name, item in data.get('images', {}).items()
         },
-        server_groups=tuple(
-            ServerGroup(name=name, **item)
+        server_groups=[
+            ServerGroup(name, **item)
             for name, item in data.get('server_groups', {}).items()
-        ),
-        steps=tuple(_step(item) for item in data['steps']),
+        ],
+        steps=[_step(item) for item in data['steps']],
     )
 
 
-def _strings(values: dict[str, typing.Any]) -> dict[str, str]:
-    return {key: str(value) for key, value in values.items()}
+def booted(step: dict[str, typing.Any]) -> list[str]:
+    """Return the names of the servers that a boot step makes.
+
+    A boot of several names them as nova does: ``web-1``, ``web-2``, ...
+
+    :param step: as the document has it; of a step with faults, no name
+    """
+    name, count = step['boot'], step.get('count', 1)
+    # A range holds 2.0 as well.
+    if not isinstance(name, str) or not isinstance(count, int):
+        return []
+    if count == 1:
+        return [name]
+    if count not in schema.COUNTS:
+        return []
+    return [f'{name}-{number}' for number in range(1, count + 1)]
+
+
+def _strings(values: dict[str, typing.Any] | None) -> dict[str, str]:
+    return {key: str(value) for key, value in (values or {}).items()}
 
 
 def _hosts(item: str | dict[str, typing.Any]) -> list[Host]:
-    if isinstance(item, str):
-        return [Host(name) for name in hostnames.expand(item)]
-    rest = {**item, 'traits': tuple(item.get('traits', ()))}
-    pattern = rest.pop('name')
-    return [Host(name, **rest) for name in hostnames.expand(pattern)]
+    rest = {'name': item} if isinstance(item, str) else dict(item)
+    return [Host(name, **rest) for name in hostnames.expand(rest.pop('name'))]
 
 
 def _step(item: dict[str, typing.Any]) -> Step:
@@ -231,9 +228,15 @@ def _step(item: dict[str, typing.Any]) -> Step:
     target = arguments.pop(action)
     expect = arguments.pop('expect', None)
     plain = arguments.pop('expect_plain', None)
+    servers = []
+    if action == 'boot':
+        servers = booted(item)
+    elif action != 'aggregate':
+        servers = hostnames.expand_all(target)
     return Step(
         action=action,
         target=target,
+        servers=servers,
         arguments=arguments,
         expect=expectation.parse(expect),
         expect_plain=None if plain is None else expectation.parse(plain),

@@ -4,6 +4,7 @@
 
 from collections.abc import Callable
 import dataclasses
+import time
 import typing
 
 from nova.tests.functional.api import client
@@ -11,108 +12,153 @@ from nova.tests.functional.api import client
 from nova_ext_sched.simulator import cloud
 from nova_ext_sched.simulator import expectation
 from nova_ext_sched.simulator import hostnames
+from nova_ext_sched.simulator import reasons as sim_reasons
 from nova_ext_sched.simulator import scenario
-from nova_ext_sched.simulator import servers
+
+# Seconds between two looks at a server, and until one is given up.
+_POLL = 0.03
+_PATIENCE = 120
+
+HOST = 'OS-EXT-SRV-ATTR:host'
+TASK = 'OS-EXT-STS:task_state'
+
+NO_VALID_HOST = 'No valid host'
 
 Body = dict[str, typing.Any]
-Placements = list[expectation.Placement]
+Placement = expectation.Placement
+Placements = list[Placement]
+
+
+def _has_no_task(server: Body) -> bool:
+    return server[TASK] is None
+
+
+def _is_booted(server: Body) -> bool:
+    return server['status'] in ('ACTIVE', 'ERROR')
+
+
+def _is_offloaded(server: Body) -> bool:
+    return (
+        server['status'] in ('SHELVED_OFFLOADED', 'ERROR')
+        and server[TASK] is None
+    )
+
+
+def _is_deleted(server: Body) -> bool:
+    return server['status'] == 'DELETED'
 
 
 class Steps:
-    """Does what steps say, and tells where their servers are afterwards.
+    """Does what steps say, and shows where their servers are afterwards.
 
-    :param on: a cloud that stands
-    :param placed: called whenever a server is where its step puts it
+    :param simulated: a cloud that stands
+    :param reasons: collects what its scheduler logs
+    :param progress: called when a server is where its step puts it
     """
 
-    def __init__(self, on: cloud.Cloud, placed: Callable[[], None]) -> None:
-        self._cloud = on
-        self._placed = placed
-        self._api = on.client(scenario.DEFAULT_PROJECT)
-        self._servers = servers.Servers(self._api)
-        self._actions: dict[str, Callable[[scenario.Step], Placements]] = {
-            'boot': self._boot,
-            'rebuild': self._rebuild,
-            'resize': self._resize,
-            'migrate': self._migrate,
-            'evacuate': self._evacuate,
-            'shelve': self._shelve,
-            'unshelve': self._unshelve,
-            'delete': self._delete,
-            'aggregate': self._aggregate,
-        }
+    def __init__(
+        self,
+        simulated: cloud.Cloud,
+        reasons: sim_reasons.Reasons,
+        progress: Callable[[], None],
+    ) -> None:
+        self._cloud = simulated
+        self._reasons = reasons
+        self._progress = progress
+        self._api = simulated.client(scenario.DEFAULT_PROJECT)
+        # By the name of a server that was booted.
+        self._ids: dict[str, str] = {}
+        self._groups: dict[str, str] = {}
 
-    def run(self, step: scenario.Step) -> tuple[expectation.Placement, ...]:
+    def run(self, step: scenario.Step) -> expectation.Outcome:
         """Do one step and wait for its end."""
-        return tuple(
+        self._reasons.take()
+        placements = [
             dataclasses.replace(
                 placement,
                 # nova still shows where a deleted server was.
                 host=placement.host if step.places else None,
-                detail=self._servers.named(placement.detail),
+                detail=self._cloud.readable(placement.detail),
             )
-            for placement in self._actions[step.action](step)
+            for placement in getattr(self, f'_{step.action}')(step)
+        ]
+        reason = sim_reasons.explain(
+            self._reasons.take(),
+            [item.detail for item in placements if item.failure],
+        )
+        return expectation.Outcome(
+            placements,
+            self._cloud.readable(reason),
+            {
+                key: self._cloud.domains(key, self._hosts_of_groups(step))
+                for key in step.domain_keys
+            },
         )
 
+    def _hosts_of_groups(self, step: scenario.Step) -> list[str]:
+        """Return where the members of the step's groups stand."""
+        groups = {self._groups.get(name) for name in step.servers} - {None}
+        members = {
+            *step.servers,
+            *(name for name, group in self._groups.items() if group in groups),
+        }
+        hosts = [self._show(name)[HOST] for name in members]
+        return [host for host in hosts if host]
+
     def _boot(self, step: scenario.Step) -> Placements:
-        names = step.servers
-        if not step.arguments.get('multi_create'):
-            # One after the other, so that each is placed by what the ones
-            # before it left.
-            return [self._create(name, [name], step)[0] for name in names]
-        return self._create(str(step.target), names, step)
+        names = list(step.servers)
+        if step.arguments.get('multi_create'):
+            return self._create(str(step.target), names, step.arguments)
+        # One after the other, so that each is placed by what the ones before
+        # it left.
+        return [
+            placement
+            for name in names
+            for placement in self._create(name, [name], step.arguments)
+        ]
 
     def _create(
-        self, name: str, names: list[str], step: scenario.Step
+        self, name: str, names: list[str], arguments: Body
     ) -> Placements:
         """Ask for servers in one request; nova names several itself."""
         api = self._cloud.client(
-            step.arguments.get('project', scenario.DEFAULT_PROJECT)
+            arguments.get('project', scenario.DEFAULT_PROJECT)
         )
-        body = self._boot_body(name, step.arguments)
-        body['server'].update(
-            min_count=len(names),
-            max_count=len(names),
-            return_reservation_id=True,
-        )
+        body = self._boot_body(name, len(names), arguments)
         try:
             reservation = api.api_post('/servers', body).body['reservation_id']
         except client.OpenStackApiException as exc:
-            return [servers.refusal(name, exc) for name in names]
-        self._servers.ids.update(
-            (server['name'], server['id'])
-            for server in api.api_get(
-                f'/servers?reservation_id={reservation}'
-            ).body['servers']
-        )
-        return [
-            self._settled(
-                name, lambda server: server['status'] in ('ACTIVE', 'ERROR')
-            )
-            for name in names
-        ]
+            return [_refusal(name, exc) for name in names]
+        for server in api.api_get(
+            f'/servers?reservation_id={reservation}'
+        ).body['servers']:
+            self._ids[server['name']] = server['id']
+            self._cloud.names[server['id']] = server['name']
+            if 'group' in arguments:
+                self._groups[server['name']] = arguments['group']
+        return [self._settled(name, _is_booted) for name in names]
 
-    def _boot_body(
-        self, name: str, arguments: dict[str, typing.Any]
-    ) -> dict[str, Body]:
+    def _boot_body(self, name: str, count: int, arguments: Body) -> Body:
         image = arguments.get('image', cloud.DEFAULT_IMAGE)
         server: Body = {
             'name': name,
             'flavorRef': self._cloud.flavor_ids[arguments['flavor']],
             'networks': 'none',
+            'min_count': count,
+            'max_count': count,
+            'return_reservation_id': True,
         }
         for key in ('availability_zone', 'host'):
             if key in arguments:
                 server[key] = arguments[key]
         if arguments.get('volume'):
+            properties = self._cloud.image_properties[image]
             server['block_device_mapping_v2'] = [
                 {
                     'boot_index': 0,
                     'source_type': 'volume',
                     'destination_type': 'volume',
-                    'uuid': self._cloud.volumes.create(
-                        self._cloud.image_properties[image]
-                    ),
+                    'uuid': self._cloud.volumes.create(properties),
                 }
             ]
         else:
@@ -129,7 +175,7 @@ class Steps:
         if isinstance(value, list):
             return [self._hint(item) for item in value]
         # same_host and the like name servers, by id.
-        return self._servers.ids.get(value, value)
+        return self._ids.get(value, value)
 
     def _rebuild(self, step: scenario.Step) -> Placements:
         image = self._cloud.image_ids[step.arguments['image']]
@@ -151,58 +197,41 @@ class Steps:
         placements = self._act(step, body, action)
         if step.arguments.get('confirm', True):
             for placement in placements:
-                if placement.failure is None and placement.server:
-                    self._confirm(placement.server)
+                if placement.failure is None:
+                    self._confirm(str(placement.server))
         return placements
 
     def _confirm(self, name: str) -> None:
-        self._servers.post(name, {'confirmResize': None})
-        self._servers.wait(name, lambda server: server['status'] == 'ACTIVE')
+        self._request(name, {'confirmResize': None})
+        self._wait(name, lambda server: server['status'] == 'ACTIVE')
         # The source host's allocation goes after the server's status.
-        self._servers.wait_for_events(name, 'confirmResize')
+        self._wait_for_events(name, 'confirmResize')
 
     def _evacuate(self, step: scenario.Step) -> Placements:
         for name in step.servers:
             # nova evacuates from a host that is down.
-            host = self._servers.show(name)[servers.HOST]
+            host = self._show(name)[HOST]
             for service in self._api.get_services('nova-compute', host):
                 self._api.put_service(service['id'], {'forced_down': True})
         return self._act(step, {'evacuate': {}}, 'evacuate')
 
+    def _reset(self, step: scenario.Step) -> Placements:
+        return self._act(step, {'os-resetState': {'state': 'active'}})
+
     def _shelve(self, step: scenario.Step) -> Placements:
-        return self._act(
-            step,
-            {'shelve': None},
-            done=lambda server: (
-                server['status'] in ('SHELVED_OFFLOADED', 'ERROR')
-                and server[servers.TASK] is None
-            ),
-        )
+        return self._act(step, {'shelve': None}, done=_is_offloaded)
 
     def _unshelve(self, step: scenario.Step) -> Placements:
         return [
             # A server that fits nowhere stays as it was, without an event.
-            servers.failure(placement.server, servers.NO_VALID_HOST)
-            if placement.server
-            and placement == expectation.Placement(placement.server)
+            _failure(placement.server, NO_VALID_HOST)
+            if placement.failure is None and placement.host is None
             else placement
             for placement in self._act(step, {'unshelve': None})
         ]
 
     def _delete(self, step: scenario.Step) -> Placements:
-        placements = []
-        for name in step.servers:
-            try:
-                self._servers.delete(name)
-            except client.OpenStackApiException as exc:
-                placements.append(servers.refusal(name, exc))
-            else:
-                placements.append(
-                    self._settled(
-                        name, lambda server: server['status'] == 'DELETED'
-                    )
-                )
-        return placements
+        return self._act(step, None, done=_is_deleted)
 
     def _aggregate(self, step: scenario.Step) -> Placements:
         name = str(step.target)
@@ -211,63 +240,159 @@ class Steps:
             try:
                 self._api.api_post(f'{url}/action', action)
             except client.OpenStackApiException as exc:
-                return [servers.refusal(None, exc)]
+                return [_refusal(None, exc)]
         self._cloud.imply_traits()
         wanted = self._api.api_get(url).body['aggregate']
-        servers.until(lambda: self._scheduler_knows(name, wanted))
-        return [expectation.Placement(None)]
 
-    def _scheduler_knows(self, name: str, wanted: Body) -> bool:
-        # nova-api tells the scheduler of the change by a cast.
-        known = self._cloud.scheduler_aggregate(name)
-        return (
-            known is not None
-            and known.metadata == wanted['metadata']
-            and set(known.hosts) == set(wanted['hosts'])
-        )
+        def scheduler_knows() -> bool:
+            # nova-api tells the scheduler of the change by a cast.
+            known = self._cloud.scheduler_aggregate(name)
+            return (
+                known is not None
+                and known.metadata == wanted['metadata']
+                and set(known.hosts) == set(wanted['hosts'])
+            )
+
+        _wait_until(scheduler_knows)
+        return [Placement(None)]
 
     def _act(
         self,
         step: scenario.Step,
-        body: Body,
+        body: Body | None,
         event_of: str | None = None,
-        done: Callable[[servers.Server], bool] = (
-            lambda server: server[servers.TASK] is None
-        ),
+        done: Callable[[Body], bool] = _has_no_task,
     ) -> Placements:
         """Do one action of nova-api to each server of a step.
 
+        :param body: of the action; None to delete
         :param event_of: the instance action whose events tell a failure that
             leaves the server as it was
-        :param done: when the action is over; by default when the server has
-            no task
+        :param done: when the action is over
         """
         placements = []
         for name in step.servers:
             try:
-                self._servers.post(name, body)
+                self._request(name, body)
             except client.OpenStackApiException as exc:
-                placements.append(servers.refusal(name, exc))
+                placements.append(_refusal(name, exc))
                 continue
             placement = self._settled(name, done)
             if event_of and placement.failure is None:
-                events = self._servers.wait_for_events(name, event_of)
                 # An evacuated server has no task before it has its new host.
-                placement = servers.failed_event(
-                    name, events
-                ) or servers.placement(self._servers.show(name), name)
+                error = self._wait_for_events(name, event_of)
+                placement = (
+                    _placement(self._show(name), name)
+                    if error is None
+                    else _failure(name, error)
+                )
             placements.append(placement)
         return placements
 
-    def _settled(
-        self, name: str, done: Callable[[servers.Server], bool]
-    ) -> expectation.Placement:
-        server = self._servers.wait(name, done)
-        self._placed()
-        return servers.placement(server, name)
+    def _settled(self, name: str, done: Callable[[Body], bool]) -> Placement:
+        server = self._wait(name, done)
+        self._progress()
+        return _placement(server, name)
+
+    def _request(self, name: str, body: Body | None) -> None:
+        # A server that nova refused to make is one that nova does not know.
+        url = f'/servers/{self._ids.get(name, name)}'
+        if body is None:
+            self._api.api_delete(url)
+        else:
+            self._api.api_post(f'{url}/action', body)
+
+    def _show(self, name: str) -> Body:
+        try:
+            return self._api.get_server(self._ids.get(name, name))
+        except client.OpenStackApiNotFoundException:
+            return {'status': 'DELETED', TASK: None, HOST: None}
+
+    def _wait(self, name: str, done: Callable[[Body], bool]) -> Body:
+        """Return a server once it is as it should be.
+
+        Its key ``timed_out`` says that it was given up.
+        """
+        server: Body = {}
+
+        def look() -> bool:
+            server.clear()
+            server.update(self._show(name))
+            # nova sets the status before it records the reason.
+            recorded = server['status'] != 'ERROR' or 'fault' in server
+            return recorded and done(server)
+
+        if not _wait_until(look):
+            server['timed_out'] = True
+        return server
+
+    def _wait_for_events(self, name: str, action: str) -> str | None:
+        """Wait for the end of a server's newest action of a kind.
+
+        :returns: what its events say of a failure; None where it has none. A
+            move that fails leaves the server where it was and says so
+            nowhere else
+        """
+        events: list[Body] = []
+
+        def finished() -> bool:
+            newest = next(
+                item
+                for item in self._api.get_instance_actions(self._ids[name])
+                if item['action'] == action
+            )
+            events[:] = self._api.get_instance_action_details(
+                self._ids[name], newest['request_id']
+            )['events']
+            return all(event['result'] for event in events)
+
+        _wait_until(finished)
+        for event in events:
+            if str(event['result']).lower() == 'error':
+                text = event.get('details') or event.get('traceback') or ''
+                return text.strip()
+        return None
 
 
-def _aggregate_actions(arguments: dict[str, typing.Any]) -> list[Body]:
+def _wait_until(done: Callable[[], bool]) -> bool:
+    """Wait for something; return False where it was given up."""
+    deadline = time.monotonic() + _PATIENCE
+    while not done():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_POLL)
+    return True
+
+
+def _placement(server: Body, name: str) -> Placement:
+    """Return where a server is, or how it failed."""
+    if server.get('timed_out'):
+        detail = (
+            f'still {server["status"]}, task {server[TASK]}, after '
+            f'{_PATIENCE} seconds'
+        )
+        return Placement(name, failure=expectation.FAILED, detail=detail)
+    if server['status'] == 'ERROR':
+        return _failure(name, server['fault']['message'])
+    return Placement(name, host=server.get(HOST))
+
+
+def _refusal(name: str | None, exc: client.OpenStackApiException) -> Placement:
+    """Return the placement of a server whose request nova-api refused."""
+    detail = cloud.api_message(exc)
+    return Placement(name, failure=expectation.REFUSED, detail=detail)
+
+
+def _failure(name: str | None, detail: str) -> Placement:
+    """Return the placement of a server that failed as nova tells."""
+    no_valid_host = NO_VALID_HOST in detail or 'NoValidHost' in detail
+    failure = (
+        expectation.NO_VALID_HOST if no_valid_host else expectation.FAILED
+    )
+    return Placement(name, failure=failure, detail=detail)
+
+
+def _aggregate_actions(arguments: Body) -> list[Body]:
     """Return the bodies of the API requests that change an aggregate."""
     metadata: dict[str, str | None] = {
         key: str(value) for key, value in arguments.get('set', {}).items()

@@ -3,24 +3,20 @@
 """The process that a simulated cloud lives in.
 
 nova's harness changes its whole process (eventlet, logging, HOME, warnings),
-so each cloud gets one of its own, and the command stays as it is. The request
-comes on standard input as JSON; what happens goes as lines of JSON to the
-file descriptor that the first argument names:
+so each cloud gets one of its own, and the command stays as it is. A
+:class:`Request` comes on standard input as JSON. On standard output go an
+empty line for each host that is up and each server that is placed, and at the
+end JSON, a mapping with one of these keys:
 
-=============  ============================================================
-``event``      with
-=============  ============================================================
-``host``       ``number`` of hosts that are up
-``server``     a server is where its step puts it
-``step``       ``index``; ``placements`` and ``reasons`` of its outcome
-``refused``    ``path`` and ``cause``: a part of the scenario that nova or
-               placement does not take
-``unstarted``  ``cause``: nova's services do not start with this nova.conf
-``failed``     ``cause``: anything else
-``finished``   the cloud is down again
-=============  ============================================================
+============  =============================================================
+``outcomes``  an :class:`expectation.Outcome` for each step
+``faults``    a :class:`document.Fault` for each part of the scenario that
+              nova does not take
+``failed``    why the cloud broke down, in words
+============  =============================================================
 """
 
+from collections.abc import Callable
 import dataclasses
 import importlib
 import json
@@ -29,10 +25,10 @@ import os
 import sys
 import typing
 
-Event = dict[str, typing.Any]
-
 #: The log file that stands for standard error.
 STDERR = '-'
+
+_FORMAT = '%(asctime)s {cloud} %(levelname)s %(name)s: %(message)s'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,33 +46,96 @@ class Request:
     log_file: str | None
     log_level: str
 
-
-def name(plain: bool) -> str:
-    """Return what a cloud is called in logs and messages."""
-    return 'plain nova' if plain else 'nova-ext-sched'
+    @property
+    def name(self) -> str:
+        """What the cloud is called in logs and messages."""
+        return 'plain nova' if self.plain else 'nova-ext-sched'
 
 
 def main() -> None:
     """Run one cloud; see the module."""
     request = Request(**json.load(sys.stdin))
-    events = os.fdopen(int(sys.argv[1]), 'w')
+    # What nova prints is no result.
+    results = os.fdopen(os.dup(1), 'w')
+    os.dup2(2, 1)
     # oslo.config would read our arguments as nova's.
     del sys.argv[1:]
+    # A full disk under the log is no fault of the cloud.
+    logging.raiseExceptions = False
 
-    def send(event: str, **data: typing.Any) -> None:
-        events.write(json.dumps({'event': event, **data}) + '\n')
-        events.flush()
+    def progress() -> None:
+        print(file=results, flush=True)
 
     # nova's harness patches the process for eventlet: before anything that
     # the patches are for is imported.
     importlib.import_module('nova.tests.functional')
-    from nova_ext_sched.simulator import session
-
-    session.Session(request, send).run()
-    events.close()
+    try:
+        result = json.dumps(_run(request, progress))
+    except Exception as exc:
+        logging.getLogger(__name__).exception('The simulated cloud raised')
+        result = json.dumps({'failed': f'{type(exc).__name__}: {exc}'})
+    print(result, end='', file=results, flush=True)
     # nova's threads and greenlets have nothing left to do.
     logging.shutdown()
     os._exit(0)
+
+
+def _run(
+    request: Request, progress: Callable[[], None]
+) -> dict[str, typing.Any]:
+    """Build the cloud, run the steps, and take it down."""
+    from nova_ext_sched.simulator import cloud
+    from nova_ext_sched.simulator import fixtures as sim_fixtures
+    from nova_ext_sched.simulator import options
+    from nova_ext_sched.simulator import reasons as sim_reasons
+    from nova_ext_sched.simulator import scenario
+    from nova_ext_sched.simulator import steps
+
+    if faults := options.faults(request.data):
+        return {'faults': [dataclasses.astuple(fault) for fault in faults]}
+    declared = scenario.parse(request.data)
+    reasons = sim_reasons.Reasons()
+    outcomes: list[dict[str, typing.Any]] = []
+
+    def run_steps(simulated: cloud.Cloud) -> None:
+        runner = steps.Steps(simulated, reasons, progress)
+        for step in declared.steps:
+            outcomes.append(dataclasses.asdict(runner.run(step)))
+
+    handlers: list[logging.Handler] = [reasons]
+    levels = dict(sim_reasons.LEVELS)
+    if request.log_file is not None:
+        handlers.append(_log_handler(request))
+        levels[''] = logging.getLevelName(request.log_level)
+    try:
+        cloud.run(
+            cloud.Cloud(
+                declared,
+                request.plain,
+                sim_fixtures.Logging(handlers, levels),
+                reasons,
+                run_steps,
+                progress,
+            )
+        )
+    except cloud.Refused as exc:
+        return {'faults': [dataclasses.astuple(exc.fault)]}
+    except Exception:
+        # Taking it down after the last step is nova's business.
+        if len(outcomes) < len(declared.steps):
+            raise
+    return {'outcomes': outcomes}
+
+
+def _log_handler(request: Request) -> logging.Handler:
+    handler = (
+        logging.StreamHandler()
+        if request.log_file in (None, STDERR)
+        else logging.FileHandler(request.log_file)
+    )
+    handler.setLevel(request.log_level)
+    handler.setFormatter(logging.Formatter(_FORMAT.format(cloud=request.name)))
+    return handler
 
 
 if __name__ == '__main__':

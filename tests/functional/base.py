@@ -23,6 +23,21 @@ from nova_ext_sched.request_filters import bound
 from nova_ext_sched.simulator import fixtures as sim_fixtures
 
 
+@contextlib.contextmanager
+def table_away(engine, table):
+    """Take a real table of a database away for a while."""
+
+    def rename(old, new):
+        with engine.begin() as connection:
+            connection.execute(sa.text(f'ALTER TABLE {old} RENAME TO {new}'))
+
+    rename(table, 'away')
+    try:
+        yield
+    finally:
+        rename('away', table)
+
+
 class PluginMixin:
     """Load the package before the services of a nova test class start."""
 
@@ -111,22 +126,12 @@ class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
     def log(self):
         return self.stdlog.logger.output
 
-    @contextlib.contextmanager
     def metadata_away(self):
         """Take the real table of aggregates' metadata away for a while."""
-        engine = aggregates.api_db.context_manager.writer.get_engine()
-
-        def rename(old, new):
-            with engine.begin() as connection:
-                connection.execute(
-                    sa.text(f'ALTER TABLE {old} RENAME TO {new}')
-                )
-
-        rename('aggregate_metadata', 'away')
-        try:
-            yield
-        finally:
-            rename('away', 'aggregate_metadata')
+        return table_away(
+            aggregates.api_db.context_manager.writer.get_engine(),
+            'aggregate_metadata',
+        )
 
     def aggregate(self, name, hosts=(), zone=None, **metadata):
         """Create an aggregate with hosts and metadata; return its UUID.

@@ -42,6 +42,24 @@ def aggregates(ctxt, prefix, count, trait):
     return count
 
 
+def flavor(ctxt, name, vcpus, extra_specs):
+    """Create a flavor without a disk; its ID is its name."""
+    objects.Flavor(
+        ctxt,
+        name=name,
+        flavorid=name,
+        vcpus=vcpus,
+        memory_mb=64,
+        root_gb=0,
+        ephemeral_gb=0,
+        swap=0,
+        rxtx_factor=1.0,
+        is_public=True,
+        extra_specs=extra_specs,
+    ).create()
+    return name
+
+
 def traits(ctxt, hosts, names):
     """Add traits to the hosts' providers, creating them."""
     placement = compute_api.AggregateAPI().placement_client

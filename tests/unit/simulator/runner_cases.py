@@ -1,27 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import json
 import os
 import pathlib
+import signal
 import sys
 import tempfile
 import unittest
 from unittest import mock
 
 from nova_ext_sched import exception
-from nova_ext_sched.simulator import document
 from nova_ext_sched.simulator import runner
+from nova_ext_sched.simulator import worker
 
-DOC = document.Document('s', {}, {})
-
-
-STEP = {
-    'event': 'step',
-    'index': 0,
-    'reasons': ['r'],
-    'placements': [
-        {'server': 'x', 'host': 'a', 'failure': None, 'detail': ''}
-    ],
+OUTCOMES = {
+    'outcomes': [
+        {
+            'placements': [
+                {'server': 'x', 'host': 'a', 'failure': None, 'detail': ''}
+            ],
+            'reason': 'r',
+            'domains': {'rack': {'r1': 1}},
+        }
+    ]
 }
+
+
+def request(plain=False, **data):
+    return worker.Request(data, plain, None, 'INFO')
 
 
 class RunTest(unittest.TestCase):
@@ -33,7 +39,6 @@ class RunTest(unittest.TestCase):
             f'#!{sys.executable}',
             'import json, os, sys',
             'json.load(sys.stdin)',
-            'told = os.fdopen(int(sys.argv[-1]), "w")',
         ]
         file.write_text('\n'.join([*beginning, *lines, '']))
         file.chmod(0o755)
@@ -41,35 +46,36 @@ class RunTest(unittest.TestCase):
             mock.patch.object(runner.sys, 'executable', str(file))
         )
 
-    def run_failing(self):
+    def worker_says(self, result):
+        text = json.dumps(result)
+        self.worker_does('print()', 'print()', f'print({text!r}, end="")')
+
+    def run_failing(self, *args):
         with self.assertRaises(exception.SimulationFailed) as raised:
-            runner.run(DOC)
+            runner.run([request()], *args)
         return raised.exception
 
     def test_finished(self):
-        events = [
-            {'event': 'host'},
-            {'event': 'server'},
-            STEP,
-            {'event': 'finished'},
-        ]
-        self.worker_does(
-            f'for event in {events!r}: print(json.dumps(event), file=told)'
-        )
-        ticks = []
-        outcomes = runner.run(DOC, (False, True), tick=ticks.append)
-
-        self.assertEqual({False, True}, outcomes.keys())
-        for (outcome,) in outcomes.values():
+        self.worker_says(OUTCOMES)
+        steps = []
+        for (outcome,) in runner.run(
+            [request(), request(plain=True)], steps.append
+        ):
             self.assertEqual({'a': 1}, outcome.hosts)
-            self.assertEqual(('r',), outcome.reasons)
-        self.assertEqual(4, ticks[-1])
+            self.assertEqual('r', outcome.reason)
+            self.assertEqual({'rack': {'r1': 1}}, outcome.domains)
+        self.assertEqual(4, sum(steps))
+
+    def test_nova_does_not_take_a_part(self):
+        self.worker_says({'faults': [[['hosts', 0], 'a host', "'b'"]]})
+        with self.assertRaises(exception.ScenarioInvalid) as raised:
+            runner.run([request()], file='s.yaml')
+        self.assertEqual('s.yaml', raised.exception.path)
+        (fault,) = raised.exception.faults
+        self.assertEqual("hosts[0]: expected a host, got 'b'", str(fault))
 
     def test_worker_dies(self):
-        self.worker_does(
-            'print("one", file=sys.stderr)',
-            'sys.exit("two")',
-        )
+        self.worker_does('print("one", file=sys.stderr)', 'sys.exit("two")')
         self.assertEqual(
             'the cloud of nova-ext-sched: expected the steps to run, got: '
             'status 1, last words: two',
@@ -80,28 +86,18 @@ class RunTest(unittest.TestCase):
         self.enterContext(
             mock.patch.object(runner.sys, 'executable', '/bin/false')
         )
-        # More than a pipe holds.
-        doc = document.Document('s', {'description': 'x' * (1 << 20)}, {})
         with self.assertRaisesRegex(
             exception.SimulationFailed, 'status 1, last words: nothing'
         ):
-            runner.run(doc)
+            # More than a pipe holds.
+            runner.run([request(description='x' * (1 << 20))])
 
     def test_worker_fails(self):
-        self.worker_does(
-            'print(json.dumps({"event": "failed", "cause": "No: it"}), '
-            'file=told, flush=True)',
-            'sys.stdin.close()',
-        )
-        self.assertEqual('No: it', self.run_failing().cause)
+        self.worker_says({'failed': 'No: it\nis so'})
+        self.assertEqual("'No: it\\nis so'", self.run_failing().cause)
 
-    def test_worker_is_not_left_behind(self):
-        self.worker_does(
-            'print(json.dumps({"event": "host", "number": os.getpid()}), '
-            'file=told, flush=True)',
-            'import time; time.sleep(600)',
-        )
-
+    def test_no_worker_is_left_behind(self):
+        self.worker_does('print(flush=True)', 'import time; time.sleep(600)')
         processes = []
         real = runner.subprocess.Popen
 
@@ -109,13 +105,14 @@ class RunTest(unittest.TestCase):
             processes.append(real(*args, **kwargs))
             return processes[-1]
 
-        def tick(done):
-            if done:
-                raise KeyboardInterrupt
+        def interrupt(steps):
+            raise KeyboardInterrupt
 
         with mock.patch.object(runner.subprocess, 'Popen', popen):
-            self.assertRaises(KeyboardInterrupt, runner.run, DOC, tick=tick)
-        self.assertIsNotNone(processes[0].returncode)
+            self.assertRaises(
+                KeyboardInterrupt, runner.run, [request()], interrupt
+            )
+        self.assertEqual(-signal.SIGKILL, processes[0].returncode)
 
     def test_environment(self):
         with mock.patch.dict(

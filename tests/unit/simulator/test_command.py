@@ -1,17 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import contextlib
+import importlib.metadata
 import io
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
 import unittest
 from unittest import mock
 
+import ddt
+
 from nova_ext_sched import exception
-from nova_ext_sched.simulator import command
+from nova_ext_sched.cmd import main
+from nova_ext_sched.simulator import expectation
 from nova_ext_sched.simulator import runner
 
+SCENARIO = """
+description: It does.
+hosts: [a, b]
+flavors: {small: {}}
+steps: [{boot: x, flavor: small, expect: a}]
+"""
 
-class UsageTest(unittest.TestCase):
-    """What ends before a cloud is built; the rest is a functional test."""
+
+class CommandTestCase(unittest.TestCase):
+    """Without a cloud; the rest is a functional test."""
+
+    def setUp(self):
+        super().setUp()
+        self.folder = self.enterContext(tempfile.TemporaryDirectory())
+        self.file = os.path.join(self.folder, 's.yaml')
+        pathlib.Path(self.file).write_text(SCENARIO)
 
     def run_command(self, *arguments):
         err = io.StringIO()
@@ -21,69 +45,211 @@ class UsageTest(unittest.TestCase):
             contextlib.redirect_stdout(out),
         ):
             try:
-                status = command.main(arguments)
+                status = main.main(['simulate', *arguments])
             except SystemExit as exc:
                 status = exc.code
         return status, out.getvalue(), err.getvalue()
 
+    def cloud_does(self, *hosts, **kwargs):
+        self.enterContext(
+            mock.patch.object(
+                runner,
+                'run',
+                return_value=[
+                    [
+                        expectation.Outcome(
+                            [expectation.Placement('x', host=host)]
+                        )
+                    ]
+                    for host in hosts
+                ],
+                **kwargs,
+            )
+        )
+
+
+@ddt.ddt
+class UsageTest(CommandTestCase):
     def test_help(self):
         status, out, _ = self.run_command('--help')
         self.assertEqual(0, status)
-        for text in ('SCENARIO.yaml', '--compare', '-f', 'Exit status: 0'):
+        for text in ('SCENARIO', '--compare', '--list', '-f', 'Exit status'):
             self.assertIn(text, out)
 
-    def test_no_scenario(self):
-        status, _, err = self.run_command()
-        self.assertEqual(2, status)
-        self.assertIn('SCENARIO.yaml', err)
+    @ddt.unpack
+    @ddt.data(
+        ((), 'SCENARIO'),
+        (('a.yaml', '--list'), 'not allowed'),
+        (('a.yaml', '-f', 'xml'), 'xml'),
+        (
+            ('/nonexistent.yaml',),
+            'expected a file or the name of a scenario that --list shows, '
+            'got /nonexistent.yaml\n',
+        ),
+        (('windows_licencing',), 'did you mean windows_licensing?\n'),
+        (('/dev/null',), '/dev/null: (top): expected a mapping with the keys'),
+        (('/',), '/: (top): expected a file that can be read'),
+        (
+            ('rebuild', '-c', 'Hosts'),
+            "No recognized column names in ['Hosts']",
+        ),
+        (
+            ('rebuild', '--nova-log', '/nonexistent/nova.log'),
+            'No such file or directory: /nonexistent/nova.log',
+        ),
+    )
+    def test_refused(self, arguments, words):
+        status, out, err = self.run_command(*arguments)
+        self.assertEqual((2, ''), (status, out), err)
+        self.assertIn(words, err)
+        self.assertNotIn('Traceback', err)
 
-    def test_no_such_file(self):
+    def test_list(self):
+        status, out, err = self.run_command('--list')
+        self.assertEqual((0, ''), (status, err))
+        self.assertIn(
+            'windows_licensing\n    Servers without a Windows licence', out
+        )
+        status, out, _ = self.run_command('--list', '-f', 'value')
+        self.assertIn('rebuild A rebuild cannot smuggle', out)
+
+    def test_shipped_scenario(self):
+        self.cloud_does()
+        self.enterContext(
+            mock.patch.object(runner, 'run', side_effect=ValueError('here'))
+        )
+        self.assertEqual(
+            (2, '', 'here\n'), self.run_command('windows_licensing')
+        )
+
+    def test_missing_extra(self):
+        real = importlib.metadata.version
+
+        def version(name):
+            if name in ('PyYAML', 'openstack-placement'):
+                raise importlib.metadata.PackageNotFoundError(name)
+            return real(name)
+
+        self.enterContext(
+            mock.patch.object(importlib.metadata, 'version', version)
+        )
         self.assertEqual(
             (
                 2,
                 '',
-                '/nonexistent.yaml: (top): expected a file that can be read, '
-                'got No such file or directory\n',
+                'expected the packages of the extra "simulator", got no '
+                'openstack-placement, PyYAML; install them: '
+                'pip install "nova-ext-sched[simulator]"\n',
             ),
-            self.run_command('/nonexistent.yaml'),
+            self.run_command('--list'),
         )
 
-    def test_no_such_column(self):
-        status, _, err = self.run_command('/nonexistent.yaml', '-c', 'Hosts')
-        self.assertEqual(2, status)
-        self.assertIn("No recognized column names in ['Hosts']", err)
-
-    def test_columns_of_a_comparison(self):
-        _, _, err = self.run_command(
-            '/nonexistent.yaml', '-c', 'Plain Nova', '--compare'
+    def test_faults(self):
+        with open(self.file, 'a') as file:
+            file.write('prefer: [c, d]\nhost_filters: [Nowhere]\n')
+        status, out, err = self.run_command(self.file)
+        self.assertEqual((2, ''), (status, out))
+        self.assertEqual(
+            [
+                f'{self.file}: prefer[0]: expected a declared host (a, b), '
+                "got 'c'",
+                f'{self.file}: prefer[1]: expected a declared host (a, b), '
+                "got 'd'",
+                f'{self.file}: host_filters[0]: expected a host filter that '
+                "is installed, got 'Nowhere'",
+            ],
+            err.splitlines(),
         )
-        self.assertNotIn('column', err)
 
-    def test_log_file_that_cannot_be_written(self):
-        status, _, err = self.run_command(
-            '/nonexistent.yaml', '--log-file', '/nonexistent/nova.log'
-        )
-        self.assertEqual(2, status)
-        self.assertIn('/nonexistent/nova.log', err)
+    def test_many_faults(self):
+        with open(self.file, 'a') as file:
+            file.write(f'prefer: [{"c," * 200}]\n')
+        _, _, err = self.run_command(self.file)
+        self.assertEqual(100, len(err.splitlines()))
 
-    def test_the_cloud_breaks_down(self):
-        with (
-            mock.patch.object(command.check, 'load') as load,
-            mock.patch.object(
-                runner,
-                'run',
-                side_effect=exception.SimulationFailed(
-                    cloud='plain nova', cause='fire'
-                ),
+
+@ddt.ddt
+class ResultTest(CommandTestCase):
+    def test_held(self):
+        self.cloud_does('a')
+        self.assertEqual(
+            (
+                0,
+                ' 1  boot x (flavor small)\n'
+                '    expected                    a\n'
+                '    nova-ext-sched  ok          a\n',
+                'It does. 1 of 1 steps as expected\n',
             ),
-        ):
-            load.return_value = (mock.Mock(), mock.Mock(hosts=[], steps=[]))
-            self.assertEqual(
-                (
-                    3,
-                    '',
-                    'the cloud of plain nova: expected the steps to run, '
-                    'got: fire; --debug shows the log\n',
-                ),
-                self.run_command('s.yaml'),
+            self.run_command(self.file),
+        )
+
+    def test_differs(self):
+        self.cloud_does('b', 'a')
+        status, out, _ = self.run_command(self.file, '--compare')
+        self.assertEqual(1, status)
+        self.assertIn('nova-ext-sched  DIFFERS     b\n', out)
+
+    def test_chosen_columns_are_a_table(self):
+        self.cloud_does('a')
+        _, out, _ = self.run_command(self.file, '-c', 'Result')
+        self.assertIn('| Result |', out)
+
+    @ddt.unpack
+    @ddt.data(
+        (
+            exception.SimulationFailed(cloud='plain nova', cause='fire'),
+            'the cloud of plain nova: expected the steps to run, got: fire\n',
+        ),
+        (KeyboardInterrupt(), 'interrupted\n'),
+        (BrokenPipeError(), 'the output was closed before its end\n'),
+        (OSError(28, 'No space left'), 'No space left\n'),
+        (RuntimeError('a\nb'), "'a\\nb'\n"),
+    )
+    def test_anything_else(self, raised, line):
+        self.cloud_does(side_effect=raised)
+        self.assertEqual((2, '', line), self.run_command(self.file))
+
+
+class ProcessTest(unittest.TestCase):
+    """As a shell sees it."""
+
+    def start(self, *arguments, **kwargs):
+        return subprocess.Popen(
+            [
+                sys.executable,
+                '-W',
+                'ignore',
+                '-m',
+                'nova_ext_sched.cmd.main',
+                'simulate',
+                *arguments,
+            ],
+            stderr=subprocess.PIPE,
+            text=True,
+            **kwargs,
+        )
+
+    def assertEnds(self, process, line):
+        _, err = process.communicate(timeout=120)
+        self.assertEqual((2, line), (process.returncode, err))
+
+    def test_closed_pipe(self):
+        reading, writing = os.pipe()
+        os.close(reading)
+        process = self.start('--list', stdout=writing)
+        os.close(writing)
+        self.assertEnds(process, 'the output was closed before its end\n')
+
+    def test_full_disk(self):
+        with open('/dev/full', 'w') as full:
+            self.assertEnds(
+                self.start('--list', stdout=full),
+                'No space left on device\n',
             )
+
+    def test_early_interrupt(self):
+        process = self.start('fifty_hosts', stdout=subprocess.DEVNULL)
+        # Wherever it is by then: imports, checks or a cloud that starts.
+        time.sleep(2)
+        process.send_signal(signal.SIGINT)
+        self.assertEnds(process, 'interrupted\n')

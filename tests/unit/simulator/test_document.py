@@ -2,12 +2,31 @@
 
 import pathlib
 import tempfile
+import time
 import unittest
 
 import ddt
 
 from nova_ext_sched import exception
 from nova_ext_sched.simulator import document
+
+
+def multiply(least, item):
+    """Return nine levels, each ten times the one before it."""
+    levels = [f'k0: &k0 {least}']
+    for level in range(1, 10):
+        above = f'*k{level - 1},' * 10
+        levels.append(f'k{level}: &k{level} {item % above}')
+    return '\n'.join(levels)
+
+
+HUGE = {
+    'nested': 'a: ' + '[' * 3000 + ']' * 3000,
+    'nested_without_end': '[' * 3000,
+    'aliases': multiply('[x]', '[%s]'),
+    'merges': multiply('{x: y}', '{<<: [%s]}'),
+    'long': 'a: ' + 'x' * (1 << 20),
+}
 
 
 @ddt.ddt
@@ -26,63 +45,85 @@ class LoadTest(unittest.TestCase):
     def faults(self, text):
         with self.assertRaises(exception.ScenarioInvalid) as raised:
             self.load(text)
-        return [
-            str(fault).replace(str(self.file), 's.yaml')
-            for fault in raised.exception.faults
-        ]
+        self.assertEqual(str(self.file), raised.exception.path)
+        return [f's.yaml: {fault}' for fault in raised.exception.faults]
 
-    def test_lines(self):
-        doc = self.load('a:\n  b:\n  - 1\n  - c: 2\n')
-        self.assertEqual({'a': {'b': [1, {'c': 2}]}}, doc.data)
-        self.assertEqual(4, doc.lines['a', 'b', 1, 'c'])
-        fault = doc.fault(('a', 'b', 1, 'c'), 'a string', 2)
-        self.assertEqual(4, fault.line)
-        self.assertEqual(
-            f'{self.file}:4: a.b[1].c: expected a string, got 2', str(fault)
-        )
+    def test_path(self):
+        fault = document.Fault(('a', 'b', 1, 'c'), 'a string', '2')
+        self.assertEqual('a.b[1].c: expected a string, got 2', str(fault))
 
-    def test_line_of_what_is_missing(self):
-        doc = self.load('a:\n  b: 1\n')
-        fault = doc.fault(('a', 'c'), 'it', document.NOTHING)
-        self.assertEqual(
-            f'{self.file}:2: a.c: expected it, got nothing', str(fault)
-        )
-
-    def test_long_values_are_shortened(self):
-        fault = self.load('a: 1').fault(('a',), 'less', ['many'] * 1000)
-        self.assertLess(len(str(fault)), 300)
+    def test_what_somebody_wrote_is_one_short_line(self):
+        shown = document.show(['many\n'] * 1000)
+        self.assertLess(len(shown), 150)
+        self.assertNotIn('\n', shown)
+        fault = document.Fault(('a\nb' * 1000,), 'less', shown)
+        self.assertLess(len(str(fault)), 500)
         self.assertNotIn('\n', str(fault))
 
     def test_anchors_and_merges(self):
-        doc = self.load('a: &x {k: 1}\nb: *x\nc:\n  <<: *x\n  l: 2\n')
-        self.assertEqual({'k': 1}, doc.data['b'])
-        self.assertEqual({'k': 1, 'l': 2}, doc.data['c'])
+        data = self.load(
+            'a: &x {k: 1, l: 1}\nb: *x\nc:\n  <<: *x\n  l: 2\n'
+            'd: {<<: [{k: 3}, *x]}\n'
+        )
+        self.assertEqual({'k': 1, 'l': 1}, data['b'])
+        self.assertEqual({'k': 1, 'l': 2}, data['c'])
+        self.assertEqual({'k': 3, 'l': 1}, data['d'])
 
     @ddt.unpack
     @ddt.data(
-        ('a: [', 's.yaml:1: (top): expected YAML, got '),
-        ('a: 1\nb: :\n  - c\n', 's.yaml:2: (top): expected YAML, got '),
-        ('a: !!python/name:os.system x\n', 's.yaml:1: (top): expected YAML'),
-        ('a: 1\n---\nb: 2\n', 's.yaml:2: (top): expected YAML, got '),
+        ('a: [', 's.yaml: (top): expected YAML, got '),
+        ('a: 1\nb: :\n  - c\n', 's.yaml: (top): expected YAML, got '),
+        ('a: !!python/name:os.system x\n', 's.yaml: a: expected no tag'),
+        ('a: !!binary aGk=\n', 's.yaml: a: expected no tag, got binary'),
+        ('a: !!set {b}\n', 's.yaml: a: expected no tag, got "set'),
+        ('a: 1\n---\nb: 2\n', 's.yaml: (top): expected YAML, got '),
         (b'a: \xff\xfe\n', 's.yaml: (top): expected YAML, got '),
         (
             'a: 1\nb: 2\na: 3\n',
-            's.yaml:3: a: expected each key once, got it twice',
+            's.yaml: a: expected each key once, got it twice',
         ),
         (
             'a:\n  b: {c: 1, c: 2}\n',
-            's.yaml:2: a.b.c: expected each key once, got it twice',
+            's.yaml: a.b.c: expected each key once, got it twice',
         ),
         (
             'a:\n  1: x\n',
-            's.yaml:2: a.1: expected a string as key (quote it), got 1',
+            's.yaml: a.1: expected a string as key (quote it), got 1',
         ),
-        ('? [a, b]\n: x\n', 's.yaml:1: '),
-        ('a: &x [*x]\n', 's.yaml:1: a[0]: expected a value, got an alias'),
+        ('? [a, b]\n: x\n', 's.yaml: '),
+        ('a: {<<: 3}\n', 's.yaml: a: expected a mapping to merge, got 3'),
+        ('a: &x [*x]\n', 's.yaml: (top): expected at most 20 levels'),
     )
     def test_fault(self, text, beginning):
         (fault,) = self.faults(text)
         self.assertEqual(beginning, fault[: len(beginning)])
+
+    def test_line_of_what_is_no_yaml(self):
+        (fault,) = self.faults('a: 1\nb: [\n')
+        self.assertTrue(fault.endswith(' in line 3'), fault)
+
+    @ddt.unpack
+    @ddt.data(
+        ('nested', 'at most 20 levels'),
+        ('nested_without_end', 'at most 20 levels'),
+        ('aliases', 'at most 50000 values'),
+        ('merges', 'at most 50000 values'),
+        ('long', 'a file of at most 1048576 bytes'),
+    )
+    def test_bounds(self, kind, expected):
+        text = HUGE[kind]
+        begin = time.monotonic()
+        (fault,) = self.faults(text)
+        self.assertEqual(
+            f's.yaml: (top): expected {expected}, got more', fault
+        )
+        self.assertLess(time.monotonic() - begin, 10)
+
+    def test_file_without_end(self):
+        with self.assertRaises(exception.ScenarioInvalid) as raised:
+            document.load('/dev/zero')
+        (fault,) = raised.exception.faults
+        self.assertIn('a file of at most 1048576 bytes', str(fault))
 
     @ddt.unpack
     @ddt.data(
@@ -106,7 +147,7 @@ class LoadTest(unittest.TestCase):
         written = text.split()[-1].strip('"')
         self.assertEqual(
             [
-                's.yaml:4: a.b[1]: expected a number as YAML reads it '
+                's.yaml: a.b[1]: expected a number as YAML reads it '
                 f'({value}) or a string (quote it), got {written}'
             ],
             self.faults(f'a:\n  b:\n  - x\n  - {text}\n'),
@@ -115,7 +156,7 @@ class LoadTest(unittest.TestCase):
     @ddt.data('2026-01-01', '2026-13-45', '2026-01-01 12:30:00')
     def test_date(self, text):
         self.assertEqual(
-            [f's.yaml:2: b: expected a string (quote it), got {text}'],
+            [f's.yaml: b: expected a string (quote it), got {text}'],
             self.faults(f'a: 1\nb: {text}\n'),
         )
 
@@ -123,7 +164,7 @@ class LoadTest(unittest.TestCase):
     def test_tagged_number_that_is_none(self, text):
         (fault,) = self.faults(f'a: {text}\n')
         self.assertTrue(
-            fault.startswith('s.yaml:1: a: expected a number, got'), fault
+            fault.startswith('s.yaml: a: expected a number, got'), fault
         )
 
     @ddt.unpack
@@ -142,7 +183,7 @@ class LoadTest(unittest.TestCase):
         ('1.2.3', '1.2.3'),
     )
     def test_as_written(self, text, value):
-        self.assertEqual({'a': value}, self.load(f'a: {text}\n').data)
+        self.assertEqual({'a': value}, self.load(f'a: {text}\n'))
 
     def test_several_faults(self):
         self.assertEqual(2, len(self.faults('a: 1\na: 2\nb: {1: 2}\n')))
@@ -152,7 +193,7 @@ class LoadTest(unittest.TestCase):
             document.load('/nonexistent/s.yaml')
         (fault,) = raised.exception.faults
         self.assertEqual(
-            '/nonexistent/s.yaml: (top): expected a file that can be read, '
+            '(top): expected a file that can be read, '
             'got No such file or directory',
             str(fault),
         )

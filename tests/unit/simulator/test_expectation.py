@@ -93,6 +93,8 @@ class ExpectationTest(unittest.TestCase):
         (EACH, 'a ×1, b ×2'),
         (TWO_A_HOST, 'at most 2 a host'),
         ({'min_hosts': 3}, 'on 3 hosts or more'),
+        ({'max_per_domain': {'rack': 1}}, 'at most 1 in each rack'),
+        ({'min_domains': {'rack': 3}}, 'at least 3 different rack'),
         (schema.NO_VALID_HOST, 'no valid host'),
         (schema.REFUSED, 'refused by nova'),
         (SOME_FAIL, 'a, no valid host ×1'),
@@ -114,3 +116,29 @@ class ExpectationTest(unittest.TestCase):
     )
     def test_outcome_words(self, hosts, words):
         self.assertEqual(words, str(outcome(*hosts)))
+
+    @ddt.unpack
+    @ddt.data(
+        (2, 2, {'r1': 2, 'r2': 1}, True),
+        (1, 2, {'r1': 2, 'r2': 1}, False),
+        (2, 3, {'r1': 2, 'r2': 1}, False),
+        # A host in no domain is none, and no member may stand there.
+        (2, 2, {'r1': 2, '': 1}, False),
+        (2, 1, {'r1': 2, '': 1}, False),
+        (2, 0, {}, True),
+    )
+    def test_domains(self, most, least, domains, met):
+        expect = expectation.parse(
+            {'max_per_domain': {'rack': most}, 'min_domains': {'rack': least}}
+        )
+        done = expectation.Outcome(
+            [expectation.Placement('s', host='a')], domains={'rack': domains}
+        )
+        self.assertIs(met, expect.met_by(done))
+
+    def test_domains_in_words(self):
+        done = expectation.Outcome(
+            [expectation.Placement('s', host='a')],
+            domains={'rack': {'r1': 2, '': 1}},
+        )
+        self.assertEqual('a, no rack ×1, rack r1 ×2', str(done))

@@ -118,54 +118,159 @@ class ComposeTest(unittest.TestCase):
         self.assertEqual({'filter_scheduler': {}}, declared.nova_conf)
 
 
+def faults(groups, **data):
+    return [
+        str(fault) for fault in options.faults({'nova_conf': groups, **data})
+    ]
+
+
 @ddt.ddt
-class UnusableTest(unittest.TestCase):
-    def test_usable(self):
+class FaultsTest(unittest.TestCase):
+    def test_none(self):
         self.assertEqual(
             [],
-            list(
-                options.unusable(
-                    {
-                        'nova_ext_sched': {
-                            'enable_isolated_aggregate_filtering': 'yes',
-                            'forbid_by_trait': ['CUSTOM_X'],
-                            'max_forbidden_aggregates': 3,
-                        },
-                        'DEFAULT': {
-                            'reserved_host_memory_mb': 0,
-                            'cpu_allocation_ratio': 16.0,
-                            'resize_confirm_window': '010',
-                            'use_rootwrap_daemon': True,
-                            'force_config_drive': False,
-                        },
-                    }
-                )
+            faults(
+                {
+                    'nova_ext_sched': {
+                        'enable_isolated_aggregate_filtering': 'yes',
+                        'forbid_by_trait': ['CUSTOM_X'],
+                        'max_forbidden_aggregates': 3,
+                        'request_filters': 'isolate_aggregates',
+                    },
+                    'filter_scheduler': {
+                        'enabled_filters': 'ComputeFilter, IoOpsFilter'
+                    },
+                    'DEFAULT': {
+                        'reserved_host_memory_mb': 0,
+                        'cpu_allocation_ratio': 16.0,
+                        'resize_confirm_window': '010',
+                        'use_rootwrap_daemon': True,
+                        'force_config_drive': False,
+                    },
+                },
+                host_filters=['IsolatedAggregatesFilter', 'IoOpsFilter'],
+                plain={'host_filters': ['IsolatedAggregatesFilter']},
+                flavors={'f': {'extra_specs': {'hw:cpu_policy': 'shared'}}},
             ),
         )
 
     def test_nothing_stays_set(self):
         before = nova.conf.CONF.scheduler.max_attempts
-        list(options.unusable({'scheduler': {'max_attempts': 77}}))
+        faults({'scheduler': {'max_attempts': 77}})
         self.assertEqual(before, nova.conf.CONF.scheduler.max_attempts)
-
-    def test_a_list_for_one_value(self):
-        (found,) = options.unusable({'scheduler': {'max_attempts': [1]}})
-        self.assertEqual(('scheduler', 'max_attempts'), found[:2])
 
     @ddt.unpack
     @ddt.data(
-        ('DEFAULT', 'default_availability_zone', True),
-        ('DEFAULT', 'default_availability_zone', False),
-        ('DEFAULT', 'default_schedule_zone', True),
-        ('filter_scheduler', 'enabled_filters', True),
+        ('scheduler', 'max_attempts', [1], "the option's type "),
+        ('scheduler', 'max_attempts', True, "the option's type "),
+        ('scheduler', 'max_attempts', 'many', "the option's type "),
+        ('DEFAULT', 'default_availability_zone', True, 'a string (quote it)'),
+        ('DEFAULT', 'default_availability_zone', False, 'a string (quote it)'),
+        ('DEFAULT', 'default_schedule_zone', True, 'a string (quote it)'),
+        (
+            'filter_scheduler',
+            'weight_classes',
+            True,
+            'a string (quote it), got True',
+        ),
+        (
+            'scheduler',
+            'max_attempt',
+            3,
+            'an option of [scheduler], got max_attempt; did you mean '
+            'max_attempts?',
+        ),
+        (
+            'DEFAULT',
+            'host',
+            'x',
+            'an option that the simulator does not set itself, got host',
+        ),
     )
-    def test_a_boolean_for_a_string(self, group, option, value):
+    def test_fault(self, group, option, value, expected):
+        (fault,) = faults({group: {option: value}})
+        beginning = f'nova_conf.{group}.{option}: expected {expected}'
+        self.assertEqual(beginning, fault[: len(beginning)])
+
+    def test_group(self):
         self.assertEqual(
-            [(group, option, 'a string (quote it)', value)],
-            list(options.unusable({group: {option: value}})),
+            [
+                'nova_conf.schedular: expected an option group of nova.conf, '
+                'got schedular; did you mean scheduler?'
+            ],
+            faults({'schedular': {}}),
         )
 
-    def test_a_boolean_for_a_number(self):
-        (found,) = options.unusable({'scheduler': {'max_attempts': True}})
-        self.assertEqual(('scheduler', 'max_attempts'), found[:2])
-        self.assertIs(True, found[3])
+    def test_filters(self):
+        self.assertEqual(
+            [
+                'nova_conf.filter_scheduler.enabled_filters: expected a host '
+                "filter that is installed, got 'Nowhere'",
+                'nova_conf.nova_ext_sched.request_filters[1]: expected a '
+                "request filter that is installed, got 'nowhere'",
+                'host_filters[1]: expected a host filter that is installed, '
+                "got 'IsolatedAggregateFilter'; did you mean "
+                'IsolatedAggregatesFilter?',
+                'plain.host_filters[0]: expected a host filter that is '
+                "installed, got 'Nothing'",
+            ],
+            sorted(
+                faults(
+                    {
+                        'filter_scheduler': {
+                            'enabled_filters': 'ComputeFilter, Nowhere'
+                        },
+                        'nova_ext_sched': {
+                            'request_filters': [
+                                'isolate_aggregates',
+                                'nowhere',
+                            ]
+                        },
+                    },
+                    host_filters=['IoOpsFilter', 'IsolatedAggregateFilter'],
+                    plain={'host_filters': ['Nothing']},
+                ),
+                key=lambda fault: 'nhp'.index(fault[0]),
+            ),
+        )
+
+    def test_available_filters(self):
+        module = 'nova.scheduler.filters.io_ops_filter.IoOpsFilter'
+        self.assertEqual(
+            [],
+            faults(
+                {'filter_scheduler': {'available_filters': [OURS, module]}}
+            ),
+        )
+        (fault,) = faults(
+            {'filter_scheduler': {'available_filters': 'no.such.module'}}
+        )
+        self.assertEqual(
+            'nova_conf.filter_scheduler.available_filters: expected filters '
+            "that can be imported, got No module named 'no'",
+            fault,
+        )
+
+    def test_extra_spec(self):
+        (fault,) = faults(
+            {},
+            flavors={'f': {'extra_specs': {'hw:cpu_policy': 'sometimes'}}},
+        )
+        self.assertRegex(
+            fault,
+            r'^flavors\.f\.extra_specs\.hw:cpu_policy: expected what '
+            'nova-api takes, got .*sometimes',
+        )
+
+    @ddt.data(
+        {},
+        {'nova_conf': 3, 'plain': [], 'host_filters': 3, 'flavors': []},
+        {
+            'nova_conf': {'filter_scheduler': 3, 'nova_ext_sched': []},
+            'plain': {'nova_conf': {'a': 3}, 'host_filters': [3]},
+            'flavors': {'f': 3, 'g': {'extra_specs': 3}},
+        },
+        {'nova_conf': {'filter_scheduler': {'available_filters': [3]}}},
+    )
+    def test_wrong_types_are_left_to_the_form(self, data):
+        options.faults(data)

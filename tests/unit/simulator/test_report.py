@@ -7,9 +7,9 @@ from nova_ext_sched.simulator import report
 from nova_ext_sched.simulator import scenario
 
 
-def outcome(host=None, failure=None, detail='', reasons=()):
+def outcome(host=None, failure=None, detail='', reason=''):
     return expectation.Outcome(
-        (expectation.Placement('x', host, failure, detail),), reasons
+        (expectation.Placement('x', host, failure, detail),), reason
     )
 
 
@@ -23,42 +23,44 @@ def declare(*steps):
     )
 
 
-ON_A = outcome('a', reasons=('b is full',))
-ON_B = outcome('b', reasons=('a is full',))
+ON_A = outcome('a', reason='b is full')
+ON_B = outcome('b', reason='a is full')
 
 
 class ReportTest(unittest.TestCase):
     def test_held(self):
-        told = report.Report(declare({'expect': 'a'}), [ON_A])
-        self.assertTrue(told.held)
-        self.assertEqual(report.COLUMNS, told.columns)
-        self.assertEqual([report.OK], told.results)
-        self.assertEqual('1 of 1 steps as expected', told.summary)
-        ((step, action, expected, actual, result, reason),) = told.rows
+        judged = report.Report(declare({'expect': 'a'}), [ON_A])
+        self.assertTrue(judged.held)
+        self.assertEqual(report.COLUMNS, judged.columns)
+        self.assertEqual([report.OK], judged.results)
+        self.assertEqual('1 of 1 steps as expected', judged.summary)
+        ((step, action, expected, actual, result, reason),) = [
+            line.row for line in judged.lines
+        ]
         self.assertEqual(
             (1, 'boot x (flavor f)', 'a', 'a', 'ok', ''),
             (step, action, expected, str(actual), result, str(reason)),
         )
         self.assertEqual({'x': 'a'}, actual.machine_readable())
-        self.assertEqual([], reason.machine_readable())
 
     def test_differs(self):
-        told = report.Report(
+        judged = report.Report(
             declare({'expect': 'a'}, {'expect': 'b'}), [ON_B, ON_B]
         )
-        self.assertFalse(told.held)
-        self.assertEqual([report.DIFFERS, report.OK], told.results)
-        self.assertEqual('1 of 2 steps as expected', told.summary)
+        self.assertFalse(judged.held)
+        self.assertEqual([report.DIFFERS, report.OK], judged.results)
+        self.assertEqual('1 of 2 steps as expected', judged.summary)
         # Why it is not where it should be.
-        self.assertEqual(['a is full'], told.rows[0][-1].machine_readable())
-        self.assertEqual([], told.rows[1][-1].machine_readable())
+        self.assertEqual(
+            ['a is full', ''], [line.reason for line in judged.lines]
+        )
 
     def test_verbose(self):
-        told = report.Report(declare({'expect': 'a'}), [ON_A], verbose=True)
-        self.assertEqual('b is full', str(told.rows[0][-1]))
+        judged = report.Report(declare({'expect': 'a'}), [ON_A], verbose=True)
+        self.assertEqual('b is full', judged.lines[0].reason)
 
     def test_reasons_of_failures(self):
-        told = report.Report(
+        judged = report.Report(
             declare(
                 {'expect': 'no valid host'}, {'expect': 'refused by nova'}
             ),
@@ -66,21 +68,21 @@ class ReportTest(unittest.TestCase):
                 outcome(
                     failure=expectation.NO_VALID_HOST,
                     detail='No valid host was found.',
-                    reasons=('full', 'isolated'),
+                    reason='isolated',
                 ),
-                outcome(failure=expectation.REFUSED, detail='409: no'),
+                outcome(failure=expectation.REFUSED, reason='409: no'),
             ],
         )
-        self.assertTrue(told.held)
-        full, refused = (row[-1] for row in told.rows)
-        self.assertEqual('full\nisolated', str(full))
-        self.assertEqual('409: no', str(refused))
+        self.assertTrue(judged.held)
         self.assertEqual(
-            {'x': 'no_valid_host'}, told.rows[0][3].machine_readable()
+            ['isolated', '409: no'], [line.reason for line in judged.lines]
+        )
+        self.assertEqual(
+            {'x': 'no_valid_host'}, judged.lines[0].row[3].machine_readable()
         )
 
     def test_compared(self):
-        told = report.Report(
+        judged = report.Report(
             declare(
                 {'expect': 'a', 'expect_plain': 'b'},
                 {'expect': 'a'},
@@ -90,26 +92,23 @@ class ReportTest(unittest.TestCase):
             [ON_A] * 4,
             [ON_B, ON_B, ON_A, ON_A],
         )
-        self.assertEqual(report.COMPARED_COLUMNS, told.columns)
+        self.assertEqual(report.COMPARED_COLUMNS, judged.columns)
         self.assertEqual(
-            [report.DIFFERS, report.DIFFERS, report.OK, report.UNFORESEEN],
-            told.plain_results,
+            [report.WRONG, report.WRONG, report.OK, report.UNFORESEEN],
+            judged.plain_results,
         )
-        self.assertEqual('b', str(told.rows[0][5]))
-        self.assertEqual(
-            'plain nova: foreseen b, got a', str(told.rows[3][-1])
-        )
+        self.assertEqual('b', str(judged.lines[0].row[5]))
         # All is well with our package, and the scenario errs about nova.
-        self.assertFalse(told.held)
+        self.assertFalse(judged.held)
         self.assertEqual(
             '4 of 4 steps as expected; on plain nova 1 of 4, and 1 not as '
             'the scenario foresees',
-            told.summary,
+            judged.summary,
         )
 
     def test_what_plain_nova_does_is_no_expectation_of_ours(self):
-        told = report.Report(declare({'expect': 'a'}), [ON_A], [ON_B])
-        self.assertTrue(told.held)
+        judged = report.Report(declare({'expect': 'a'}), [ON_A], [ON_B])
+        self.assertTrue(judged.held)
 
     def test_steps_without_hosts(self):
         declared = scenario.parse(
@@ -124,5 +123,61 @@ class ReportTest(unittest.TestCase):
         )
         self.assertEqual(
             ['done', 'refused by nova'],
-            [report.expected(step) for step in declared.steps],
+            [
+                report.Line(1, step, outcome()).expected
+                for step in declared.steps
+            ],
         )
+
+
+def pack(text):
+    return ' '.join(text.split())
+
+
+class TextTest(unittest.TestCase):
+    def text(self, width=80, **step):
+        return report.Report(
+            declare({'expect': 'a', **step}, {'expect': 'no valid host'}),
+            [
+                ON_A,
+                outcome(
+                    failure=expectation.NO_VALID_HOST,
+                    reason='aggregate windows is isolated and ' * 4 + 'full',
+                ),
+            ],
+            [ON_B, ON_B],
+        ).text(width)
+
+    def test_each_outcome_on_its_line(self):
+        self.assertEqual(
+            [
+                ' 1  boot x (flavor f)',
+                '    expected                    a',
+                '    nova-ext-sched  ok          a',
+                '    plain nova      WRONG       b',
+                '',
+            ],
+            self.text().splitlines()[:5],
+        )
+
+    def test_legend_of_what_is_used(self):
+        text = self.text()
+        self.assertIn('\nWRONG: plain nova does not do what', text)
+        self.assertNotIn('\nDIFFERS: ', text)
+        self.assertNotIn('UNFORESEEN', text)
+        text = self.text(expect_plain='a', expect='b')
+        for result in report.LEGEND:
+            self.assertIn(f'\n{result}: ', text)
+        self.assertIn('    foreseen                    a\n', text)
+
+    def test_no_word_is_split_and_no_line_is_long(self):
+        text = self.text()
+        self.assertLessEqual(max(map(len, text.splitlines())), 80)
+        self.assertIn(
+            'aggregate windows is isolated and ' * 4 + 'full', pack(text)
+        )
+        wide = 'nova-ext-sched-' * 8
+        self.assertIn(wide, self.text(group=wide))
+
+    def test_narrow_terminal(self):
+        self.assertIn('plain nova', self.text(width=10))

@@ -36,8 +36,8 @@ steps: [{boot: x, flavor: f, count: 2, expect: a1, expect_plain: a2}]
 class ParseTest(unittest.TestCase):
     def test_least(self):
         declared = scenario.parse(yaml.safe_load(LEAST))
-        self.assertEqual((scenario.Host('a'),), declared.hosts)
-        self.assertEqual((scenario.Flavor('small'),), declared.flavors)
+        self.assertEqual([scenario.Host('a')], declared.hosts)
+        self.assertEqual([scenario.Flavor('small')], declared.flavors)
         self.assertEqual('', declared.description)
         self.assertEqual({}, declared.nova_conf)
         self.assertIsNone(declared.plain_host_filters)
@@ -48,8 +48,8 @@ class ParseTest(unittest.TestCase):
 
     def test_most(self):
         declared = scenario.parse(yaml.safe_load(MOST))
-        self.assertEqual(('One',), declared.host_filters)
-        self.assertEqual((), declared.plain_host_filters)
+        self.assertEqual(['One'], declared.host_filters)
+        self.assertEqual([], declared.plain_host_filters)
         self.assertEqual(
             {'scheduler': {'max_attempts': 3}}, declared.plain_nova_conf
         )
@@ -57,27 +57,27 @@ class ParseTest(unittest.TestCase):
             ['a1', 'a2', 'b1', 'b2'], [host.name for host in declared.hosts]
         )
         self.assertEqual(
-            scenario.Host('b2', vcpus=2, traits=('CUSTOM_X',)),
+            scenario.Host('b2', vcpus=2, traits=['CUSTOM_X']),
             declared.hosts[3],
         )
-        self.assertEqual(('b1', 'b2', 'a1'), declared.prefer)
+        self.assertEqual(['b1', 'b2', 'a1'], declared.prefer)
         self.assertFalse(declared.imply_traits)
         self.assertEqual(
-            (scenario.Aggregate('g', ('a1', 'a2', 'b1'), {'k': '1'}, 'z'),),
+            [scenario.Aggregate('g', ['a1', 'a2', 'b1'], {'k': '1'}, 'z')],
             declared.aggregates,
         )
         self.assertEqual(
-            (scenario.Flavor('f', 2, 3, 4, {'k': '5'}),), declared.flavors
+            [scenario.Flavor('f', 2, 3, 4, {'k': '5'})], declared.flavors
         )
         self.assertEqual({'i': {'k': '6'}}, declared.images)
         # Rules are numbers in the API's JSON.
         self.assertEqual(
-            (scenario.ServerGroup('s', 'anti-affinity', {'r': 7}, 'red'),),
+            [scenario.ServerGroup('s', 'anti-affinity', {'r': 7}, 'red')],
             declared.server_groups,
         )
         (step,) = declared.steps
-        self.assertEqual(('a1',), step.expect.hosts)
-        self.assertEqual(('a2',), step.expect_plain.hosts)
+        self.assertEqual(['a1'], step.expect.hosts)
+        self.assertEqual(['a2'], step.expect_plain.hosts)
 
     @ddt.unpack
     @ddt.data(
@@ -119,3 +119,14 @@ class ParseTest(unittest.TestCase):
         (step,) = scenario.parse(data).steps
         self.assertEqual(servers, step.servers)
         self.assertEqual(words, str(step))
+
+    def test_domain_keys(self):
+        boot = {
+            'boot': 'x',
+            'flavor': 'small',
+            'expect': {'max_per_domain': {'rack': 1}},
+            'expect_plain': {'min_domains': {'row': 1}},
+        }
+        data = {**yaml.safe_load(LEAST), 'steps': [boot]}
+        (step,) = scenario.parse(data).steps
+        self.assertEqual({'rack', 'row'}, step.domain_keys)

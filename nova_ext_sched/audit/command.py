@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The command ``nova-ext-sched audit``."""
+
+import argparse
+from collections.abc import Iterator
+from collections.abc import Sequence
+import contextlib
+import sys
+import typing
+
+from cliff import columns
+
+from nova_ext_sched import exception
+from nova_ext_sched import messages
+from nova_ext_sched import progress
+from nova_ext_sched.cmd import base
+
+#: The exit status where a server is found.
+SOME_FOUND = 3
+
+#: The policies, as nova_ext_sched.audit.policies has them, which imports nova.
+POLICIES = (
+    'isolation',
+    'reservation',
+    'aggregate-instance-type',
+    'anti-affinity',
+    'failure-domain',
+)
+
+_COLUMNS = ('Server', 'Project', 'Host', 'Policy', 'Reason')
+
+# The formatter of cliff that writes a row when it gets it; others hold all.
+_STREAMING = 'csv'
+
+
+class Hosts(columns.FormattableColumn):
+    """Names of hosts: a few of them for people, all for programs.
+
+    None where they are not known.
+    """
+
+    def human_readable(self) -> str:
+        """See cliff."""
+        if self._value is None:
+            return 'unknown'
+        return messages.first_few(self._value) or 'none'
+
+    def machine_readable(self) -> list[str] | None:
+        """See cliff."""
+        return self._value
+
+
+class Audit(base.Command):
+    """List the servers that the policies would not put where they stand.
+
+    Judges every server of every cell by the policies that nova.conf turns on,
+    with nova-scheduler's own code; changes nothing.
+    """
+
+    _epilog = (
+        'Exit status: 0 no server is found; 1 something could not be read, a '
+        'cell for example; 2 wrong usage; 3 some servers are found.'
+    )
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """See cliff."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            '--where',
+            action='store_true',
+            help='add the hosts to which each server found could migrate, '
+            'the best first',
+        )
+        which = parser.add_argument_group('which servers, which policies')
+        which.add_argument(
+            '--aggregate',
+            metavar='AGGREGATE',
+            help='only servers on hosts of this aggregate (name, UUID or ID)',
+        )
+        which.add_argument(
+            '--host', metavar='HOST', help='only servers on this host'
+        )
+        which.add_argument(
+            '--project', metavar='ID', help='only servers of this project'
+        )
+        which.add_argument(
+            '--policy',
+            choices=POLICIES,
+            action='append',
+            default=[],
+            help='judge by this policy alone (may be repeated)',
+        )
+        change = parser.add_argument_group(
+            'before a change', 'judge as if it were made (may be repeated)'
+        )
+        change.add_argument(
+            '--option',
+            metavar='[GROUP.]NAME=VALUE',
+            action='append',
+            default=[],
+            type=_pair,
+            help='as if nova.conf had this',
+        )
+        change.add_argument(
+            '--aggregate-property',
+            metavar=('AGGREGATE', 'KEY=VALUE'),
+            nargs=2,
+            action='append',
+            default=[],
+            help='as if the aggregate had this metadata',
+        )
+        change.add_argument(
+            '--no-aggregate-property',
+            metavar=('AGGREGATE', 'KEY'),
+            nargs=2,
+            action='append',
+            default=[],
+            help='as if the aggregate did not have this metadata',
+        )
+        return parser
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterator[Sequence[typing.Any]]]:
+        """See cliff."""
+        names = (*_COLUMNS, 'Where') if parsed_args.where else _COLUMNS
+        try:
+            self._generate_columns_and_selector(parsed_args, names)
+        except ValueError as exc:
+            raise exception.InvalidValue(
+                where='--column', expected='columns that there are', got=exc
+            ) from exc
+        self.configure(parsed_args, dict(parsed_args.option))
+        return names, self._rows(parsed_args)
+
+    def _rows(
+        self, parsed_args: argparse.Namespace
+    ) -> Iterator[Sequence[typing.Any]]:
+        # Not before the process is configured: they import nova.
+        from nova_ext_sched.audit import auditor
+        from nova_ext_sched.audit import destinations
+        from nova_ext_sched.audit import policies
+        from nova_ext_sched.explain import image
+        from nova_ext_sched.explain import scheduler as nova_scheduler
+
+        judging = policies.enabled(parsed_args.policy)
+        off = set(parsed_args.policy) - {policy.name for policy in judging}
+        if off:
+            raise exception.InvalidValue(
+                where='--policy',
+                expected='a policy that is on (--option judges as if it were)',
+                got=', '.join(sorted(off)),
+            )
+        scheduler = nova_scheduler.Scheduler()
+        _suppose(scheduler.host_manager.aggs_by_id.values(), parsed_args)
+        auth = image.user_auth()
+        auditing = auditor.Auditor(
+            scheduler.context(auth=auth),
+            scheduler,
+            judging,
+            _hosts(scheduler, parsed_args),
+            parsed_args.project,
+        )
+        where = None
+        if parsed_args.where:
+            where = destinations.Destinations(scheduler, auth)
+        total = auditing.count()
+        with contextlib.ExitStack() as stack:
+            advance = None
+            # A bar would run through rows that are written while it is shown.
+            if parsed_args.formatter != _STREAMING or not sys.stdout.isatty():
+                advance = stack.enter_context(
+                    progress.bar(sys.stderr, 'Judging servers', total)
+                )
+            for finding in auditing.findings(advance):
+                row: tuple[typing.Any, ...] = finding
+                if where:
+                    row += (Hosts(auditing.find_destinations(finding, where)),)
+                yield row
+        self.sentence = base.without_secrets(auditing.sentence)
+        if auditing.faults:
+            self.status = base.FAULT
+        elif auditing.found:
+            self.status = SOME_FOUND
+
+
+def _suppose(
+    aggregates: typing.Collection[typing.Any], parsed_args: argparse.Namespace
+) -> None:
+    """Change the metadata of aggregates in memory, as the arguments say."""
+    from nova_ext_sched.audit import aggregate_change
+
+    for name, item in parsed_args.aggregate_property:
+        change = aggregate_change.AggregateChange.parse(name, item)
+        change.apply(aggregates)
+    for name, key in parsed_args.no_aggregate_property:
+        aggregate_change.AggregateChange(name, key).apply(aggregates)
+
+
+def _hosts(
+    scheduler: typing.Any, parsed_args: argparse.Namespace
+) -> set[str] | None:
+    """Return the names of the hosts to look at, None for all."""
+    from nova_ext_sched.audit import aggregate_change
+
+    hosts = None
+    if parsed_args.host is not None:
+        hosts = {parsed_args.host}
+        known = {host.host for host in scheduler.hosts.values()}
+        if not hosts <= known and not scheduler.silent_cells:
+            raise exception.InvalidValue(
+                where='--host',
+                expected='a host of a compute node',
+                got=parsed_args.host,
+            )
+    if parsed_args.aggregate is not None:
+        aggregate = aggregate_change.find(
+            scheduler.host_manager.aggs_by_id.values(), parsed_args.aggregate
+        )
+        hosts = set(aggregate.hosts).intersection(hosts or aggregate.hosts)
+    return hosts
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition('=')
+    if not name or not equals:
+        raise argparse.ArgumentTypeError(
+            f'expected [group.]name=value, got {text!r}'
+        )
+    return name, value

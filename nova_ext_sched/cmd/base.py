@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What the commands share that run where nova-scheduler runs and only read.
+
+Nothing of nova is imported before :meth:`Command.take_action`: which nova
+runs, and how its threads work, is decided first.
+"""
+
+import argparse
+from collections.abc import Mapping
+import logging
+import re
+import sys
+
+from cliff import lister
+from oslo_config import cfg
+from oslo_utils import strutils
+
+from nova_ext_sched import exception
+
+#: Exit statuses.
+FOUND = 0
+FAULT = 1
+USAGE = 2
+NOT_FOUND = 3
+
+# The password of a URL, as of a database or of RabbitMQ.
+_URL_PASSWORD = re.compile(r'(://[^:/@\s]*):[^@\s]*@')
+
+
+class Command(lister.Lister):
+    """A list about what the scheduler thinks, a sentence, an exit status.
+
+    ======  ==============================================
+    status  meaning
+    ======  ==============================================
+    0       see the command
+    1       a fault: nova's database or placement, a filter
+    2       wrong usage, an unknown server or flavor
+    3       see the command
+    ======  ==============================================
+
+    The list goes to standard output in the format of ``-f``; the sentence,
+    progress and faults go to standard error.
+    """
+
+    #: What the command ends with; set by ``take_action``.
+    status = FOUND
+
+    #: Said on standard error, after the list.
+    sentence = ''
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """See cliff."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            '--config-file',
+            metavar='FILE',
+            action='append',
+            default=[],
+            help="nova-scheduler's nova.conf; by default where nova-scheduler "
+            'finds it (may be repeated)',
+        )
+        parser.add_argument(
+            '--config-dir',
+            metavar='DIRECTORY',
+            action='append',
+            default=[],
+            help='a directory of *.conf files (may be repeated)',
+        )
+        return parser
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        """See cliff.
+
+        :returns: the exit status
+        """
+        try:
+            super().run(parsed_args)
+        except (exception.InvalidValue, cfg.ConfigFilesNotFoundError) as exc:
+            return self._fail(exc, USAGE)
+        except Exception as exc:
+            return self._fail(exc, FAULT)
+        if self.sentence:
+            self.app.stdout.flush()
+            print(self.sentence, file=sys.stderr)
+        return self.status
+
+    def configure(
+        self,
+        parsed_args: argparse.Namespace,
+        options: Mapping[str, str] | None = None,
+    ) -> None:
+        """Make this process what nova-scheduler's is.
+
+        :param options: see nova_ext_sched.explain.scheduler.override
+        :raises exception.InvalidValue: see there
+        """
+        try:
+            from nova import monkey_patch
+        except ImportError as exc:
+            raise exception.InvalidValue(
+                where=f'nova-ext-sched {self.cmd_name}',
+                expected="the Python of nova-scheduler's environment",
+                got=f'a Python without nova ({sys.executable})',
+            ) from exc
+        if hasattr(monkey_patch, 'patch'):
+            # nova 31 does it on import.
+            monkey_patch.patch(backend='threading')
+        from nova_ext_sched.explain import scheduler
+
+        if not self.app_args or not self.app_args.debug:
+            # nova has lines for each host, which cliff would let through.
+            logging.getLogger('nova').setLevel(logging.ERROR)
+        scheduler.configure(
+            parsed_args.config_file, parsed_args.config_dir, options
+        )
+
+    def _fail(self, exc: Exception, status: int) -> int:
+        if self.app_args and self.app_args.debug:
+            logging.getLogger(__name__).debug('', exc_info=exc)
+        text = str(exc).strip() or type(exc).__name__
+        print(
+            f'nova-ext-sched {self.cmd_name}: {without_secrets(text)}',
+            file=sys.stderr,
+        )
+        return status
+
+
+def without_secrets(text: str) -> str:
+    """Return a text without passwords that stand in it.
+
+    Errors of database drivers and HTTP clients may carry URLs of nova.conf.
+    """
+    return strutils.mask_password(_URL_PASSWORD.sub(r'\1:***@', text))

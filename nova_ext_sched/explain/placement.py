@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The request filters, and placement: why hosts are no candidates."""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+import typing
+
+from nova import exception as nova_exception
+import nova.conf
+from nova.scheduler import request_filter
+
+from nova_ext_sched import messages
+from nova_ext_sched.explain import faults
+from nova_ext_sched.explain import funnel
+from nova_ext_sched.explain import query
+from nova_ext_sched.explain import reasons
+from nova_ext_sched.explain import scheduler as explain_scheduler
+
+CONF = nova.conf.CONF
+
+
+class Placement:
+    """What placement is asked for one request, and whom that leaves out.
+
+    Placement's answer to nova's whole query decides. A host that is not in it
+    is told by the parts of the query that it does not satisfy; a part is the
+    request filter's that added it.
+
+    :param found: gets the constraints
+    :param advance: called after each step
+    """
+
+    def __init__(
+        self,
+        scheduler: explain_scheduler.Scheduler,
+        found: funnel.Funnel,
+        advance: Callable[[], None],
+    ) -> None:
+        self._manager = scheduler.host_manager
+        self._client = scheduler.placement
+        self._hosts = scheduler.hosts
+        self._funnel = found
+        self._advance = advance
+        self._reasons = reasons.Reasons(self._manager.aggs_by_id.values())
+        self._providers = query.Providers(self._client)
+        # Hosts that are no candidates.
+        self._outside: set[str] = set()
+
+    def ask(
+        self, ctxt: typing.Any, spec_obj: typing.Any
+    ) -> query.Candidates | None:
+        """Run the request filters, ask placement, and add the constraints.
+
+        :param ctxt: a nova RequestContext
+        :param spec_obj: a nova RequestSpec, which changes as in the scheduler
+        :returns: placement's answer, None where the request ends before
+        """
+        own = query.parts_of(ctxt, spec_obj, self._manager)
+        added = self._run_filters(ctxt, spec_obj, own)
+        if added is None:
+            return None
+        try:
+            resources = query.forms(ctxt, spec_obj, self._manager)
+        except nova_exception.NoValidHost as exc:
+            self._funnel.end('placement', 'query', exc.format_message())
+            return None
+        candidates = query.Candidates(ctxt, self._client, resources)
+        self._outside = self._hosts.keys() - candidates.summaries.keys()
+        self._advance()
+        for constraint, parts in added:
+            constraint.refused = self._refused(parts)
+        self._add_parts(
+            own,
+            [query.split(form.to_querystring()) for form in resources],
+            {part for _, parts in added for part in parts},
+        )
+        self._add_whole(ctxt, resources, candidates)
+        return candidates
+
+    def _run_filters(
+        self,
+        ctxt: typing.Any,
+        spec_obj: typing.Any,
+        before: list[query.Part],
+    ) -> list[tuple[funnel.Constraint, list[query.Part]]] | None:
+        """Return what each request filter added; None where one ends it."""
+        added = []
+        for filter_ in request_filter.ALL_REQUEST_FILTERS:
+            name = _name(filter_)
+            fields = _fields(spec_obj)
+            try:
+                applied = filter_(ctxt, spec_obj)
+            except nova_exception.RequestFilterFailed as exc:
+                self._funnel.end('request filter', name, exc.format_message())
+                return None
+            except Exception as exc:
+                raise faults.FilterFault(
+                    f'request filter {name}', exc
+                ) from exc
+            after = query.parts_of(ctxt, spec_obj, self._manager)
+            new = query.merge(part for part in after if part not in before)
+            effect = self._describe(new) or _changes(fields, spec_obj)
+            if not effect:
+                effect = 'changes nothing' if applied else 'does not apply'
+            constraint = self._funnel.add('request filter', name, effect)
+            added.append((constraint, new))
+            before = after
+            self._advance()
+        return added
+
+    def _add_parts(
+        self,
+        own: list[query.Part],
+        forms: list[list[query.Part]],
+        added: set[query.Part],
+    ) -> None:
+        """Add what the request asks for without the request filters."""
+        if self._outside:
+            self._funnel.add(
+                'placement',
+                'resource provider',
+                refused=dict.fromkeys(
+                    self._outside - self._providers.roots,
+                    'are unknown to placement: no resource provider',
+                ),
+            )
+        first, last = forms[0], forms[-1]
+        own = [part for part in own if part in first]
+        for part in query.merge(part for part in own if part in last):
+            self._funnel.add(
+                'placement',
+                self._describe([part]),
+                refused=self._refused([part]),
+            )
+            self._advance()
+        if len(forms) == 1:
+            return
+        # Pinned CPUs: placement is asked for either.
+        either = [part for part in own if part not in last]
+        other = [part for part in last if part not in [*first, *added]]
+        refused, too = self._refused(either), self._refused(other)
+        self._funnel.add(
+            'placement',
+            f'{self._describe(either)} or else {self._describe(other)}',
+            'pinned CPUs are asked for in two forms',
+            {
+                uuid: f'{reason} and {too[uuid]}'
+                for uuid, reason in refused.items()
+                if uuid in too
+            },
+        )
+
+    def _add_whole(
+        self,
+        ctxt: typing.Any,
+        resources: list[typing.Any],
+        candidates: query.Candidates,
+    ) -> None:
+        rest = self._outside & self._funnel.left
+        why = 'have no set of providers that fits the query as a whole'
+        if candidates.refusals:
+            refusals = '; '.join(candidates.refusals)
+            why = f'are no candidates: placement answered {refusals}'
+        refused = dict.fromkeys(self._outside, "are not in placement's answer")
+        refused.update(dict.fromkeys(rest, why))
+        text = ' and '.join(form.to_querystring() for form in resources)
+        if rest and candidates.is_full:
+            limit = CONF.scheduler.max_placement_results
+            for form in resources:
+                # As nova itself lifts the limit.
+                form._limit = None
+            more = query.Candidates(ctxt, self._client, resources).summaries
+            why = f'are left out by max_placement_results ({limit})'
+            refused.update(dict.fromkeys(rest & more.keys(), why))
+        self._funnel.add(
+            'placement',
+            'query as a whole',
+            messages.quote(text, len(text)),
+            refused,
+        )
+        self._advance()
+
+    def _refused(self, parts: Iterable[query.Part]) -> dict[str, str]:
+        """Return the reasons of the hosts outside that lack a part."""
+        refused: dict[str, str] = {}
+        for part in parts if self._outside else ():
+            if part.forbids:
+                lacking = self._outside & self._providers.having(part)
+            else:
+                lacking = self._outside - self._providers.satisfying(part)
+            by_aggregate = part.forbids and part.key == 'member_of'
+            reason = '' if by_aggregate else self._reasons.lack(part)
+            for uuid in lacking:
+                refused.setdefault(
+                    uuid,
+                    reason
+                    or self._reasons.forbidding(self._hosts[uuid].host, part),
+                )
+        return refused
+
+    def _describe(self, parts: Iterable[query.Part]) -> str:
+        return '; '.join(map(self._reasons.describe, parts))
+
+
+def _name(filter_: typing.Any) -> str:
+    # Two packages may have a filter of one name, as we and nova do.
+    package = filter_.__module__.partition('.')[0]
+    name = messages.quote(filter_.__name__)
+    return name if package == 'nova' else f'{name} of {package}'
+
+
+def _fields(spec_obj: typing.Any) -> dict[str, typing.Any]:
+    return dict(spec_obj.obj_to_primitive()['nova_object.data'])
+
+
+def _changes(before: dict[str, typing.Any], spec_obj: typing.Any) -> str:
+    changed = sorted(
+        field
+        for field, value in _fields(spec_obj).items()
+        # Reading a field of a nova object may set it.
+        if field in before and before[field] != value
+    )
+    return f'changes {", ".join(changed)}' if changed else ''

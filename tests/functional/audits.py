@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Base of the functional tests of the audit."""
+
+import io
+import json
+import types
+
+from nova_ext_sched.audit import command
+from nova_ext_sched.explain import scheduler
+from tests.functional import base
+
+
+class Audit(command.Audit):
+    """The command in a process whose nova is configured already."""
+
+    def configure(self, parsed_args, options=None):
+        scheduler.override(options)
+
+
+class AuditTestCase(base.CloudTestCase):
+    host_filters = (
+        'IsolatedAggregatesFilter',
+        'AggregateInstanceTypeFilter',
+        'ServerGroupAntiAffinityFilter',
+        'FailureDomainFilter',
+    )
+    options = {
+        'enable_isolated_aggregate_filtering': True,
+        'placement_req_required_member_prefix': ['reservation:'],
+        'placement_req_default_forbidden_member_prefix': ['reservation:'],
+    }
+    weights = {'host1': 300, 'host2': 200, 'host3': 100}
+
+    def audit(self, *argv):
+        """Run the command; return its exit status and its rows."""
+        stdout = io.StringIO()
+        app = types.SimpleNamespace(stdout=stdout)
+        audit = Audit(app, None)
+        parsed = audit.get_parser('audit').parse_args([*argv, '-f', 'json'])
+        status = audit.run(parsed)
+        text = stdout.getvalue()
+        return status, json.loads(text) if text else []
+
+    def found(self, *argv):
+        """Return server, host and policy of each finding, sorted."""
+        status, rows = self.audit(*argv)
+        self.assertEqual(3 if rows else 0, status)
+        return sorted(
+            (row['Server'], row['Host'], row['Policy']) for row in rows
+        )

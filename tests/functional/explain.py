@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The command ``nova-ext-sched explain`` in the process of a test."""
+
+import contextlib
+import io
+import json
+import typing
+from unittest import mock
+
+from nova_ext_sched.explain import command
+
+
+class Answer(typing.NamedTuple):
+    """What the command wrote, and its exit status."""
+
+    out: str
+    err: str
+    status: int
+
+    @property
+    def rows(self):
+        return json.loads(self.out)
+
+
+def run(*args):
+    """Run the command on the nova of this process, which is configured."""
+    out, err = io.StringIO(), io.StringIO()
+    app = mock.Mock(stdout=out)
+    explain = command.Explain(app, None, cmd_name='explain')
+    with (
+        contextlib.redirect_stderr(err),
+        mock.patch.object(explain, 'configure'),
+    ):
+        status = explain.run(explain.get_parser('explain').parse_args(args))
+    return Answer(out.getvalue(), err.getvalue(), status)

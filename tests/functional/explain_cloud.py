@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""A cloud of many kinds of hosts, and what its scheduler really decided."""
+
+import copy
+import json
+import typing
+
+import fixtures
+from nova.scheduler import manager as scheduler_manager
+from nova.tests.fixtures import neutron
+from oslo_utils import uuidutils
+
+from tests import distributions
+from tests.functional import base
+from tests.functional import explain_driver
+
+
+class Decision(typing.NamedTuple):
+    """What nova-scheduler answered: hosts, none where NoValidHost."""
+
+    hosts: tuple[str, ...]
+
+
+class RandomCloudTestCase(base.CloudTestCase):
+    """Seven hosts in two cells, most filters of nova and a third party's."""
+
+    NUMBER_OF_CELLS = 2
+    # Later ones show scheduler hints, and refuse to show a query.
+    microversion = '2.90'
+    compute_driver = 'fake.ExplainDriver'
+    weights = {
+        'host1': 10,
+        'host2': 30,
+        'host3': 20,
+        'host4': 50,
+        'host5': 40,
+        'host6': 60,
+        'host7': 70,
+    }
+    #: The other hosts are in cell2.
+    cells = dict.fromkeys(('host1', 'host2', 'host3', 'host6'), 'cell1')
+    started = ()
+    host_filters = (
+        'NUMATopologyFilter',
+        'PciPassthroughFilter',
+        'AggregateMultiTenancyIsolation',
+        'JsonFilter',
+        'AggregateImagePropertiesIsolation',
+        'SameHostFilter',
+        'DifferentHostFilter',
+        'AggregateInstanceTypeFilter',
+        'IsolatedAggregatesFilter',
+        'ThirdPartyFilter',
+    )
+    options = {
+        'enable_isolated_aggregate_filtering': True,
+        'request_filters': ['isolate_aggregates', 'reserved_aggregates'],
+        'placement_req_required_member_prefix': ['reservation:'],
+        'placement_req_default_forbidden_member_prefix': ['reservation:'],
+    }
+
+    def setUp(self):
+        package = distributions.PACKAGES / 'third_party'
+        self.useFixture(distributions.Distributions()).declare(
+            'third_party_sched',
+            'nova_ext_sched.host_filters',
+            ['ThirdPartyFilter = third_party_sched:ThirdPartyFilter'],
+            (package / 'third_party_sched.py').read_text(),
+        )
+        # nova loads drivers of its own package alone.
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova.virt.fake.ExplainDriver', explain_driver.Driver
+            )
+        )
+        self.flags(
+            device_spec=[json.dumps({'vendor_id': '8086'})],
+            alias=[
+                json.dumps(
+                    {
+                        'vendor_id': '8086',
+                        'product_id': '1533',
+                        'device_type': 'type-PCI',
+                        'name': 'nic',
+                    }
+                )
+            ],
+            group='pci',
+        )
+        self.flags(
+            initial_cpu_allocation_ratio=1.0,
+            initial_disk_allocation_ratio=1.0,
+            shelved_offload_time=0,
+        )
+        self.decisions = self._record_decisions()
+        super().setUp()
+        for host in sorted(self.weights):
+            self._start_compute(host, cell_name=self.cells.get(host, 'cell2'))
+
+    def _record_decisions(self):
+        decisions = []
+        select = scheduler_manager.SchedulerManager.select_destinations
+
+        def record(manager, *args, **kwargs):
+            try:
+                found = select(manager, *args, **kwargs)
+            except BaseException:
+                decisions.append(Decision(()))
+                raise
+            decisions.append(
+                Decision(tuple(one[0].service_host for one in found))
+            )
+            return found
+
+        # What oslo.messaging looks at.
+        for name in ('__name__', '__doc__'):
+            setattr(record, name, getattr(select, name))
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova.scheduler.manager.SchedulerManager.select_destinations',
+                record,
+            )
+        )
+        return decisions
+
+    def network_providers(self, host):
+        """Create what neutron's agent reports for a host: bandwidth."""
+        traits = ('CUSTOM_PHYSNET2', 'CUSTOM_VNIC_TYPE_NORMAL')
+        for trait in traits:
+            self._create_trait(trait)
+        parent = self._get_provider_uuid_by_host(host)
+        for name in ('agent', 'bridge'):
+            uuid = uuidutils.generate_uuid()
+            self.placement.post(
+                '/resource_providers',
+                {
+                    'uuid': uuid,
+                    'name': f'{host}:{name}',
+                    'parent_provider_uuid': parent,
+                },
+                version='1.20',
+            )
+            parent = uuid
+        self._set_inventory(
+            parent,
+            {
+                'resource_provider_generation': 0,
+                'inventories': {
+                    'NET_BW_IGR_KILOBIT_PER_SEC': {'total': 2000},
+                    'NET_BW_EGR_KILOBIT_PER_SEC': {'total': 2000},
+                },
+            },
+        )
+        self._set_provider_traits(parent, list(traits))
+
+    def port(self):
+        """Create a port of neutron that asks for bandwidth; return its ID."""
+        port = copy.deepcopy(neutron.NeutronFixture.port_with_resource_request)
+        number = len(self.neutron._ports)
+        port['id'] = uuidutils.generate_uuid()
+        port['mac_address'] = f'52:54:00:1e:5a:{number:02x}'
+        port['fixed_ips'][0]['ip_address'] = f'192.168.1.{100 + number}'
+        self.neutron._ports[port['id']] = port
+        return port['id']
+
+    def set_service(self, host, **fields):
+        """Disable a host's service, or force it down."""
+        [service] = self.admin_api.get_services(
+            binary='nova-compute', host=host
+        )
+        self.admin_api.put_service(service['id'], fields)

@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The audit, one policy and one circumstance at a time."""
+
+from tests.functional import audits
+
+
+class PoliciesTestCase(audits.AuditTestCase):
+    def test_nothing_to_find(self):
+        self.boot()
+        self.assertEqual((0, []), self.audit())
+
+    def test_isolation(self):
+        server = self.boot(host='host2')
+        self.boot(host='host1')
+        self.isolate('windows', ['host2'], 'CUSTOM_WINDOWS')
+        status, rows = self.audit()
+        self.assertEqual(3, status)
+        self.assertEqual(
+            [
+                {
+                    'Server': server['id'],
+                    'Project': self.api.project_id,
+                    'Host': 'host2',
+                    'Policy': 'isolation',
+                    'Reason': 'aggregate windows is isolated and the request '
+                    'does not require CUSTOM_WINDOWS',
+                }
+            ],
+            rows,
+        )
+
+    def test_reservation(self):
+        """One stands on another's host, one lost its own."""
+        self.aggregate(
+            'db', ['host1', 'host2'], metadata={'reservation:db': 'true'}
+        )
+        flavor = self.flavor(specs={'reservation:db': 'true'})
+        self.boot(flavor=flavor, host='host1')
+        left = self.boot(flavor=flavor, host='host2')
+        plain = self.boot(host='host3')
+        for action, host in (('remove', 'host2'), ('add', 'host3')):
+            self.admin_api.post_aggregate_action(
+                self.aggregate_ids['db'], {f'{action}_host': {'host': host}}
+            )
+        self.assertEqual(
+            sorted(
+                [
+                    (left['id'], 'host2', 'reservation'),
+                    (plain['id'], 'host3', 'reservation'),
+                ]
+            ),
+            self.found(),
+        )
+
+    def test_aggregate_instance_type(self):
+        self.aggregate('fast', ['host1'], ssd='true')
+        flavor = self.flavor(ssd='true')
+        self.boot(flavor=flavor, az='nova:host1')
+        server = self.boot(flavor=flavor, az='nova:host2')
+        self.assertEqual(
+            [(server['id'], 'host2', 'aggregate-instance-type')], self.found()
+        )
+
+    def test_anti_affinity(self):
+        """Each server of a crowded host is refused beside the others."""
+        # Otherwise nova-compute refuses what the forced host brings.
+        self.flags(disable_group_policy_check_upcall=True, group='workarounds')
+        group = self.api.post_server_groups(
+            {
+                'name': 'test',
+                'policy': 'anti-affinity',
+                'rules': {'max_server_per_host': 2},
+            }
+        )
+        hints = {'group': group['id']}
+        crowded = [
+            self.boot(hints=hints, az='nova:host1')['id'] for _ in range(3)
+        ]
+        for _ in range(2):
+            self.boot(hints=hints, az='nova:host2')
+        status, rows = self.audit()
+        self.assertEqual(
+            sorted(crowded), sorted(row['Server'] for row in rows)
+        )
+        self.assertEqual(
+            {
+                f'without this server, the host holds 2 of server group '
+                f'{group["id"]}, max_server_per_host is 2'
+            },
+            {row['Reason'] for row in rows},
+        )
+
+    def test_failure_domain(self):
+        """Two of a group come to stand in one rack; the third is alone."""
+        group = self.api.post_server_groups(
+            {
+                'name': 'test',
+                'policy': 'anti-affinity',
+                'rules': {'max_server_per_host': 2},
+            }
+        )
+        hints = {'group': group['id'], 'different_failure_domain': 'true'}
+        for host in self.weights:
+            self.aggregate(f'of {host}', [host], failure_domain=host)
+        servers = {
+            host: self.boot(hints=hints, host=host)['id']
+            for host in self.weights
+        }
+        self.boot(hints={'group': group['id']}, host='host1')
+        self.assertEqual(
+            [(servers['host1'], 'host1', 'failure-domain')], self.found()
+        )
+        self.set_metadata('of host2', {'failure_domain': 'host3'})
+        status, rows = self.audit('--host', 'host3')
+        self.assertEqual(
+            [
+                f'without this server, failure domain host3 holds 1 of '
+                f'server group {group["id"]}, the limit is 1'
+            ],
+            [row['Reason'] for row in rows],
+        )
+        self.assertEqual(
+            sorted(
+                (servers[host], host, 'failure-domain')
+                for host in self.weights
+            ),
+            self.found(),
+        )
+        self.assertEqual(
+            [(servers['host1'], 'host1', 'failure-domain')],
+            self.found(
+                '--aggregate-property', 'of host2', 'failure_domain=host2'
+            ),
+        )
+
+    def test_one_server_against_two_policies(self):
+        server = self.boot(flavor=self.flavor(ssd='true'), az='nova:host1')
+        self.isolate('windows', ['host1'], 'CUSTOM_WINDOWS')
+        self.assertEqual(
+            [
+                (server['id'], 'host1', 'aggregate-instance-type'),
+                (server['id'], 'host1', 'isolation'),
+            ],
+            self.found(),
+        )
+
+    def test_isolation_without_its_host_filter(self):
+        """The request filter alone keeps requests out, so it is on."""
+        server = self.boot(host='host2')
+        self.isolate('windows', ['host2'], 'CUSTOM_WINDOWS')
+        self.assertEqual(
+            [(server['id'], 'host2', 'isolation')],
+            self.found('--option', 'filter_scheduler.enabled_filters='),
+        )
+
+    def test_isolation_that_nothing_obeys(self):
+        self.boot(host='host2')
+        self.isolate('windows', ['host2'], 'CUSTOM_WINDOWS')
+        status, rows = self.audit(
+            '--option',
+            'filter_scheduler.enabled_filters=ServerGroupAntiAffinityFilter',
+            '--option',
+            'nova_ext_sched.request_filters=',
+        )
+        self.assertEqual((0, []), (status, rows))
+
+
+class BeforeAChangeTestCase(audits.AuditTestCase):
+    """Nothing is on; what the arguments suppose is judged."""
+
+    options = {}
+
+    def setUp(self):
+        super().setUp()
+        self.server = self.boot(host='host2')
+        self.other = self.boot(host='host1')
+        self.aggregate('windows', ['host2'])
+
+    def test_option(self):
+        self.set_metadata('windows', {'trait:CUSTOM_WINDOWS': 'required'})
+        self.assertEqual([], self.found())
+        self.assertEqual(
+            [(self.server['id'], 'host2', 'isolation')],
+            self.found(
+                '--option',
+                'nova_ext_sched.enable_isolated_aggregate_filtering=True',
+            ),
+        )
+
+    def test_policy_that_is_off(self):
+        """To find nothing would read as if all were well."""
+        self.assertEqual((2, []), self.audit('--policy', 'isolation'))
+
+    def test_option_of_a_list(self):
+        self.set_metadata('windows', {'reservation:a': 'true'})
+        self.assertEqual(
+            [(self.server['id'], 'host2', 'reservation')],
+            self.found(
+                '--option',
+                'nova_ext_sched.placement_req_default_forbidden_member_prefix'
+                '=lease:,reservation:',
+            ),
+        )
+
+    def test_aggregate_property(self):
+        argv = (
+            '--aggregate-property',
+            'windows',
+            'force_metadata_check=true',
+        )
+        self.assertEqual([], self.found(*argv))
+        self.assertEqual(
+            [(self.server['id'], 'host2', 'aggregate-instance-type')],
+            self.found(*argv, '--aggregate-property', 'windows', 'ssd=a=b'),
+        )
+        self.assertEqual(
+            {},
+            self.admin_api.api_get(
+                f'/os-aggregates/{self.aggregate_ids["windows"]}'
+            ).body['aggregate']['metadata'],
+        )
+
+    def test_no_aggregate_property(self):
+        self.set_metadata(
+            'windows', {'force_metadata_check': 'true', 'ssd': 'true'}
+        )
+        self.assertEqual(
+            [(self.server['id'], 'host2', 'aggregate-instance-type')],
+            self.found(),
+        )
+        self.assertEqual(
+            [],
+            self.found(
+                '--no-aggregate-property',
+                str(self.aggregate_ids['windows']),
+                'ssd',
+            ),
+        )
+        self.assertEqual(1, len(self.found()))
+
+
+class NarrowingTestCase(audits.AuditTestCase):
+    def setUp(self):
+        super().setUp()
+        self.servers = {
+            host: self.boot(flavor=self.flavor(ssd='true'), az=f'nova:{host}')[
+                'id'
+            ]
+            for host in ('host1', 'host2')
+        }
+        self.isolate('windows', ['host2', 'host3'], 'CUSTOM_WINDOWS')
+
+    def hosts_and_policies(self, *argv):
+        return [finding[1:] for finding in sorted(self.found(*argv))]
+
+    def test_host(self):
+        self.assertEqual(
+            {('host1', 'aggregate-instance-type')},
+            set(self.hosts_and_policies('--host', 'host1')),
+        )
+
+    def test_aggregate(self):
+        self.assertEqual(
+            [('host2', 'aggregate-instance-type'), ('host2', 'isolation')],
+            self.hosts_and_policies('--aggregate', 'windows'),
+        )
+
+    def test_aggregate_and_host(self):
+        self.assertEqual(
+            [],
+            self.hosts_and_policies(
+                '--aggregate', 'windows', '--host', 'host1'
+            ),
+        )
+
+    def test_policy(self):
+        self.assertEqual(
+            [('host2', 'isolation')],
+            self.hosts_and_policies(
+                '--policy', 'isolation', '--policy', 'anti-affinity'
+            ),
+        )
+
+    def test_project(self):
+        self.assertEqual([], self.hosts_and_policies('--project', 'f00d' * 8))
+        self.assertEqual(
+            3,
+            len(self.hosts_and_policies('--project', self.api.project_id)),
+        )

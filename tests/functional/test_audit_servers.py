@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Which servers the audit judges, by which request, and what it cannot."""
+
+from nova import context as nova_context
+from nova import objects
+from nova.db.api import api as api_db
+from nova.db.api import models as api_models
+from nova.db.main import api as main_db
+import sqlalchemy as sa
+
+from nova_ext_sched.audit import auditor
+from nova_ext_sched.audit import policies
+from nova_ext_sched.explain import scheduler
+from tests.functional import audits
+from tests.functional import base
+
+
+def change_spec(server, **values):
+    """Change the stored request spec behind nova's back, or delete it."""
+    specs = api_models.RequestSpec
+    statement = (
+        sa.update(specs).values(**values) if values else sa.delete(specs)
+    )
+    engine = api_db.context_manager.writer.get_engine()
+    with engine.begin() as connection:
+        connection.execute(
+            statement.where(specs.instance_uuid == server['id'])
+        )
+
+
+class JudgedServersTestCase(audits.AuditTestCase):
+    def setUp(self):
+        super().setUp()
+        self.aggregate('windows', list(self.weights))
+
+    def isolate_all(self):
+        self.set_metadata('windows', {'trait:CUSTOM_WINDOWS': 'required'})
+
+    def test_servers_that_stand_nowhere(self):
+        self.flags(shelved_offload_time=0)
+        self._create_trait('CUSTOM_ELSEWHERE')
+        gone = self.boot()
+        self._delete_server(gone)
+        shelved = self.boot()
+        self.api.post_server_action(shelved['id'], {'shelve': {}})
+        self._wait_for_state_change(shelved, 'SHELVED_OFFLOADED')
+        self.assertNoValidHost(
+            flavor=self.flavor(specs={'trait:CUSTOM_ELSEWHERE': 'required'})
+        )
+        server = self.boot()
+        self.isolate_all()
+        self.assertEqual([(server['id'], 'host1', 'isolation')], self.found())
+
+    def test_soft_deleted(self):
+        self.flags(reclaim_instance_interval=3600)
+        server = self.boot()
+        self.isolate_all()
+        self.api.delete_server(server['id'])
+        self._wait_for_state_change(server, 'SOFT_DELETED')
+        self.assertEqual([], self.found())
+
+    def test_flavor_after_a_resize(self):
+        """The flavor of the boot would do, that of the resize would not."""
+        self.set_metadata('windows', {'ssd': 'false'})
+        server = self.boot()
+        self.api.post_server_action(
+            server['id'],
+            {'resize': {'flavorRef': self.flavor(ssd='false')}},
+        )
+        self._wait_for_state_change(server, 'VERIFY_RESIZE')
+        self.set_metadata('windows', {'ssd': 'true'})
+        finding = (
+            server['id'],
+            self.host_of(server),
+            'aggregate-instance-type',
+        )
+        self.assertEqual([finding], self.found())
+        self.api.post_server_action(server['id'], {'confirmResize': None})
+        self._wait_for_state_change(server, 'ACTIVE')
+        self.assertEqual([finding], self.found())
+
+    def test_image_after_a_refused_rebuild(self):
+        """The request spec has the image that the server never got."""
+        for host in self.weights:
+            self.add_traits(host, 'CUSTOM_WINDOWS')
+        self.isolate_all()
+        licensed = self.image(props={'trait:CUSTOM_WINDOWS': 'required'})
+        server = self.boot(image=licensed)
+        self.api.post_server_action(
+            server['id'], {'rebuild': {'imageRef': self.image()}}
+        )
+        self._wait_for_state_change(server, 'ERROR')
+        spec = objects.RequestSpec.get_by_instance_uuid(
+            nova_context.get_admin_context(), server['id']
+        )
+        self.assertNotEqual(licensed, spec.image.id)
+        self.assertEqual([], self.found())
+        self.glance.delete(None, licensed)
+        status, rows = self.audit()
+        self.assertEqual(3, status)
+        self.assertEqual(
+            f'cannot be judged: RequestFilterFailed: Scheduling failed: the '
+            f'properties of image {licensed} cannot be read',
+            rows[0]['Reason'],
+        )
+
+    def test_keys_of_the_image(self):
+        self.flags(member_sources=['flavor', 'image'], group='nova_ext_sched')
+        self.set_metadata('windows', {'reservation:a': 'true'})
+        self.boot(image=self.image(props={'reservation:a': 'true'}))
+        self.assertEqual([], self.found())
+
+    def test_no_request_spec(self):
+        server = self.boot()
+        change_spec(server)
+        other = self.boot()
+        self.isolate_all()
+        status, rows = self.audit()
+        self.assertEqual(3, status)
+        rows = {row['Server']: row for row in rows}
+        self.assertEqual(
+            (
+                '-',
+                'cannot be judged: nova has no request spec of the server',
+            ),
+            (rows[server['id']]['Policy'], rows[server['id']]['Reason']),
+        )
+        self.assertEqual('isolation', rows[other['id']]['Policy'])
+
+    def test_broken_request_specs(self):
+        servers = [self.boot() for _ in range(3)]
+        change_spec(servers[0], spec='{"nova_object.name": "Requ')
+        change_spec(servers[1], spec='[]')
+        status, rows = self.audit()
+        self.assertEqual(3, status)
+        self.assertEqual(
+            {servers[0]['id'], servers[1]['id']},
+            {row['Server'] for row in rows},
+        )
+        for row in rows:
+            self.assertEqual('-', row['Policy'])
+            self.assertStartsWith(
+                row['Reason'],
+                'cannot be judged: the request spec cannot be read: ',
+            )
+
+    def assertStartsWith(self, text, prefix):
+        self.assertEqual(prefix, text[: len(prefix)])
+
+    def test_group_that_was_deleted(self):
+        group = self.api.post_server_groups(
+            {'name': 'test', 'policy': 'anti-affinity'}
+        )
+        self.boot(hints={'group': group['id']})
+        self.api.delete_server_group(group['id'])
+        self.assertEqual([], self.found())
+
+
+class CellsTestCase(audits.AuditTestCase):
+    NUMBER_OF_CELLS = 2
+    started = ()
+
+    def setUp(self):
+        super().setUp()
+        self._start_compute('host1')
+        self._start_compute('host2', cell_name='cell2')
+        self.aggregate('windows', ['host1', 'host2'])
+        self.servers = {
+            host: self.boot(host=host)['id'] for host in ('host1', 'host2')
+        }
+        self.set_metadata('windows', {'trait:CUSTOM_WINDOWS': 'required'})
+
+    def instances_away(self, cell_name):
+        """Take the table of a cell's servers away for a while."""
+        ctxt = nova_context.get_admin_context()
+        mapping = self.cell_mappings[cell_name]
+        with nova_context.target_cell(ctxt, mapping) as target:
+            engine = main_db.get_engine(context=target)
+        return base.table_away(engine, 'instances')
+
+    def finding(self, host):
+        return (self.servers[host], host, 'isolation')
+
+    def test_every_cell(self):
+        self.assertEqual(
+            sorted([self.finding('host1'), self.finding('host2')]),
+            self.found(),
+        )
+
+    def test_disabled_cell(self):
+        mapping = self.cell_mappings['cell2']
+        mapping.disabled = True
+        mapping.save()
+        self.assertEqual(2, len(self.found()))
+
+    def test_cell_that_is_down(self):
+        with self.instances_away('cell1'):
+            status, rows = self.audit()
+        self.assertEqual(1, status)
+        self.assertEqual(
+            [self.finding('host2')],
+            [(row['Server'], row['Host'], row['Policy']) for row in rows],
+        )
+
+    def test_cell_that_fails_on_the_way(self):
+        started = scheduler.Scheduler()
+        auditing = auditor.Auditor(
+            started.context(), started, policies.enabled()
+        )
+        self.assertEqual(2, auditing.count())
+        with self.instances_away('cell2'):
+            findings = list(auditing.findings())
+        self.assertEqual(['host1'], [finding.host for finding in findings])
+        (fault,) = auditing.faults
+        self.assertIn(
+            'cell cell2 cannot be read, and servers of it are not judged',
+            fault,
+        )

@@ -1,0 +1,387 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""explain beside a real nova and placement."""
+
+import contextlib
+import threading
+
+import ddt
+import fixtures
+from nova import exception as nova_exception
+from nova.scheduler import request_filter
+from nova.scheduler.client import report
+import sqlalchemy as sa
+
+from nova_ext_sched.explain import scheduler as explain_scheduler
+from tests.functional import base
+from tests.functional import explain
+
+TRAIT = 'CUSTOM_LICENSED_WINDOWS'
+
+
+def line(answer, constraint):
+    """Return the row of a constraint."""
+    [found] = [row for row in answer.rows if row['Constraint'] == constraint]
+    return found
+
+
+class ExplainTestCase(base.CloudTestCase):
+    weights = {'host1': 100, 'host2': 50, 'host3': 10}
+    host_filters = ('IsolatedAggregatesFilter', 'JsonFilter')
+    options = {
+        'enable_isolated_aggregate_filtering': True,
+        'request_filters': ['isolate_aggregates'],
+    }
+
+    def explain(self, *args):
+        return explain.run(*args, '-f', 'json')
+
+
+@ddt.ddt
+class FunnelTestCase(ExplainTestCase):
+    def test_hosts_are_left_in_the_scheduler_s_order(self):
+        answer = self.explain('--flavor', self.flavor())
+        self.assertEqual(0, answer.status)
+        self.assertEqual(
+            ['host1', 'host2', 'host3'],
+            [r['Constraint'] for r in answer.rows if r['Stage'] == 'weight'],
+        )
+        self.assertEqual(
+            '3 of 3 hosts. The scheduler prefers host1.\n', answer.err
+        )
+
+    def test_each_request_filter_is_told_of(self):
+        answer = self.explain('--flavor', self.flavor())
+        self.assertEqual(
+            [fn.__name__ for fn in request_filter.ALL_REQUEST_FILTERS],
+            [
+                row['Constraint'].removesuffix(' of nova_ext_sched')
+                for row in answer.rows
+                if row['Stage'] == 'request filter'
+            ],
+        )
+        self.assertEqual(
+            'root_required=!COMPUTE_STATUS_DISABLED',
+            line(answer, 'compute_status_filter')['Effect'],
+        )
+
+    def test_isolation_and_a_resource(self):
+        self.isolate('windows', ['host1', 'host2'], TRAIT)
+        flavor = self._create_flavor(vcpu=1, memory_mb=99999, disk=0)
+        answer = self.explain('--flavor', flavor)
+        self.assertEqual(3, answer.status)
+        self.assertEqual(
+            f'0 of 3 hosts: 2 are isolated by aggregate windows (trait '
+            f'{TRAIT}), 1 lacks MEMORY_MB.\n',
+            answer.err,
+        )
+        isolation = line(answer, 'isolate_aggregates of nova_ext_sched')
+        self.assertEqual(
+            ('not in aggregates windows', 2, 1),
+            tuple(isolation[key] for key in ('Effect', 'Refused', 'Left')),
+        )
+        self.assertEqual(
+            1, line(answer, 'resources=MEMORY_MB:99999')['Refused']
+        )
+
+    def test_every_constraint_says_its_word_of_a_host(self):
+        self.isolate('windows', ['host1', 'host2'], TRAIT)
+        self.set_service('host1', forced_down=True)
+        flavor = self._create_flavor(vcpu=1, memory_mb=99999, disk=0)
+        answer = self.explain(
+            '--flavor',
+            flavor,
+            '--host',
+            'host1',
+            '--hint',
+            'query=["<", 2, 1]',
+        )
+        self.assertEqual(3, answer.status)
+        self.assertEqual({'host1'}, {row['Host'] for row in answer.rows})
+        refused = {
+            row['Constraint']: row['Reason']
+            for row in answer.rows
+            if row['Verdict'] == 'refused'
+        }
+        self.assertEqual(
+            {
+                'isolate_aggregates of nova_ext_sched': 'is isolated by '
+                f'aggregate windows (trait {TRAIT})',
+                'resources=MEMORY_MB:99999': 'lacks MEMORY_MB',
+                'query as a whole': "is not in placement's answer",
+                'ComputeFilter': 'is down',
+                'JsonFilter': 'is refused by JsonFilter',
+                'IsolatedAggregatesFilter': 'is refused by '
+                'IsolatedAggregatesFilter (aggregate windows is isolated and '
+                f'the request does not require {TRAIT})',
+            },
+            refused,
+        )
+
+    def test_all_hosts(self):
+        answer = self.explain('--flavor', self.flavor(), '--hosts')
+        self.assertEqual(
+            ['host1', 'host2', 'host3'],
+            sorted({row['Host'] for row in answer.rows}),
+        )
+        self.assertEqual({'passes'}, {row['Verdict'] for row in answer.rows})
+
+    def test_a_request_filter_ends_the_request(self):
+        def refuse(ctxt, request_spec):
+            raise nova_exception.RequestFilterFailed(reason='no\nway.')
+
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova.scheduler.request_filter.ALL_REQUEST_FILTERS', [refuse]
+            )
+        )
+        answer = self.explain('--flavor', self.flavor())
+        self.assertEqual(3, answer.status)
+        self.assertIn('3 are not asked about', answer.err)
+        self.assertEqual(1, answer.err.count('\n'))
+        self.assertIn('no\\nway', answer.err)
+
+    def test_a_filter_that_raises_is_a_fault(self):
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova.scheduler.filters.json_filter.JsonFilter.host_passes',
+                lambda *_: 1 / 0,
+            )
+        )
+        answer = self.explain('--flavor', self.flavor())
+        self.assertEqual(1, answer.status)
+        self.assertIn('JsonFilter: expected an answer, got ZeroD', answer.err)
+
+    def test_a_forced_host_runs_no_filter(self):
+        self.set_service('host3', forced_down=True)
+        answer = self.explain(
+            '--flavor', self.flavor(), '--availability-zone', 'nova:host3'
+        )
+        self.assertEqual(0, answer.status)
+        self.assertIn('forces a host', line(answer, 'none')['Effect'])
+        self.assertEqual(
+            2,
+            sum(
+                row['Refused']
+                for row in answer.rows
+                if row['Constraint'].startswith('in_tree=')
+            ),
+        )
+        self.assertIn('prefers host3', answer.err)
+
+    @ddt.data(
+        (['--availability-zone', 'nova:absent'], 'No such host'),
+        (['--availability-zone', 'mars'], 'prefers host1'),
+        (['--destination', 'host2'], 'prefers host2'),
+    )
+    @ddt.unpack
+    def test_a_host_that_is_asked_for(self, args, expected):
+        self.assertIn(
+            expected, self.explain('--flavor', self.flavor(), *args).err
+        )
+
+    def test_the_query_s_limit(self):
+        self.flags(max_placement_results=1, group='scheduler')
+        answer = self.explain('--flavor', self.flavor())
+        self.assertEqual(0, answer.status)
+        self.assertIn(
+            '2 are left out by max_placement_results (1)', answer.err
+        )
+
+    def test_what_placement_says_in_place_of_an_answer(self):
+        flavor = self.flavor(specs={'resources:CUSTOM_ABSENT': '1'})
+        answer = self.explain('--flavor', flavor)
+        self.assertEqual(3, answer.status)
+        self.assertEqual(
+            3, line(answer, 'resources=CUSTOM_ABSENT:1')['Refused']
+        )
+
+    def test_pinned_cpus_are_asked_for_in_two_forms(self):
+        flavor = self.flavor(specs={'hw:cpu_policy': 'dedicated'})
+        answer = self.explain('--flavor', flavor)
+        text = 'resources=PCPU:1 or else resources=VCPU:1'
+        self.assertEqual(0, line(answer, text)['Refused'])
+        self.assertEqual(
+            2, line(answer, 'query as a whole')['Effect'].count('limit=')
+        )
+
+    def test_more_instances_than_fit(self):
+        flavor = self._create_flavor(vcpu=1, memory_mb=7000, disk=0)
+        answer = self.explain('--flavor', flavor, '--num-instances', '3')
+        self.assertEqual(0, answer.status, answer)
+        answer = self.explain('--flavor', flavor, '--num-instances', '6')
+        self.assertEqual(3, answer.status)
+        self.assertIn('Only ', answer.err)
+        self.assertIn(' of 6 instances find a host', answer.err)
+
+    def test_a_group_whose_policy_is_not_configured(self):
+        # As the weigher of the tests is the only one.
+        group = self.api.post_server_groups(
+            {'name': 'soft', 'policy': 'soft-anti-affinity'}
+        )['id']
+        flavor = self.flavor()
+        server = self.boot(
+            flavor=flavor, hints={'group': group}, expected_state='ERROR'
+        )
+        self.assertIn('not supported', server['fault']['message'])
+        for args in (
+            ('--flavor', flavor, '--server-group', group),
+            ('--server', server['id']),
+        ):
+            answer = self.explain(*args)
+            self.assertEqual(3, answer.status)
+            self.assertIn('policy is not supported', answer.err)
+
+    def test_a_disabled_cell(self):
+        mapping = self.cell_mappings['cell1']
+        mapping.disabled = True
+        mapping.save()
+        answer = self.explain('--flavor', self.flavor())
+        self.assertEqual(3, answer.status)
+        self.assertEqual(
+            '0 of 3 hosts: 3 are in a disabled cell.\n', answer.err
+        )
+
+    def set_service(self, host, **fields):
+        [service] = self.admin_api.get_services(
+            binary='nova-compute', host=host
+        )
+        self.admin_api.put_service(service['id'], fields)
+
+
+class ServerTestCase(ExplainTestCase):
+    def test_a_server_that_never_landed(self):
+        flavor = self._create_flavor(vcpu=1, memory_mb=50000, disk=0)
+        server = self.assertNoValidHost(flavor=flavor)
+        answer = self.explain('--server', server['id'])
+        self.assertEqual(3, answer.status)
+        self.assertEqual('0 of 3 hosts: 3 lack MEMORY_MB.\n', answer.err)
+
+    def test_migrations_leave_the_source_out(self):
+        server = self.boot()
+        for operation in ('migrate', 'live-migrate', 'evacuate'):
+            answer = self.explain(
+                '--server', server['id'], '--operation', operation
+            )
+            self.assertEqual(1, line(answer, 'ignore_hosts')['Refused'])
+            self.assertIn('prefers host2', answer.err)
+        answer = self.explain(
+            '--server',
+            server['id'],
+            '--operation',
+            'migrate',
+            '--destination',
+            'host3',
+        )
+        self.assertIn('prefers host3', answer.err)
+
+    def test_rebuild(self):
+        self.isolate('windows', ['host1'], TRAIT)
+        server = self.boot(
+            image=self.image(props={f'trait:{TRAIT}': 'required'})
+        )
+        args = ('--server', server['id'], '--operation', 'rebuild')
+        answer = self.explain(*args, '--image', self.image())
+        self.assertEqual(3, answer.status)
+        self.assertIn('1 is refused by IsolatedAggregatesFilter', answer.err)
+        answer = self.explain(*args, '--image-property', 'hw_vif_model=virtio')
+        self.assertEqual(3, answer.status)
+        answer = self.explain(
+            *args, '--image-property', 'trait:CUSTOM_OTHER=required'
+        )
+        self.assertEqual(3, answer.status)
+        self.assertIn('Image traits cannot be satisfied', answer.err)
+        self.assertEqual('conductor', answer.rows[1]['Stage'])
+
+    def test_nothing_is_written(self):
+        """No statement but SELECT, no request of placement but GET."""
+        server = self.boot()
+        args = ['--server', server['id'], '--operation']
+        with self.no_writes():
+            for operation in ('boot', 'migrate', 'live-migrate', 'evacuate'):
+                self.assertEqual(0, self.explain(*args, operation).status)
+            for extra in (
+                ['resize', '--flavor', self.flavor_id],
+                ['rebuild', '--image-property', 'hw_vif_model=virtio'],
+            ):
+                self.assertEqual(0, self.explain(*args, *extra).status)
+        self._shelve_server(server)
+        with self.no_writes():
+            self.assertEqual(0, self.explain(*args, 'unshelve').status)
+
+    def setUp(self):
+        super().setUp()
+        self.flags(shelved_offload_time=0)
+        self.flavor_id = self.flavor()
+
+    @contextlib.contextmanager
+    def no_writes(self):
+        statements, requests = [], []
+        explaining = threading.current_thread()
+
+        def execute(conn, cursor, statement, *_):
+            word = statement.split(None, 1)[0].upper()
+            # Services of nova run in other threads; those of cells are asked
+            # in threads of a pool.
+            name = threading.current_thread().name
+            if threading.current_thread() is explaining or 'cell' in name:
+                statements.append(word)
+
+        def refuse(client, url, *args, **kwargs):
+            requests.append(url)
+
+        sa.event.listen(sa.engine.Engine, 'before_cursor_execute', execute)
+        try:
+            with contextlib.ExitStack() as stack:
+                for name in ('post', 'put', 'delete'):
+                    patch = fixtures.MonkeyPatch(
+                        f'{report.__name__}.SchedulerReportClient.{name}',
+                        refuse,
+                    )
+                    stack.enter_context(patch)
+                yield
+        finally:
+            sa.event.remove(sa.engine.Engine, 'before_cursor_execute', execute)
+        self.assertEqual([], requests)
+        self.assertIn('SELECT', statements)
+        self.assertEqual(
+            set(), set(statements) - {'BEGIN', 'SELECT', 'PRAGMA'}
+        )
+
+    def test_a_client_that_only_reads(self):
+        client = explain_scheduler.Scheduler().placement
+        for method in (client.post, client.put, client.delete):
+            self.assertRaises(RuntimeError, method, '/traits/CUSTOM_X', {})
+
+
+@ddt.ddt
+class UsageTestCase(ExplainTestCase):
+    """Wrong usage ends with status 2, and says what was expected."""
+
+    @ddt.data(
+        ([], '--server or --flavor'),
+        (['--flavor', 'absent'], 'the ID or name of a flavor, got'),
+        (['--server', 'absent'], 'the UUID of a server'),
+        (['--flavor', 'm1.tiny', '--operation', 'migrate'], 'expected'),
+        (['--flavor', 'm1.tiny', '--host', 'absent'], 'a compute node'),
+        (['--flavor', 'm1.tiny', '-c', 'absent'], '--column'),
+        (['--server', 'x', '--project', 'y'], 'request alone'),
+        (['--server', 'x', '--operation', 'resize'], '--flavor'),
+        (['--server', 'x', '--operation', 'rebuild'], '--image'),
+        (['--server', 'x', '--flavor', 'y'], 'no --flavor'),
+        (['--flavor', 'm1.tiny', '--server-group', 'absent'], 'group'),
+        (
+            ['--flavor', 'm1.tiny', '--availability-zone', 'a:b:c:d'],
+            'nova-api takes',
+        ),
+    )
+    @ddt.unpack
+    def test_usage(self, args, expected):
+        answer = self.explain(*args)
+        self.assertEqual(2, answer.status, answer)
+        self.assertIn(expected, answer.err)
+        self.assertEqual('', answer.out)
+
+    @ddt.data(['--hint', 'x'], ['--num-instances', '0'], ['--host'])
+    def test_argparse(self, args):
+        self.assertRaises(SystemExit, self.explain, '--flavor', 'x', *args)
