@@ -8,10 +8,7 @@ vexxhost's does, written anew: for every candidate it reads the aggregates of
 every host of the group until one is in the candidate's rack.
 """
 
-import collections
-import functools
 import random
-import statistics
 import time
 
 import fixtures
@@ -23,19 +20,14 @@ from nova.db.api import models as api_models
 from nova.db.main import api as main_db
 from nova.db.main import models as main_models
 from nova.scheduler import host_manager
-from nova.scheduler import manager
 from oslo_db.sqlalchemy import enginefacade
 from oslo_utils import uuidutils
 import pytest
 import sqlalchemy as sa
 
-from nova_ext_sched import aggregates
 from nova_ext_sched import conf
 from nova_ext_sched.filters import failure_domain
-from nova_ext_sched.request_filters import bound
 from nova_ext_sched.request_filters import failure_domains
-from nova_ext_sched.request_filters import group_members
-from tests.functional import base as base_functional
 from tests.unit.request_filters import base
 
 CONF = nova.conf.CONF
@@ -266,82 +258,3 @@ def test_nothing_asked(cloud, benchmark):
     benchmark.group = 'failure domains, 10,000 hosts'
     benchmark.name = 'nothing is asked'
     benchmark.pedantic(run, rounds=20, warmup_rounds=2)
-
-
-class SelectDestinationsTest(base_functional.CloudTestCase):
-    """The share of select_destinations, on a real nova and placement.
-
-    20 hosts in 10 racks, a group of 8, and a ninth server again and again.
-    With more hosts the rest of select_destinations grows, and stage 1 does
-    not.
-    """
-
-    host_filters = ('FailureDomainFilter',)
-    weights = {f'host{i}': 100 - i for i in range(20)}
-
-    def setUp(self):
-        # The other benchmarks of this process have read it already.
-        CONF.reset()
-        # Before the services start: their RPC server keeps what it calls.
-        self.spent = collections.defaultdict(list)
-        for owner, name in (
-            (manager.SchedulerManager, 'select_destinations'),
-            (group_members, 'get_hosts'),
-            (aggregates, 'get_values'),
-            (bound, 'within_bound'),
-            (failure_domain.FailureDomainFilter, 'filter_all'),
-        ):
-            self.useFixture(
-                fixtures.MockPatchObject(
-                    owner, name, timed(getattr(owner, name), self.spent[name])
-                )
-            )
-        super().setUp()
-
-    def test_share(self):
-        for rack in range(10):
-            self.aggregate(
-                f'rack {rack}',
-                [f'host{2 * rack}', f'host{2 * rack + 1}'],
-                failure_domain=f'r{rack}',
-            )
-        group = self.api.post_server_groups(
-            {'name': 'test', 'policy': 'anti-affinity'}
-        )['id']
-        flavor = self.flavor()
-
-        def boot():
-            return self.boot(
-                flavor=flavor,
-                hints={'group': group, 'different_failure_domain': 'true'},
-            )
-
-        for _ in range(8):
-            boot()
-        for times in self.spent.values():
-            times.clear()
-        for _ in range(5):
-            self._delete_server(boot())
-        medians = {
-            name: statistics.median(times)
-            for name, times in self.spent.items()
-        }
-        whole = medians.pop('select_destinations')
-        ours = sum(medians.values())
-        print(
-            f'\nselect_destinations {whole * 1000:.0f} ms, of which ours '
-            f'{ours * 1000:.1f} ms ({ours / whole:.0%})'
-        )
-        self.assertLess(ours, whole / 2)
-
-
-def timed(fn, times):
-    @functools.wraps(fn)
-    def wrapper(*args, **kwargs):
-        start = time.perf_counter()
-        try:
-            return fn(*args, **kwargs)
-        finally:
-            times.append(time.perf_counter() - start)
-
-    return wrapper

@@ -19,7 +19,7 @@ def sections() -> list[str]:
     return found
 
 
-def tests_of(text: str) -> list[str]:
+def named_tests(text: str) -> list[str]:
     """Return the tests that a text names."""
     return re.findall(r'``(tests/\S+?\.py::\S+?)``', text)
 
@@ -49,10 +49,10 @@ class SecurityTestCase(testtools.TestCase):
                 self.assertEqual(
                     1, len(re.findall(rf'(?m)^:{field}:', section)), section
                 )
-            self.assertNotEqual([], tests_of(section), section)
+            self.assertNotEqual([], named_tests(section), section)
 
     def test_tests_exist(self):
-        named = tests_of(PAGE.read_text())
+        named = named_tests(PAGE.read_text())
         self.assertEqual([], [test for test in named if not exists(test)])
         self.assertEqual(PAGE.read_text().count('.py::'), len(named))
         self.assertFalse(exists('tests/unit/test_conf.py::NoTestCase.test_x'))
