@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Documented commands that need no cloud, run; they print what is shown."""
+"""The demonstration prints what README and documentation show of it."""
 
 import os
 import pathlib
@@ -10,52 +10,46 @@ import sys
 import tempfile
 import unittest
 
-import ddt
-
 from tests import documentation
 
-
-def simulations():
-    """Return the console blocks that run a scenario and show its result."""
-    return [
-        block
-        for block in documentation.blocks('console')
-        if block.text.startswith('$ nova-ext-sched simulate ')
-    ]
+COMMAND = 'nova-ext-sched simulate windows_licensing --compare'
 
 
 def masked(text):
     """Return lines without digits: nova's weighers choose among equals."""
-    return [re.sub(r'\d+', '#', line.rstrip()) for line in text.splitlines()]
+    return [re.sub(r'\d+', '#', line.strip()) for line in text.splitlines()]
 
 
-@ddt.ddt
-class DocumentationTestCase(unittest.TestCase):
-    def run_command(self, words):
-        """Run a command of the package; return what it prints.
+def shown():
+    """Return the blocks that show the demonstration's output."""
+    return [
+        block
+        for block in documentation.blocks('console', 'text')
+        if block.text.startswith(f'$ {COMMAND}\n')
+        or (block.file == 'README.rst' and block.language == 'text')
+    ]
 
-        Its standard error comes last, as on the page.
-        """
+
+class DemonstrationTestCase(unittest.TestCase):
+    def test_prints_what_is_shown(self):
+        program, *arguments = COMMAND.split()
         done = subprocess.run(
-            [pathlib.Path(sys.executable).parent / words[0], *words[1:]],
+            [pathlib.Path(sys.executable).parent / program, *arguments],
             cwd=self.enterContext(tempfile.TemporaryDirectory()),
             env=os.environ | {'COLUMNS': '79', 'PYTHONWARNINGS': 'ignore'},
             capture_output=True,
             text=True,
         )
-        return done.stdout + done.stderr
-
-    def test_a_simulation_is_documented(self):
-        self.assertNotEqual([], simulations())
-
-    @ddt.data(*simulations())
-    def test_simulation_prints_what_is_shown(self, block):
-        (line,) = documentation.command_lines(block)
-        (words,) = documentation.commands(line)
-        printed = self.run_command(words)
-        rest = masked(printed)
-        for shown in masked(block.text)[1:]:
-            if shown == '...':
-                continue
-            self.assertIn(shown, rest, f'{block}\n{printed}')
-            rest = rest[rest.index(shown) + 1 :]
+        printed = done.stdout + done.stderr
+        self.assertEqual(0, done.returncode, printed)
+        self.assertEqual(
+            ['README.rst', 'doc/source/tools/simulator.rst'],
+            [block.file for block in shown()],
+        )
+        for block in shown():
+            rest = masked(printed)
+            for line in masked(block.text):
+                if line in ('', '...', f'$ {COMMAND}'):
+                    continue
+                self.assertIn(line, rest, f'{block}\n{printed}')
+                rest = rest[rest.index(line) + 1 :]
