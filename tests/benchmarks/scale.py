@@ -42,6 +42,7 @@ from nova_ext_sched.request_filters import isolate_aggregates
 from nova_ext_sched.request_filters import reserved_aggregates
 from tests import databases
 from tests.benchmarks import plot
+from tests.benchmarks import test_aggregate_instance_type
 from tests.unit.request_filters import base
 
 CONF = nova.conf.CONF
@@ -196,20 +197,7 @@ def reservation(cloud: Cloud) -> Iterator[tuple[str, Pair]]:
 
 def instance_type(cloud: Cloud, count: int) -> Iterator[tuple[str, Pair]]:
     """Three extra specs; every host in three of the aggregates."""
-    draw = random.Random(3).randrange
-    aggregates = [
-        objects.Aggregate(
-            id=number,
-            name=f'aggregate-{number}',
-            metadata={
-                'ssd': 'true' if draw(3) else 'false',
-                'cpu': f'gen{draw(4)},gen{draw(4)}',
-                'cores': str(4 + draw(12)),
-                'rack': f'r{number}',
-            },
-        )
-        for number in range(count)
-    ]
+    aggregates = test_aggregate_instance_type.make_aggregates(count)
     dealt = itertools.cycle(aggregates)
     states = []
     for state in cloud.states:
@@ -219,11 +207,7 @@ def instance_type(cloud: Cloud, count: int) -> Iterator[tuple[str, Pair]]:
     spec = objects.RequestSpec(
         flavor=objects.Flavor(
             name='m1.fast',
-            extra_specs={
-                'ssd': 'true',
-                'aggregate_instance_extra_specs:cpu': '<or> gen1 <or> gen3',
-                'cores': '>= 9',
-            },
+            extra_specs=test_aggregate_instance_type.FLAVORS['three_specs'],
         )
     )
     yield from _host_filters(

@@ -30,7 +30,7 @@ conf.register_opts(nova.conf.CONF)
 objects.register_all()
 
 
-def _aggregates(count, **extra):
+def make_aggregates(count, **extra):
     draw = random.Random(3).randrange
     return [
         objects.Aggregate(
@@ -57,7 +57,7 @@ def _host(number, aggregates):
 
 def _racked(**extra):
     """A hundred racks, each in a row and a zone of its own set."""
-    aggregates = _aggregates(120, **extra)
+    aggregates = make_aggregates(120, **extra)
     sets = [
         (aggregates[n], aggregates[100 + n % 10], aggregates[110 + n % 7])
         for n in range(100)
@@ -67,7 +67,7 @@ def _racked(**extra):
 
 def _own_sets(**extra):
     """Every host its own set out of 50 aggregates."""
-    aggregates = _aggregates(50, **extra)
+    aggregates = make_aggregates(50, **extra)
     sets = list(itertools.combinations(aggregates, 3))
     random.Random(3).shuffle(sets)
     return [_host(n, sets[n]) for n in range(HOSTS)]
@@ -75,7 +75,7 @@ def _own_sets(**extra):
 
 def _own_aggregates(**extra):
     """Every host in three aggregates that no other host is in."""
-    aggregates = _aggregates(3 * HOSTS, **extra)
+    aggregates = make_aggregates(3 * HOSTS, **extra)
     return [_host(n, aggregates[3 * n : 3 * n + 3]) for n in range(HOSTS)]
 
 
