@@ -275,6 +275,22 @@ class ServerTestCase(ExplainTestCase):
         )
         self.assertIn('prefers host3', answer.err)
 
+    def test_an_evacuation_goes_where_explain_says(self):
+        server = self.boot()
+        [service] = self.admin_api.get_services(
+            binary='nova-compute', host='host1'
+        )
+        self.admin_api.put_service(service['id'], {'forced_down': True})
+        answer = self.explain(
+            '--server', server['id'], '--operation', 'evacuate'
+        )
+        self.assertIn('prefers host2', answer.err)
+        self.admin_api.post_server_action(server['id'], {'evacuate': {}})
+        self._wait_for_server_parameter(
+            server,
+            {'OS-EXT-SRV-ATTR:host': 'host2', 'OS-EXT-STS:task_state': None},
+        )
+
     def test_rebuild(self):
         self.isolate('windows', ['host1'], TRAIT)
         server = self.boot(
