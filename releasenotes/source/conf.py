@@ -10,6 +10,7 @@ copyright = 'nova-ext-sched developers'
 extensions = ['reno.sphinxext']
 html_theme = 'furo'
 html_title = 'nova-ext-sched release notes'
+html_theme_options = {'top_of_page_buttons': []}
 
 
 def name_next_release(app, doctree):
