@@ -12,6 +12,8 @@ extensions = [
     'sphinx.ext.autodoc',
 ]
 highlight_language = 'none'
+# Two hyphens begin an option.
+smartquotes_action = 'qe'
 html_theme = 'furo'
 html_title = 'nova-ext-sched'
 html_static_path = ['_static']
