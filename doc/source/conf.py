@@ -5,14 +5,17 @@ import importlib.metadata
 project = 'nova-ext-sched'
 copyright = 'nova-ext-sched developers'
 release = importlib.metadata.version('nova-ext-sched')
+version = release
 extensions = [
     'cliff.sphinxext',
-    'openstackdocstheme',
     'oslo_config.sphinxext',
     'sphinx.ext.autodoc',
 ]
-html_theme = 'openstackdocs'
-openstackdocs_auto_name = False
-openstackdocs_auto_version = False
-master_doc = 'index'
-pygments_style = 'native'
+highlight_language = 'none'
+# Two hyphens begin an option.
+smartquotes_action = 'qe'
+html_theme = 'furo'
+html_title = 'nova-ext-sched'
+html_static_path = ['_static']
+html_css_files = ['narrow.css']
+html_theme_options = {'top_of_page_buttons': []}

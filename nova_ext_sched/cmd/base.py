@@ -66,7 +66,7 @@ class Command(lister.Lister):
             metavar='DIRECTORY',
             action='append',
             default=[],
-            help='a directory of *.conf files (may be repeated)',
+            help='a directory of files that end in .conf (may be repeated)',
         )
         return parser
 

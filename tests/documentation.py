@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The code blocks of README and documentation, and their commands."""
+
+from collections.abc import Iterator
+import pathlib
+import re
+import shlex
+import textwrap
+import typing
+
+ROOT = pathlib.Path(__file__).parents[1]
+
+_BLOCK = re.compile(
+    r'^(?P<indent> *)\.\. code-block:: (?P<language>\S+)\n'
+    r'(?P<body>(?:(?P=indent) +\S.*\n|\s*\n)+)',
+    re.M,
+)
+_OPTION = re.compile(r' *:[\w-]+:.*\n')
+_SUBSTITUTION = re.compile(r'\$\(([^()]*)\)')
+
+
+class Block(typing.NamedTuple):
+    """A code block: its file and line, its language and its text."""
+
+    file: str
+    line: int
+    language: str
+    text: str
+
+    def __str__(self) -> str:
+        return f'{self.file}:{self.line}'
+
+
+def pages() -> list[pathlib.Path]:
+    """Return every page that people read."""
+    return sorted(
+        [*ROOT.glob('*.rst'), *(ROOT / 'doc' / 'source').rglob('*.rst')]
+    )
+
+
+def read(path: pathlib.Path) -> Iterator[Block]:
+    """Yield the code blocks of a page."""
+    text = path.read_text() + '\n'
+    for match in _BLOCK.finditer(text):
+        body = match['body']
+        while option := _OPTION.match(body):
+            body = body[option.end() :]
+        yield Block(
+            str(path.relative_to(ROOT)),
+            text.count('\n', 0, match.start()) + 1,
+            match['language'],
+            textwrap.dedent(body).strip('\n') + '\n',
+        )
+
+
+def blocks(*languages: str) -> list[Block]:
+    """Return the blocks of all pages in one of the languages."""
+    return [
+        block
+        for path in pages()
+        for block in read(path)
+        if block.language in languages
+    ]
+
+
+def command_lines(block: Block) -> list[str]:
+    r"""Return what a console block types after ``$`` or ``#``.
+
+    A line goes on where it ends in a backslash or a pipe. All other lines
+    are output.
+    """
+    lines: list[str] = []
+    goes_on = False
+    for line in block.text.splitlines():
+        if goes_on:
+            lines[-1] += ' ' + line.strip()
+        elif line.startswith(('$ ', '# ')):
+            lines.append(line[2:])
+        else:
+            continue
+        goes_on = lines[-1].endswith(('\\', '|'))
+        lines[-1] = lines[-1].removesuffix('\\').rstrip()
+    return lines
+
+
+def commands(line: str) -> list[list[str]]:
+    """Split a line of a shell into its commands, substituted ones first.
+
+    Variables keep their names, what a command is substituted by is
+    ``VALUE``, and redirections are left out.
+    """
+    found = []
+    while inner := _SUBSTITUTION.search(line):
+        found += commands(inner[1])
+        line = _SUBSTITUTION.sub('VALUE', line, count=1)
+    lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    words: list[str] = []
+    listed = iter([*lexer, ';'])
+    for word in listed:
+        if set(word) <= set('<>'):
+            next(listed)
+        elif set(word) <= set('&|;'):
+            if words:
+                found.append(words)
+            words = []
+        else:
+            words.append(word)
+    return found

@@ -1,0 +1,334 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Every code block of README and documentation is valid.
+
+What runs without a cloud is run by tests/functional/test_documentation.py and
+by tests/wheel.
+"""
+
+import argparse
+import ast
+import configparser
+import importlib.metadata
+import importlib.util
+import json
+import pathlib
+import re
+import subprocess
+import tempfile
+import tomllib
+
+from cliff import app
+from cliff import commandmanager
+import ddt
+from nova.conf import opts as nova_opts
+from nova.scheduler import filters as nova_filters
+from openstackclient import shell
+from oslo_config import cfg
+from oslo_upgradecheck import upgradecheck
+from packaging import requirements
+from pip._internal import commands as pip_commands
+import testtools
+import yaml
+
+from nova_ext_sched import conf
+from nova_ext_sched.cmd import main
+from nova_ext_sched.simulator import check
+from tests import documentation
+
+# Languages whose blocks are looked at here; others fail.
+LANGUAGES = {
+    'bash',
+    'console',
+    'docker',
+    'ini',
+    'json',
+    'python',
+    'sql',
+    'text',
+    'toml',
+    'yaml',
+}
+
+# Commands of other projects: that they exist is not ours to test.
+FOREIGN = {
+    'apt',
+    'cd',
+    'docker',
+    'git',
+    'kolla-ansible',
+    # Stands for what the reader has.
+    'mail-me',
+    'nova-manage',
+    'openstack-ansible',
+    'podman',
+    'printf',
+    'systemctl',
+    'twine',
+    'uv',
+}
+
+# Sections and options of nova.conf's neighbours.
+GLANCE = {
+    'DEFAULT': {'property_protection_file', 'property_protection_rule_format'},
+    '^trait:.*': {'create', 'read', 'update', 'delete'},
+    '.*': {'create', 'read', 'update', 'delete'},
+}
+
+# What an ellipsis in a command stands for.
+ELLIPSIS = {'server create': ['--image', 'IMAGE', '--flavor', 'FLAVOR']}
+
+OSC_GROUPS = (
+    'openstack.common',
+    'openstack.compute.v2',
+    'openstack.identity.v3',
+    'openstack.image.v2',
+    'openstack.nova_ext_sched.v1',
+)
+
+
+def tox_environments():
+    """Return the names that tox.ini declares, and its labels."""
+    parser = configparser.RawConfigParser()
+    parser.read(documentation.ROOT / 'tox.ini')
+    names = set()
+    for section in parser.sections():
+        if section.startswith('testenv:'):
+            name = section.removeprefix('testenv:')
+            stem, brace, rest = name.partition('{')
+            parts = rest.rstrip('}').split(',') if brace else ['']
+            names |= {stem + part for part in parts}
+    for line in parser['tox']['labels'].splitlines():
+        label, _, listed = line.partition('=')
+        names |= {name.strip() for name in listed.split(',')}
+    return names | {parser['tox']['envlist']}
+
+
+class Endpoints:
+    """What parsers of the OpenStackClient ask of the cloud."""
+
+    def is_network_endpoint_enabled(self):
+        return True
+
+    def is_volume_endpoint_enabled(self, *args):
+        return True
+
+
+def option_types(groups):
+    """Return the options of oslo.config by section and name."""
+    found = {}
+    for group, opts in groups:
+        section = getattr(group, 'name', group) or 'DEFAULT'
+        for opt in opts:
+            found.setdefault(section, {})[opt.dest] = opt
+    return found
+
+
+@ddt.ddt
+class DocumentationTestCase(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.environments = tox_environments()
+
+    def _parse(self, program, args):
+        """Have a program's own parser of a command take its arguments."""
+        factory, name, rest = program.command_manager.find_command(args)
+        rest = [
+            word
+            for arg in rest
+            for word in (ELLIPSIS[name] if arg == '...' else [arg])
+        ]
+        command = factory(program, None, cmd_name=name)
+        try:
+            command.get_parser(name).parse_args(rest)
+        except SystemExit as exc:
+            raise AssertionError(f'{name} refused {rest}') from exc
+
+    def check_openstack(self, args):
+        program = shell.OpenStackShell()
+        program.client_manager = Endpoints()
+        for group in OSC_GROUPS:
+            program.command_manager.add_command_group(group)
+        _, rest = program.parser.parse_known_args(args)
+        self._parse(program, rest)
+
+    def check_nova_ext_sched(self, args):
+        manager = commandmanager.CommandManager(main.NAMESPACE)
+        self._parse(app.App('', '', manager), args)
+
+    def check_nova_ext_sched_status(self, args):
+        options = cfg.ConfigOpts()
+        upgradecheck.register_cli_options(
+            options, upgradecheck.UpgradeCommands()
+        )
+        try:
+            options(args, default_config_files=[])
+        except SystemExit as exc:
+            raise AssertionError(f'refused {args}') from exc
+
+    def check_tox(self, args):
+        parser = argparse.ArgumentParser(exit_on_error=False)
+        parser.add_argument('-q', action='count')
+        parser.add_argument('-e', default='')
+        parser.add_argument('rest', nargs='*')
+        for name in filter(None, parser.parse_args(args).e.split(',')):
+            self.check_environment(name)
+
+    def check_environment(self, name):
+        self.assertIn(re.sub(r'^py\d+-', '', name), self.environments)
+
+    def check_pip(self, args):
+        options, names = pip_commands.create_command(args[0]).parse_args(
+            args[1:]
+        )
+        for path in getattr(options, 'constraints', None) or []:
+            self.assertTrue((documentation.ROOT / path).exists(), path)
+        for name in names:
+            self.check_requirement(name)
+
+    def check_requirement(self, name):
+        """A requirement of ours, or a file or folder with an extra."""
+        if name in ('build', 'tox', 'twine'):
+            return
+        path, _, extra = name.rstrip(']').partition('[')
+        if '/' in path or path == '.' or path.endswith('.whl'):
+            extras = set(filter(None, extra.split(',')))
+        else:
+            # No index has the package: by its name pip finds only what is
+            # installed, to remove it or to add what an extra requires.
+            requirement = requirements.Requirement(name)
+            self.assertEqual('nova-ext-sched', requirement.name)
+            extras = requirement.extras
+            self.assertLessEqual(extras, {'commands'})
+        parser = configparser.ConfigParser()
+        parser.read(documentation.ROOT / 'setup.cfg')
+        self.assertLessEqual(extras, set(parser['extras']))
+
+    def check_python(self, args):
+        if args[:2] == ['-m', 'build']:
+            return  # of tox's environment wheel
+        if args[0] == '-m':
+            self.assertIsNotNone(
+                importlib.util.find_spec(args[1].split('.')[0]), args
+            )
+            if args[1] == 'pip':
+                self.check_pip(args[2:])
+        else:
+            self.assertTrue((documentation.ROOT / args[0]).exists(), args)
+
+    def check_command(self, words):
+        while re.match(r'^[A-Z_]+=', words[0]):
+            words = words[1:]
+        if words[0] == 'sudo':
+            words = words[1:]
+        program = pathlib.PurePath(words[0]).name
+        if words[0] == '.ci/run':
+            self.assertTrue((documentation.ROOT / words[0]).exists())
+        elif re.fullmatch(r'python3?', program):
+            self.check_python(words[1:])
+        elif program not in FOREIGN:
+            checks = {
+                'openstack': self.check_openstack,
+                'nova-ext-sched': self.check_nova_ext_sched,
+                'nova-ext-sched-status': self.check_nova_ext_sched_status,
+                'pip': self.check_pip,
+                'tox': self.check_tox,
+            }
+            self.assertIn(program, checks)
+            checks[program](words[1:])
+
+    @ddt.data(*documentation.blocks('console'))
+    def test_commands_exist_and_take_their_options(self, block):
+        lines = documentation.command_lines(block)
+        self.assertNotEqual([], lines, f'{block}: no line begins with "$ "')
+        for line in lines:
+            for words in documentation.commands(line):
+                try:
+                    self.check_command(words)
+                except Exception as exc:
+                    self.fail(f'{block}: {line}: {exc!r}')
+
+    @ddt.data(*documentation.blocks('ini'))
+    def test_options_exist_and_have_their_form(self, block):
+        sections = {}
+        with tempfile.NamedTemporaryFile('w', suffix='.conf') as file:
+            file.write(block.text)
+            file.flush()
+            cfg.ConfigParser(file.name, sections).parse()
+        self.assertNotEqual({}, sections, str(block))
+        known = option_types([*nova_opts.list_opts(), *conf.list_opts()])
+        for section, values in sections.items():
+            for name, given in values.items():
+                place = f'{block}: [{section}] {name}'
+                if name in GLANCE.get(section, ()):
+                    continue
+                self.assertIn(section, known, place)
+                self.assertIn(name, known[section], place)
+                for value in given:
+                    # Raises ValueError where the value is of another form.
+                    known[section][name].type(value)
+                if name == 'enabled_filters':
+                    self._check_filters(place, given)
+
+    def _check_filters(self, place, values):
+        names = {cls.__name__ for cls in nova_filters.all_filters()}
+        names |= {
+            entry_point.name
+            for entry_point in importlib.metadata.entry_points(
+                group='nova_ext_sched.host_filters'
+            )
+        }
+        for value in values:
+            for name in value.split(','):
+                self.assertIn(name.strip(), names | {'...'}, place)
+
+    @ddt.data(*documentation.blocks('yaml'))
+    def test_scenarios_are_valid(self, block):
+        data = yaml.safe_load(block.text)
+        self.assertIsNotNone(data, str(block))
+        if isinstance(data, dict) and 'steps' in data:
+            with tempfile.NamedTemporaryFile('w', suffix='.yaml') as file:
+                file.write(block.text)
+                file.flush()
+                # Raises ScenarioInvalid with every fault.
+                check.load(file.name)
+
+    @ddt.data(*documentation.blocks('bash', 'json', 'python', 'toml'))
+    def test_other_languages_parse(self, block):
+        if block.language == 'bash':
+            subprocess.run(
+                ['bash', '-n'], input=block.text.encode(), check=True
+            )
+        else:
+            {
+                'json': json.loads,
+                'python': ast.parse,
+                'toml': tomllib.loads,
+            }[block.language](block.text)
+
+    @ddt.data(*documentation.pages())
+    def test_every_block_is_looked_at(self, path):
+        self.assertEqual(
+            [],
+            [
+                str(block)
+                for block in documentation.read(path)
+                if block.language not in LANGUAGES
+            ],
+        )
+        text = path.read_text()
+        self.assertEqual(
+            text.count('.. code-block::'), len(list(documentation.read(path)))
+        )
+        # A literal block with a prompt would escape.
+        self.assertEqual(
+            [], re.findall(r'::\n\n +\$ .*', text.replace('.. code', ''))
+        )
+
+    @ddt.data(*documentation.pages())
+    def test_environments_of_tox_exist(self, path):
+        for names in re.findall(
+            r'``tox (?:-q)?-?e ([\w,-]+)', path.read_text()
+        ):
+            for name in names.split(','):
+                self.check_environment(name)
