@@ -40,7 +40,7 @@ def run(
     """
     with (
         tempfile.TemporaryDirectory(
-            prefix='nova-ext-sched-simulate-', ignore_cleanup_errors=True
+            prefix='nova-ext-sched-simulation-', ignore_cleanup_errors=True
         ) as scratch,
         selectors.DefaultSelector() as selector,
         contextlib.ExitStack() as stack,
