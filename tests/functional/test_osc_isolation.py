@@ -57,7 +57,7 @@ class IsolationTestCase(base.CloudTestCase):
         }
 
     def require(self, name, hosts, *traits, **metadata):
-        """Create an isolating aggregate and do nothing in placement."""
+        """Create an isolated aggregate and do nothing in placement."""
         return self.aggregate(
             name,
             hosts,
