@@ -135,11 +135,11 @@ Keep requests out of isolated aggregates whose traits they do not require.
 
 An aggregate is isolated if its metadata has one or more
 ``trait:<NAME>=required``. A request may use it only if the extra specs of its
-flavor or the properties of its image require all of these traits. The request
-filter ``isolate_aggregates`` asks placement to leave the other isolated
-aggregates out. The host filter ``IsolatedAggregatesFilter`` checks the hosts
-that placement returns. On rebuild nova runs no request filter, so only the
-host filter guards the aggregates.
+flavor and the properties of its image together require all of these traits.
+The request filter ``isolate_aggregates`` asks placement to leave the other
+isolated aggregates out. The host filter ``IsolatedAggregatesFilter`` checks
+the hosts that placement returns. On rebuild nova runs no request filter, so
+only the host filter guards the aggregates.
 
 If the request filter cannot read the aggregates (the API database is down,
 for example), the request ends in NoValidHost and the log of nova-scheduler
@@ -172,9 +172,9 @@ aggregates the server would refuse the query, and every request would end in
 NoValidHost. Above this number, the query names the aggregates with the most
 hosts, and ``IsolatedAggregatesFilter`` checks the hosts of the rest.
 
-If that filter is not enabled, or does not run because an administrator forced
-a host, the query names all aggregates and this option has no effect. A
-warning says so.
+If that filter is not enabled, the query names all aggregates whatever this
+option says, and a warning says so. If an administrator forced a host, nova
+does not run that filter, and the query names all aggregates of that host.
 
 The default fits every common web server except uwsgi with its default buffer
 of 4096 bytes. Set 30 there, or raise uwsgi's ``buffer-size``.

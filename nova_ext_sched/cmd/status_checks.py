@@ -51,12 +51,12 @@ _SUCCESS = upgradecheck.Result(upgradecheck.Code.SUCCESS)
 
 
 def _failure(details: object) -> upgradecheck.Result:
-    """nova-scheduler or a policy will not work."""
+    """Return the result that nova-scheduler or a policy will not work."""
     return upgradecheck.Result(upgradecheck.Code.FAILURE, str(details))
 
 
 def _warning(details: str) -> upgradecheck.Result:
-    """Something does not work as it was meant."""
+    """Return the result that something does not work as intended."""
     return upgradecheck.Result(upgradecheck.Code.WARNING, details)
 
 

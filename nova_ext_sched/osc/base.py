@@ -57,7 +57,7 @@ def describe(exc: Exception) -> str:
         return str(exc) or type(exc).__name__
     problem = {
         401: 'the service does not accept the token, which may have expired',
-        403: 'the service does not allow this to the user',
+        403: 'the service does not allow the user to do this',
     }.get(exc.status_code or 0, 'the service refuses the request')
     context = [
         messages.quote(f'{exc.method} {exc.url}'),

@@ -157,7 +157,7 @@ class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
             )
 
     def isolate(self, name, hosts, *traits):
-        """Create an isolating aggregate whose hosts carry its traits."""
+        """Create an isolated aggregate whose hosts carry its traits."""
         uuid = self.aggregate(
             name, hosts, metadata={f'trait:{t}': 'required' for t in traits}
         )

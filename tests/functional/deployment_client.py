@@ -32,7 +32,7 @@ def aggregate(ctxt, name, hosts, metadata):
 
 
 def aggregates(ctxt, prefix, count, trait):
-    """Create many isolating aggregates without hosts."""
+    """Create many isolated aggregates without hosts."""
     for number in range(count):
         objects.Aggregate(
             ctxt,

@@ -57,7 +57,7 @@ class IsolationTestCase(base.CloudTestCase):
         }
 
     def require(self, name, hosts, *traits, **metadata):
-        """Create an isolating aggregate and do nothing in placement."""
+        """Create an isolated aggregate and do nothing in placement."""
         return self.aggregate(
             name,
             hosts,
@@ -646,14 +646,14 @@ class RefusedTest(IsolationTestCase):
     def test_reader(self, command):
         self.openstack.user = openstackclient.READER
         self.assertRefused(
-            command, 'does not allow this to the user', 'status 403'
+            command, 'does not allow the user to do this', 'status 403'
         )
 
     @ddt.data(LIST, SYNC)
     def test_without_admin_rights(self, command):
         self.openstack.user = openstackclient.MEMBER
         self.assertRefused(
-            command, 'does not allow this to the user', 'os-aggregates'
+            command, 'does not allow the user to do this', 'os-aggregates'
         )
 
     @ddt.data(LIST, SYNC)

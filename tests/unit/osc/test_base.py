@@ -44,7 +44,7 @@ class DescribeTestCase(testtools.TestCase):
     def test_forbidden(self):
         exc = refusal(403, '{"forbidden": {"message": "no admin"}}')
         self.assertEqual(
-            'the service does not allow this to the user: no admin (GET '
+            'the service does not allow the user to do this: no admin (GET '
             'http://nova/os-aggregates, status 403, request id req-1)',
             base.describe(exc),
         )
