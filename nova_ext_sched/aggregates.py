@@ -2,9 +2,9 @@
 
 """The one place that reads nova's aggregates from the API database.
 
-nova's own aggregate objects carry every host of every aggregate: at 1,000
-aggregates of 20 hosts they cost half a second a request. What the policies
-need is a few columns.
+nova's own aggregate objects have every host of every aggregate: at 1,000
+aggregates of 20 hosts they cost half a second for each request. The policies
+need only a few columns.
 """
 
 from collections.abc import Collection
@@ -49,13 +49,13 @@ def get_metadata(
 ) -> Sequence[MetadataItem]:
     """Return at least the metadata items whose key has one of the prefixes.
 
-    One light select. Databases differ in what they hold to be equal: so
-    blanks before a key and the case of letters do not count here, other
-    items may be among the result, and the policy decides what a key means.
-    That makes the answer of a policy the same on every database.
+    This is one light select. Databases differ in how they compare text. So
+    the select ignores case and blanks before a key, and may return other
+    items too; the policy decides what a key means. The answer of a policy is
+    then the same on every database.
 
     :param context: a nova RequestContext
-    :param prefixes: beginnings of metadata keys
+    :param prefixes: prefixes of metadata keys
     :raises Exception: whatever oslo.db, SQLAlchemy or the driver raises where
         the database does not answer; so do the other functions here
     """
@@ -108,12 +108,12 @@ def get_values(
 ) -> list[HostValue]:
     """Return the values of one key, and which of some hosts they are for.
 
-    One select. Key and hosts are compared as they stand, whatever the
-    database's collation.
+    This is one select. Key and hosts are compared exactly, whatever the
+    collation of the database.
 
     :param context: a nova RequestContext
     :returns: each aggregate that has the key: an item for each of ``hosts``
-        that it holds; one with the host None where it holds none of them, and
+        that it holds; one with the host None if it holds none of them, and
         perhaps also where it holds others
     """
     if supposed is not None:

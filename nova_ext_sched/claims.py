@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Where servers stand that were placed and that no host state shows yet.
+"""Finds servers that are placed but that no host state shows yet.
 
-nova-scheduler claims resources in placement when it has chosen a host. The
-host's state in the scheduler's memory has the server only after nova-compute
-has built it: until then a second request, or a second scheduler, counts one
-server too few. Its allocation in placement is there all the time.
+When nova-scheduler has chosen a host, it claims the resources in placement.
+The host state in the scheduler's memory shows the server only after
+nova-compute has built it. Until then a second request, or a second scheduler,
+counts one server too few. The allocation in placement exists all the time.
 """
 
 from collections.abc import Collection
@@ -43,7 +43,7 @@ MOST_MILLISECONDS = 1000
 
 
 class Claims(typing.NamedTuple):
-    """What is under way of some servers.
+    """The servers that are under way.
 
     :ivar waiting: UUIDs of the servers that no scheduler has placed yet
     :ivar by_provider: UUIDs of the servers that hold an allocation, by the
@@ -58,23 +58,24 @@ NONE = Claims(frozenset(), {})
 
 
 def find(servers: Collection[str]) -> Claims:
-    """Return what is under way of servers that no host state has.
+    """Return the servers that are under way.
 
-    One select, and a request to placement for each server that was created in
-    the last :data:`RECENT_SECONDS`, the newest first: at most
-    :data:`MOST_LOOKUPS`, and none after :data:`MOST_MILLISECONDS`. What
-    cannot be read counts as nowhere, with a warning: nova-compute judges the
+    This takes one select, and a request to placement for each server that was
+    created in the last :data:`RECENT_SECONDS`. The newest come first: at most
+    :data:`MOST_LOOKUPS`, and none after :data:`MOST_MILLISECONDS`. If they
+    cannot be read, they do not count, with a warning: nova-compute checks the
     group again before it builds a server.
 
-    :param servers: UUIDs
+    :param servers: UUIDs of servers that no host state shows
     """
     try:
         recent = _get_recent(nova_context.get_admin_context(), servers)
         return _read_allocations(recent)
     except Exception as exc:
         _faults.warn(
-            'Servers of a group that are under way cannot be looked up, and '
-            'a host may be chosen that is full: '
+            'Servers of a server group that are under way cannot be looked '
+            'up. A full host may be chosen; nova-compute then refuses the '
+            'server: '
             f'{type(exc).__name__}: {messages.quote(exc)}',
             key=type(exc).__name__,
         )

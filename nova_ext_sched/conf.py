@@ -11,48 +11,48 @@ from oslo_config import types
 from nova_ext_sched import misspelling
 
 
-class Beginnings(types.List):
-    """A list of beginnings of keys, none of them empty.
+class Prefixes(types.List):
+    """A list of prefixes of keys, none of them empty.
 
-    An empty one would match every key, and no aggregate would be left.
+    An empty prefix would match every key and close every aggregate.
 
-    :param may_be_none: whether an empty value is the empty list
+    :param may_be_empty: whether an empty value means an empty list
     """
 
-    def __init__(self, may_be_none: bool = False) -> None:
+    def __init__(self, may_be_empty: bool = False) -> None:
         super().__init__()
-        self._may_be_none = may_be_none
+        self._may_be_empty = may_be_empty
 
     def __call__(self, value: typing.Any) -> list[str]:
         """Return the list.
 
-        :raises ValueError: one is empty; oslo.config's error then names the
+        :raises ValueError: a prefix is empty; oslo.config's error names the
             option and the file
         """
         if isinstance(value, str):
-            if self._may_be_none and not value.strip():
+            if self._may_be_empty and not value.strip():
                 return []
             value = [part.strip() for part in value.split(',')]
         if not all(part.strip('\'" ') for part in value):
             raise ValueError(
-                'expected beginnings of keys, separated by commas and none '
-                f'of them empty (to have none, {self._remedy}), got '
+                'expected prefixes of keys, separated by commas, none of '
+                f'them empty (to have none, {self._remedy}), got '
                 + repr(','.join(value))
             )
         return list(value)
 
     @property
     def _remedy(self) -> str:
-        return 'leave it empty' if self._may_be_none else 'remove the line'
+        return 'leave it empty' if self._may_be_empty else 'remove the line'
 
 
 class MetadataKey(types.String):
-    """A key of aggregate metadata, not empty."""
+    """A key of aggregate metadata; it must not be empty."""
 
     def __call__(self, value: typing.Any) -> str:
         """Return the key.
 
-        :raises ValueError: it is empty; oslo.config's error then names the
+        :raises ValueError: the key is empty; oslo.config's error names the
             option and the file
         """
         key: str = super().__call__(value).strip()
@@ -62,7 +62,7 @@ class MetadataKey(types.String):
 
 
 class Limit(types.Integer):
-    """An integer, 0 or more; an empty value is none."""
+    """An integer, 0 or more; an empty value is refused."""
 
     def __init__(self) -> None:
         super().__init__(min=0)
@@ -70,7 +70,7 @@ class Limit(types.Integer):
     def __call__(self, value: typing.Any) -> int:
         """Return the integer.
 
-        :raises ValueError: it is of another form; oslo.config's error then
+        :raises ValueError: the value is no such integer; oslo.config's error
             names the option and the file
         """
         limit: int | None = super().__call__(value)
@@ -82,7 +82,7 @@ class Limit(types.Integer):
 GROUP = cfg.OptGroup(
     'nova_ext_sched',
     title='nova-ext-sched',
-    help='Placement policy of the nova-ext-sched plugin of nova-scheduler.',
+    help='Placement policies of nova-ext-sched, a plugin of nova-scheduler.',
 )
 
 LOADING_OPTS = [
@@ -97,12 +97,13 @@ LOADING_OPTS = [
 The request filters of nova-ext-sched that nova-scheduler runs, in this order,
 after nova's own.
 
-Each is the name of a plugin in the stevedore namespace
-``nova_ext_sched.request_filters``; packages of other authors may add plugins
-to it. A filter that is named here does nothing until its own option turns it
-on. A name that no installed package declares, that two declare, or that fails
-to import stops nova-scheduler at start: a scheduler that silently runs
-without its isolation is worse than none.
+Each name is a plugin in the stevedore namespace
+``nova_ext_sched.request_filters``. Packages of other authors may add plugins
+to it. A filter in this list does nothing until its own option turns it on.
+
+nova-scheduler does not start if no installed package declares a name, if two
+packages declare it, or if the plugin cannot be imported: a scheduler that
+silently runs without its isolation is worse than none.
 
 Possible values:
 
@@ -111,15 +112,16 @@ Possible values:
 Related options:
 
 * ``[filter_scheduler] available_filters`` must have the line
-  ``nova_ext_sched.filters.all_filters``; without it nothing of
-  nova-ext-sched is loaded.
+  ``nova_ext_sched.filters.all_filters``. Without it nothing of nova-ext-sched
+  is loaded.
 * ``[nova_ext_sched] enable_isolated_aggregate_filtering`` turns
   ``isolate_aggregates`` on.
 * ``[nova_ext_sched] placement_req_required_member_prefix`` and
   ``placement_req_default_forbidden_member_prefix`` turn
   ``reserved_aggregates`` on.
-* ``failure_domains`` acts on requests that ask for it by a scheduler hint, or
-  by ``[nova_ext_sched] max_server_per_failure_domain``.
+* ``failure_domains`` acts on requests that ask for it with a scheduler hint,
+  and on all anti-affinity groups if
+  ``[nova_ext_sched] max_server_per_failure_domain`` is set.
 """,
     ),
 ]
@@ -129,19 +131,19 @@ ISOLATION_OPTS = [
         'enable_isolated_aggregate_filtering',
         default=False,
         help="""
-Keep requests out of isolating aggregates whose traits they do not require.
+Keep requests out of isolated aggregates whose traits they do not require.
 
-An aggregate is isolating where its metadata has one or more
-``trait:<NAME>=required``. A request may use it only where its flavor's extra
-specs or its image's properties require every one of those traits. The request
-filter ``isolate_aggregates`` asks placement to leave the other aggregates
-out, and the host filter ``IsolatedAggregatesFilter`` judges what comes back;
-on rebuild, where nova runs no request filter, the host filter is the only
-one that guards them.
+An aggregate is isolated if its metadata has one or more
+``trait:<NAME>=required``. A request may use it only if the extra specs of its
+flavor or the properties of its image require all of these traits. The request
+filter ``isolate_aggregates`` asks placement to leave the other isolated
+aggregates out. The host filter ``IsolatedAggregatesFilter`` checks the hosts
+that placement returns. On rebuild nova runs no request filter, so only the
+host filter guards the aggregates.
 
-Where the request filter cannot read the aggregates (the API database is down,
-for example), the request ends in NoValidHost and the reason is in the log of
-nova-scheduler. No request is ever scheduled unfiltered.
+If the request filter cannot read the aggregates (the API database is down,
+for example), the request ends in NoValidHost and the log of nova-scheduler
+has the reason. No request is ever scheduled unfiltered.
 
 Possible values:
 
@@ -151,11 +153,11 @@ Possible values:
 Related options:
 
 * ``[filter_scheduler] enabled_filters`` should have
-  ``IsolatedAggregatesFilter``; without it a server on an isolated host keeps
+  ``IsolatedAggregatesFilter``. Without it, a server on an isolated host keeps
   its host when it is rebuilt with an image that does not require the traits.
-* ``[scheduler] enable_isolated_aggregate_filtering`` is nova's own filter of
-  the same meaning. Both on is legal and costs the work twice: turn nova's
-  off.
+* ``[scheduler] enable_isolated_aggregate_filtering`` is nova's own filter for
+  the same purpose. If both are on, every request does the work twice: turn
+  nova's off.
 """,
     ),
     cfg.IntOpt(
@@ -163,53 +165,53 @@ Related options:
         default=100,
         min=1,
         help="""
-The largest number of aggregate UUIDs to put into one placement query as
-forbidden.
+The largest number of aggregate UUIDs that one placement query forbids.
 
-Every web server limits the length of a request line: with many isolating
-aggregates the query would be refused and every request would end in
-NoValidHost. Past this number the aggregates with most hosts go into the
-query and the rest is left to ``IsolatedAggregatesFilter``, which judges every
-host that placement returns. Where that filter is not enabled, or does not run
-because an administrator forced a host, all UUIDs go in whatever this number,
-and a warning says so.
+Every web server limits the length of a request line. With many isolated
+aggregates the server would refuse the query, and every request would end in
+NoValidHost. Above this number, the query names the aggregates with the most
+hosts, and ``IsolatedAggregatesFilter`` checks the hosts of the rest.
 
-The default fits every common web server but uwsgi with its default buffer of
-4096 bytes (set 30 there, or raise its ``buffer-size``).
+If that filter is not enabled, or does not run because an administrator forced
+a host, the query names all aggregates and this option has no effect. A
+warning says so.
+
+The default fits every common web server except uwsgi with its default buffer
+of 4096 bytes. Set 30 there, or raise uwsgi's ``buffer-size``.
 
 Possible values:
 
-* An integer, 1 or more. The documentation has a table of what each web
-  server bears.
+* An integer, 1 or more. The documentation has a table of the limits of web
+  servers.
 
 Related options:
 
-* ``[nova_ext_sched] forbid_by_trait`` keeps UUIDs out of the query at all.
+* ``[nova_ext_sched] forbid_by_trait`` forbids a trait in place of many UUIDs.
 * ``[filter_scheduler] enabled_filters``
-* ``[scheduler] max_placement_results`` bounds how many hosts come back; where
-  most of them stand in aggregates left to the host filter, hosts that would
-  do may be cut off. Declare the traits in ``forbid_by_trait`` then.
+* ``[scheduler] max_placement_results`` limits how many hosts placement
+  returns. If most of them are in aggregates that are left to the host filter,
+  suitable hosts may be cut off. List the traits in ``forbid_by_trait`` then.
 """,
     ),
     cfg.ListOpt(
         'forbid_by_trait',
         default=[],
         help="""
-Traits that only hosts of isolating aggregates carry.
+Traits that only the hosts of isolated aggregates have.
 
-By naming a trait here the operator promises that no host outside of the
-aggregates that require it carries the trait. An aggregate that is forbidden
-because such a trait is missing from the request needs no UUID in the
-placement query: the query forbids the trait itself
-(``root_required=!TRAIT``), so it grows with the number of traits and not with
-the number of aggregates. Use it where there are more isolating aggregates
-than ``max_forbidden_aggregates``, or where ``max_placement_results`` cuts off
-hosts; with few aggregates there is nothing to gain.
+List a trait here only if no host outside the aggregates that require it has
+it. Placement is then asked to leave out hosts with the trait
+(``root_required=!TRAIT``) in place of the aggregates that require it. The
+query grows with the number of traits, not with the number of aggregates.
 
-Hosts of such an aggregate whose resource provider lacks the trait come back
-from placement and are refused by ``IsolatedAggregatesFilter``. A trait that
-placement does not know, or that the request requires of the host by another
-way, is treated as if it were not named here.
+Use this option if you have more isolated aggregates than
+``max_forbidden_aggregates``, or if ``max_placement_results`` cuts off
+suitable hosts. With few aggregates it gains nothing.
+
+If a host of such an aggregate lacks the trait, placement returns it and
+``IsolatedAggregatesFilter`` rejects it. A trait has no effect here if
+placement does not know it, or if the request requires it of the host in
+another way.
 
 Possible values:
 
@@ -219,8 +221,8 @@ Possible values:
 Related options:
 
 * ``[filter_scheduler] enabled_filters`` must have
-  ``IsolatedAggregatesFilter``; without it, and where an administrator forced
-  a host, this option has no effect and UUIDs are used.
+  ``IsolatedAggregatesFilter``. Without it, and for hosts that an
+  administrator forced, this option has no effect and UUIDs are used.
 * ``[nova_ext_sched] max_forbidden_aggregates``
 """,
     ),
@@ -229,69 +231,74 @@ Related options:
 RESERVATION_OPTS = [
     cfg.Opt(
         'placement_req_required_member_prefix',
-        type=Beginnings(),
+        type=Prefixes(),
         default=[],
         sample_default='reservation:',
         help="""
-Beginnings of the keys by which a request demands its reserved aggregates.
+Prefixes of the keys with which a request names its reserved aggregates.
 
-A request with a key that begins so, in its flavor's extra specs for example,
-must land on a host of an aggregate whose metadata has exactly that key. Where
-several aggregates have the key, any of them will do. A request with several
-such keys needs a host that is in an aggregate of each. The values of the keys
-mean nothing. A request whose key no aggregate has, or none that its project
-may use, ends in NoValidHost, and the log of nova-scheduler names the key.
+If a request has a key with one of these prefixes, for example in the extra
+specs of its flavor, its server must land on a host of an aggregate whose
+metadata has exactly this key. If several aggregates have the key, any of them
+will do. A request with several such keys needs a host that is in an aggregate
+for each of them. The values of the keys do not matter.
 
-Keys are compared as they stand: in case, and with ``%`` and ``_`` as
-themselves. ``AggregateInstanceTypeFilter`` does not compare keys that begin
-so.
+A request ends in NoValidHost if no aggregate has its key, or if its project
+may use none of those that do. The log of nova-scheduler names the key.
+
+Keys are compared exactly: case matters, and ``%`` and ``_`` have no special
+meaning. ``AggregateInstanceTypeFilter`` ignores keys with these prefixes.
 
 Possible values:
 
-* A comma-separated list of beginnings, such as ``reservation:``. An empty one
-  stops nova-scheduler at start. Without the option no key demands anything.
+* A comma-separated list of prefixes, such as ``reservation:``. An empty
+  prefix stops nova-scheduler at start. Without this option, no key requires
+  an aggregate.
 
 Related options:
 
 * ``[nova_ext_sched] placement_req_default_forbidden_member_prefix`` should
-  have the same prefixes. A prefix that stands here only draws those who name
-  an aggregate into it and keeps nobody else out. A warning at start says so.
-* ``[nova_ext_sched] member_sources`` tells where keys are looked for.
-* ``[nova_ext_sched] member_project_keys`` tells who may use an aggregate.
+  have the same prefixes. A prefix that is only here sends the requests with
+  the key to the aggregate and keeps nobody else out. nova-scheduler warns
+  about it at start.
+* ``[nova_ext_sched] member_sources`` says where a request may have keys.
+* ``[nova_ext_sched] member_project_keys`` says which projects may use an
+  aggregate.
 * ``[nova_ext_sched] request_filters`` must have ``reserved_aggregates``.
 """,
     ),
     cfg.Opt(
         'placement_req_default_forbidden_member_prefix',
-        type=Beginnings(),
+        type=Prefixes(),
         default=[],
         sample_default='reservation:',
         help="""
-Beginnings of the metadata keys that reserve an aggregate.
+Prefixes of the metadata keys that reserve an aggregate.
 
-A request without a key that begins so is kept out of every aggregate whose
-metadata has one. A request with such a key is not: its key demands an
-aggregate of its own (``placement_req_required_member_prefix``). Each prefix
-is for itself: a key with one does not open the aggregates of another.
+A request without a key with the prefix is kept out of every aggregate whose
+metadata has such a key. A request with such a key gets the aggregate that the
+key names (``placement_req_required_member_prefix``). Each prefix is
+independent: a key with one prefix does not open the aggregates of another.
 
-Keys are compared as they stand: in case, and with ``%`` and ``_`` as
-themselves. ``AggregateInstanceTypeFilter`` does not compare keys that begin
-so, and ``force_metadata_check`` does not force them.
+Keys are compared exactly: case matters, and ``%`` and ``_`` have no special
+meaning. ``AggregateInstanceTypeFilter`` ignores keys with these prefixes, and
+``force_metadata_check`` does not force them.
 
 Possible values:
 
-* A comma-separated list of beginnings, such as ``reservation:``. An empty one
-  stops nova-scheduler at start. Without the option no aggregate is reserved.
+* A comma-separated list of prefixes, such as ``reservation:``. An empty
+  prefix stops nova-scheduler at start. Without this option, no aggregate is
+  reserved.
 
 Related options:
 
 * ``[nova_ext_sched] placement_req_required_member_prefix`` should have the
-  same prefixes. A prefix that stands here only lets a request with any key
-  that begins so onto every host that such a key reserves. A warning at start
-  says so.
-* ``[nova_ext_sched] max_forbidden_aggregates`` bounds how many aggregates go
-  into a placement query; ``IsolatedAggregatesFilter`` in
-  ``[filter_scheduler] enabled_filters`` judges the rest.
+  same prefixes. If a prefix is only here, a request with any key of the
+  prefix may use every host that such a key reserves. nova-scheduler warns
+  about it at start.
+* ``[nova_ext_sched] max_forbidden_aggregates`` limits how many aggregates one
+  placement query names. ``IsolatedAggregatesFilter`` in
+  ``[filter_scheduler] enabled_filters`` checks the hosts of the rest.
 * ``[nova_ext_sched] request_filters`` must have ``reserved_aggregates``.
 """,
     ),
@@ -300,12 +307,12 @@ Related options:
         default=['flavor'],
         item_type=types.String(choices=['flavor', 'image', 'hint']),
         help="""
-Where a request's keys of reserved aggregates are looked for.
+Where a request may have keys of reserved aggregates.
 
-Keys of all sources count together. Flavors are written by operators. Image
-properties and scheduler hints are written by end users: whoever knows the key
-of an aggregate may name it there, so turn them on only where every reserved
-aggregate, a pool of free hosts too, has a project key
+The keys of all sources count together. Operators write flavors. End users
+write image properties and scheduler hints: whoever knows the key of an
+aggregate can put it there. Turn ``image`` and ``hint`` on only if every
+reserved aggregate, including a pool of free hosts, has a project key
 (``member_project_keys``).
 
 Possible values:
@@ -313,12 +320,12 @@ Possible values:
 * A comma-separated list of these:
 
   * ``flavor``: names of extra specs, ``reservation:<id>``.
-  * ``image``: names of image properties, ``reservation:<id>``. They are read
-    from Glance for every request that has an image; where Glance does not
-    answer, the request ends in NoValidHost. On rebuild only host filters run,
-    which do not ask Glance: there a key of the image does not count, and a
-    server that stands on a reserved host by its image alone is refused the
-    rebuild.
+  * ``image``: names of image properties, ``reservation:<id>``. nova-scheduler
+    reads them from Glance for every request that has an image. If Glance does
+    not answer, the request ends in NoValidHost. On rebuild only host filters
+    run, and they do not ask Glance. A key of the image does not count there:
+    a server that is on a reserved host only because of its image cannot be
+    rebuilt.
   * ``hint``: scheduler hints, ``reservation=<id>`` or ``reservation:<id>``
     with any value.
 
@@ -331,30 +338,31 @@ Related options:
     ),
     cfg.Opt(
         'member_project_keys',
-        type=Beginnings(may_be_none=True),
+        type=Prefixes(may_be_empty=True),
         default=['filter_tenant_id'],
         help="""
-Metadata keys that tell which projects may use a reserved aggregate.
+Metadata keys that say which projects may use a reserved aggregate.
 
-Where an aggregate that a request names has such a key, or one that begins so
-(``filter_tenant_id2``), only the projects in the values of these keys may use
-it. Values are project IDs, separated by commas. A reserved aggregate without
-such a key may be used by every request that names it.
+If an aggregate that a request names has one of these keys, or a key that
+begins with one (``filter_tenant_id2``), only the projects in the values of
+these keys may use it. A value is one project ID or several, separated by
+commas. If a reserved aggregate has no such key, every request that names it
+may use it.
 
-Where several aggregates have the key of a reservation, those that the
-request's project may not use do not count; where none is left, the request
-ends in NoValidHost.
+If several aggregates have the key of a reservation, only those that the
+request's project may use count. If none is left, the request ends in
+NoValidHost.
 
 Possible values:
 
-* A comma-separated list of keys, none of them empty. Add ``blazar:owner``,
-  which Blazar sets, where Blazar makes the aggregates. With an empty value
+* A comma-separated list of keys, none of them empty. If Blazar makes the
+  aggregates, add ``blazar:owner``, which Blazar sets. With an empty value,
   every request may use every aggregate that it names.
 
 Related options:
 
-* ``[nova_ext_sched] placement_req_required_member_prefix``: aggregates are
-  named by keys with these prefixes.
+* ``[nova_ext_sched] placement_req_required_member_prefix``: keys with these
+  prefixes name aggregates.
 """,
     ),
 ]
@@ -366,24 +374,24 @@ AGGREGATE_INSTANCE_TYPE_OPTS = [
         help="""
 Metadata keys that ``force_metadata_check`` does not force upon flavors.
 
-An aggregate whose metadata has ``force_metadata_check=true`` demands of every
-flavor that it agrees with each of the aggregate's other metadata items. Some
-items are not addressed to flavors: nova keeps an aggregate's availability
-zone among them, and other filters and weighers read keys of their own. Name
-those keys here. Where a flavor has an extra spec of such a key, it is compared
-with the aggregate's value as it stands.
+If the metadata of an aggregate has ``force_metadata_check=true``, every
+flavor must agree with each of its other metadata items. Some items are not
+meant for flavors: nova stores the availability zone of an aggregate there,
+and other filters and weighers read keys of their own. List these keys here.
+If a flavor has an extra spec for such a key, it is compared with the
+aggregate's value as plain text.
 
 Possible values:
 
 * A comma-separated list of metadata keys, exactly as they are written in the
-  aggregates. An empty list also forces ``availability_zone``, which then no
-  flavor passes that lacks an extra spec of that name.
+  aggregates. An empty list also forces ``availability_zone``: a flavor
+  without an extra spec of that name is then rejected.
 
 Related options:
 
 * ``[filter_scheduler] enabled_filters`` must have
-  ``AggregateInstanceTypeFilter`` for this option to matter.
-* Keys that begin with a prefix of
+  ``AggregateInstanceTypeFilter``. Without it this option has no effect.
+* Keys with a prefix of
   ``[nova_ext_sched] placement_req_required_member_prefix`` or
   ``[nova_ext_sched] placement_req_default_forbidden_member_prefix`` are never
   forced.
@@ -397,13 +405,14 @@ FAILURE_DOMAIN_OPTS = [
         type=MetadataKey(),
         default='failure_domain',
         help="""
-The metadata key of aggregates that names failure domains.
+The metadata key of aggregates whose value names failure domains.
 
-Hosts that fail together (one rack, one power feed) form a failure domain: an
-aggregate whose metadata has this key, and as its value the name of the
-domain. Several names are separated by commas; a host that is in several
-domains counts in each. Two aggregates with the same name are one domain. A
-host without a domain takes no server of a group that asks to be spread.
+A failure domain is a set of hosts that fail together, such as a rack or a
+power feed: the hosts of an aggregate whose metadata has this key. The value
+is the name of the domain, or several names separated by commas. A host in
+several domains counts in each. Two aggregates with the same name are one
+domain. A host without a domain takes no server of a group that asks to be
+spread.
 
 Possible values:
 
@@ -424,27 +433,27 @@ Related options:
         help="""
 The largest number of servers of an anti-affinity group in a failure domain.
 
-Users ask for it themselves by the scheduler hints
-``different_failure_domain=true`` (one server a domain) and
-``max_server_per_failure_domain=<n>``, in a server group of any policy. This
-option asks it of every server group of the policy ``anti-affinity``. Where
-both do, the lower number wins: no hint lifts the operator's limit.
+Users can ask for a limit with the scheduler hints
+``different_failure_domain=true`` (one server in each domain) and
+``max_server_per_failure_domain=<n>``, for a server group of any policy. This
+option sets a limit for every server group with the policy ``anti-affinity``.
+If both apply, the lower number wins: a hint never lifts the operator's limit.
 
-Servers that stand already are not moved. They count, and are held to the
-limit when they are moved. Give every host of the cloud a failure domain first:
-a host without one takes no server of such a group.
+Existing servers are not moved. They count, and the limit applies to them when
+they are moved. Give every host of the cloud a failure domain first: a host
+without one takes no server of such a group.
 
 Possible values:
 
-* 0: only the hints ask for it.
+* 0: only hints set a limit.
 * An integer, 1 or more.
 
 Related options:
 
 * ``[nova_ext_sched] failure_domain_key``
-* ``[nova_ext_sched] max_forbidden_aggregates`` bounds how many aggregates of
-  full domains go into a placement query; ``FailureDomainFilter`` in
-  ``[filter_scheduler] enabled_filters`` judges the rest.
+* ``[nova_ext_sched] max_forbidden_aggregates`` limits how many aggregates of
+  full domains one placement query names. ``FailureDomainFilter`` in
+  ``[filter_scheduler] enabled_filters`` checks the hosts of the rest.
 * ``[nova_ext_sched] request_filters`` must have ``failure_domains``.
 """,
     ),
@@ -460,13 +469,13 @@ ALL_OPTS = [
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
-    """Register every option of the package on ``conf``; repeatable."""
+    """Register every option of the package on ``conf``; idempotent."""
     conf.register_group(GROUP)
     conf.register_opts(ALL_OPTS, group=GROUP)
 
 
 def check(conf: cfg.ConfigOpts) -> None:
-    """Meet a slip in nova.conf at start, not amid a request.
+    """Find mistakes in nova.conf at start, not during a request.
 
     :raises oslo_config.cfg.ConfigFileValueError: as :func:`check_values`
     :raises nova_ext_sched.exception.InvalidValues: an option or the section
@@ -477,13 +486,13 @@ def check(conf: cfg.ConfigOpts) -> None:
 
 
 def check_values(conf: cfg.ConfigOpts) -> None:
-    """Read every option.
+    """Check the value of every option.
 
-    oslo.config reads the values of options that are registered late, as these
-    are, when they are first asked for.
+    These options are registered late, and oslo.config parses such options
+    only when they are first read.
 
-    :raises oslo_config.cfg.ConfigFileValueError: a value is not of its
-        option's form; the error names option, file and value
+    :raises oslo_config.cfg.ConfigFileValueError: a value is invalid; the
+        error names option, file and value
     """
     for option in ALL_OPTS:
         getattr(conf[GROUP.name], option.dest)
@@ -495,10 +504,10 @@ def list_opts() -> Iterable[tuple[cfg.OptGroup, list[typing.Any]]]:
 
 
 def contradictions(conf: cfg.ConfigOpts) -> list[str]:
-    """Return what the options of nova.conf say against one another.
+    """Return the contradictions between options of nova.conf.
 
     :param conf: nova's configuration with our options registered
-    :returns: a sentence each, with what to do about it
+    :returns: a message for each, with what to do about it
     """
     return [
         *_isolation_contradictions(conf),
@@ -521,32 +530,32 @@ def _isolation_contradictions(conf: cfg.ConfigOpts) -> list[str]:
     ):
         found.append(
             'IsolatedAggregatesFilter is in [filter_scheduler] '
-            'enabled_filters and has nothing to judge: no host is isolated '
-            'or reserved. Set [nova_ext_sched] '
-            'enable_isolated_aggregate_filtering to True or name prefixes of '
+            'enabled_filters, but no option isolates or reserves an '
+            'aggregate, so it checks nothing. Set [nova_ext_sched] '
+            'enable_isolated_aggregate_filtering to True, set prefixes of '
             'reserved aggregates, or remove the filter.'
         )
     if isolating and conf.scheduler.enable_isolated_aggregate_filtering:
         found.append(
             "Both [scheduler] enable_isolated_aggregate_filtering (nova's) "
             'and [nova_ext_sched] enable_isolated_aggregate_filtering are '
-            "True: every request does the work twice, and nova's filter "
-            'puts every isolated aggregate into the query whatever '
-            'max_forbidden_aggregates says. Set the one of [scheduler] to '
-            'False.'
+            "True. Every request does the work twice, and nova's filter "
+            'ignores max_forbidden_aggregates: it puts every isolated '
+            'aggregate into the placement query. Set the option in '
+            '[scheduler] to False.'
         )
     if isolating and 'isolate_aggregates' not in ours.request_filters:
         found.append(
-            '[nova_ext_sched] enable_isolated_aggregate_filtering is True '
-            'and request_filters does not name isolate_aggregates: placement '
+            '[nova_ext_sched] enable_isolated_aggregate_filtering is True, '
+            'but request_filters does not have isolate_aggregates: placement '
             'is not asked to leave isolated aggregates out. Add '
             'isolate_aggregates to [nova_ext_sched] request_filters.'
         )
     if isolating and not judged:
         found.append(
-            '[nova_ext_sched] enable_isolated_aggregate_filtering is True '
-            'and IsolatedAggregatesFilter is not in [filter_scheduler] '
-            'enabled_filters: a server on an isolated host keeps its host '
+            '[nova_ext_sched] enable_isolated_aggregate_filtering is True, '
+            'but IsolatedAggregatesFilter is not in [filter_scheduler] '
+            'enabled_filters. A server on an isolated host keeps its host '
             'when it is rebuilt with an image that does not require the '
             'traits, and max_forbidden_aggregates and forbid_by_trait have '
             'no effect. Add IsolatedAggregatesFilter to enabled_filters.'
@@ -558,9 +567,9 @@ def _isolation_contradictions(conf: cfg.ConfigOpts) -> list[str]:
         found.append(
             "Both AggregateInstanceExtraSpecsFilter (nova's) and "
             'AggregateInstanceTypeFilter are in [filter_scheduler] '
-            "enabled_filters: nova's reads *, ~ and ! as plain values and "
-            'rejects hosts that ours accepts. Remove '
-            'AggregateInstanceExtraSpecsFilter.'
+            "enabled_filters. nova's filter reads *, ~ and ! as plain values "
+            'and rejects hosts that AggregateInstanceTypeFilter accepts. '
+            'Remove AggregateInstanceExtraSpecsFilter.'
         )
     return found
 
@@ -576,31 +585,33 @@ def _reservation_contradictions(conf: cfg.ConfigOpts) -> list[str]:
         if not prefix.startswith(forbidden):
             found.append(
                 f'[nova_ext_sched] placement_req_required_member_prefix has '
-                f'{prefix} and placement_req_default_forbidden_member_prefix '
-                f'does not: a request that names an aggregate with such a '
-                f'key lands in it, and nobody else is kept out.'
+                f'{prefix}, but placement_req_default_forbidden_member_prefix '
+                f'does not: a request with such a key lands in the aggregate '
+                f'that the key names, but no other is kept out. Add '
+                f'{prefix} to both options.'
             )
     for prefix in forbidden:
         if not prefix.startswith(required):
             found.append(
                 f'[nova_ext_sched] '
-                f'placement_req_default_forbidden_member_prefix has {prefix} '
-                f'and placement_req_required_member_prefix does not: a '
-                f'request with any key that begins so may land in every '
-                f'aggregate that such a key reserves.'
+                f'placement_req_default_forbidden_member_prefix has '
+                f'{prefix}, but placement_req_required_member_prefix does '
+                f'not: a request with any key of this prefix may use every '
+                f'aggregate that such a key reserves. Add {prefix} to both '
+                f'options.'
             )
     if 'reserved_aggregates' not in ours.request_filters:
         found.append(
-            '[nova_ext_sched] prefixes of reserved aggregates are set and '
-            'request_filters does not name reserved_aggregates: placement is '
+            '[nova_ext_sched] prefixes of reserved aggregates are set, but '
+            'request_filters does not have reserved_aggregates: placement is '
             'not asked to keep requests in or out of them. Add '
             'reserved_aggregates to [nova_ext_sched] request_filters.'
         )
     if 'IsolatedAggregatesFilter' not in conf.filter_scheduler.enabled_filters:
         found.append(
-            '[nova_ext_sched] prefixes of reserved aggregates are set and '
+            '[nova_ext_sched] prefixes of reserved aggregates are set, but '
             'IsolatedAggregatesFilter is not in [filter_scheduler] '
-            'enabled_filters: nothing judges a rebuild, and '
+            'enabled_filters: no filter checks a rebuild, and '
             'max_forbidden_aggregates has no effect. Add '
             'IsolatedAggregatesFilter to enabled_filters.'
         )
@@ -614,8 +625,9 @@ def _reservation_contradictions(conf: cfg.ConfigOpts) -> list[str]:
     ):
         found.append(
             '[nova_ext_sched] member_sources lets end users name reserved '
-            'aggregates and member_project_keys is empty: any project may '
-            'use any of them. Name the keys that hold the projects.'
+            'aggregates, but member_project_keys is empty: every project may '
+            'use every reserved aggregate. Set member_project_keys to the '
+            'metadata keys that hold the projects.'
         )
     return found
 
@@ -628,15 +640,15 @@ def _failure_domain_contradictions(conf: cfg.ConfigOpts) -> list[str]:
         enabled or ours.max_server_per_failure_domain
     ) and 'failure_domains' not in ours.request_filters:
         found.append(
-            '[nova_ext_sched] request_filters does not name failure_domains, '
-            'which counts the servers of a group by failure domain: '
-            'FailureDomainFilter refuses every host to requests that ask to '
-            'be spread, and without that filter they are not spread. Add '
+            '[nova_ext_sched] request_filters does not have failure_domains, '
+            'which counts the servers of a group in each failure domain. '
+            'FailureDomainFilter rejects every host for requests that ask to '
+            'be spread; without that filter they are not spread. Add '
             'failure_domains to [nova_ext_sched] request_filters.'
         )
     if ours.max_server_per_failure_domain and not enabled:
         found.append(
-            '[nova_ext_sched] max_server_per_failure_domain is set and '
+            '[nova_ext_sched] max_server_per_failure_domain is set, but '
             'FailureDomainFilter is not in [filter_scheduler] '
             'enabled_filters: hosts in no failure domain are accepted, and '
             'several servers of one request may land in one domain. Add '

@@ -2,8 +2,8 @@
 
 """Warnings about operators' data, once per distinct fault.
 
-A malformed value in one aggregate meets every request and every host: a
-warning for each would bury the log that it is meant to help.
+Every request and every host meets a malformed value in one aggregate. A
+warning for each would flood the log.
 """
 
 import collections
@@ -17,7 +17,7 @@ class FaultLog:
     """Logs each distinct fault once, and remembers a bounded number.
 
     :param logger: where the warnings go; the module that found the fault
-    :param capacity: number of faults remembered; past it the oldest is
+    :param capacity: number of faults remembered; beyond it the oldest is
         forgotten and may be logged again
     """
 
@@ -34,7 +34,7 @@ class FaultLog:
     def is_new(self, key: Hashable) -> bool:
         """Return whether a fault has not been logged, without logging it.
 
-        For faults whose sentence costs work to write.
+        For faults whose message is costly to build.
         """
         with self._lock:
             return key not in self._seen
@@ -42,9 +42,9 @@ class FaultLog:
     def warn(self, fault: str, key: Hashable = None) -> bool:
         """Log ``fault`` unless it was logged before.
 
-        :param fault: the sentence to log
-        :param key: what makes the fault distinct, where the sentence is
-            shortened; by default the sentence itself
+        :param fault: the message to log
+        :param key: what makes the fault distinct, if the message is
+            shortened; by default the message itself
         :returns: whether it was logged now
         """
         key = fault if key is None else key

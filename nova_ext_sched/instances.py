@@ -2,8 +2,8 @@
 
 """The one place that reads nova's instances from the cells.
 
-nova's own instance objects carry some eighty columns. What the policies need
-is where an instance stands.
+nova's own instance objects have about eighty columns. The policies need only
+the host of an instance.
 """
 
 from collections.abc import Callable
@@ -39,10 +39,10 @@ Found = typing.TypeVar('Found')
 
 
 class Place(typing.NamedTuple):
-    """Where an instance stands.
+    """The hosts of an instance.
 
     ``hosts`` has source and destination while the instance moves, or waits
-    for its resize to be confirmed. It is empty where the instance has no
+    for its resize to be confirmed. It is empty if the instance has no
     host; ``is_under_way`` is then true if it is to get one, at boot or when it
     is unshelved.
     """
@@ -52,9 +52,9 @@ class Place(typing.NamedTuple):
 
 
 def get_places(ctxt: typing.Any, uuids: Collection[str]) -> dict[str, Place]:
-    """Return where instances stand, by UUID; not those that are deleted.
+    """Return the hosts of instances by UUID, without deleted instances.
 
-    Two light selects a cell, whatever project the instances belong to.
+    Two light selects in each cell, for instances of all projects.
 
     :param ctxt: a nova RequestContext
     :raises Exception: what the database or its driver raises, or

@@ -38,17 +38,25 @@ def quoted(text: object) -> str:
     return f"'{quote(text)}'"
 
 
+def count(noun: str, number: int) -> str:
+    """Return a number of things: ``1 host``, ``2 hosts``.
+
+    :param noun: in the singular; its plural has an ``s``
+    """
+    return f'{number} {noun}' + ('' if number == 1 else 's')
+
+
 def first_few(
     names: Sequence[typing.Any],
     most: int = 10,
     show: Callable[[typing.Any], str] = quote,
 ) -> str:
-    """Return names as a message lists them, and how many more there are.
+    """Return the first names for a message, and how many more there are.
 
     :param names: what people named
     :param most: number of names shown: enough to recognize, short enough to
         read
-    :param show: makes of a name what is shown, and must quote it
+    :param show: returns the text for one name, and must quote it
     """
     more = len(names) - most
     shown = ', '.join(show(name) for name in names[:most])

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Names in nova.conf that oslo.config never reads.
+"""Finds names in nova.conf that oslo.config never reads.
 
 oslo.config ignores an option or a section that nobody registered. A misspelt
-option of ours would leave hosts open without a word, so it is refused.
+option of ours would silently leave hosts open, so it is refused.
 """
 
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ _Sections = typing.Mapping[str, typing.Iterable[str]]
 
 
 def check(conf: cfg.ConfigOpts, group: str) -> None:
-    """Refuse names in nova.conf that nearly are those of a section of ours.
+    """Refuse names in nova.conf that look like misspelt names of ours.
 
     ==================================================  ====================
     in a file or the environment (``OS_<GROUP>__...``)  result

@@ -4,7 +4,7 @@
 
 stevedore's managers log and skip what fails to load, and their duplicate
 resolver misses duplicates that are not adjacent. A scheduler that silently
-runs without its isolation is worse than none, so here every fault is an error
+runs without its isolation is worse than none. So every fault is an error here
 that names the plugin, the namespace and the cause.
 """
 
@@ -30,7 +30,7 @@ def load(
     """Load plugins of one namespace.
 
     :param namespace: a stevedore namespace
-    :param check: called with the name and the plugin; returns None where the
+    :param check: called with the name and the plugin; returns None if the
         plugin is of the right kind, else what it is instead
     :param expected: the kind that the namespace promises, in words
     :param names: the plugins to load, in this order; None for all that the

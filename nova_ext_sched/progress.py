@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Progress of a long command, on a terminal alone."""
+"""Progress of a long command, only on a terminal."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -17,10 +17,10 @@ def bar(
 ) -> Iterator[Callable[..., None]]:
     """Show a bar while the block runs, and nothing after it.
 
-    Nothing is written where the stream is no terminal.
+    Nothing is written if the stream is not a terminal.
 
     :param stream: where to write, standard error as a rule
-    :param total: how many steps there are; None where it is not known
+    :param total: how many steps there are; None if it is not known
     :yields: a function to call after each step; takes the number of steps
     """
     if not stream.isatty():

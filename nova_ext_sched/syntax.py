@@ -32,7 +32,7 @@ def check_custom_trait(value: str, where: str) -> str:
         _CUSTOM_NAME,
         value,
         where,
-        'a trait name of CUSTOM_ and A-Z, 0-9 and _ after it',
+        'a trait name of CUSTOM_ followed by A-Z, 0-9 and _',
     )
 
 

@@ -3,9 +3,8 @@
 """Extra-spec validators for nova-api, from microversion 2.86 on.
 
 nova-api loads them from the namespace ``nova.api.extra_spec_validators``. They
-hold the values of ``aggregate_instance_extra_specs:*`` against the language
-that AggregateInstanceTypeFilter reads
-(:mod:`nova_ext_sched.policy.expression`).
+check the values of ``aggregate_instance_extra_specs:*`` against the language
+of AggregateInstanceTypeFilter (:mod:`nova_ext_sched.policy.expression`).
 """
 
 import dataclasses
@@ -27,10 +26,10 @@ nova-ext-sched.
 The value can be one of the following:
 
 * ``*`` (any value)
-* ``~`` (the key may be absent; alone: it must be)
+* ``~`` (the key must be absent; in ``<or>``: it may be absent)
 * ``!`` (the key must be absent)
-* ``<or> VALUE [<or> VALUE ...]`` (find one of these; ``*`` and ``~`` may be
-  among them)
+* ``<or> VALUE [<or> VALUE ...]`` (one of these; ``*`` and ``~`` may be among
+  them)
 * ``=`` or ``>=`` (greater than or equal to as a number)
 * ``<=`` (less than or equal to as a number)
 * ``==`` (equal to as a number)
@@ -59,7 +58,7 @@ class ExpressionValidator(base.ExtraSpecValidator):
             raise nova_exception.ValidationError(
                 f'Validation failed; extra spec '
                 f'{messages.quoted(name)}: '
-                f'{aggregate_instance_rule.malformed(exc)}'
+                f'{aggregate_instance_rule.describe_fault(exc)}'
             ) from exc
 
 
@@ -81,10 +80,10 @@ def _validator(parameter: str) -> ExpressionValidator:
 def register() -> list[base.ExtraSpecValidator]:
     """Return the validators; nova-api calls it once.
 
-    nova keeps validators by name in the order of loading, uses the first that
-    fits, and registers one of its own here that accepts everything. The order
-    of packages is not ours to choose, so two go in: where ours load first, the
-    first one stands before nova's; where nova's loads first, the second one
-    has its name and takes its place.
+    nova keeps validators by name in the order of loading and uses the first
+    that fits. It registers one of its own here that accepts everything. The
+    order of packages cannot be chosen, so there are two: if ours load first,
+    the first one comes before nova's; if nova's loads first, the second one
+    has the same name and replaces it.
     """
     return [_validator('metadata_key'), _validator('key')]

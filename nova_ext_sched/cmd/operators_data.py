@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What in aggregates and flavors the policies cannot read.
+"""Finds aggregates and flavors that the policies cannot read.
 
-The filters report such data when a request meets it; the status check reads
-all of it beforehand. Both call the same functions, so that what is reported
-here is what the filters refuse.
+The filters report such data when a request meets it. The status check reads
+all of it beforehand. Both call the same functions, so the check reports
+exactly what the filters refuse.
 """
 
 from collections.abc import Collection
@@ -29,7 +29,7 @@ def isolation_faults(aggregates: Named) -> list[str]:
     """Return what is wrong in the ``trait:`` metadata of aggregates.
 
     :param aggregates: metadata by the aggregate's name
-    :returns: a sentence each
+    :returns: a message for each
     """
     return isolation.read(_items(aggregates)).faults
 
@@ -37,8 +37,7 @@ def isolation_faults(aggregates: Named) -> list[str]:
 def trait_faults(flavors: Named) -> list[str]:
     """Return what is wrong in the ``trait:`` extra specs of flavors.
 
-    nova ignores such an extra spec, so that the flavor requires less than it
-    says.
+    nova ignores such an extra spec, so the flavor requires less than it says.
 
     :param flavors: extra specs by the flavor's name
     """
@@ -55,14 +54,14 @@ def trait_faults(flavors: Named) -> list[str]:
 def reservation_faults(
     aggregates: Named, flavors: Named, rules: reservation.Rules
 ) -> list[str]:
-    """Return which flavors name a reservation that no aggregate carries.
+    """Return which flavors name a reservation that no aggregate has.
 
     :param rules: with ``placement_req_required_member_prefix``
     """
     carried = {key for metadata in aggregates.values() for key in metadata}
     return [
         f'flavor {messages.quote(name)}: extra spec {messages.quoted(key)}: '
-        f'no aggregate has this metadata key, so that servers of the flavor '
+        f'no aggregate has this metadata key, so servers with the flavor '
         f'find no host'
         for name, specs in sorted(flavors.items())
         for key in rules.request(rules.keys_among(specs), None).required
@@ -82,7 +81,7 @@ def type_faults(
     for a flavor that compares it as a number.
 
     :param ignored: ``force_metadata_check_ignored_keys``
-    :param reserved_prefixes: beginnings of keys of reserved aggregates
+    :param reserved_prefixes: prefixes of keys of reserved aggregates
     """
     found: dict[str, None] = {}
     for name, specs in [('without extra specs', {}), *sorted(flavors.items())]:
@@ -97,18 +96,20 @@ def type_faults(
     return list(found)
 
 
-def forcing(aggregates: Named) -> list[str]:
+def forcing_aggregates(aggregates: Named) -> list[str]:
     """Return the names of the aggregates that force their metadata."""
     force = force_metadata_check.ForceMetadataCheck()
     return sorted(name for name, md in aggregates.items() if force.flag(md))
 
 
-def isolating(aggregates: Named) -> list[str]:
-    """Return the names of the isolating aggregates."""
+def isolated_aggregates(aggregates: Named) -> list[str]:
+    """Return the names of the isolated aggregates."""
     return sorted(isolation.read(_items(aggregates)).traits)
 
 
-def reserved(aggregates: Named, prefixes: tuple[str, ...]) -> list[str]:
+def reserved_aggregates(
+    aggregates: Named, prefixes: tuple[str, ...]
+) -> list[str]:
     """Return the names of the aggregates that are reserved.
 
     :param prefixes: ``placement_req_default_forbidden_member_prefix``

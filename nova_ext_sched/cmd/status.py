@@ -16,7 +16,7 @@ _UNEXPECTED = 255
 def main() -> int:
     """Run ``upgrade check``.
 
-    :returns: 0 where all is well, 1 where a check warns, 2 where one fails,
+    :returns: 0 if all is well, 1 if a check warns, 2 if one fails,
         255 for anything unexpected, as nova-status
     """
     if importlib.util.find_spec('nova') is None:

@@ -68,7 +68,9 @@ def _warnings(
         return _SUCCESS
     shown = list(sentences[:_SHOWN])
     if len(sentences) > _SHOWN:
-        shown.append(f'{len(sentences) - _SHOWN} more')
+        shown.append(
+            'And ' + messages.count('more problem', len(sentences) - _SHOWN)
+        )
     if remedy:
         shown.append(remedy)
     return _warning(' '.join(text.removesuffix('.') + '.' for text in shown))
@@ -87,9 +89,9 @@ class _Data(typing.NamedTuple):
 
 
 class Checks(upgradecheck.UpgradeCommands):
-    """Is nova-scheduler set up for what nova.conf asks of us?
+    """Checks whether nova-scheduler is set up for what nova.conf asks.
 
-    Reads nova.conf, the API database and placement; changes nothing.
+    It reads nova.conf, the API database and placement, and changes nothing.
     """
 
     def _nova_release(self) -> upgradecheck.Result:
@@ -137,9 +139,9 @@ class Checks(upgradecheck.UpgradeCommands):
             )
         except (ImportError, nova_exception.ClassNotFound) as exc:
             return _failure(
-                f'nova-scheduler will not start: [filter_scheduler] '
-                f'available_filters names what cannot be imported: {exc}. '
-                f'Correct the line or install the package that has it.'
+                f'nova-scheduler will not start: a line of '
+                f'[filter_scheduler] available_filters cannot be imported: '
+                f'{exc}. Correct the line or install the package that has it.'
             )
         unknown = [
             name
@@ -153,12 +155,12 @@ class Checks(upgradecheck.UpgradeCommands):
                 f'no line of available_filters has. Correct the name or add '
                 f'the line.'
             )
-        problems = filters.shadowed(host_filters, in_use)
+        problems = filters.find_shadowed(host_filters, in_use)
         if NOVA_FILTERS not in lines:
             problems.append(
                 f'[filter_scheduler] available_filters has no line '
-                f"{NOVA_FILTERS}: naming ours alone takes nova's default "
-                f'away. Add the line before {filters.ALL_FILTERS}.'
+                f"{NOVA_FILTERS}, so nova's own filters are not available. "
+                f'Add the line before {filters.ALL_FILTERS}.'
             )
         return _warnings(problems)
 
@@ -174,7 +176,7 @@ class Checks(upgradecheck.UpgradeCommands):
             reason = f'{type(exc).__name__}: {messages.quote(exc, 1000)}'
         except (ValueError, LookupError, TypeError):
             # A proxy or another service.
-            reason = f'{adapter.get_endpoint()} answers as no placement does'
+            reason = f'{adapter.get_endpoint()} does not answer like placement'
         else:
             if enough:
                 return _SUCCESS
@@ -229,12 +231,12 @@ class Checks(upgradecheck.UpgradeCommands):
                 for fault in self._type_faults
                 if fault.startswith('aggregate ')
             ]
-        elif forcing := operators_data.forcing(aggregates):
+        elif forcing := operators_data.forcing_aggregates(aggregates):
             problems.append(
                 f'force_metadata_check is on in '
-                f'{messages.first_few(forcing)} and {INSTANCE_TYPE} is not '
-                f'in [filter_scheduler] enabled_filters, so that it forces '
-                f'nothing. Add the filter.'
+                f'{messages.first_few(forcing)}, but {INSTANCE_TYPE} is not '
+                f'in [filter_scheduler] enabled_filters, so nothing is '
+                f'forced. Add the filter.'
             )
         return _warnings(
             problems,
@@ -254,7 +256,7 @@ class Checks(upgradecheck.UpgradeCommands):
             ]
         if 'flavor' in ours.member_sources:
             problems += operators_data.reservation_faults(
-                *self._data, reservation.Rules.of(ours)
+                *self._data, reservation.Rules.from_options(ours)
             )
         return _warnings(
             problems,
@@ -268,7 +270,7 @@ class Checks(upgradecheck.UpgradeCommands):
         return operators_data.type_faults(
             *self._data,
             ours.force_metadata_check_ignored_keys,
-            reservation.Rules.of(ours).prefixes,
+            reservation.Rules.from_options(ours).prefixes,
         )
 
     def _forbidden_aggregates(self) -> upgradecheck.Result:
@@ -283,20 +285,22 @@ class Checks(upgradecheck.UpgradeCommands):
             return _NO_DATABASE
         # Each takes a place in the query of a request that names nothing.
         forbidden = set(
-            operators_data.reserved(self._data.aggregates, prefixes)
+            operators_data.reserved_aggregates(self._data.aggregates, prefixes)
         )
         if isolating:
-            forbidden.update(operators_data.isolating(self._data.aggregates))
+            forbidden.update(
+                operators_data.isolated_aggregates(self._data.aggregates)
+            )
         limit = ours.max_forbidden_aggregates
         if len(forbidden) <= limit:
             return _SUCCESS
         return _failure(
-            f'{len(forbidden)} aggregates are isolating or reserved, more '
-            f'than the {limit} of max_forbidden_aggregates, and {ISOLATED} '
-            f'is not in [filter_scheduler] enabled_filters to judge the '
-            f'rest. All of them go into each placement query, which a web '
-            f'server may refuse: every request then ends in NoValidHost. Add '
-            f'{ISOLATED} to enabled_filters.'
+            f'{len(forbidden)} aggregates are isolated or reserved, more than '
+            f'max_forbidden_aggregates ({limit}), and {ISOLATED} is not in '
+            f'[filter_scheduler] enabled_filters to check the hosts of the '
+            f'rest. Every placement query names all of them. A web server may '
+            f'refuse such a query, and every request then ends in '
+            f'NoValidHost. Add {ISOLATED} to enabled_filters.'
         )
 
     _upgrade_checks = (

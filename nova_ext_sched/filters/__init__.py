@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Stage 2, the host filters, and the door through which nova loads us all."""
+"""Stage 2: the host filters, and the function that nova loads us with."""
 
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ def all_filters() -> list[type[nova_filters.BaseHostFilter]]:
 
     :returns: the host filters of the namespace ``nova_ext_sched.host_filters``
     :raises nova_ext_sched.exception.PluginError: a plugin cannot be used; the
-        scheduler then does not start
+        scheduler does not start
     :raises nova_ext_sched.exception.InvalidValues: an option or the section is
         misspelt; likewise
     :raises oslo_config.cfg.ConfigFileValueError: the value of an option of
@@ -61,14 +61,14 @@ def all_filters() -> list[type[nova_filters.BaseHostFilter]]:
             in_use = classes_in_use()
         finally:
             _asking = False
-        _log_what_is_active(host_filters, in_use)
+        _log_setup(host_filters, in_use)
     return host_filters
 
 
 def classes_in_use() -> Classes:
-    """Return the host filters that nova-scheduler has, by the class's name.
+    """Return the host filters that nova-scheduler has, by class name.
 
-    Of two classes with one name nova takes the one of the later line of
+    If two classes have the same name, nova takes the one of the later line of
     ``[filter_scheduler] available_filters`` (nova.scheduler.host_manager).
 
     :raises ImportError: a line names what cannot be imported
@@ -80,28 +80,28 @@ def classes_in_use() -> Classes:
     return {cls.__name__: cls for cls in classes}
 
 
-def shadowed(
+def find_shadowed(
     host_filters: Iterable[type[nova_filters.BaseHostFilter]], in_use: Classes
 ) -> list[str]:
-    """Return which filters nova does not use, because of another's line.
+    """Return which of our filters nova replaces by others of the same name.
 
     :param host_filters: as :func:`all_filters` returns them
     :param in_use: as :func:`classes_in_use` returns it
-    :returns: a sentence each, with what to do about it
+    :returns: a message for each, with what to do about it
     """
     found = []
     for cls in host_filters:
         other = in_use.get(cls.__name__, cls)
         if other is not cls:
             kept = (
-                ', which keeps the rules of server groups too, only slower'
+                ' It keeps the rules of server groups too, but is slower.'
                 if other.__module__.startswith('nova.')
                 else ''
             )
             found.append(
                 f'[filter_scheduler] available_filters: expected '
                 f'{ALL_FILTERS} as the last line that has {cls.__name__}, '
-                f'got a later one: nova uses {_path(other)}{kept}. Move '
+                f'got a later one. nova uses {_path(other)}.{kept} Move '
                 f'{ALL_FILTERS} to the end.'
             )
     return found
@@ -119,7 +119,7 @@ def _not_a_host_filter(name: str, plugin: typing.Any) -> str | None:
     return None
 
 
-def _log_what_is_active(
+def _log_setup(
     host_filters: Iterable[type[nova_filters.BaseHostFilter]], in_use: Classes
 ) -> None:
     enabled = CONF.filter_scheduler.enabled_filters
@@ -131,24 +131,24 @@ def _log_what_is_active(
         'Prefixes of reserved aggregates: required %(required)s, forbidden '
         'by default %(forbidden)s.',
         {
-            'request': _listed(ours.request_filters),
-            'used': _listed(
+            'request': _join(ours.request_filters),
+            'used': _join(
                 _path(in_use[name]) for name in enabled if name in in_use
             ),
-            'available': _listed(
+            'available': _join(
                 cls.__name__
                 for cls in host_filters
                 if cls.__name__ not in enabled
             ),
             'isolation': ours.enable_isolated_aggregate_filtering,
-            'required': _listed(ours.placement_req_required_member_prefix),
-            'forbidden': _listed(
+            'required': _join(ours.placement_req_required_member_prefix),
+            'forbidden': _join(
                 ours.placement_req_default_forbidden_member_prefix
             ),
         },
     )
     for warning in [
-        *shadowed(host_filters, in_use),
+        *find_shadowed(host_filters, in_use),
         *conf.contradictions(CONF),
     ]:
         LOG.warning('%s', warning)
@@ -158,5 +158,5 @@ def _path(cls: type) -> str:
     return f'{cls.__module__}.{cls.__qualname__}'
 
 
-def _listed(names: Iterable[str]) -> str:
+def _join(names: Iterable[str]) -> str:
     return ', '.join(map(messages.quote, names)) or 'none'

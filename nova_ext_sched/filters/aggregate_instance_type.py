@@ -25,15 +25,14 @@ _faults = faults.FaultLog(LOG)
 class AggregateInstanceTypeFilter(base.PolicyFilter):
     """Match the flavor's extra specs with the metadata of the aggregates.
 
-    A replacement for nova's AggregateInstanceExtraSpecsFilter, with the same
-    answers in the part of the language that they share. The decision is
-    :mod:`nova_ext_sched.policy.aggregate_instance_type`'s.
+    This filter replaces nova's AggregateInstanceExtraSpecsFilter and gives
+    the same answers in the part of the language that they share.
+    :mod:`nova_ext_sched.policy.aggregate_instance_type` makes the decision.
 
-    It does not run on rebuild, as nova's does not: a rebuild keeps flavor and
-    host, and the image, which may change, has no part in the decision. Only
-    an operator's later edit of an aggregate could make a difference, and to
-    refuse the rebuild for it would put the server into ERROR and move
-    nothing.
+    Like nova's, it does not run on rebuild: a rebuild keeps flavor and host,
+    and the image does not matter to the decision. Only a later edit of an
+    aggregate could make a difference. Refusing the rebuild for that would
+    put the server into ERROR and move nothing.
     """
 
     # Neither the aggregates nor the flavor change within a request.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The shape that the host filters share: host states in, verdicts out."""
+"""What the host filters share: host states in, verdicts out."""
 
 import collections
 from collections.abc import Callable
@@ -12,6 +12,7 @@ from nova.scheduler import filters
 from nova.scheduler import utils
 from oslo_log import log as logging
 
+from nova_ext_sched import messages
 from nova_ext_sched.policy import verdict
 
 LOG = logging.getLogger(__name__)
@@ -33,7 +34,7 @@ class PolicyFilter(filters.BaseHostFilter):
         """Compile the request.
 
         :param spec_obj: a nova RequestSpec
-        :returns: what judges a HostState, or None where the policy does not
+        :returns: what judges a HostState, or None if the policy does not
             apply to the request and every host passes
         """
         raise NotImplementedError
@@ -43,8 +44,8 @@ class PolicyFilter(filters.BaseHostFilter):
     ) -> list[typing.Any]:
         """Return the hosts that pass, and log one line about the rest.
 
-        The line is for DEBUG, and for INFO where no host is left, as nova's
-        own line about that is. Where nobody reads it, no reasons are made up.
+        The level is DEBUG, or INFO if no host is left, like nova's own line
+        about that. The reasons are computed only if the line is logged.
 
         :param filter_obj_list: nova HostStates
         :param spec_obj: a nova RequestSpec
@@ -59,12 +60,11 @@ class PolicyFilter(filters.BaseHostFilter):
             reasons = self.count_reasons(rejected, judge).most_common(10)
             LOG.log(
                 level,
-                '%(filter)s rejected %(rejected)d of %(total)d hosts: '
-                '%(reasons)s',
+                '%(filter)s rejected %(rejected)d of %(hosts)s: %(reasons)s',
                 {
                     'filter': type(self).__name__,
                     'rejected': len(rejected),
-                    'total': len(hosts),
+                    'hosts': messages.count('host', len(hosts)),
                     'reasons': '; '.join(
                         f'{count} because {reason}'
                         for reason, count in reasons
@@ -128,7 +128,7 @@ class AggregatesFilter(PolicyFilter):
 
         :param spec_obj: a nova RequestSpec
         :returns: what judges a host's aggregates (a list of nova Aggregate
-            objects), or None where the policy does not apply
+            objects), or None if the policy does not apply
         """
         raise NotImplementedError
 
@@ -165,12 +165,12 @@ def names_and_metadata(
 
 def aggregate_name(aggregate: typing.Any) -> str:
     """Return an aggregate's name for messages."""
-    # nova's filters read no names, and do with objects that have none.
+    # nova's filters read no names, so an object may have none.
     return _field(aggregate, 'name') or 'without a name'
 
 
 def aggregate_metadata(aggregate: typing.Any) -> Mapping[str, str]:
-    """Return an aggregate's metadata; empty where it is None or not set."""
+    """Return an aggregate's metadata; empty if it is None or not set."""
     return _field(aggregate, 'metadata') or {}
 
 
@@ -191,8 +191,8 @@ def flavor_name(spec_obj: typing.Any) -> str:
 def flavor_extra_specs(spec_obj: typing.Any) -> Mapping[str, str]:
     """Return the extra specs of a RequestSpec's flavor.
 
-    Empty where they are None or not loaded: to read them from the database is
-    no work for a host filter.
+    Empty if they are None or not loaded: a host filter must not read the
+    database.
     """
     return _flavor_field(spec_obj, 'extra_specs') or {}
 

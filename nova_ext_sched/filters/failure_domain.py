@@ -39,17 +39,18 @@ _requests: weakref.WeakKeyDictionary[policy.Spread, _Request] = (
 
 
 class FailureDomainFilter(base.AggregatesFilter):
-    """Refuse hosts in failure domains that hold enough of the server group.
+    """Reject hosts in failure domains that are full for the server group.
 
-    Name and hint (``different_failure_domain``) are those of vexxhost's
-    filter, which this one replaces. The decision is
-    :mod:`nova_ext_sched.policy.failure_domains`'. The members on any host were
-    counted by the request filter ``failure_domains``; where that did not run,
-    every host is refused to a request that asks to be spread. What the
-    scheduler picks for the same request is counted here.
+    This filter replaces vexxhost's filter of the same name, with the same
+    hint (``different_failure_domain``).
+    :mod:`nova_ext_sched.policy.failure_domains` makes the decision. The
+    request filter ``failure_domains`` counts the members on all hosts. If it
+    did not run, every host is rejected for a request that asks to be spread.
+    Hosts that the scheduler picks for the same request are counted here.
 
-    nova runs no host filter on a host that an administrator forced at boot,
-    and this one not on rebuild: the server stays where it is.
+    It does not run on a host that an administrator forced at boot, because
+    nova runs no host filter there, nor on rebuild, because the server stays
+    where it is.
     """
 
     # Every server of a request, because each pick counts for the next.

@@ -28,20 +28,20 @@ Decision = Callable[[list[tuple[str, Mapping[str, str]]]], verdict.Verdict]
 
 
 class IsolatedAggregatesFilter(base.AggregatesFilter):
-    """Refuse hosts whose aggregates are isolated from the request.
+    """Reject hosts whose aggregates the request may not use.
 
-    The same decisions as the request filters make, on the aggregates that the
-    scheduler holds in memory: a host is refused where one of its aggregates
+    It makes the same decisions as the request filters, on the aggregates that
+    the scheduler holds in memory. A host is rejected if one of its aggregates
     requires traits that the request does not (``isolate_aggregates``,
-    :mod:`nova_ext_sched.policy.isolation`), where one is reserved for others,
-    or where it is in none that the request names (``reserved_aggregates``,
+    :mod:`nova_ext_sched.policy.isolation`), if one is reserved for others, or
+    if it is in no aggregate that the request names (``reserved_aggregates``,
     :mod:`nova_ext_sched.policy.reservation`).
 
     It runs on rebuild, where nova runs no request filter: a server on an
-    isolated host is refused an image that does not require the traits. Keys
-    of reservations in the properties of the new image are unknown there and
-    do not count. It also judges what the placement query left out
-    (``max_forbidden_aggregates``, ``forbid_by_trait``).
+    isolated host cannot be rebuilt with an image that does not require the
+    traits. Reservation keys in the properties of the new image are unknown
+    then and do not count. It also checks the aggregates that the placement
+    query does not name (``max_forbidden_aggregates``, ``forbid_by_trait``).
 
     Does nothing unless ``enable_isolated_aggregate_filtering`` is on or
     prefixes of reserved aggregates are set.
@@ -83,9 +83,10 @@ class IsolatedAggregatesFilter(base.AggregatesFilter):
             # Flavors and images are operators' and users' data: what nova
             # cannot read in them must not open a host.
             fault = (
-                f'IsolatedAggregatesFilter cannot tell which traits flavor '
+                f'IsolatedAggregatesFilter rejects every isolated host, '
+                f'because it cannot read which traits flavor '
                 f'{messages.quote(base.flavor_name(spec_obj))} and its image '
-                f'require, and rejects every isolated host: '
+                f'require: '
                 f'{request_base.describe(exc)}'
             )
             _faults.warn(fault)
@@ -97,8 +98,8 @@ class IsolatedAggregatesFilter(base.AggregatesFilter):
             return reserved_aggregates.compile_request(spec_obj).judge
         except Exception as exc:
             fault = (
-                f'IsolatedAggregatesFilter cannot tell which reserved '
-                f'aggregates a request names, and rejects every host: '
+                f'IsolatedAggregatesFilter rejects every host, because it '
+                f'cannot read which reserved aggregates a request names: '
                 f'{request_base.describe(exc)}'
             )
             _faults.warn(fault)

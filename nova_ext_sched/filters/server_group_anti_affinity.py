@@ -29,16 +29,17 @@ _claims: weakref.WeakKeyDictionary[typing.Any, claims.Claims] = (
 
 
 class ServerGroupAntiAffinityFilter(base.PolicyFilter):
-    """Refuse hosts that hold as many of the server group as its rules allow.
+    """Reject hosts that hold as many of the group's servers as allowed.
 
-    The decision is :class:`nova_ext_sched.policy.anti_affinity.Group`'s. The
-    answers are those of nova's filter of this name, which this one replaces;
-    where nova's would raise (a limit in an old database row that is no
-    number) every host but the instance's own is rejected, with one warning.
+    This filter replaces nova's filter of the same name and gives the same
+    answers. :class:`nova_ext_sched.policy.anti_affinity.Group` makes the
+    decision. Nova's filter raises if the limit in an old database row is not
+    a number; this one rejects every host but the instance's own, with one
+    warning.
 
-    The name is nova's because nova-conductor refuses anti-affinity groups
+    It has nova's name because nova-conductor refuses anti-affinity groups
     unless a filter of this name is enabled. nova-scheduler takes the class
-    that stands later in ``available_filters``.
+    that comes later in ``available_filters``.
     """
 
     # nova skips its own on rebuild too: the server stays where it is. It runs
@@ -56,9 +57,10 @@ class ServerGroupAntiAffinityFilter(base.PolicyFilter):
                 return None
         else:
             _faults.warn(
-                f'Server group {messages.quote(_get(group, "uuid"))} comes '
-                f'without its policy: ServerGroupAntiAffinityFilter takes it '
-                f'for {anti_affinity.POLICY}.'
+                f'The request has no policy for server group '
+                f'{messages.quote(_get(group, "uuid"))}: '
+                f'ServerGroupAntiAffinityFilter treats it as '
+                f'{anti_affinity.POLICY}.'
             )
         return _GroupJudge(spec_obj, group)
 
@@ -116,7 +118,7 @@ class _GroupJudge:
         return host_state.instances
 
     def find_claims(self, hosts: list[typing.Any]) -> Collection[str]:
-        """Find out which members are under way; once a request.
+        """Find the members that are under way, once for each request.
 
         :param hosts: the nova HostStates that hold members
         :returns: UUIDs of the resource providers that are claimed
@@ -131,11 +133,11 @@ class _GroupJudge:
         return self._claims.by_provider.keys()
 
     def share(self, hosts: list[typing.Any]) -> list[typing.Any]:
-        """Leave some hosts to other members that are decided just now.
+        """Leave some hosts to other members that wait for a host right now.
 
-        Only where the result is what nova weighs: a later filter might refuse
-        the few that are left, and the next server of the request gets what
-        this one leaves.
+        Only if nova weighs exactly these hosts: a later filter might reject
+        the few that are left. Only for a request of one server: the next
+        server of the request gets what this one leaves.
 
         :param hosts: nova HostStates that pass
         """
@@ -145,12 +147,12 @@ class _GroupJudge:
         if not _is_last():
             return hosts
         most = len(waiting) + 1
-        free = {
-            host.uuid: self.group.count_free(self._held(host), most)
+        free_slots = {
+            host.uuid: self.group.count_free_slots(self._held(host), most)
             for host in hosts
         }
         mine = slots.share(
-            {uuid: count for uuid, count in free.items() if count},
+            {uuid: count for uuid, count in free_slots.items() if count},
             waiting,
             self._instance_uuid,
         )

@@ -23,8 +23,8 @@ class NovaExtSchedObject(base.VersionedObject):
 
     An object of the class ``Thing`` is registered and serialized as
     ``NovaExtSchedThing``; an ``ObjectField`` takes that name too. Two objects
-    are equal where they are of one class, have the same fields set, and these
-    have equal values; what was changed since when does not count.
+    are equal if they have the same class, the same fields set, and equal
+    values. The record of changes does not count.
     """
 
     OBJ_SERIAL_NAMESPACE = 'nova_ext_sched_object'

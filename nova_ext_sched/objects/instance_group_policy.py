@@ -141,7 +141,7 @@ class InstanceGroupPolicy(base.NovaExtSchedObject):
             been set in place, is not of its form
         """
         policy: dict[str, typing.Any] = {'name': self.policy}
-        if self.rules or anti_affinity.rules_of(self.policy):
+        if self.rules or anti_affinity.get_rules(self.policy):
             policy['rules'] = dict(self.rules)
         body = {'server_group': {'name': name, 'policy': policy}}
         self.from_nested_body(body)

@@ -55,12 +55,13 @@ class RequestGroup(base.NovaExtSchedObject):
     A group without a suffix may be satisfied by any providers of one tree
     and by sharing providers; a group with a suffix by one provider.
     Placement's rules (specs alloc-candidates-member-of and
-    negative-aggregate-membership): the OR sets of ``required_aggregates``
-    are ANDed, and with a forbidden aggregate on the root of a tree a group
-    without a suffix excludes the whole tree, a group with one the root alone.
+    negative-aggregate-membership): each of the OR sets in
+    ``required_aggregates`` must be satisfied. If the root of a tree is in a
+    forbidden aggregate, a group without a suffix excludes the whole tree, and
+    a group with a suffix only the root.
 
-    A trait or an aggregate may be both required and forbidden. For an
-    aggregate placement then finds nothing; for a trait it refuses the query.
+    If an aggregate is both required and forbidden, placement finds nothing. If
+    a trait is, placement refuses the query.
 
     Values are checked, and UUIDs written in lower case, when the object is
     created and again when a query is built from it.
@@ -259,7 +260,7 @@ def _parse_aggregates(listed: str, where: str, got: str) -> list[str]:
             where=where,
             expected='member_of=in:<uuid>,<uuid> for one of several and '
             'another member_of=!in:<uuid>,<uuid> for none of several; ! '
-            'cannot stand inside of in:',
+            'cannot stand inside in:',
             got=got,
         )
     return uuids

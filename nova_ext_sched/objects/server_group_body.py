@@ -30,14 +30,14 @@ _NAME = {
     'format': 'name',
     'minLength': 1,
     'maxLength': 255,
-    'description': 'a name of 1 to 255 printable characters below U+FFFF, no '
-    'blank at its ends',
+    'description': 'a name of 1 to 255 printable characters below U+FFFF, '
+    'without blanks at its ends',
 }
 
 
 @_FORMATS.checks('name')
 def _is_name(text: typing.Any) -> bool:
-    """Return whether nova takes the text for a name.
+    """Return whether nova accepts the text as a name.
 
     As nova.api.validation.parameter_types.valid_name_regex, which alone lets
     a line break pass at the end. What is no string is for ``type`` to refuse.
@@ -85,13 +85,13 @@ def _rules(names: tuple[str, ...]) -> Schema:
     return rules_schema
 
 
-def _one_of(
+def _alternatives(
     branch: Callable[[list[str], tuple[str, ...]], Schema],
 ) -> list[Schema]:
     """Return a schema for each set of policies that have the same rules."""
 
     def rules(policy: str) -> tuple[str, ...]:
-        return tuple(anti_affinity.rules_of(policy))
+        return tuple(anti_affinity.get_rules(policy))
 
     policies = sorted(anti_affinity.POLICIES, key=rules, reverse=True)
     return [
@@ -107,8 +107,8 @@ def _nested(policies: list[str], names: tuple[str, ...]) -> Schema:
         words = 'an object with the keys name and rules'
     else:
         words = (
-            f'an object with the key name alone, for {", ".join(policies)} '
-            f'have no rules'
+            f'an object with only the key name, because '
+            f'{", ".join(policies)} have no rules'
         )
     return _object(properties, ['name'], words)
 
@@ -136,14 +136,14 @@ def _body(server_group: Schema) -> Schema:
 #: The body of the specification.
 NESTED = _body(
     _object(
-        {'name': _NAME, 'policy': {'oneOf': _one_of(_nested)}},
+        {'name': _NAME, 'policy': {'oneOf': _alternatives(_nested)}},
         ['name', 'policy'],
         'an object with the keys name and policy',
     )
 )
 
 #: The body of nova since microversion 2.64.
-NOVA = _body({'oneOf': _one_of(_flat)})
+NOVA = _body({'oneOf': _alternatives(_flat)})
 
 
 def validate(body: typing.Any, kind: Schema) -> None:

@@ -23,8 +23,8 @@ from nova_ext_sched.placement import answers
 class Lister(command.Lister):
     """A command that writes a table.
 
-    What it raises of our errors, of openstacksdk's and of keystoneauth's
-    becomes a CommandError that says it in a sentence.
+    Errors of this package, of openstacksdk and of keystoneauth become a
+    CommandError with one sentence.
     """
 
     app: typing.Any

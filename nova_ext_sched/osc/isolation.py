@@ -30,7 +30,7 @@ _PARTS = 3
 
 
 class NamesColumn(format_columns.ListColumn):
-    """Names, of which people are shown the first."""
+    """Names; people see only the first of them."""
 
     def human_readable(self) -> str:
         """Return the first names and how many follow."""
@@ -61,11 +61,11 @@ class FaultsColumn(columns.FormattableColumn):
 
 
 class ListIsolation(base.Lister):
-    """List the isolating aggregates and what is wrong with them.
+    """List the isolated aggregates and what is wrong with them.
 
-    An aggregate is isolating where its metadata has one or more
-    ``trait:<NAME>=required``. Listed are also aggregates that were meant to
-    be and are not, because the value is another. Changes nothing.
+    An aggregate is isolated if its metadata has one or more
+    ``trait:<NAME>=required``. The list also has aggregates with another value
+    of a ``trait:`` key, which isolates nothing. The command changes nothing.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -76,7 +76,8 @@ class ListIsolation(base.Lister):
             metavar='<traits>',
             default='',
             help='the value of [nova_ext_sched] forbid_by_trait in nova.conf; '
-            'hosts that break its promise are then listed too',
+            'also lists hosts that have one of these traits outside the '
+            'aggregates that require it',
         )
         return parser
 
@@ -115,13 +116,13 @@ class ListIsolation(base.Lister):
 
 
 class SyncIsolation(base.Lister):
-    """Give placement what the isolating aggregates need.
+    """Set up in placement what the isolated aggregates need.
 
-    Creates the custom traits that are missing, puts the resource providers
-    of the aggregates' hosts into placement's aggregates and gives them the
-    traits that the aggregates require. Lists each change and what became of
-    it; a summary goes to standard error. The exit status is 1 where
-    something that is needed was not done.
+    The command creates the missing custom traits, adds the resource providers
+    of the aggregates' hosts to the placement aggregates, and gives them the
+    traits that the aggregates require. It lists each change and its result. A
+    summary goes to standard error. The exit status is 1 if a necessary change
+    was not made.
     """
 
     _steps: Sequence[isolation_plan.Step] = ()
@@ -135,34 +136,34 @@ class SyncIsolation(base.Lister):
             metavar='<aggregate>',
             nargs='*',
             help='name, ID or UUID of an aggregate to set up (default: all '
-            'that are isolating)',
+            'isolated aggregates)',
         )
         parser.add_argument(
             '--dry-run',
             action='store_true',
-            help='list what would change and change nothing',
+            help='list the changes without making them',
         )
         parser.add_argument(
             '--prune',
             action='store_true',
-            help='also remove traits that an earlier sync gave to hosts which '
-            'no isolating aggregate requires them of any more',
+            help='also remove traits that an earlier sync gave to hosts and '
+            'that no isolated aggregate requires of them any more',
         )
         parser.add_argument(
             '--trait',
             metavar='<trait>',
             action='append',
             default=[],
-            help='with --prune, remove this trait from hosts that no '
-            'isolating aggregate requires it of, whoever gave it (repeat '
-            'option for several)',
+            help='with --prune, remove this trait from all hosts of which no '
+            'isolated aggregate requires it, whoever gave it (repeat the '
+            'option for several traits)',
         )
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Table:
         """Change what must change and return the table."""
         if parsed_args.trait and not parsed_args.prune:
-            raise osc_exc.CommandError('--trait: expected --prune beside it')
+            raise osc_exc.CommandError('--trait: expected --prune too')
         self._check_columns(parsed_args)
         operator_traits = set(
             map(isolation_plan.check_operator_trait, parsed_args.trait)
@@ -210,7 +211,7 @@ class SyncIsolation(base.Lister):
         if self._ended_by is not None:
             raise osc_exc.CommandError(
                 f'{self._ended_by}. {summary} Run the command again when the '
-                f'cause is gone: it does what is left.'
+                f'cause is gone; it makes the remaining changes.'
             ) from self._ended_by
         if isolation_run.count(
             self._steps,

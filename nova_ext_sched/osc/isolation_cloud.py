@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What nova and placement say about isolation, read in few requests.
+"""What nova and placement know about isolation, read in few requests.
 
-Placement lists all providers in one request, but has no list of their traits
-or aggregates. It can be asked which providers have a trait, or are in an
-aggregate, so that the number of requests grows with the number of traits and
-aggregates and not of providers. Where that would be more requests, each
-provider is asked.
+Placement lists all providers in one request, but not their traits or
+aggregates. It answers which providers have a trait or are in an aggregate, so
+the number of requests grows with the number of traits and aggregates, not of
+providers. If that would be more requests, each provider is asked instead.
 """
 
 from collections.abc import Callable
@@ -25,7 +24,7 @@ from nova_ext_sched.policy import isolation
 
 T = typing.TypeVar('T')
 
-#: What the trait is called that records that sync gave another trait.
+#: Prefix of the trait that records that sync gave another trait.
 RECORD = 'CUSTOM_NOVA_EXT_SCHED_SYNCED_'
 
 #: How many requests are under way at once.
@@ -64,7 +63,7 @@ class Aggregate:
 
     @property
     def has_trait_keys(self) -> bool:
-        """Whether the aggregate isolates, or was meant to."""
+        """Whether the aggregate is isolated, or was meant to be."""
         return any(
             isolation.read_item(key, value) != isolation.NOTHING
             for key, value in self.metadata.items()
@@ -93,7 +92,7 @@ class Node:
 
 @dataclasses.dataclass(frozen=True)
 class Cloud:
-    """What nova and placement say, as far as isolation is concerned.
+    """What nova and placement know about isolation.
 
     :ivar aggregates: every aggregate of nova's
     :ivar nodes: every compute node that nova lists and placement has
@@ -111,7 +110,7 @@ class Cloud:
 
     @functools.cached_property
     def isolating_by_host(self) -> Mapping[str, list[Aggregate]]:
-        """The isolating aggregates of each host that is in one."""
+        """The isolated aggregates of each host that is in one."""
         return index(
             (host, aggregate)
             for aggregate in self.aggregates
@@ -120,7 +119,7 @@ class Cloud:
         )
 
     def get_required_traits(self, host: str) -> set[str]:
-        """Return the traits that a host's isolating aggregates require."""
+        """Return the traits that a host's isolated aggregates require."""
         return get_traits(self.isolating_by_host.get(host, ()))
 
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What is wrong with an isolating aggregate in nova and placement.
+"""What is wrong with an isolated aggregate in nova and placement.
 
-An aggregate isolates by :mod:`nova_ext_sched.policy.isolation`. For that to
+:mod:`nova_ext_sched.policy.isolation` says which aggregates are isolated. To
 let the right requests in and keep the others out,
 
 * placement must know each trait that the aggregate requires,
-* the resource provider of each of the aggregate's hosts must carry each of
+* the resource provider of each of the aggregate's hosts must have each of
   them (nova documents a shell loop for it), and
 * it must be in the placement aggregate of the same UUID (nova does that when
   the host is added; it is missing where placement was down then).
@@ -34,7 +34,7 @@ class Fault:
 
     :ivar kind: a word for programs that read it; it stays as it is
     :ivar problem: the sentence, without the hosts
-    :ivar hosts: the hosts that it is about; empty where it is about all
+    :ivar hosts: the hosts that it is about; empty if it is about all
     """
 
     kind: str
@@ -47,9 +47,9 @@ def find_faults(
     cloud: isolation_cloud.Cloud,
     declared: isolation.DeclaredTraits,
 ) -> list[Fault]:
-    """Return what is wrong with an isolating aggregate.
+    """Return what is wrong with an isolated aggregate.
 
-    :param declared: traits that only hosts of isolating aggregates carry
+    :param declared: traits that only hosts of isolated aggregates have
         (``forbid_by_trait``)
     """
     return [
@@ -86,9 +86,9 @@ def _trait_faults(
         else:
             yield Fault(
                 'impossible-trait',
-                f'{problem}, and it cannot be created: the name of a trait '
-                f'is a standard one or {syntax.CUSTOM} and A-Z, 0-9 and _ '
-                f'after it',
+                f'{problem}, and it cannot be created: the name is neither a '
+                f'standard trait nor {syntax.CUSTOM} followed by A-Z, 0-9 '
+                f'and _',
             )
 
 
@@ -130,10 +130,10 @@ def _conflicts(
     if aggregate.traits and _FORCE.flag(aggregate.metadata):
         yield Fault(
             'conflict',
-            f'{force_metadata_check.FLAG} is on, so that '
-            f'AggregateInstanceTypeFilter wants '
-            f'{messages.first_few(aggregate.traits)} in the flavor too: a '
-            f'request whose image alone requires it is refused',
+            f'{force_metadata_check.FLAG} is on, so '
+            f'AggregateInstanceTypeFilter requires '
+            f'{messages.first_few(aggregate.traits)} in the flavor too and '
+            f'rejects requests with the trait only in the image',
         )
     shared: dict[str, list[str]] = {}
     more: dict[str, list[str]] = {}
@@ -145,9 +145,8 @@ def _conflicts(
     for name, hosts in sorted(shared.items()):
         yield _host_fault(
             'conflict',
-            f'hosts of aggregate {messages.quote(name)} too, so that they '
-            f'take only requests that require '
-            f'{messages.first_few(more[name])} as well',
+            f'also hosts of aggregate {messages.quote(name)}, so they take '
+            f'only requests that require {messages.first_few(more[name])} too',
             hosts,
         )
 
@@ -166,8 +165,8 @@ def _strays(
     if members:
         yield _host_fault(
             'stray-member',
-            'the resource provider is in the placement aggregate, and the '
-            "host is not in nova's",
+            'the resource provider is in the placement aggregate, but the '
+            "host is not in nova's aggregate",
             _name_hosts(members, cloud),
         )
     for trait in aggregate.traits:
@@ -182,8 +181,8 @@ def _strays(
         if carriers:
             yield _host_fault(
                 'trait-outside',
-                f'forbid_by_trait names {trait}, and hosts in no aggregate '
-                f'that requires it carry it',
+                f'forbid_by_trait names {trait}, but hosts outside the '
+                f'aggregates that require it have it',
                 _name_hosts(carriers, cloud),
             )
 

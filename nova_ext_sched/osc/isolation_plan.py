@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What must change in placement for isolating aggregates to work.
+"""What must change in placement for isolated aggregates to work.
 
-The plan is a list of steps, each a write to placement. It holds what is
-lacking and nothing else, so a second plan after the first was carried out is
-empty, and one that was carried out in part holds the rest.
+The plan is a list of steps, each a write to placement. It has only what is
+missing, so it is idempotent: after a complete run the next plan is empty, and
+after a partial run it has the rest.
 
-To take back later what it gave, and nothing that nova or the operator gave,
-sync writes a record: together with trait X, and by the same request, the
-provider gets the trait ``CUSTOM_NOVA_EXT_SCHED_SYNCED_X``. nova-compute leaves
-custom traits alone that it did not set. A trait that was there before has no
-record.
+sync writes a record, so that it can later take back what it gave and nothing
+that nova or the operator gave: with trait X, in the same request, the provider
+gets the trait ``CUSTOM_NOVA_EXT_SCHED_SYNCED_X``. nova-compute does not touch
+custom traits that it did not set. A trait that was there before has no record.
 
 ========  ======  ==============  =====================================
 required  has it  has the record  the plan
@@ -25,7 +24,7 @@ no        no      yes             remove the record, where pruning is
 no        no      no              nothing
 ========  ======  ==============  =====================================
 
-*Required* is what the isolating aggregates of the provider's host require.
+*Required* is what the isolated aggregates of the provider's host require.
 """
 
 from collections.abc import Collection
@@ -212,8 +211,8 @@ def _create(trait: str) -> Step:
     if is_custom(trait):
         return step
     return step.forbid(
-        'the name is neither that of a standard trait nor CUSTOM_ and A-Z, '
-        '0-9 and _ after it'
+        'the name is neither a standard trait nor CUSTOM_ followed by A-Z, '
+        '0-9 and _'
     )
 
 
@@ -247,10 +246,7 @@ def _add(
     if reported:
         yield Step(
             Change.ADD_TRAITS, reported, reported, node.host, node
-        ).forbid(
-            'it says what the host is or can do: nova-compute sets it where '
-            'it is true'
-        )
+        ).forbid('nova-compute sets this trait itself where it is true')
 
 
 def _remove(

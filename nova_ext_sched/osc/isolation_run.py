@@ -37,7 +37,7 @@ def carry_out(
 
     :param operator_traits: traits that need no record to be removed
     :param advance: called after each step
-    :returns: the error that ended the run early, None where none did
+    :returns: the error that ended the run early, None if none did
     """
     stopped = threading.Event()
     ended_by: list[errors.PlacementError] = []

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How the OpenStackClient takes the package in.
+"""Loads the package into the OpenStackClient.
 
-It finds this module by the entry point ``openstack.cli.extension`` and the
-commands by ``openstack.nova_ext_sched.v1``. A command reaches the client of
+The client finds this module by the entry point ``openstack.cli.extension`` and
+the commands by ``openstack.nova_ext_sched.v1``. A command gets the result of
 :func:`make_client` as ``self.app.client_manager.nova_ext_sched``.
 
-The OpenStackClient imports it for every command that it runs, so it imports
-nothing of ours, nor any library, before a command of ours needs it.
+The OpenStackClient imports this module for every command that it runs. So the
+module imports nothing else of ours, and no library, before it is needed.
 """
 
 import argparse

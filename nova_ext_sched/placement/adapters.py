@@ -2,9 +2,9 @@
 
 """Adapters of keystoneauth for placement, from configuration.
 
-The options are keystoneauth's own, under its own names, so that nova.conf is
-read as nova reads it. Where the operator set no retries and no timeout, ours
-hold: a tool that hangs or gives up at the first 503 helps nobody.
+The options are keystoneauth's own, so nova.conf is read as nova reads it. If
+the operator set no retries and no timeout, ours apply: a tool that hangs, or
+gives up at the first 503, helps nobody.
 """
 
 import contextlib
@@ -73,7 +73,7 @@ def from_conf(conf: cfg.ConfigOpts, group: str) -> adapter.Adapter:
         # keystoneauth raises TypeError for options that exclude one another.
         raise exception.InvalidValue(
             where=f'[{group}]',
-            expected='options of keystoneauth that agree',
+            expected='keystoneauth options that do not contradict each other',
             got=str(exc),
         ) from exc
 
@@ -85,8 +85,8 @@ def from_session(
 ) -> adapter.Adapter:
     """Return an adapter on a session that has credentials.
 
-    The session is the caller's: its timeout holds, and where it has none, a
-    silent server is waited for without end.
+    The session belongs to the caller, and its timeout applies. Without a
+    timeout the client waits for a silent server for ever.
     """
     return _with_retries(
         adapter.Adapter(
@@ -111,7 +111,7 @@ def from_cloud(name: str | None) -> adapter.Adapter:
     except ImportError as exc:
         raise exception.InvalidValue(
             where='clouds.yaml',
-            expected='openstacksdk installed, which reads it',
+            expected='openstacksdk, which reads the file, to be installed',
             got=str(exc),
         ) from exc
     try:

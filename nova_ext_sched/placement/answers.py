@@ -2,8 +2,8 @@
 
 """Reads answers that may not be placement's.
 
-A proxy answers in HTML, a load balancer in plain text, a server that hangs up
-not at all.
+A proxy answers in HTML and a load balancer in plain text. A server that hangs
+up does not answer at all.
 """
 
 import http.client
@@ -34,7 +34,7 @@ _HUNG_UP = (
 
 
 def decode(response: typing.Any) -> typing.Any:
-    """Return the JSON object of an answer, None where it is none."""
+    """Return the JSON object of an answer, None if it is none."""
     content_type = response.headers.get('content-type', '')
     if not content_type.startswith('application/json'):
         return None

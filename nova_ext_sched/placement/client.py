@@ -52,7 +52,7 @@ _AGGREGATES = _Part('aggregates', microversion.AGGREGATES, syntax.check_uuid)
 
 
 class PlacementClient:
-    """Reads and changes what placement knows.
+    """Reads and changes what placement stores.
 
     Every method raises an error of :mod:`nova_ext_sched.placement.errors`
     that names the request, and exception.InvalidValue for an argument that
@@ -208,7 +208,7 @@ class PlacementClient:
         )
 
     def ensure_traits(self, names: Iterable[str]) -> frozenset[str]:
-        """Create those of the traits that placement does not know.
+        """Create the traits that placement does not know yet.
 
         :returns: what was created
         :raises exception.InvalidValue: a trait that is missing and does not
@@ -232,10 +232,10 @@ class PlacementClient:
         return self._read(_AGGREGATES, uuid)[0]
 
     def update_traits(self, uuid: str, decide: Decide) -> frozenset[str]:
-        """Give a provider the traits that a decision on its traits returns.
+        """Give a provider the traits that ``decide`` returns.
 
-        What others change meanwhile is kept. Nothing is sent where nothing
-        would change.
+        Changes that others make meanwhile are kept. Nothing is sent if
+        nothing would change.
 
         :param decide: gets the traits as they are; called at every attempt
         :returns: the traits that the provider has now
@@ -245,9 +245,9 @@ class PlacementClient:
         return self._update(_TRAITS, uuid, decide)
 
     def update_aggregates(self, uuid: str, decide: Decide) -> frozenset[str]:
-        """Put a provider into the aggregates that a decision returns.
+        """Put a provider into the aggregates that ``decide`` returns.
 
-        As :meth:`update_traits`.
+        Works like :meth:`update_traits`.
 
         :param decide: gets the UUIDs of its aggregates as they are
         """

@@ -7,10 +7,10 @@ is too long: one of about 2000 to 3600 bytes reaches placement without any
 query at all (measured on uwsgi 2.0.30). Placement then lists every provider,
 as if no aggregate were forbidden. A query for allocation candidates that lost
 its parameters is refused by placement, because it must ask for resources;
-for resource providers a query must never be that long.
+for resource providers, a query must never be that long.
 
-The filters of a group are a conjunction, in which each provider is judged
-alone. So they may be divided over several queries:
+A provider must satisfy all filters of a group, and each provider is judged
+on its own. So the filters may be divided over several queries:
 
 ==========================  ==========================================
 the filters are             the providers are

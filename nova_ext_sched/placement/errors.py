@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What can go wrong between us and placement.
+"""Errors of requests to placement.
 
-Every error says which request met it. URLs are shown without user and
-password and with a long query cut short; tokens are never part of an error.
+Every error names its request. URLs are shown without user and password, and
+long queries are cut. Tokens are never part of an error.
 """
 
 import typing
@@ -16,9 +16,9 @@ class PlacementError(exception.NovaExtSchedError):
 
     :ivar method: the HTTP method
     :ivar url: the URL without secrets
-    :ivar status: the HTTP status, None where there was no answer
+    :ivar status: the HTTP status, None if there was no answer
     :ivar request_id: placement's ``req-...`` of the request, for its log;
-        None where it gave none
+        None if it gave none
     """
 
     def __init__(
@@ -61,12 +61,12 @@ class TimedOut(PlacementError):
 
 
 class AuthenticationFailed(PlacementError):
-    """No token could be had, so placement was not asked.
+    """Keystone gave no token, so placement was not asked.
 
     ``status`` and ``request_id`` are keystone's.
     """
 
-    message = 'no token with the credentials of {credentials}: {cause}'
+    message = 'no token for the credentials of {credentials}: {cause}'
 
 
 class EndpointNotFound(PlacementError):
@@ -81,7 +81,7 @@ class EndpointNotFound(PlacementError):
 class Refused(PlacementError):
     """Placement answers with an error; ``status`` says which.
 
-    :ivar detail: why, as it says it
+    :ivar detail: why, in placement's words
     """
 
     message = '{problem}: {detail}'
@@ -101,24 +101,24 @@ class GenerationConflict(PlacementError):
     """
 
     message = (
-        'provider {provider} was changed by another: expected generation '
-        '{sent}, got {current}, at attempt {attempts}'
+        'others changed provider {provider} at each of {attempts} attempts: '
+        'expected generation {sent}, got {current}'
     )
 
 
 class QueryTooLong(PlacementError):
-    """The query did not get through the server before placement.
+    """The query did not get through the server in front of placement.
 
     :ivar aggregates: how many aggregates the query names
     :ivar size: bytes of the query
     """
 
     message = (
-        'the query is too long for the server before placement ({detail}): '
-        'it names {aggregates} aggregates in {size} bytes. Raise the limit of '
-        'that server (gunicorn --limit-request-line, uwsgi buffer-size, '
-        'nginx large_client_header_buffers, Apache LimitRequestLine) or name '
-        'fewer aggregates'
+        'the query is too long for the server in front of placement '
+        '({detail}): it names {aggregates} aggregates in {size} bytes. Raise '
+        'the limit of that server (gunicorn --limit-request-line, uwsgi '
+        'buffer-size, nginx large_client_header_buffers, Apache '
+        'LimitRequestLine) or name fewer aggregates'
     )
 
 
@@ -138,6 +138,6 @@ class MicroversionUnsupported(PlacementError):
     """
 
     message = (
-        'the request needs microversion {needed} ({features}), and the '
+        'the request needs microversion {needed} ({features}), but the '
         'server has {minimum} to {maximum}; nothing was sent'
     )

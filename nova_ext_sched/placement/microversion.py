@@ -2,9 +2,9 @@
 
 """Which microversion of placement each part of a request needs.
 
-After placement.microversion.VERSIONS. A constraint that the server cannot
-express is an error before anything is sent: without it the answer would hold
-hosts that the request may not use.
+Follows placement.microversion.VERSIONS. If the server cannot express a
+constraint, that is an error before anything is sent: without the constraint
+the answer would have hosts that the request may not use.
 """
 
 from collections.abc import Collection

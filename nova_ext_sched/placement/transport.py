@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Sends requests through keystoneauth, and says what went wrong."""
+"""Sends requests through keystoneauth and reports what went wrong."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ _PROBLEMS = {
     400: 'placement refuses the request',
     401: 'placement does not accept the credentials of {credentials}',
     403: 'placement does not allow this with the credentials of {credentials}',
-    404: 'placement does not find it',
+    404: 'placement does not have it',
     409: 'placement refuses the change',
     503: 'placement is unavailable',
 }
@@ -70,7 +70,7 @@ class Transport:
         """Send a request and return its answer as ``read`` reads it.
 
         :param path: the path below the endpoint, with the first slash
-        :param read: gets the decoded JSON, None where the answer has no body
+        :param read: gets the decoded JSON, None if the answer has no body
         :param params: pairs of the query, not encoded
         :raises errors.PlacementError: whatever went wrong
         """
@@ -102,7 +102,7 @@ class Transport:
             cause = messages.quote(exc)
             raise errors.UnexpectedAnswer(
                 expected="placement's JSON of this request",
-                got=f'JSON without it ({type(exc).__name__}: {cause})',
+                got=f'JSON of another form ({type(exc).__name__}: {cause})',
                 **context,
             ) from exc
 
@@ -146,7 +146,7 @@ class Transport:
 
     @contextlib.contextmanager
     def _errors(self, call: '_Call') -> Iterator[None]:
-        """Turn what keystoneauth raises for want of a token into ours."""
+        """Turn keystoneauth's errors about tokens into ours."""
         context = call.context()
         try:
             yield

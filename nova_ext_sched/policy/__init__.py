@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The decisions: pure functions and small classes; no nova, no I/O.
+"""The decisions: pure functions and small classes, without nova and I/O.
 
-The scheduler's filters and the operators' tools call the same functions, so
-that a tool never tells another story than the scheduler.
+The scheduler's filters and the operators' tools call the same functions, so a
+tool always gives the same answer as the scheduler.
 """

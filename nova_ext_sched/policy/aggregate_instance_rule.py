@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a flavor wants of one metadata key, and what an aggregate says to it.
+"""Compares what a flavor wants of one metadata key with an aggregate.
 
 A part of :mod:`nova_ext_sched.policy.aggregate_instance_type`, which has the
 table of decisions.
@@ -14,10 +14,10 @@ from nova_ext_sched import messages
 from nova_ext_sched.policy import expression as language
 from nova_ext_sched.policy import force_metadata_check
 
-#: The bits that :meth:`Rule.examine` returns: the aggregate ends the key's
-#: absence, as far as the flavor accepts absence; it offers a value that the
-#: flavor accepts; it is forced and does not accept the flavor; it cannot be
-#: compared with the flavor.
+#: The bits that :meth:`Rule.examine` returns. PRESENT: the aggregate has the
+#: key, so a flavor that wants its absence fails. OFFERED: the aggregate offers
+#: a value that the flavor accepts. REFUSED: the aggregate is forced and does
+#: not accept the flavor. MALFORMED: the two cannot be compared.
 PRESENT, OFFERED, REFUSED, MALFORMED = 1, 2, 4, 8
 
 # Values of a key in one sentence: enough to recognize, short enough to read.
@@ -38,7 +38,7 @@ class Rule:
 
     :param flavor: the flavor's name
     :param key: the key in metadata
-    :param spec: the extra spec as the flavor has it; None where the flavor
+    :param spec: the extra spec as the flavor has it; None if the flavor
         is silent about the key
     :param value: the extra spec's value
     """
@@ -59,7 +59,7 @@ class Rule:
             try:
                 self.wants = language.parse(value)
             except exception.InvalidValue as exc:
-                self.fault = f'{self._spec}: {malformed(exc)}'
+                self.fault = f'{self._spec}: {describe_fault(exc)}'
 
     def examine(
         self, name: str, value: str, forced: bool
@@ -70,7 +70,7 @@ class Rule:
         :param value: the aggregate's value of the key
         :param forced: whether the value is an expression that the flavor must
             agree with
-        :returns: the bits that apply, and what is malformed, a sentence each
+        :returns: the bits that apply, and a message for each fault
         """
         if self.fault is not None:
             return MALFORMED, [self.fault]
@@ -82,11 +82,11 @@ class Rule:
                 else language.literal(language.split(value))
             )
         except exception.InvalidValue as exc:
-            return MALFORMED, [f'{where}: {malformed(exc)}']
+            return MALFORMED, [f'{where}: {describe_fault(exc)}']
         if words := self.wants.unreadable(offer):
             return MALFORMED, [
                 f'{where}: expected numbers, because {self._flavor} compares '
-                f'them by {self._value}, got {_few(words)}'
+                f'them with {self._value}, got {_few(words)}'
             ]
         bits, faults = 0, []
         if not (self.wants.absent and offer.absent):
@@ -96,7 +96,7 @@ class Rule:
         elif words := offer.unreadable(self.wants):
             faults.append(
                 f'{self._spec}: expected numbers, because {where} compares '
-                f'them by {messages.quoted(value)}, got {_few(words)}'
+                f'them with {messages.quoted(value)}, got {_few(words)}'
             )
         if forced and not self.wants.meets(offer):
             bits |= REFUSED
@@ -123,11 +123,13 @@ class Rule:
             offering.setdefault(value, []).extend(names)
         if faults:
             more = malformed_values - 1
-            return min(faults) + (f', and {more} more such' if more else '')
+            return min(faults) + (
+                f', and {more} more like this' if more else ''
+            )
         wants = (
             f'{self._flavor} has no extra spec {self._key}'
             if self.spec is None
-            else f'{self._flavor} wants {self._value} of {self._key}'
+            else f'{self._flavor} wants {self._key} to be {self._value}'
         )
         if refusing:
             return (
@@ -139,7 +141,7 @@ class Rule:
         return f'{wants} and no aggregate of the host has the key'
 
 
-def malformed(exc: exception.InvalidValue) -> str:
+def describe_fault(exc: exception.InvalidValue) -> str:
     """Return what is wrong with an expression: expected form, then text."""
     return f'expected {exc.expected}, got {messages.quoted(exc.got)}'
 

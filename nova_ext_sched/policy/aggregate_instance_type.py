@@ -7,12 +7,12 @@ leaves as it was, nova.scheduler.filters.aggregate_instance_extra_specs. The
 expressions are those of :mod:`nova_ext_sched.policy.expression`.
 
 A flavor *wants* the states that its expression accepts: values, absence, or
-both. An aggregate that has the key *offers* its value as it stands or, where
-it is forced (``force_metadata_check`` true), the states that its value accepts
-as an expression.
+both. An aggregate that has the key *offers* its value as plain text. If it is
+forced (``force_metadata_check`` true), it offers the states that its value
+accepts as an expression.
 
-A host passes for an extra spec where a value that the flavor wants is offered,
-or where the flavor wants absence and nothing contradicts it:
+A host passes for an extra spec if a value that the flavor wants is offered, or
+if the flavor wants absence and nothing contradicts it:
 
 ==============================  =====================  =====================
 aggregates of the host          flavor wants a value   flavor wants absence
@@ -26,9 +26,10 @@ some                            passes where one       passes where each of
 .. [1] An extra spec of a scope other than ``aggregate_instance_extra_specs``
    passes.
 
-Besides, each forced aggregate must offer, for each key of its own, a state
-that the flavor wants; a flavor without the extra spec wants absence. Each is
-judged by itself: what another aggregate offers lifts no restriction.
+In addition, each forced aggregate must offer, for each of its keys, a state
+that the flavor wants. A flavor without the extra spec wants absence. Each
+forced aggregate is judged on its own: no other aggregate lifts its
+restriction.
 
 =====================  ===================  =================
 forced aggregate       flavor               decision
@@ -42,10 +43,11 @@ forced one ``2``
 same                   ``<or> 1 <or> 2``    passes
 =====================  ===================  =================
 
-A malformed expression rejects the host. So does an offered value that is no
-number where the flavor compares numbers, whatever else is offered: nova's
-filter passes or raises there by chance. A flavor's value that is no number
-where a forced aggregate compares numbers is not accepted by it, and reported.
+A malformed expression rejects the host. If the flavor compares numbers, an
+offered value that is not a number also rejects it, whatever else is offered:
+nova's filter passes or raises there by chance. If a forced aggregate compares
+numbers, it does not accept a flavor's value that is not a number, and reports
+it.
 
 ``force_metadata_check`` itself, the ignored keys, ``group_policy`` and keys of
 the reserved prefixes are never forced; where a flavor wants one of them, its
@@ -90,7 +92,7 @@ class Decision:
     :param flavor: the flavor's name, for reasons and faults
     :param extra_specs: the flavor's extra specs
     :param ignored: metadata keys that no aggregate forces
-    :param reserved_prefixes: beginnings of keys that are another policy's
+    :param reserved_prefixes: prefixes of keys that belong to another policy
     """
 
     def __init__(
@@ -111,7 +113,7 @@ class Decision:
         self._every = 0
         self._mandatory = 0
         self._bits: dict[_Item, int] = {}
-        #: What is malformed in the flavor: a sentence each.
+        #: What is malformed in the flavor: a message for each.
         self.request_faults: list[str] = []
         for spec, value in sorted(extra_specs.items()):
             if not self._force.is_foreign(spec):
@@ -179,7 +181,7 @@ class Decision:
         return rule.reason(offers)
 
     def judge(self, aggregates: Aggregates) -> verdict.Verdict:
-        """Decide about a host, with the reason where it is rejected.
+        """Decide about a host, with the reason if it is rejected.
 
         :param aggregates: name and metadata of each aggregate of the host
         """
@@ -220,13 +222,13 @@ class Decision:
         digest = 0
         faults: list[str] = []
         if forced or key in self._wanted:
-            for place, rule in self._rules_of(key):
+            for place, rule in self._get_rules(key):
                 bits, sentences = rule.examine(name, value or '', forced)
                 digest |= bits << place
                 faults += sentences
         return digest | (_REPORT if faults else 0), faults
 
-    def _rules_of(self, key: str) -> list[_PlacedRule]:
+    def _get_rules(self, key: str) -> list[_PlacedRule]:
         if key not in self._rules:
             # The flavor is silent about a key that an aggregate forces.
             self._add_rule(aggregate_instance_rule.Rule(self._flavor, key))

@@ -22,13 +22,12 @@ no                 no                any           rejected
 no                 yes               any           passes
 =================  ================  ============  ========
 
-A host that holds the instance already is no new place for it: a resize may
-stay there whatever the other members do.
+A host that already holds the instance always passes: a resize may stay there,
+wherever the other members are.
 
-A rule is a :class:`Rule` in :data:`RULES`, and all that there is to it stands
-there: the policies that it belongs to, the form that its value must have, and
-what it refuses. The schema of the API bodies, the versioned object and the
-decision read that table.
+A rule is a :class:`Rule` in :data:`RULES`. It says which policies it belongs
+to, which form its value must have, and which hosts it rejects. The schema of
+the API bodies, the versioned object and the decision all read that table.
 """
 
 from collections.abc import Callable
@@ -84,7 +83,7 @@ class Rule:
 
         :param raw: the value as somebody wrote it
         :param where: the path of the value, for the error
-        :raises exception.InvalidValue: it has not the form that it must have
+        :raises exception.InvalidValue: the value does not have that form
         """
         try:
             return self.parse(raw)
@@ -126,7 +125,7 @@ RULES: Mapping[str, Rule] = {
 }
 
 
-def rules_of(policy: str) -> dict[str, Rule]:
+def get_rules(policy: str) -> dict[str, Rule]:
     """Return the rules that a policy may have, by name."""
     return {
         name: rule for name, rule in RULES.items() if policy in rule.policies
@@ -146,14 +145,14 @@ def read_rules(
     :raises exception.InvalidValue: a rule that the policy does not have, or a
         value of the wrong form
     """
-    known = rules_of(policy)
+    known = get_rules(policy)
     values = {}
     for name, raw in rules.items():
         if name not in known:
             raise exception.InvalidValue(
                 where=f'{where}.{messages.quote(name)}',
                 expected=(
-                    f'no rule but those of policy {policy} '
+                    f'a rule of policy {policy} '
                     f'({", ".join(known) or "it has none"})'
                 ),
                 got=raw,
@@ -166,16 +165,16 @@ def with_defaults(
     policy: str, values: Mapping[str, typing.Any]
 ) -> dict[str, typing.Any]:
     """Return the value that each rule of a policy has in effect."""
-    defaults = {name: r.default for name, r in rules_of(policy).items()}
+    defaults = {name: r.default for name, r in get_rules(policy).items()}
     return {**defaults, **values}
 
 
 class Group:
     """A server group of policy ``anti-affinity``, compiled for one request.
 
-    :param uuid: what the group is called in reasons; None where it is not
+    :param uuid: what the group is called in reasons; None if it is not
         known
-    :param members: UUIDs of the group's instances; None where they are not
+    :param members: UUIDs of the group's instances; None if they are not
         known
     :param rules: as :func:`read_rules` takes them
 
@@ -228,13 +227,13 @@ class Group:
         for rule, value in self._checks:
             if held and rule.refuses(value, held):
                 return verdict.reject(
-                    f'the host holds {held} of server group {self.uuid}, '
-                    f'{rule.name} is {value}'
+                    f'the host holds {messages.count("server", held)} of '
+                    f'server group {self.uuid} and {rule.name} is {value}'
                 )
         return verdict.PASS
 
-    def count_free(self, instances: Collection[str], most: int) -> int:
-        """Return how many further members a host may hold.
+    def count_free_slots(self, instances: Collection[str], most: int) -> int:
+        """Return how many more members a host may hold.
 
         :param instances: UUIDs of the instances on the host
         :param most: the largest number that matters

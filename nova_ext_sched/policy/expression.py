@@ -73,8 +73,8 @@ class Expression:
         absence         no      no         no                   yes
         ==============  ======  =========  ===================  ===========
 
-        The table is symmetric; an expression that accepts several states
-        meets another where one of them does.
+        The table is symmetric. An expression that accepts several states
+        meets another if one of them does.
         """
         return (self.absent and other.absent) or self.meets_value(other)
 
@@ -97,11 +97,11 @@ class Expression:
     def unreadable(self, other: 'Expression') -> list[str]:
         """Return the values of ``other`` that an operator here cannot read.
 
-        nova's matcher raises on these. They are faults whatever else is
-        accepted, so that the answer does not depend on which value is tried
+        nova's matcher raises on these. They are always faults, whatever else
+        is accepted, so the answer does not depend on which value is tried
         first.
 
-        :returns: sorted; empty where no operator here compares numbers
+        :returns: sorted; empty if no operator here compares numbers
         """
         if not any(op.compares_numbers for op in self.operators):
             return []

@@ -2,9 +2,9 @@
 
 """The operators of extra specs that accept more values than can be listed.
 
-Those of nova.scheduler.filters.extra_specs_ops, written here once more, not
-taken from nova, so that tools on a workstation without nova decide as the
-scheduler does; a test holds them against nova's.
+They repeat nova.scheduler.filters.extra_specs_ops, so that tools on a
+workstation without nova decide as the scheduler does. A test compares them
+with nova's.
 """
 
 from collections.abc import Callable
@@ -63,12 +63,12 @@ class Operator:
     def meets(self, other: 'Operator') -> bool:
         """Return whether a value is found that both accept.
 
-        Tried are the samples of both and the two operands joined. True is
+        This tries the samples of both and the two operands joined. True is
         always right. False is right for two operators on numbers, two on the
         order of strings, two on substrings, and a substring with a lower
-        bound or ``s!=``. For the remaining mixtures (``<= 0`` with
-        ``<in> 7``) a value may exist and not be found: the two are then held
-        not to meet, and the host is rejected.
+        bound or ``s!=``. For other mixtures (``<= 0`` with ``<in> 7``) a value
+        may exist that is not found: the result is then False, and the host is
+        rejected.
         """
         return any(
             self.accepts(value) and other.accepts(value)

@@ -4,12 +4,12 @@
 
 A failure domain is a value of one metadata key of aggregates: a rack, a power
 feed, an availability zone. A value is split at commas, as nova splits it, and
-names one domain or several. Names are compared as they are written.
+names one domain or several. Names are compared exactly.
 
 **What a request asks for.** Without a server group it asks for nothing,
 whatever its hints say. A group of any policy may use the hints. The option is
-for groups of the policy ``anti-affinity``. Where several are given, the
-strictest wins: no hint lifts the operator's limit.
+for groups of the policy ``anti-affinity``. If several apply, the strictest
+wins: a hint never lifts the operator's limit.
 
 ==================================  =======================================
 given                               limit
@@ -68,9 +68,9 @@ from nova_ext_sched.policy import verdict
 #: The hint that asks for one member a domain; vexxhost's filter has it too.
 DIFFERENT = 'different_failure_domain'
 #: A hint, and the operator's option.
-_AMOUNT = re.compile(r'0*[1-9][0-9]{0,17}')
-
 LIMIT = 'max_server_per_failure_domain'
+
+_AMOUNT = re.compile(r'0*[1-9][0-9]{0,17}')
 
 Metadata = Mapping[str, str | None] | None
 
@@ -78,13 +78,13 @@ Metadata = Mapping[str, str | None] | None
 def read_limit(
     hints: Mapping[str, typing.Any] | None, policy: str | None, option: int
 ) -> int | None:
-    """Return how many members of a server group a domain may hold.
+    """Return how many members of a server group one domain may hold.
 
     :param hints: scheduler hints, values as nova stores them: lists of strings
     :param policy: the policy of the server group
     :param option: ``[nova_ext_sched] max_server_per_failure_domain``
-    :returns: None where nothing is asked
-    :raises exception.InvalidValue: a hint has not the form that it must have
+    :returns: None if nothing is asked
+    :raises exception.InvalidValue: a hint is malformed
     """
     hints = hints or {}
     limits = []
@@ -156,9 +156,9 @@ class Count(typing.NamedTuple):
 
     by_domain: collections.Counter[str]
     #: Members whose host is known and in no domain, sorted.
-    outside: list[str]
+    without_domain: list[str]
 
-    def over(self, limit: int) -> dict[str, int]:
+    def get_exceeded(self, limit: int) -> dict[str, int]:
         """Return the domains that hold more than ``limit``, and how many."""
         return {
             domain: held
@@ -191,7 +191,7 @@ def count_members(
         )
         count.by_domain.update(domains)
         if on and not domains:
-            count.outside.append(member)
+            count.without_domain.append(member)
     return count
 
 
@@ -214,7 +214,7 @@ class Spread:
         """Count one more member, on a host in these domains."""
         self.held.update(set(domains))
 
-    def full(self, domains: Iterable[str]) -> list[str]:
+    def find_full(self, domains: Iterable[str]) -> list[str]:
         """Return those of ``domains`` that take no further member, sorted."""
         return sorted(d for d in domains if self.held[d] >= self.limit)
 
@@ -228,11 +228,11 @@ class Spread:
                 f'the host is in no failure domain: none of its aggregates '
                 f'has a value for the metadata key {messages.quote(self.key)}'
             )
-        for domain in self.full(domains):
+        for domain in self.find_full(domains):
             return verdict.reject(
                 f'failure domain {messages.quote(domain)} holds '
-                f'{self.held[domain]} of server group {self.group}, the '
-                f'limit is {self.limit}'
+                f'{messages.count("server", self.held[domain])} of server '
+                f'group {self.group} and the limit is {self.limit}'
             )
         return verdict.PASS
 

@@ -33,7 +33,7 @@ class ForceMetadataCheck:
     ===================  =======================  ==========================
 
     :param ignored: metadata keys that no aggregate forces
-    :param reserved_prefixes: beginnings of keys that are another policy's
+    :param reserved_prefixes: prefixes of keys that belong to another policy
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class ForceMetadataCheck:
         return key not in self._unforced and not key.startswith(self._reserved)
 
     def flag(self, metadata: Mapping[str, str]) -> bool | None:
-        """Return the flag of an aggregate; None where it is malformed."""
+        """Return the flag of an aggregate; None if it is malformed."""
         if FLAG not in metadata:
             return False
         text = metadata[FLAG]

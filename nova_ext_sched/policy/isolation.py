@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Isolated aggregates: who may use them, and what placement is asked.
+"""Isolated aggregates: who may use them, and what to ask placement.
 
-Follows specs "Support filtering of allocation_candidates by forbidden
-aggregates" (forbidden-aggregates-request-filter) and nova's
+Follows the specification "Support filtering of allocation_candidates by
+forbidden aggregates" (forbidden-aggregates-request-filter) and nova's
 nova.scheduler.request_filter.isolate_aggregates.
 
-An aggregate is isolating where its metadata holds one or more
+An aggregate is isolated if its metadata has one or more
 ``trait:<NAME>=required``. It is forbidden to a request unless the request
 requires every one of those traits:
 
@@ -49,10 +49,10 @@ _TRAIT_NAME = re.compile(r'[A-Z0-9_]{1,255}')
 class Item(typing.NamedTuple):
     """What one metadata item of an aggregate means for isolation.
 
-    :ivar trait: the trait that the aggregate requires; None where the item
+    :ivar trait: the trait that the aggregate requires; None if the item
         isolates nothing
     :ivar fault: what an operator should correct, without the aggregate's
-        name; empty where nothing is wrong
+        name; empty if nothing is wrong
     """
 
     trait: str | None
@@ -68,8 +68,8 @@ NOTHING = Item(None)
 def read_item(key: str, value: str | None) -> Item:
     """Return what a metadata item of an aggregate means.
 
-    This is the one reading of ``trait:`` items: the request filter, the host
-    filter, the status check and the commands of the OpenStackClient call it.
+    The request filter, the host filter, the status check and the commands of
+    the OpenStackClient all call this function.
 
     ==================================  =================  ========  =========
     key                                 value              requires  fault
@@ -83,9 +83,10 @@ def read_item(key: str, value: str | None) -> Item:
     any other                           any                nothing   no
     ==================================  =================  ========  =========
 
-    nova's own filter isolates by ``Required`` where the database compares
-    text without case (MySQL), so those must not open the aggregate. No
-    request can require what is no name of a trait: the aggregate takes none.
+    On databases that compare text without case (MySQL), nova's own filter
+    isolates by ``Required``, so such a value must not open the aggregate. No
+    request can require an impossible trait name: the aggregate takes no
+    server.
     """
     stripped = key.strip()
     if stripped[: len(PREFIX)].lower() != PREFIX:
@@ -103,15 +104,15 @@ def read_item(key: str, value: str | None) -> Item:
             trait,
             f'metadata {messages.quote(key)}: expected a trait name of A-Z, '
             f"0-9 and _, got '{messages.quote(trait)}'; no request can "
-            f'require it, so the aggregate takes none',
+            f'require it, so the aggregate takes no server',
         )
     if (key, value) != (PREFIX + trait, REQUIRED):
         return Item(
             trait,
             f"metadata {messages.quote(key)}: expected '{PREFIX}{trait}="
             f"{REQUIRED}', got '{messages.quote(key)}="
-            f"{messages.quote(value)}'; it isolates all the same, but for "
-            f'nova alone that depends on the database: correct it',
+            f"{messages.quote(value)}'; it isolates all the same, but "
+            f"with nova's own filter on some databases only: correct it",
         )
     return Item(trait)
 
@@ -125,7 +126,7 @@ def item_fault(name: str, key: str, value: str | None) -> str:
     """Return the sentence about a metadata item that should be corrected.
 
     :param name: the aggregate's name
-    :returns: empty where nothing is wrong
+    :returns: empty if nothing is wrong
     """
     fault = read_item(key, value).fault
     return fault and f'aggregate {messages.quote(name)}: {fault}'
@@ -134,8 +135,8 @@ def item_fault(name: str, key: str, value: str | None) -> str:
 class Reading(typing.NamedTuple):
     """What metadata items of aggregates mean for isolation.
 
-    :ivar traits: the traits that each isolating aggregate requires, by UUID
-    :ivar faults: a sentence for each item that should be corrected
+    :ivar traits: the traits that each isolated aggregate requires, by UUID
+    :ivar faults: a message for each item that should be corrected
     """
 
     traits: dict[str, set[str]]
@@ -186,7 +187,7 @@ def missing_traits(
     """Return :func:`lacking_traits` of metadata items, as :func:`read` has
     them.
 
-    With nothing required: the isolating aggregates, and their traits.
+    If nothing is required: the isolated aggregates and their traits.
     """
     return lacking_traits(read(items).traits, frozenset(required))
 
@@ -216,7 +217,7 @@ def judge(
 
 
 class DeclaredTraits:
-    """The traits that only hosts of isolating aggregates carry.
+    """The traits that only hosts of isolated aggregates have.
 
     :param patterns: trait names; ``*`` at the end stands for any ending.
         Elsewhere it is an ordinary character, which no trait name has.
@@ -246,9 +247,9 @@ def split_by_trait(
 ) -> tuple[set[str], set[str]]:
     """Divide forbidden aggregates into those that a trait covers and others.
 
-    A host that carries a trait which only isolated hosts carry, and which the
-    request does not require, is forbidden: placement can be told the trait
-    instead of the aggregate.
+    If only isolated hosts have a trait, and the request does not require it,
+    all hosts with the trait are forbidden. The query can then forbid the trait
+    in place of the aggregates.
 
     :param missing: as :func:`lacking_traits` returns it
     :param usable: the traits that may be forbidden in the query

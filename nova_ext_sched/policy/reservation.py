@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Reserved aggregates: who must use them, who may not.
+"""Reserved aggregates: who must use them, and who may not.
 
-Follows specs "Support filtering by forbidden aggregate membership"
-(negative-aggregate-membership), "Developer impact".
+Follows the section "Developer impact" of the specification "Support filtering
+by forbidden aggregate membership" (negative-aggregate-membership).
 
 An aggregate is reserved where its metadata has a key with one of the
 forbidden prefixes. A request names aggregates by keys too: extra specs of its
-flavor, properties of its image or scheduler hints. Values of such keys mean
-nothing, on either side. With ``reservation:`` as the prefix of both kinds:
+flavor, properties of its image or scheduler hints. The values of such keys do
+not matter. With ``reservation:`` as the prefix of both kinds:
 
 ====================  ==============  ========================================
 request               aggregates of   decision
@@ -24,12 +24,12 @@ reservation:a and :b  reservation:a   forbidden: it must be in a b too
 reservation:a and :b  both a and b    allowed
 ====================  ==============  ========================================
 
-Prefixes are told apart. A key of one forbidden prefix does not open the
-aggregates of another, and a key that has a forbidden prefix and no required
-one opens every aggregate of that prefix.
+Each prefix is independent: a key with one forbidden prefix does not open the
+aggregates of another. A key that has a forbidden prefix and no required one
+opens every aggregate of that prefix.
 
-Where an aggregate that a request names has a project key (by default
-``filter_tenant_id``, or a key that begins so), only the projects of its
+If an aggregate that a request names has a project key (by default
+``filter_tenant_id``, or a key that begins with it), only the projects in its
 values may use it:
 
 =========================================  ===================  =============
@@ -56,13 +56,13 @@ Metadata = Mapping[str, str | None]
 
 
 class Resolution(typing.NamedTuple):
-    """What a request means for the aggregates of a cloud.
+    """Which aggregates of a cloud a request must use, and which it must not.
 
-    :ivar required: for each key that the request must meet, the UUIDs of the
-        aggregates of which a host must be in one
-    :ivar forbidden: UUIDs of the aggregates that a host must not be in
+    :ivar required: for each key that the request must meet, the UUIDs of its
+        aggregates; the host must be in one of them
+    :ivar forbidden: UUIDs of the aggregates that the host must not be in
     :ivar unmet: the key for which no host can satisfy the request, else None
-    :ivar reason: why not, for operators: it tells of other projects
+    :ivar reason: why not; for operators only, because it names other projects
     """
 
     required: dict[str, set[str]]
@@ -75,12 +75,12 @@ class Resolution(typing.NamedTuple):
 class Rules:
     """What the operator's options say.
 
-    :ivar required_prefixes: a request with a key that begins so must land in
-        an aggregate with exactly that key
-    :ivar forbidden_prefixes: a request without a key that begins so is kept
+    :ivar required_prefixes: a request with a key of such a prefix must land
+        in an aggregate with exactly that key
+    :ivar forbidden_prefixes: a request without a key of such a prefix is kept
         out of aggregates with one
-    :ivar project_keys: beginnings of metadata keys whose values are the
-        projects that may use an aggregate
+    :ivar project_keys: prefixes of metadata keys whose values are the projects
+        that may use an aggregate
     """
 
     required_prefixes: tuple[str, ...] = ()
@@ -88,8 +88,8 @@ class Rules:
     project_keys: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, options: typing.Any) -> 'Rules':
-        """Return the rules that options of the operator make.
+    def from_options(cls, options: typing.Any) -> 'Rules':
+        """Return the rules that the operator's options define.
 
         :param options: ``[nova_ext_sched]`` of nova.conf
         """
@@ -101,7 +101,7 @@ class Rules:
 
     @property
     def prefixes(self) -> tuple[str, ...]:
-        """Every prefix, each once; empty where nothing is reserved."""
+        """Every prefix, each once; empty if nothing is reserved."""
         return tuple(
             dict.fromkeys(self.required_prefixes + self.forbidden_prefixes)
         )
@@ -132,7 +132,7 @@ class Rules:
     def request(
         self, keys: Collection[str], project_id: str | None
     ) -> 'Request':
-        """Return what the keys of a request mean under these rules.
+        """Return a request with these keys under the rules.
 
         :param keys: every key that the request names, whatever its source
         :param project_id: the project that the server belongs to
@@ -156,8 +156,8 @@ class Request:
     """A request under the rules; :meth:`Rules.request` makes it.
 
     :ivar required: keys; a host must be in an aggregate of each
-    :ivar forbidden_prefixes: a host must not be in an aggregate with a key
-        that begins so
+    :ivar forbidden_prefixes: a host must not be in an aggregate with a key of
+        such a prefix
     """
 
     required: tuple[str, ...]
@@ -167,7 +167,7 @@ class Request:
 
     @property
     def metadata_prefixes(self) -> tuple[str, ...]:
-        """Beginnings of the metadata keys that :meth:`resolve` must see."""
+        """Prefixes of the metadata keys that :meth:`resolve` must see."""
         if not self.required:
             return self.forbidden_prefixes
         return self.forbidden_prefixes + self.required + self.project_keys
@@ -223,8 +223,8 @@ class Request:
                     return verdict.reject(
                         f'aggregate {messages.quote(name)} is reserved by '
                         f'{_quote_item(key, metadata[key])} and the request '
-                        f'of project {messages.quote(self.project_id)} names '
-                        f'no key that begins so'
+                        f'of project {messages.quote(self.project_id)} has no '
+                        f'key with that prefix'
                     )
         for key in self.required:
             found = self._judge_key(
@@ -267,7 +267,7 @@ class Request:
         )
 
     def _closing_items(self, metadata: Metadata) -> str | None:
-        # Which items close an aggregate to the project; None where it is open.
+        # Which items close an aggregate to the project; None if it is open.
         if not self.project_keys:
             return None
         items = sorted(

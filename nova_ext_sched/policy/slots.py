@@ -1,23 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How requests that are decided at the same moment share free slots.
+"""How servers that wait for a host at the same moment share free slots.
 
-Several schedulers place members of one server group at once. None sees what
-the others choose, and nova's weights send all of them to the same host. But
-each sees the same servers that wait for a host, and the same free slots. So
-each server takes the slots that one fixed rule gives it, and no two servers
-take the same.
+Several schedulers may place members of one server group at once. None sees
+what the others choose, and nova's weights send all of them to the same host.
+But each sees the same waiting servers and the same free slots. A fixed rule
+therefore gives each server its slots, and no two servers take the same one.
 
-The rule is greedy: every pair of slot and server has a number, a hash of both;
-pairs are matched from the greatest number down. Where the views of two
-schedulers differ in one slot or one server, few pairs change.
+The rule is greedy. Every pair of a slot and a server has a number, a hash of
+both, and pairs are matched from the greatest number down. If the views of two
+schedulers differ in one slot or one server, only few pairs change.
 
 ==========================  ===============================================
 slots and waiting servers   a server may take
 ==========================  ===============================================
-it waits alone              every slot
-slots enough                its slot, and those left over that it has the
-                            greatest number for
+only this server waits      every slot
+at least as many slots as   its slot, and the remaining slots for which it has
+servers                     the greatest number
 more servers than slots     its slot; every slot, if it has none
 ==========================  ===============================================
 """
@@ -32,23 +31,23 @@ _MOST_PAIRS = 10_000
 
 
 def share(
-    free: Mapping[str, int], waiting: Collection[str], server: str
+    free_slots: Mapping[str, int], waiting: Collection[str], server: str
 ) -> set[str]:
     """Return the hosts that one of several waiting servers may take.
 
-    :param free: for each host, the number of further members that it may
+    :param free_slots: for each host, the number of further members that it may
         hold, 1 or more
     :param waiting: UUIDs of the servers that wait for a host, ``server``
         among them or not
-    :param server: UUID of the server that is decided about
-    :returns: keys of ``free``, at least one where ``free`` has any
+    :param server: UUID of the server to be placed
+    :returns: keys of ``free_slots``, at least one if it has any
     """
     servers = {server, *waiting}
     if len(servers) == 1:
-        return set(free)
+        return set(free_slots)
     slots = [
         (host, number)
-        for host, count in free.items()
+        for host, count in free_slots.items()
         for number in range(min(count, len(servers)))
     ]
     if len(slots) * len(servers) > _MOST_PAIRS:
@@ -57,9 +56,9 @@ def share(
         rank = sorted(servers).index(server)
         return {
             host
-            for host in free
+            for host in free_slots
             if zlib.crc32(host.encode()) % len(servers) == rank
-        } or set(free)
+        } or set(free_slots)
 
     pairs = sorted(
         (
@@ -74,7 +73,7 @@ def share(
         if one not in matched and slot not in matched.values():
             matched[one] = slot
     if server not in matched:
-        return set(free)
+        return set(free_slots)
     taken = set(matched.values())
     left: dict[tuple[str, int], str] = {}
     for _, slot, one in pairs:

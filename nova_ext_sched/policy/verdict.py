@@ -6,11 +6,11 @@ import typing
 
 
 class Verdict(typing.NamedTuple):
-    """Whether a host may be used and, where it may not, why.
+    """Whether a host may be used and, if not, why.
 
     The reason names what the operator can change (aggregate, key, wanted and
-    offered value) but not the host: hosts that are refused for one cause
-    share one reason, so that reasons can be counted.
+    offered value) but not the host. Hosts that are rejected for the same cause
+    share one reason, so reasons can be counted.
     """
 
     passes: bool

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Stage 1: request filters turn policy into what placement is asked."""
+"""Stage 1: request filters turn policy into the query to placement."""
 
 from collections.abc import Sequence
 import inspect

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What the request filters share: how they end, and what they change."""
+"""What the request filters share: how they fail and what they change."""
 
 from collections.abc import Callable
 from collections.abc import Collection
@@ -27,7 +27,7 @@ class RequestRefused(nova_exception.RequestFilterFailed):
     """No host may take the request.
 
     :param reason: what the owner of the server reads in its fault
-    :param detail: what the log has beside it, for operators alone
+    :param detail: what only the log has, for operators
     """
 
     def __init__(self, reason: str, detail: str = '') -> None:
@@ -38,11 +38,11 @@ class RequestRefused(nova_exception.RequestFilterFailed):
 def fail_closed(fn: RequestFilter) -> RequestFilter:
     """Make a request filter end the request where it cannot decide.
 
-    nova turns RequestFilterFailed into NoValidHost; any other exception
-    reaches conductor as an RPC error, with the reason lost to the scheduler's
-    log. Durations are logged as those of nova's own filters.
+    nova turns RequestFilterFailed into NoValidHost. Any other exception would
+    reach conductor as an RPC error, without the reason in the scheduler's
+    log. Durations are logged like those of nova's own filters.
 
-    Each request that ends here is one line of the log, with its ID:
+    Each request that ends here gives one line of the log, with its ID:
 
     ============================  ===========================================
     the filter raises             what is logged
@@ -54,7 +54,7 @@ def fail_closed(fn: RequestFilter) -> RequestFilter:
                                   last answered, so once an outage
     ============================  ===========================================
 
-    :param fn: ``(ctxt, request_spec) -> bool``; True where it applied
+    :param fn: ``(ctxt, request_spec) -> bool``; True if it applied
     """
     # Types of the exceptions since the filter last answered.
     outage: set[type[Exception]] = set()
@@ -81,8 +81,8 @@ def fail_closed(fn: RequestFilter) -> RequestFilter:
         except Exception as exc:
             reason = f'{fn.__name__} cannot decide'
             LOG.error(
-                'Request %(request)s is refused, because an unfiltered one '
-                'could land anywhere: %(reason)s: %(cause)s',
+                'Request %(request)s is refused, because without the filter '
+                'it could land on any host: %(reason)s: %(cause)s',
                 {
                     'request': ctxt.global_id,
                     'reason': reason,
@@ -104,7 +104,7 @@ def describe(exc: BaseException) -> str:
 
 
 def get_destination(request_spec: typing.Any) -> typing.Any:
-    """Return the request's nova Destination, made empty where it has none."""
+    """Return the request's nova Destination; set an empty one if missing."""
     if (
         'requested_destination' not in request_spec
         or request_spec.requested_destination is None
@@ -116,10 +116,10 @@ def get_destination(request_spec: typing.Any) -> typing.Any:
 def require_aggregates(
     request_spec: typing.Any, uuids: Collection[str]
 ) -> None:
-    """Keep the request in one of these aggregates and in those of before.
+    """Keep the request in one of these aggregates, besides earlier demands.
 
-    nova adds a ``member_of=in:`` for each set. A set that is required
-    already, by nova's filter of zones for example, is not added again.
+    nova adds a ``member_of=in:`` for each set. A set that is already required,
+    by nova's availability zone filter for example, is not added again.
 
     :param uuids: UUIDs of aggregates, at least one
     """

@@ -2,9 +2,9 @@
 
 """The bound on forbidden aggregates in one placement query.
 
-Placement's query string is a request line, and every web server limits that:
-past the limit placement is never reached and every request ends in
-NoValidHost. What does not fit is left to a host filter, where one judges it.
+Placement's query string is part of a request line, and every web server limits
+its length. Above the limit placement is never reached, and every request ends
+in NoValidHost. Aggregates that do not fit are left to a host filter.
 """
 
 import collections
@@ -26,15 +26,15 @@ LOG = logging.getLogger(__name__)
 
 _faults = faults.FaultLog(LOG)
 
-# How long counts of hosts are believed.
+# How long the counts are cached.
 COUNTS_SECONDS = 60.0
 
 
 class _HostCounts:
-    """The number of hosts of each aggregate, remembered a while.
+    """The number of hosts of each aggregate, cached for a while.
 
-    Which aggregates go into the query is a matter of how many hosts come
-    back, never of who may use them: an old count does no harm.
+    The counts decide only how many hosts come back, never who may use them:
+    an old count does no harm.
     """
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class _HostCounts:
 _host_counts = _HostCounts()
 
 
-def within_bound(
+def choose_aggregates(
     ctxt: typing.Any,
     request_spec: typing.Any,
     forbidden: Collection[str],
@@ -77,8 +77,9 @@ def within_bound(
     :param forbidden: UUIDs of aggregates
     :param host_filter: the host filter that applies the same policy
     :param candidates: UUIDs of all aggregates that the policy may forbid,
-        whatever a request names; by default those of this request. What is
-        left to the host filter is logged once for each change of them.
+        whatever a request names; by default those of this request. A warning
+        about the aggregates left to the host filter is logged once for each
+        change of them.
     :returns: UUIDs
     """
     wanted = set(forbidden) - base.forbidden_aggregates(request_spec)
@@ -88,18 +89,17 @@ def within_bound(
     if host_filter_judges(request_spec, host_filter):
         counts = _host_counts.get(ctxt)
         ranked = sorted(wanted, key=lambda uuid: (-counts[uuid], uuid))
-        _warn_of_the_rest(
-            ctxt, ranked, limit, host_filter, candidates or forbidden
-        )
+        _warn_rest(ctxt, ranked, limit, host_filter, candidates or forbidden)
         return set(ranked[:limit])
     if base.host_filters_run(request_spec):
         _faults.warn(
-            f'{len(wanted)} forbidden aggregates go into one placement '
-            f'query, more than the {limit} that max_forbidden_aggregates '
-            f'leaves, because {host_filter} is not in [filter_scheduler] '
-            f'enabled_filters to judge the rest. A web server before '
-            f'placement may refuse the query, and the request then ends in '
-            f'NoValidHost. Enable {host_filter}.',
+            f'A placement query names '
+            f'{messages.count("forbidden aggregate", len(wanted))}, although '
+            f'max_forbidden_aggregates has room for {limit} only, because '
+            f'{host_filter} is not in [filter_scheduler] enabled_filters to '
+            f'check the hosts of the rest. A web server in front of placement '
+            f'may refuse the query, and the request then ends in NoValidHost. '
+            f'Add {host_filter} to enabled_filters.',
             key=(host_filter, 'unbounded'),
         )
     elif 'force_hosts' in request_spec and request_spec.force_hosts:
@@ -119,8 +119,8 @@ def host_filter_judges(request_spec: typing.Any, host_filter: str) -> bool:
 def remaining_entries(request_spec: typing.Any) -> int:
     """Return how many entries the query of this request may still take.
 
-    Forbidden aggregates of whatever filter are entries, and so are the traits
-    of ``forbid_by_trait`` that the request spec forbids.
+    The forbidden aggregates of all filters count as entries, and so do the
+    traits of ``forbid_by_trait`` that the request spec forbids.
     """
     declared = isolation.DeclaredTraits(CONF.nova_ext_sched.forbid_by_trait)
     present = len(base.forbidden_aggregates(request_spec)) + sum(
@@ -129,7 +129,7 @@ def remaining_entries(request_spec: typing.Any) -> int:
     return max(0, CONF.nova_ext_sched.max_forbidden_aggregates - present)
 
 
-def _warn_of_the_rest(
+def _warn_rest(
     ctxt: typing.Any,
     ranked: list[str],
     limit: int,
@@ -144,12 +144,13 @@ def _warn_of_the_rest(
     names = sorted(aggregates.get_names(ctxt, rest[:10]))
     more = len(rest) - len(names)
     _faults.warn(
-        f'{len(ranked)} aggregates are forbidden to a request; the {limit} '
-        f'with most hosts go into its placement query (the bound is '
-        f'max_forbidden_aggregates) and {len(rest)} are left to '
-        f'{host_filter}: {messages.first_few(names)}'
+        f'A request must stay out of '
+        f'{messages.count("aggregate", len(ranked))}. Its placement query '
+        f'names {limit} of them, those with the most hosts (see '
+        f'max_forbidden_aggregates). {host_filter} checks the hosts of the '
+        f'other {len(rest)}: {messages.first_few(names)}'
         + (f' and {more} more' if more else '')
-        + '. For isolating aggregates, naming their traits in '
-        'forbid_by_trait leaves more entries for others.',
+        + '. If they are isolated aggregates, put their traits into '
+        'forbid_by_trait to leave room for others.',
         key=key,
     )

@@ -36,10 +36,10 @@ _spreads: weakref.WeakKeyDictionary[typing.Any, policy.Spread] = (
 
 @base.fail_closed
 def failure_domains(ctxt: typing.Any, request_spec: typing.Any) -> bool:
-    """Keep a server out of failure domains that hold enough of its group.
+    """Keep a server out of failure domains that are full for its group.
 
-    The decision is :mod:`nova_ext_sched.policy.failure_domains`'; the members
-    stand where :mod:`.group_members` finds them, and the server of the
+    :mod:`nova_ext_sched.policy.failure_domains` makes the decision, and
+    :mod:`.group_members` finds the hosts of the members. The server of the
     request itself does not count.
 
     ===============================  =======================================
@@ -64,7 +64,7 @@ def failure_domains(ctxt: typing.Any, request_spec: typing.Any) -> bool:
 
     Changes ``requested_destination.forbidden_aggregates``.
 
-    :returns: False where the request asks for nothing
+    :returns: False if the request asks for nothing
     :raises nova.exception.RequestFilterFailed: a hint cannot be read, or the
         members' hosts or the aggregates cannot be read
     """
@@ -100,9 +100,9 @@ def failure_domains(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     full = {
         item.uuid
         for item in items
-        if spread.full(policy.split_value(item.value))
+        if spread.find_full(policy.split_value(item.value))
     }
-    uuids = bound.within_bound(
+    uuids = bound.choose_aggregates(
         ctxt,
         request_spec,
         full,
@@ -112,9 +112,9 @@ def failure_domains(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     base.forbid_aggregates(request_spec, uuids)
     _warn(request_spec, spread, count)
     LOG.debug(
-        'failure_domains: at most %(limit)d of server group %(group)s in a '
-        'failure domain. They hold now: %(held)s. Aggregates of full domains: '
-        '%(full)d, of which %(uuids)d are in the query',
+        'failure_domains: the limit of server group %(group)s is %(limit)d '
+        'in each failure domain. Its servers by domain: %(held)s. Aggregates '
+        'of full domains: %(full)d, in the placement query: %(uuids)d',
         {
             'limit': limit,
             'group': spread.group,
@@ -127,11 +127,11 @@ def failure_domains(ctxt: typing.Any, request_spec: typing.Any) -> bool:
 
 
 def read_limit(request_spec: typing.Any) -> int | None:
-    """Return how many servers of its group a request wants in a domain.
+    """Return how many servers of its group a request allows in one domain.
 
-    The same in both stages.
+    Both stages call this.
 
-    :returns: None where nothing is asked: no group, no hint and no option
+    :returns: None if there is no limit: no group, or neither hint nor option
     :raises exception.InvalidValue: as
         :func:`nova_ext_sched.policy.failure_domains.read_limit`
     """
@@ -153,7 +153,7 @@ def read_limit(request_spec: typing.Any) -> int | None:
 
 
 def find_spread(request_spec: typing.Any) -> policy.Spread | None:
-    """Return what stage 1 counted; None where it did not run or not apply."""
+    """Return what stage 1 counted; None if it did not run or not apply."""
     return _spreads.get(request_spec)
 
 
@@ -162,16 +162,17 @@ def _warn(
 ) -> None:
     if HOST_FILTER not in CONF.filter_scheduler.enabled_filters:
         _faults.warn(
-            f'Requests ask to be spread over failure domains and '
+            f'Requests ask to be spread over failure domains, but '
             f'{HOST_FILTER} is not in [filter_scheduler] enabled_filters: '
             f'hosts in no domain are accepted, and several servers of one '
-            f'request may land in one domain. Enable {HOST_FILTER}.'
+            f'request may land in one domain. Add {HOST_FILTER} to '
+            f'enabled_filters.'
         )
-    if count.outside:
+    if count.without_domain:
         _faults.warn(
-            f'Server group {spread.group} asks to be spread over failure '
-            f'domains, and some of its servers stand on hosts in none (no '
-            f'aggregate with the metadata key {messages.quote(spread.key)}), '
-            f'where they do not count: {messages.first_few(count.outside)}',
-            key=(spread.group, hash(tuple(count.outside))),
+            f'Some servers of server group {spread.group} are on hosts '
+            f'without a failure domain (no aggregate with the metadata key '
+            f'{messages.quote(spread.key)}) and do not count: '
+            f'{messages.first_few(count.without_domain)}',
+            key=(spread.group, hash(tuple(count.without_domain))),
         )

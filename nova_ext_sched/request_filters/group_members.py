@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The hosts of a server group's members, those under way included."""
+"""The hosts of a server group's members, including those under way."""
 
 from collections.abc import Collection
 import typing
@@ -54,8 +54,9 @@ def get_hosts(
     if len(under_way) > MOST_UNDER_WAY:
         _faults.warn(
             f'More than {MOST_UNDER_WAY} servers of one server group wait '
-            f'for nova-compute to claim them. Those past that number are not '
-            f'counted by failure domain until they are claimed.'
+            f'for nova-compute to claim them. Failure domains count '
+            f'{MOST_UNDER_WAY} of them; the others count when they are '
+            f'claimed.'
         )
     client = report.report_client_singleton()
     providers = {

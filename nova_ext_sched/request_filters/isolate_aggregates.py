@@ -32,8 +32,8 @@ _known_traits = known_traits.KnownTraits()
 def isolate_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     """Keep a request out of the aggregates whose traits it does not require.
 
-    The decision is :mod:`nova_ext_sched.policy.isolation`'s. What the request
-    requires is nova's ResourceRequest.all_required_traits: traits of the
+    :mod:`nova_ext_sched.policy.isolation` makes the decision. The request
+    requires nova's ResourceRequest.all_required_traits: the traits of the
     flavor (granular ones too) and the image, and those that nova derives from
     ports, device profiles and ``hw:`` extra specs.
 
@@ -41,7 +41,7 @@ def isolate_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     ``forbid_by_trait``, ``root_forbidden``; and ``image`` of a server that
     was refused a rebuild (:mod:`.running_image`).
 
-    :returns: False where ``enable_isolated_aggregate_filtering`` is off
+    :returns: False if ``enable_isolated_aggregate_filtering`` is off
     :raises nova.exception.RequestFilterFailed: the aggregates, or the image
         that a server runs, cannot be read
     """
@@ -62,7 +62,7 @@ def isolate_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
 
     traits, others = _split_by_trait(ctxt, request_spec, missing)
     request_spec.root_forbidden.update(traits)
-    uuids = bound.within_bound(
+    uuids = bound.choose_aggregates(
         ctxt, request_spec, others, HOST_FILTER, candidates=isolating
     )
     base.forbid_aggregates(request_spec, uuids)
@@ -70,13 +70,13 @@ def isolate_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     if LOG.isEnabledFor(logging.DEBUG):
         names = {item[1] for item in items if item[0] in missing}
         LOG.debug(
-            'isolate_aggregates: %(missing)d isolating aggregates are '
-            'forbidden to the request, which requires %(required)s: '
-            '%(uuids)d by UUID, by trait: %(traits)s. Forbidden are %(names)s',
+            'isolate_aggregates: the request requires %(required)s and must '
+            'stay out of %(missing)s: %(names)s. The placement query forbids '
+            '%(uuids)s, and by trait: %(traits)s',
             {
-                'missing': len(missing),
+                'missing': messages.count('isolated aggregate', len(missing)),
                 'required': messages.first_few(sorted(required)) or 'no trait',
-                'uuids': len(uuids),
+                'uuids': messages.count('aggregate UUID', len(uuids)),
                 'traits': messages.first_few(sorted(traits)) or 'none',
                 'names': messages.first_few(sorted(names)) or 'none',
             },
@@ -104,9 +104,9 @@ def _split_by_trait(
     for trait in sorted(usable - known) if known else ():
         _faults.warn(
             f'Placement does not know the trait {messages.quote(trait)}, so '
-            f'no query can forbid it and the aggregates that require it are '
-            f'named instead. Correct the metadata of the aggregates or create '
-            f'the trait.'
+            f'no query can forbid it. The query names the aggregates that '
+            f'require it instead. Correct the metadata of the aggregates or '
+            f'create the trait.'
         )
     return isolation.split_by_trait(
         missing, usable & known, bound.remaining_entries(request_spec)

@@ -21,13 +21,13 @@ LOG = logging.getLogger(__name__)
 
 _faults = faults.FaultLog(LOG)
 
-# How long an answer is believed. Of a trait that was deleted, every query
-# that forbids it is refused until then.
+# How long an answer is cached. After a trait is deleted, placement refuses
+# every query that forbids it until then.
 SECONDS = 30.0
 
 
 class KnownTraits:
-    """Asks placement which traits exist, and remembers the answer a while."""
+    """Asks placement which traits exist, and caches the answer."""
 
     def __init__(self) -> None:
         self._until = 0.0
@@ -36,8 +36,8 @@ class KnownTraits:
     def get(self, ctxt: typing.Any) -> frozenset[str]:
         """Return every trait that placement knows.
 
-        Where placement cannot be asked, no trait counts as known: the caller
-        then names aggregates instead, which needs no trait.
+        If they cannot be read, no trait counts as known: the caller then
+        names aggregates instead, which needs no trait.
 
         :param ctxt: a nova RequestContext
         """
@@ -67,6 +67,6 @@ def _ask(ctxt: typing.Any) -> frozenset[str] | None:
         fault = type(exc).__name__
         reason = base.describe(exc)
     _faults.warn(
-        f'Placement cannot be asked which traits it knows: {reason}', key=fault
+        f'The traits cannot be read from placement: {reason}', key=fault
     )
     return None

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Stage 1 of reservation: reserved aggregates for those who reserved them."""
+"""Stage 1 of reservation: keep requests in and out of reserved aggregates."""
 
 import typing
 import weakref
@@ -29,15 +29,15 @@ _image_keys: weakref.WeakKeyDictionary[typing.Any, set[str]] = (
 
 @base.fail_closed
 def reserved_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
-    """Keep a request in the aggregates that it names, out of others' ones.
+    """Keep a request in the aggregates that it names and out of all others.
 
-    The decision is :mod:`nova_ext_sched.policy.reservation`'s. The keys of a
-    request come from the sources of ``member_sources``.
+    :mod:`nova_ext_sched.policy.reservation` makes the decision. The keys of a
+    request come from the sources in ``member_sources``.
 
     Changes ``aggregates`` and ``forbidden_aggregates`` of
     ``requested_destination``.
 
-    :returns: False where neither prefix option is set
+    :returns: False if neither prefix option is set
     :raises nova.exception.RequestFilterFailed: no aggregate has a key that
         the request names, or none that its project may use; the aggregates
         or the image cannot be read
@@ -62,18 +62,19 @@ def reserved_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
 
     for uuids in resolution.required.values():
         base.require_aggregates(request_spec, uuids)
-    forbidden = bound.within_bound(
+    forbidden = bound.choose_aggregates(
         ctxt, request_spec, resolution.forbidden, HOST_FILTER
     )
     base.forbid_aggregates(request_spec, forbidden)
     LOG.debug(
-        'reserved_aggregates: the request must be in an aggregate of each of '
-        '%(required)s; %(forbidden)d reserved aggregates are forbidden to it, '
-        '%(uuids)d of them in the query',
+        'reserved_aggregates: the request names %(required)s and must stay '
+        'out of %(forbidden)s, %(uuids)d in the placement query',
         {
             'required': messages.first_few(list(resolution.required))
-            or 'no key',
-            'forbidden': len(resolution.forbidden),
+            or 'no reservation',
+            'forbidden': messages.count(
+                'reserved aggregate', len(resolution.forbidden)
+            ),
             'uuids': len(forbidden),
         },
     )
@@ -82,13 +83,13 @@ def reserved_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
 
 def rules() -> reservation.Rules:
     """Return the operator's rules, from nova.conf."""
-    return reservation.Rules.of(CONF.nova_ext_sched)
+    return reservation.Rules.from_options(CONF.nova_ext_sched)
 
 
 def compile_request(request_spec: typing.Any) -> reservation.Request:
-    """Return what a request's keys mean; the same in both stages.
+    """Return what a request's keys mean. Both stages call this.
 
-    Keys of the image are known where stage 1 has run on this request spec.
+    The keys of the image are known if stage 1 has run on this request spec.
 
     :param request_spec: a nova RequestSpec
     """

@@ -2,9 +2,9 @@
 
 """The image that a server runs, where its request spec has another.
 
-nova-api saves the image of a rebuild in the server's request spec before
-nova-scheduler is asked. Where the rebuild is refused, nova-conductor puts the
-image of the instance back and leaves that of the request spec
+nova-api saves the image of a rebuild in the server's request spec before it
+asks nova-scheduler. If the rebuild is refused, nova-conductor restores the
+image of the instance but not that of the request spec
 (nova.compute.api.API.rebuild, nova.conductor.manager.ComputeTaskManager.
 rebuild_instance). Every later move would be judged by an image that the server
 never got, and its owner could bring it into any isolated aggregate.
@@ -29,9 +29,9 @@ LOG = logging.getLogger(__name__)
 def restore(ctxt: typing.Any, request_spec: typing.Any) -> None:
     """Judge a move by the image that the server runs.
 
-    The server's image is that of its instance and, where it boots from a
-    volume, what Cinder has as the volume's image metadata. Cinder renews that
-    when a rebuild writes another image to the volume.
+    The server's image is the one of its instance or, if it boots from a
+    volume, the image metadata that Cinder has for the volume. Cinder updates
+    them when a rebuild writes another image to the volume.
 
     =======  =================================  =============================
     request  images of server and request spec  what happens
@@ -72,8 +72,8 @@ def restore(ctxt: typing.Any, request_spec: typing.Any) -> None:
     if root is not None:
         running += f' of volume {root.volume_id}'
     LOG.warning(
-        'Server %(server)s runs %(running)s, and its request spec has image '
-        '%(theirs)s of a rebuild that was refused. It is judged by '
+        'Server %(server)s runs %(running)s, but its request spec has image '
+        '%(theirs)s of a rebuild that was refused. Its move is judged by '
         '%(running)s.',
         {
             'server': request_spec.instance_uuid,
@@ -151,7 +151,7 @@ def _read_server(
 def _read_volume_image(
     ctxt: typing.Any, root: typing.Any, theirs: str
 ) -> typing.Any:
-    """Return the ImageMeta of a root volume; None where it is ``theirs``."""
+    """Return the ImageMeta of a root volume; None if it is ``theirs``."""
     where = f'the image on volume {root.volume_id}'
     try:
         # With the token of whoever moves the server; where nova itself does,

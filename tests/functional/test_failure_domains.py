@@ -214,7 +214,7 @@ class HostTest(FailureDomainsTestCase):
         self.assertEqual(['loose'], self.hosts(group, {}, 1))
         self.assertEqual(['a1', 'b1', None], self.hosts(group, DIFFERENT, 3))
         self.assertEqual(
-            1, self.log.count('some of its servers stand on hosts in none')
+            1, self.log.count('are on hosts without a failure domain')
         )
 
     def test_a_member_counts_where_placement_left_its_host_out(self):
@@ -401,11 +401,14 @@ class BoundTest(FailureDomainsTestCase):
         uuids = set(forbidden.removeprefix('!in:').split(','))
         self.assertEqual(2, len(uuids))
         self.assertIn(isolated, uuids)
-        self.assertIn('1 are left to FailureDomainFilter', self.log)
+        self.assertIn(
+            'FailureDomainFilter checks the hosts of the other 1: ', self.log
+        )
         self.assertRegex(
             self.log,
             'FailureDomainFilter rejected 2 of 2 hosts: 2 because failure '
-            f'domain [ab] holds 1 of server group {group}, the limit is 1',
+            f'domain [ab] holds 1 server of server group {group} and the '
+            f'limit is 1',
         )
 
 
@@ -470,7 +473,7 @@ class OneStageTest(FailureDomainsTestCase):
                 'Add failure_domains to [nova_ext_sched] request_filters.'
             )
             # The line at start says it too.
-            - self.log.count('does not name failure_domains'),
+            - self.log.count('does not have failure_domains'),
         )
 
 
@@ -483,7 +486,7 @@ class OtherStageTest(FailureDomainsTestCase):
         self.assertEqual(
             ['loose', 'a1', 'b1', None], self.hosts(group, DIFFERENT, 4)
         )
-        self.assertIn('Enable FailureDomainFilter.', self.log)
+        self.assertIn('Add FailureDomainFilter to', self.log)
 
 
 class FaultTest(FailureDomainsTestCase):

@@ -214,7 +214,7 @@ class RebuildTestCase(IsolationTestCase):
         self.assertEqual(licensed, server['image']['id'])
         self.assertRegex(
             self.log,
-            'IsolatedAggregatesFilter rejected 1 of 1 hosts: 1 because '
+            'IsolatedAggregatesFilter rejected 1 of 1 host: 1 because '
             'aggregate windows is isolated and the request does not require '
             f'{WINDOWS}',
         )
@@ -246,7 +246,9 @@ class NoHostFilterTestCase(IsolationTestCase):
         self.assertEqual(uuids, set(member_of.removeprefix('!in:').split(',')))
         self.assertNotIn('!CUSTOM_', str(self.queries[-1]))
         self.assertBootsOn('host2')
-        self.assertEqual(1, self.log.count('3 forbidden aggregates go into'))
+        self.assertEqual(
+            1, self.log.count('query names 3 forbidden aggregates')
+        )
         self.assertRegex(
             self.log, 'WARNING .*IsolatedAggregatesFilter is not in'
         )
@@ -272,10 +274,10 @@ class BoundTestCase(IsolationTestCase):
         self.assertEqual({self.large}, self.member_of())
         self.assertBootsOn('host4')
         message = (
-            '2 aggregates are forbidden to a request; the 1 with most hosts '
-            'go into its placement query (the bound is '
-            'max_forbidden_aggregates) and 1 are left to '
-            'IsolatedAggregatesFilter: small.'
+            'A request must stay out of 2 aggregates. Its placement query '
+            'names 1 of them, those with the most hosts (see '
+            'max_forbidden_aggregates). IsolatedAggregatesFilter checks the '
+            'hosts of the other 1: small.'
         )
         self.assertEqual(1, self.log.count(message))
 
@@ -283,7 +285,7 @@ class BoundTestCase(IsolationTestCase):
         self.assertBootsOn('host4')
         self.isolate('other', [], X)
         self.assertBootsOn('host4')
-        self.assertIn('2 are left to IsolatedAggregatesFilter', self.log)
+        self.assertIn('the hosts of the other 2: ', self.log)
 
     def test_forced_host_is_not_judged_so_its_aggregates_go_in(self):
         self.assertNoValidHost(az='nova:host1')

@@ -484,7 +484,7 @@ class SyncTest(IsolationTestCase):
         self.assertEqual(set(), self.traits('host2'))
 
     @ddt.data(
-        (['--trait', WINDOWS], '--trait: expected --prune beside it'),
+        (['--trait', WINDOWS], '--trait: expected --prune too'),
         (
             ['--prune', '--trait', 'COMPUTE_NODE'],
             'expected a trait that neither nova-compute nor sync itself sets',
@@ -581,7 +581,7 @@ class UnderWayTest(IsolationTestCase):
             rows = self.sync(status=1)
         results = {host: result for _, _, host, result in rows if host}
         self.assertEqual('done', results['host1'])
-        self.assertIn('failed: placement does not find it', results['host2'])
+        self.assertIn('failed: placement does not have it', results['host2'])
         self.assertEqual('done', results['host3'])
         self.assertIn('failed: add traits (1)', self.errors)
 

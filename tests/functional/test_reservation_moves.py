@@ -28,9 +28,9 @@ class RebuildTestCase(reservations.ReservationTestCase):
         server = self.rebuild(server, self.image(), 'ERROR')
         self.assertIn('No valid host', server['fault']['message'])
         self.assertIn(
-            'IsolatedAggregatesFilter rejected 1 of 1 hosts: 1 because '
+            'IsolatedAggregatesFilter rejected 1 of 1 host: 1 because '
             'aggregate b is reserved by reservation:b=true and the request '
-            f'of project {self.api.project_id} names no key that begins so',
+            f'of project {self.api.project_id} has no key with that prefix',
             self.log,
         )
 

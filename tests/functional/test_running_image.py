@@ -71,7 +71,7 @@ class PlainServerTestCase(RefusedRebuildTestCase):
         self.assertRegex(
             self.log,
             f'WARNING .*Server {self.server["id"]} runs image {self.plain}, '
-            f'and its request spec has image {self.licensed} of a rebuild '
+            f'but its request spec has image {self.licensed} of a rebuild '
             'that was refused',
         )
 

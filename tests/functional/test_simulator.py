@@ -111,7 +111,7 @@ class SimulatorTest(unittest.TestCase):
         wrong, refused = yaml.safe_load(done.stdout)
         self.assertEqual('DIFFERS', wrong['Result'])
         self.assertEqual({'one': 'general'}, wrong['Actual'])
-        self.assertIn('isolat', wrong['Reason'])
+        self.assertIn('must stay out of', wrong['Reason'])
         self.assertEqual({'one': 'isolated'}, wrong['Plain Nova'])
         self.assertEqual('ok', wrong['Plain Result'])
         # Plain nova does not put it there either: its provider lacks the

@@ -92,7 +92,7 @@ class OptionsTest(StatusTestCase):
             ['ServerGroupAntiAffinityFilter'],
             WARNING,
             'nova uses nova.scheduler.filters.affinity_filter.'
-            'ServerGroupAntiAffinityFilter, which keeps the rules of server '
+            'ServerGroupAntiAffinityFilter. It keeps the rules of server '
             'groups too',
             f'Move {OURS} to the end',
         ),
@@ -122,7 +122,7 @@ class OptionsTest(StatusTestCase):
     def test_nothing_to_judge(self):
         self.filters(NOVA, OURS, enabled=['IsolatedAggregatesFilter'])
         self.assertCheck(
-            'Options of nova.conf', WARNING, 'has nothing to judge'
+            'Options of nova.conf', WARNING, 'so it checks nothing'
         )
 
     def test_a_plugin_that_is_missing(self):
@@ -233,7 +233,7 @@ class DataTest(StatusTestCase):
             'aggregate typo: metadata trait:CUSTOM_A: expected '
             "'trait:CUSTOM_A=required', got 'trait:CUSTOM_A=Required'",
             'aggregate name: metadata trait:custom: expected a trait name',
-            'force_metadata_check is on in forced and '
+            'force_metadata_check is on in forced, but '
             'AggregateInstanceTypeFilter is not in',
             'Correct the metadata with openstack aggregate set',
         )
@@ -269,7 +269,7 @@ class DataTest(StatusTestCase):
             'Metadata of aggregates',
             WARNING,
             "aggregate words: metadata 'ram': expected numbers, because "
-            "flavor number compares them by '>= 4', got 'plenty'",
+            "flavor number compares them with '>= 4', got 'plenty'",
         )
 
     def test_flavors_of_a_reservation_that_is_not_there(self):
@@ -295,7 +295,7 @@ class DataTest(StatusTestCase):
         _, details = run_check('Metadata of aggregates')
         self.assertIn('aggregate a09', details)
         self.assertNotIn('aggregate a10', details)
-        self.assertIn(' 3 more. ', details)
+        self.assertIn('And 3 more problems. ', details)
 
     def test_more_isolating_aggregates_than_the_bound(self):
         self.ours(max_forbidden_aggregates=1)
@@ -305,7 +305,7 @@ class DataTest(StatusTestCase):
         self.assertCheck(
             'Number of forbidden aggregates',
             FAILURE,
-            '2 aggregates are isolating or reserved, more than the 1 of',
+            '2 aggregates are isolated or reserved, more than',
             'Add IsolatedAggregatesFilter',
         )
         self.ours(enable_isolated_aggregate_filtering=False)
@@ -320,7 +320,7 @@ class DataTest(StatusTestCase):
         self.ours(
             placement_req_default_forbidden_member_prefix=['reservation:']
         )
-        self.assertCheck(check, FAILURE, '2 aggregates are isolating or')
+        self.assertCheck(check, FAILURE, '2 aggregates are isolated or')
         self.filters(NOVA, OURS, enabled=['IsolatedAggregatesFilter'])
         self.assertCheck(check, SUCCESS)
         self.filters(NOVA, OURS, enabled=['IsolatedAggregatesFilter'])
@@ -480,7 +480,7 @@ class CommandTest(test_base.BaseTestCase):
             for check in json.loads(done.stdout)['checks']
             if check['check'] == 'Placement'
         ]
-        self.assertIn('answers as no placement does', check['details'])
+        self.assertIn('does not answer like placement', check['details'])
 
     @ddt.data(
         (

@@ -69,7 +69,7 @@ def read(lines, option):
 
 
 @ddt.ddt
-class BeginningsTestCase(testtools.TestCase):
+class PrefixesTestCase(testtools.TestCase):
     """The prefixes, as lines of nova.conf."""
 
     OPTION = 'placement_req_required_member_prefix'
@@ -95,7 +95,7 @@ class BeginningsTestCase(testtools.TestCase):
         for part in (
             self.OPTION,
             '.conf',
-            'expected beginnings of keys, separated by commas and none of '
+            'expected prefixes of keys, separated by commas, none of '
             'them empty',
             'got ',
         ):
@@ -107,7 +107,7 @@ class BeginningsTestCase(testtools.TestCase):
         ('{} = a, b:owner', ['a', 'b:owner']),
     )
     @ddt.unpack
-    def test_project_keys_may_be_none(self, line, expected):
+    def test_project_keys_may_be_empty(self, line, expected):
         option = 'member_project_keys'
         self.assertEqual(expected, self.read(line.format(option), option))
 
@@ -177,7 +177,7 @@ class ContradictionsTestCase(testtools.TestCase):
         self.enable('IsolatedAggregatesFilter')
         (found,) = self.contradictions()
         self.assertIn('IsolatedAggregatesFilter is in', found)
-        self.assertIn('has nothing to judge', found)
+        self.assertIn('so it checks nothing', found)
 
     def test_isolation_well_set_up(self):
         self.enable('IsolatedAggregatesFilter')
@@ -195,7 +195,7 @@ class ContradictionsTestCase(testtools.TestCase):
         (
             'nova_ext_sched',
             {'request_filters': []},
-            'request_filters does not name isolate_aggregates',
+            'request_filters does not have isolate_aggregates',
         ),
         (
             'filter_scheduler',
@@ -238,12 +238,16 @@ class ContradictionsTestCase(testtools.TestCase):
         self.assertEqual([], self.contradictions())
 
     @ddt.data(
-        (['r:'], [], ['required_member_prefix has r: .*nobody else is kept']),
-        ([], ['r:'], ['forbidden_member_prefix has r: .*may land in every']),
+        (
+            ['r:'],
+            [],
+            ['required_member_prefix has r:, .*no other is kept'],
+        ),
+        ([], ['r:'], ['forbidden_member_prefix has r:, .*may use every']),
         (
             ['r:gold:'],
             ['r:'],
-            ['forbidden_member_prefix has r: .*may land in every'],
+            ['forbidden_member_prefix has r:, .*may use every'],
         ),
         (
             ['r:'],
@@ -263,7 +267,7 @@ class ContradictionsTestCase(testtools.TestCase):
         (
             'nova_ext_sched',
             {'request_filters': ['isolate_aggregates']},
-            'request_filters does not name reserved_aggregates',
+            'request_filters does not have reserved_aggregates',
         ),
         (
             'filter_scheduler',
@@ -278,7 +282,7 @@ class ContradictionsTestCase(testtools.TestCase):
         (
             'nova_ext_sched',
             {'member_sources': ['hint'], 'member_project_keys': []},
-            'any project may use any of them',
+            'every project may use every reserved',
         ),
     )
     @ddt.unpack
@@ -295,13 +299,13 @@ class ContradictionsTestCase(testtools.TestCase):
         (0, True, True, []),
         (2, True, True, []),
         (2, False, True, ['FailureDomainFilter is not in']),
-        (0, True, False, ['does not name failure_domains']),
-        (2, True, False, ['does not name failure_domains']),
+        (0, True, False, ['does not have failure_domains']),
+        (2, True, False, ['does not have failure_domains']),
         (
             2,
             False,
             False,
-            ['does not name failure_domains', 'FailureDomainFilter is not in'],
+            ['does not have failure_domains', 'FailureDomainFilter is not in'],
         ),
     )
     @ddt.unpack

@@ -57,7 +57,7 @@ WRITERS = {
     ],
     'cmd/operators_data.py': ['trait_faults', 'reservation_faults'],
     'cmd/status_checks.py': ['_filters', '_aggregates', '_placement'],
-    'filters/__init__.py': ['shadowed'],
+    'filters/__init__.py': ['find_shadowed'],
     'policy/aggregate_instance_rule.py': ['examine'],
     'policy/force_metadata_check.py': ['faults'],
     'policy/isolation.py': ['read_item'],
@@ -66,7 +66,7 @@ WRITERS = {
 WORDS = 4
 
 # What such a function writes and no sentence begins with.
-PIECE = ', which keeps the rules'
+PIECE = 'It keeps the rules'
 
 
 def template(node: ast.expr) -> str | None:

@@ -23,6 +23,11 @@ class MessagesTestCase(testtools.TestCase):
     def test_quote(self, text, expected):
         self.assertEqual(expected, messages.quote(text))
 
+    @ddt.data((0, '0 hosts'), (1, '1 host'), (2, '2 hosts'))
+    @ddt.unpack
+    def test_count(self, number, expected):
+        self.assertEqual(expected, messages.count('host', number))
+
     @ddt.data(
         ([], ''),
         (['a'], 'a'),

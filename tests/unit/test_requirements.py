@@ -24,6 +24,7 @@ NEEDS = {
     'aggregates': ['nova'],
     'claims': ['nova'],
     'instances': ['nova'],
+    'claims': ['nova'],
     'filters': ['nova'],
     'request_filters': ['nova'],
     'validators': ['nova'],

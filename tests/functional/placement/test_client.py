@@ -321,9 +321,9 @@ class ChangeTest(base.PlacementTestCase):
             self.assertEqual(client._ATTEMPTS, error.attempts)
             self.assertEqual(error.sent + 1, error.current)
             self.assertIn(
-                f'provider {self.host} was changed by another: expected '
-                f'generation {error.sent}, got {error.current}, at attempt '
-                f'{client._ATTEMPTS} (PUT ',
+                f'others changed provider {self.host} at each of '
+                f'{client._ATTEMPTS} attempts: expected generation '
+                f'{error.sent}, got {error.current} (PUT ',
                 str(error),
             )
         self.assertNotIn('CUSTOM_A', self.client.provider_traits(self.host))

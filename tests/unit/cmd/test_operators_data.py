@@ -112,5 +112,7 @@ class OperatorsDataTestCase(testtools.TestCase):
             'c': {'trait:X': 'Required', 'force_metadata_check': 'yes'},
             'd': {'trait:X': 'forbidden'},
         }
-        self.assertEqual(['a', 'b', 'c'], operators_data.isolating(aggregates))
-        self.assertEqual(['c'], operators_data.forcing(aggregates))
+        self.assertEqual(
+            ['a', 'b', 'c'], operators_data.isolated_aggregates(aggregates)
+        )
+        self.assertEqual(['c'], operators_data.forcing_aggregates(aggregates))

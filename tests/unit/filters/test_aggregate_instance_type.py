@@ -389,9 +389,9 @@ class LogTestCase(FilterTestCase):
         (line,) = self.lines('')
         self.assertIn(
             'AggregateInstanceTypeFilter rejected 5 of 9 hosts: '
-            "3 because flavor tiny wants '1' of 'key' and the aggregates "
-            "offer '2' (twos); 2 because flavor tiny wants '1' of 'key' and "
-            'no aggregate of the host has the key',
+            "3 because flavor tiny wants 'key' to be '1' and the aggregates "
+            "offer '2' (twos); 2 because flavor tiny wants 'key' to be '1' "
+            'and no aggregate of the host has the key',
             line,
         )
 

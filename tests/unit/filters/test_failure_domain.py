@@ -140,8 +140,8 @@ class FailureDomainFilterTestCase(testtools.TestCase):
             'FailureDomainFilter rejected 6 of 8 hosts', self.log.output
         )
         self.assertIn(
-            '3 because failure domain a holds 3 of server group g, the limit '
-            'is 1',
+            '3 because failure domain a holds 3 servers of server group g and '
+            'the limit is 1',
             self.log.output,
         )
         self.assertIn('3 because the host is in no failure', self.log.output)

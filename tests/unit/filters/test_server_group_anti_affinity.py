@@ -178,8 +178,8 @@ class ServerGroupAntiAffinityFilterTest(testtools.TestCase):
             log.output,
         )
         self.assertIn(
-            f'1 because the host holds 2 of server group {uuids.g}, '
-            f'max_server_per_host is 1',
+            f'1 because the host holds 2 servers of server group {uuids.g} '
+            f'and max_server_per_host is 1',
             log.output,
         )
 

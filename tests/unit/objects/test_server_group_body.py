@@ -169,9 +169,9 @@ class FaultsTest(unittest.TestCase):
             [
                 (
                     '.rules',
-                    'no such key, but an object with the key name alone, for '
-                    'affinity, soft-anti-affinity, soft-affinity have no '
-                    'rules',
+                    'no such key, but an object with only the key name, '
+                    'because affinity, soft-anti-affinity, soft-affinity '
+                    'have no rules',
                     {'max_server_per_host': 2},
                 )
             ],
@@ -347,7 +347,9 @@ class NewRuleTest(unittest.TestCase):
             refuses=lambda value, held: False,
         )
         with mock.patch.dict(anti_affinity.RULES, {rule.name: rule}):
-            branches = server_group_body._one_of(server_group_body._nested)
+            branches = server_group_body._alternatives(
+                server_group_body._nested
+            )
         self.assertEqual(
             [
                 (['soft-anti-affinity'], ['spread_evenly']),

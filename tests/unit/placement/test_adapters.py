@@ -32,7 +32,7 @@ WRONG = [
     (
         ADMIN_TOKEN | {'valid_interfaces': 'secret'},
         '[placement]',
-        'options of keystoneauth that agree',
+        'keystoneauth options that do not contradict each other',
     ),
 ]
 
@@ -119,7 +119,7 @@ class FromCloudTest(unittest.TestCase):
         with (
             unittest.mock.patch.dict('sys.modules', {'openstack': None}),
             self.assertRaisesRegex(
-                exception.InvalidValue, 'expected openstacksdk installed'
+                exception.InvalidValue, 'expected openstacksdk'
             ),
         ):
             placement.PlacementClient.from_cloud('here')

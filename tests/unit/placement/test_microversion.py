@@ -98,7 +98,7 @@ class MicroversionTest(unittest.TestCase):
             microversion.choose(((1, 0), (1, 31)), needs, 'GET', '/x')
         self.assertEqual('1.35', caught.exception.needed)
         self.assertIn(
-            'needs microversion 1.35 (a: 1.32, b: 1.35), and the server has '
+            'needs microversion 1.35 (a: 1.32, b: 1.35), but the server has '
             '1.0 to 1.31; nothing was sent (GET /x)',
             str(caught.exception),
         )

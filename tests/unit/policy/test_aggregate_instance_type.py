@@ -281,20 +281,20 @@ class WordsTestCase(testtools.TestCase):
         (
             {'k': '1'},
             [{'k': '2'}, {'k': '3'}, {'k': '2'}],
-            "flavor tiny wants '1' of 'k' and the aggregates offer "
+            "flavor tiny wants 'k' to be '1' and the aggregates offer "
             "'2' (a, c), '3' (b)",
         ),
         (
             {'aggregate_instance_extra_specs:k': '1'},
             [{}],
-            "flavor tiny wants '1' of 'k' and no aggregate of the host has "
+            "flavor tiny wants 'k' to be '1' and no aggregate of the host has "
             'the key',
         ),
         (
             {'k': '1'},
             [{'k': '2', **FORCE}, {'k': '3'}],
-            "flavor tiny wants '1' of 'k' and force_metadata_check is on in "
-            "aggregates that demand '2' (a)",
+            "flavor tiny wants 'k' to be '1' and force_metadata_check is on "
+            "in aggregates that demand '2' (a)",
         ),
         (
             {},
@@ -306,7 +306,7 @@ class WordsTestCase(testtools.TestCase):
         (
             {'l': '1', 'k': '1'},
             [{'m': '1', **FORCE}],
-            "flavor tiny wants '1' of 'k' and no aggregate of the host has "
+            "flavor tiny wants 'k' to be '1' and no aggregate of the host has "
             'the key',
         ),
         (
@@ -319,7 +319,7 @@ class WordsTestCase(testtools.TestCase):
             {'k': '>= 4'},
             [{'k': '5'}, {'k': 'x\n'}],
             "aggregate b: metadata 'k': expected numbers, because flavor "
-            "tiny compares them by '>= 4', got 'x'",
+            "tiny compares them with '>= 4', got 'x'",
         ),
         (
             {'k': '1'},
@@ -329,8 +329,8 @@ class WordsTestCase(testtools.TestCase):
         (
             {'k': 'x'},
             [{'k': '>= 4', **FORCE}],
-            "flavor tiny wants 'x' of 'k' and force_metadata_check is on in "
-            "aggregates that demand '>= 4' (a)",
+            "flavor tiny wants 'k' to be 'x' and force_metadata_check is on "
+            "in aggregates that demand '>= 4' (a)",
         ),
     )
     @ddt.unpack
@@ -339,12 +339,12 @@ class WordsTestCase(testtools.TestCase):
 
     @ddt.data(
         ({'k': '>= 4'}, {'k': 'x'}, "aggregate a: metadata 'k': expected "
-         "numbers, because flavor tiny compares them by '>= 4', got 'x'"),
+         "numbers, because flavor tiny compares them with '>= 4', got 'x'"),
         ({'s:k': '<or>'}, {'s:k': '1'}, "flavor tiny: extra spec 's:k': "
          "expected '<or> VALUE [<or> VALUE ...]', got '<or>'"),
         ({'k': 'x'}, {'k': '>= 4', **FORCE}, "flavor tiny: extra spec 'k': "
          "expected numbers, because aggregate a: metadata 'k' compares them "
-         "by '>= 4', got 'x'"),
+         "with '>= 4', got 'x'"),
         ({}, {'k': '! 1', **FORCE}, "aggregate a: metadata 'k': expected "
          "'!' with nothing beside it ('s== WORD' compares with a word that "
          "is '!'), got '! 1'"),
@@ -411,7 +411,7 @@ class WordsTestCase(testtools.TestCase):
         decision = decide({'k': '>= 4'})
         self.assertEqual(
             "aggregate a: metadata 'k': expected numbers, because flavor "
-            "tiny compares them by '>= 4', got 'x', and 2 more such",
+            "tiny compares them with '>= 4', got 'x', and 2 more like this",
             decision.judge(
                 [('b', {'k': 'x'}), ('a', {'k': 'x'}), ('c', {'k': 'y'})]
             ).reason,

@@ -52,7 +52,8 @@ class GroupTest(unittest.TestCase):
     def test_reason_of_a_full_host(self):
         group = anti_affinity.Group('G', MEMBERS, {'max_server_per_host': 2})
         self.assertEqual(
-            'the host holds 2 of server group G, max_server_per_host is 2',
+            'the host holds 2 servers of server group G and '
+            'max_server_per_host is 2',
             group.judge({'a', 'b', 's'}, 'x').reason,
         )
 
@@ -126,10 +127,11 @@ class RulesTest(unittest.TestCase):
 
     def test_rules_belong_to_policies(self):
         self.assertEqual(
-            ['max_server_per_host'], [*anti_affinity.rules_of('anti-affinity')]
+            ['max_server_per_host'],
+            [*anti_affinity.get_rules('anti-affinity')],
         )
         for policy in ('affinity', 'soft-anti-affinity', 'soft-affinity'):
-            self.assertEqual({}, anti_affinity.rules_of(policy))
+            self.assertEqual({}, anti_affinity.get_rules(policy))
 
     def test_a_rule_on_a_policy_that_has_none(self):
         with self.assertRaises(exception.InvalidValue) as caught:
@@ -161,7 +163,8 @@ class RulesTest(unittest.TestCase):
             )
             self.assertTrue(group.judge({'a', 'b'}, 'x').passes)
             self.assertEqual(
-                'the host holds 3 of server group G, never_three is True',
+                'the host holds 3 servers of server group G and never_three '
+                'is True',
                 group.judge(set(MEMBERS), 'x').reason,
             )
             group = anti_affinity.Group(

@@ -142,9 +142,9 @@ class CountTestCase(testtools.TestCase):
 
     def test_over(self):
         count = self.count(m1=['a1'], m2=['a2'], m3=['ab'], m4=['none'])
-        self.assertEqual({'a': 3}, count.over(1))
-        self.assertEqual({'a': 3}, count.over(2))
-        self.assertEqual({}, count.over(3))
+        self.assertEqual({'a': 3}, count.get_exceeded(1))
+        self.assertEqual({'a': 3}, count.get_exceeded(2))
+        self.assertEqual({}, count.get_exceeded(3))
 
 
 @ddt.ddt
@@ -174,7 +174,8 @@ class SpreadTestCase(testtools.TestCase):
     def test_reasons(self):
         spread = self.spread(a=2, b=5)
         self.assertEqual(
-            'failure domain a holds 2 of server group g, the limit is 2',
+            'failure domain a holds 2 servers of server group g and the '
+            'limit is 2',
             spread.judge({'b', 'a'}).reason,
         )
         self.assertEqual(
@@ -191,7 +192,7 @@ class SpreadTestCase(testtools.TestCase):
         self.assertFalse(spread.judge({'a'}).passes)
         self.assertTrue(spread.judge({'b'}).passes)
         spread.add([])
-        self.assertEqual(['a'], spread.full('ab'))
+        self.assertEqual(['a'], spread.find_full('ab'))
 
     def test_what_was_counted_stays_as_it_is(self):
         count = policy.Count(collections.Counter(a=1), [])
@@ -259,4 +260,6 @@ class NaiveDefinitionTestCase(unittest.TestCase):
             )
             for domain, number in zip(domains, held, strict=True):
                 self.assertEqual(number, count.by_domain[domain])
-                self.assertEqual(number > limit, domain in count.over(limit))
+                self.assertEqual(
+                    number > limit, domain in count.get_exceeded(limit)
+                )

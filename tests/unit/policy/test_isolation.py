@@ -107,7 +107,7 @@ class ReadItemTestCase(testtools.TestCase):
             'Required ',
             'aggregate windows: metadata Trait:X: expected '
             "'trait:X=required', got 'Trait:X=Required '; it isolates all "
-            'the same, but for nova alone that depends on the database: '
+            "the same, but with nova's own filter on some databases only: "
             'correct it',
         ),
         (
@@ -115,7 +115,7 @@ class ReadItemTestCase(testtools.TestCase):
             'required',
             'aggregate windows: metadata trait:x: expected a trait name of '
             "A-Z, 0-9 and _, got 'x'; no request can require it, so the "
-            'aggregate takes none',
+            'aggregate takes no server',
         ),
         ('trait:X', 'required', ''),
         ('zone', 'required', ''),

@@ -109,7 +109,7 @@ class ReasonTestCase(testtools.TestCase):
     def test_reserved_by_others(self):
         self.assertEqual(
             'aggregate a2 is reserved by reservation:x=lease 7 and the '
-            'request of project p names no key that begins so',
+            'request of project p has no key with that prefix',
             BOTH.request((), 'p')
             .judge(host_of({'zone': 'z'}, {'reservation:x': 'lease 7'}))
             .reason,

@@ -15,8 +15,8 @@ COUNTS = {'a': 1, 'b': 5, 'c': 3}
 
 
 @ddt.ddt
-class WithinBoundTestCase(test_base.RequestFilterTestCase):
-    """The table of within_bound's docstring.
+class ChooseAggregatesTestCase(test_base.RequestFilterTestCase):
+    """The table of choose_aggregates's docstring.
 
     The selects are replaced; tests/unit/test_aggregates.py runs them.
     """
@@ -65,7 +65,7 @@ class WithinBoundTestCase(test_base.RequestFilterTestCase):
             enabled_filters=[FILTER] if judged else ['ComputeFilter'],
         )
         spec = test_base.request_spec(**(fields or {}))
-        return bound.within_bound(
+        return bound.choose_aggregates(
             self.ctxt, spec, {'a', 'b', 'c', 'd'}, FILTER
         )
 
@@ -143,7 +143,9 @@ class WithinBoundTestCase(test_base.RequestFilterTestCase):
     def test_warning_names_what_is_left_once(self):
         self.within(2, True)
         self.within(2, True)
-        self.assertEqual(1, self.output.output.count('2 are left to'))
+        self.assertEqual(
+            1, self.output.output.count('the hosts of the other 2: ')
+        )
         self.assertIn('n-a, n-d.', self.output.output)
 
     def test_warning_is_for_changes_of_aggregates_not_for_requests(self):
@@ -151,14 +153,14 @@ class WithinBoundTestCase(test_base.RequestFilterTestCase):
         self.config(group='nova_ext_sched', max_forbidden_aggregates=1)
 
         def warnings(forbidden, candidates):
-            bound.within_bound(
+            bound.choose_aggregates(
                 self.ctxt,
                 test_base.request_spec(),
                 set(forbidden),
                 FILTER,
                 candidates=set(candidates),
             )
-            return self.output.output.count('left to')
+            return self.output.output.count('the hosts of the other')
 
         self.assertEqual(1, warnings('abcd', 'abcd'))
         self.assertEqual(1, warnings('abc', 'abcd'))
@@ -171,7 +173,7 @@ class WithinBoundTestCase(test_base.RequestFilterTestCase):
         self.within(2, False)
         self.within(2, False)
         self.assertEqual(
-            1, self.output.output.count('Enable IsolatedAggregatesFilter.')
+            1, self.output.output.count('Add IsolatedAggregatesFilter to')
         )
 
     def test_counts_of_hosts_are_believed_a_while(self):

@@ -200,18 +200,16 @@ class FailureDomainsTestCase(base.RequestFilterTestCase):
         self.filter(self.spec())
         self.filter(self.spec())
         self.assertIn(
-            f'at most 1 of server group {uuids.group} in a failure domain. '
-            f'They hold now: a: 1, b: 1. Aggregates of full domains: 3, of '
-            f'which 3 are in the query',
+            f'the limit of server group {uuids.group} is 1 in each failure '
+            f'domain. Its servers by domain: a: 1, b: 1. Aggregates of full '
+            f'domains: 3, in the placement query: 3',
             self.log.output,
         )
-        self.assertEqual(1, self.log.output.count('where they do not count'))
-        self.assertNotIn('Enable FailureDomainFilter', self.log.output)
+        self.assertEqual(1, self.log.output.count('and do not count'))
+        self.assertNotIn('Add FailureDomainFilter', self.log.output)
 
     def test_warns_where_nobody_judges(self):
         self.config(group='filter_scheduler', enabled_filters=[])
         self.filter(self.spec())
         self.filter(self.spec())
-        self.assertEqual(
-            1, self.log.output.count('Enable FailureDomainFilter')
-        )
+        self.assertEqual(1, self.log.output.count('Add FailureDomainFilter'))

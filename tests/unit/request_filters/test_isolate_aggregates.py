@@ -147,7 +147,7 @@ class ForbidByTraitTestCase(FilterTestCase):
         for uuid in ('b1', 'b2'):
             self.isolate(uuid, 'CUSTOM_B')
         self.assertEqual((set(), {'CUSTOM_B', 'CUSTOM_C'}), self.filter())
-        self.assertIn('1 are left to IsolatedAggregatesF', self.output.output)
+        self.assertIn('the hosts of the other 1: ', self.output.output)
 
     def test_traits_and_aggregates_share_the_bound(self):
         self.config(group='nova_ext_sched', max_forbidden_aggregates=3)

@@ -69,7 +69,9 @@ class KnownTraitsTestCase(test_base.RequestFilterTestCase):
         self.status = 503
         self.existing = ['forged\nWARNING nova ' + 'x' * 60_000]
         self.assertEqual(set(), self.known.get(self.ctxt))
-        self.assertIn('cannot be asked which traits', self.output.output)
+        self.assertIn(
+            'traits cannot be read from placement', self.output.output
+        )
         self.assertIn('status 503', self.output.output)
         self.assertEqual(set(), self.known.get(self.ctxt))
         self.assertEqual(1, self.output.output.count('status 503'))
