@@ -78,6 +78,9 @@ GLANCE = {
 # What an ellipsis in a command stands for.
 ELLIPSIS = {'server create': ['--image', 'IMAGE', '--flavor', 'FLAVOR']}
 
+# What a fault in a block raises.
+FAULTS = (AssertionError, ValueError)
+
 OSC_GROUPS = (
     'openstack.common',
     'openstack.compute.v2',
@@ -248,8 +251,37 @@ class DocumentationTestCase(testtools.TestCase):
                 except Exception as exc:
                     self.fail(f'{block}: {line}: {exc!r}')
 
+    @ddt.data(
+        'openstack aggregate set --properties a=b windows',
+        'openstack aggregate isolation repair',
+        'nova-ext-sched explain --servers UUID',
+        'nova-ext-sched-simulate windows_licensing',
+        'nova-ext-sched-status upgrade check --yaml',
+        'tox -e nova30',
+        "pip install 'nova-ext-sched[simulator]'",
+        "pip install '.[test]'",
+        'pip install -c missing.txt .',
+        'python tools/missing.py',
+    )
+    def test_wrong_command_is_found(self, line):
+        (words,) = documentation.commands(line)
+        self.assertRaises(FAULTS, self.check_command, words)
+
+    @ddt.data(
+        '[nova_ext_sched]\nforbid_by_traits = X\n',
+        '[nova_ext_sched]\nmax_forbidden_aggregates = many\n',
+        '[nova-ext-sched]\nforbid_by_trait = X\n',
+        '[filter_scheduler]\nenabled_filters = IsolatedAggregateFilter\n',
+    )
+    def test_wrong_option_is_found(self, text):
+        block = documentation.Block('page', 1, 'ini', text)
+        self.assertRaises(FAULTS, self.check_options, block)
+
     @ddt.data(*documentation.blocks('ini'))
     def test_options_exist_and_have_their_form(self, block):
+        self.check_options(block)
+
+    def check_options(self, block):
         sections = {}
         with tempfile.NamedTemporaryFile('w', suffix='.conf') as file:
             file.write(block.text)

@@ -24,7 +24,6 @@ NEEDS = {
     'aggregates': ['nova'],
     'claims': ['nova'],
     'instances': ['nova'],
-    'claims': ['nova'],
     'filters': ['nova'],
     'request_filters': ['nova'],
     'validators': ['nova'],
