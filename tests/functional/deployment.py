@@ -31,7 +31,7 @@ RABBIT = os.environ.get(
     'NOVA_EXT_SCHED_TEST_RABBIT', 'rabbit://guest:guest@127.0.0.1:5672/'
 )
 HOSTS = ('host1', 'host2', 'host3')
-WAIT_SECONDS = 90
+WAIT_SECONDS = 240
 CLIENT = pathlib.Path(__file__).with_name('deployment_client.py')
 
 

@@ -100,7 +100,7 @@ class JudgedServersTestCase(audits.AuditTestCase):
         status, rows = self.audit()
         self.assertEqual(3, status)
         self.assertEqual(
-            f'cannot be judged: RequestFilterFailed: Scheduling failed: the '
+            f'cannot be judged: RequestRefused: Scheduling failed: the '
             f'properties of image {licensed} cannot be read',
             rows[0]['Reason'],
         )
