@@ -16,6 +16,7 @@ from nova_ext_sched.explain import funnel
 from nova_ext_sched.explain import query
 from nova_ext_sched.explain import reasons
 from nova_ext_sched.explain import scheduler as explain_scheduler
+from nova_ext_sched.request_filters import failure_domains
 
 CONF = nova.conf.CONF
 
@@ -103,6 +104,9 @@ class Placement:
             effect = self._describe(new) or _changes(fields, spec_obj)
             if not effect:
                 effect = 'changes nothing' if applied else 'does not apply'
+            spread = failure_domains.find_spread(spec_obj)
+            if filter_ is failure_domains.failure_domains and spread:
+                effect += f'; servers of the group by failure domain: {spread}'
             constraint = self._funnel.add('request filter', name, effect)
             added.append((constraint, new))
             before = after
