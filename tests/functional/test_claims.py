@@ -9,52 +9,16 @@ scheduler has just placed there.
 import datetime
 from unittest import mock
 
-from nova import context as nova_context
-from nova import objects
 from nova.db.api import api as api_db
 from nova.db.api import models
 from oslo_utils import timeutils
-from oslo_utils import uuidutils
 
 from nova_ext_sched import claims
 from nova_ext_sched.policy import slots
 from tests.functional import server_groups
 
 
-class ClaimsTest(server_groups.AntiAffinityTestCase):
-    def setUp(self):
-        super().setUp()
-        self.ctxt = nova_context.get_admin_context()
-
-    def start_member(self, group, host=None):
-        """Add a member that another scheduler is deciding or has placed."""
-        member = uuidutils.generate_uuid()
-        objects.InstanceMapping(
-            self.ctxt,
-            instance_uuid=member,
-            project_id=self.api.project_id,
-            cell_mapping=None,
-            queued_for_delete=False,
-        ).create()
-        objects.InstanceGroup.add_members(self.ctxt, group['id'], [member])
-        if host:
-            self.placement.put(
-                f'/allocations/{member}',
-                {
-                    'allocations': {
-                        self._get_provider_uuid_by_host(host): {
-                            'resources': {'VCPU': 1}
-                        }
-                    },
-                    'project_id': self.api.project_id,
-                    'user_id': 'user',
-                    'consumer_generation': None,
-                    'consumer_type': 'INSTANCE',
-                },
-                version='1.38',
-            )
-        return member
-
+class ClaimsTest(server_groups.UnderWayTestCase):
     def make_old(self, member):
         @api_db.context_manager.writer
         def update(context):
