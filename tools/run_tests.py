@@ -6,10 +6,14 @@ Standard error goes to a file, whose end is shown where a test failed: nova's
 services log there after their test has ended, thousands of lines a run, beside
 the warnings of libraries.
 
+There are two workers for each core: half of a functional test is waiting, for
+one part of nova to see what another did.
+
     python tools/run_tests.py [arguments of stestr run]
 """
 
 import io
+import os
 import pathlib
 import subprocess
 import sys
@@ -20,6 +24,8 @@ import testtools
 LOG = pathlib.Path('.stestr.log')
 # Lines of it that are shown.
 SHOWN = 100
+
+WORKERS = 2 * (os.cpu_count() or 1)
 
 
 def last_run():
@@ -42,6 +48,7 @@ def main():
                 'run',
                 '--abbreviate',
                 '--suppress-attachments',
+                f'--concurrency={WORKERS}',
                 *sys.argv[1:],
             ],
             stderr=log,

@@ -8,6 +8,8 @@ it.
 """
 
 import contextlib
+import logging
+import sys
 import typing
 import urllib.parse
 
@@ -21,6 +23,12 @@ from nova_ext_sched import aggregates
 from nova_ext_sched import faults
 from nova_ext_sched.request_filters import bound
 from nova_ext_sched.simulator import fixtures as sim_fixtures
+
+# nova.test logs to standard output from its import on: in between the results
+# of tests, whatever the services of a test that is over still have to say.
+for _handler in list(logging.root.handlers):
+    if getattr(_handler, 'stream', None) is sys.stdout:
+        logging.root.removeHandler(_handler)
 
 
 @contextlib.contextmanager

@@ -85,8 +85,8 @@ class PoliciesTestCase(audits.AuditTestCase):
         )
         self.assertEqual(
             {
-                f'without this server, the host holds 2 of server group '
-                f'{group["id"]}, max_server_per_host is 2'
+                f'without this server, the host holds 2 servers of server '
+                f'group {group["id"]} and max_server_per_host is 2'
             },
             {row['Reason'] for row in rows},
         )
@@ -115,8 +115,8 @@ class PoliciesTestCase(audits.AuditTestCase):
         status, rows = self.audit('--host', 'host3')
         self.assertEqual(
             [
-                f'without this server, failure domain host3 holds 1 of '
-                f'server group {group["id"]}, the limit is 1'
+                f'without this server, failure domain host3 holds 1 server '
+                f'of server group {group["id"]} and the limit is 1'
             ],
             [row['Reason'] for row in rows],
         )

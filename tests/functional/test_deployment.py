@@ -69,8 +69,11 @@ class DeploymentTestCase(testtools.TestCase):
             self.assertEqual({'NoValidHost'}, set(self.select(2, PLAIN)))
         with cloud.scheduler(ON):
             self.assertEqual({'host3'}, set(self.select(2, PLAIN)))
-            self.assertIn('301 aggregates are forbidden', cloud.log())
+            self.assertIn('must stay out of 301 aggregates', cloud.log())
         by_trait = {('nova_ext_sched', 'forbid_by_trait'): 'CUSTOM_LICENSED_*'}
         with cloud.scheduler({**ON, **by_trait}):
             self.assertEqual({'host3'}, set(self.select(2, PLAIN)))
-            self.assertIn(f'0 by UUID, by trait: {TRAIT}', cloud.log())
+            self.assertIn(
+                f'forbids 0 aggregate UUIDs, and by trait: {TRAIT}',
+                cloud.log(),
+            )
