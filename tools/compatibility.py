@@ -4,11 +4,14 @@
 
     python tools/compatibility.py nova31 3.12
     python tools/compatibility.py nova31-day 3.11
+    python tools/compatibility.py nova31-deployment 3.11
 
-``nova31`` runs the whole suite with the newest libraries that nova works
-with; ``nova31-day`` the unit tests and nova's own tests with the libraries of
-nova's release day (constraints/nova31.txt). The result is a line of
-doc/source/install/compatibility.csv, which the documentation shows.
+``nova31`` runs the unit and functional tests with the newest libraries that
+nova works with; ``nova31-day`` the unit tests and nova's own tests with the
+libraries of nova's release day (constraints/nova31.txt);
+``nova31-deployment`` the tests on services in processes of their own. The
+result is a line of doc/source/install/compatibility.csv, which the
+documentation shows.
 """
 
 import argparse
@@ -18,6 +21,13 @@ import pathlib
 import re
 import subprocess
 import sys
+
+# What an environment runs, by the second part of its name.
+TESTS = {
+    '': 'unit and functional',
+    'day': "unit and nova's own",
+    'deployment': 'deployment',
+}
 
 ROOT = pathlib.Path(__file__).parents[1]
 TABLE = ROOT / 'doc' / 'source' / 'install' / 'compatibility.csv'
@@ -55,29 +65,31 @@ def run(environment, python):
 
 
 def record(row):
-    """Write a row in place of the one of the same nova and Python."""
+    """Write a row in place of the one of the same nova, Python and tests."""
     rows = []
     if TABLE.exists():
         with open(TABLE, newline='') as stream:
             rows = list(csv.reader(stream))[1:]
-    rows = sorted([old for old in rows if old[:3] != row[:3]] + [row])
+    rows = sorted([old for old in rows if old[:4] != row[:4]] + [row])
     with open(TABLE, 'w', newline='') as stream:
         csv.writer(stream, lineterminator='\n').writerows([COLUMNS, *rows])
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
-    parser.add_argument('environment', help='nova31 or nova31-day, up to 34')
+    parser.add_argument(
+        'environment', help='nova31, nova31-day or nova31-deployment, up to 34'
+    )
     parser.add_argument('python', help='3.11, 3.12 or 3.13')
     args = parser.parse_args()
-    release, _, day = args.environment.partition('-')
+    release, _, kind = args.environment.partition('-')
     totals = run(args.environment, args.python)
     record(
         [
             release.removeprefix('nova'),
-            'of its release day' if day else 'newest',
+            'of its release day' if kind == 'day' else 'newest',
             args.python,
-            "unit and nova's own" if day else 'all',
+            TESTS[kind],
             *totals,
             datetime.date.today().isoformat(),
         ]

@@ -32,7 +32,7 @@ RABBIT = os.environ.get(
 )
 HOSTS = ('host1', 'host2', 'host3')
 WAIT_SECONDS = 240
-CLIENT = pathlib.Path(__file__).with_name('deployment_client.py')
+CLIENT = pathlib.Path(__file__).with_name('client.py')
 
 
 def program(name):
@@ -127,7 +127,7 @@ class Deployment(fixtures.Fixture):
     def client(self, *calls):
         """Make calls in a process with nova.conf; return their answers.
 
-        :param calls: lists of a name of deployment_client and its arguments
+        :param calls: lists of a name of the client and its arguments
         """
         done = subprocess.run(
             [

@@ -4,7 +4,7 @@
 
 import testtools
 
-from tests.functional import deployment
+from tests.deployment import base
 
 TRAIT = 'CUSTOM_LICENSED_WINDOWS'
 ON = {('nova_ext_sched', 'enable_isolated_aggregate_filtering'): 'True'}
@@ -18,7 +18,7 @@ class DeploymentTestCase(testtools.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.cloud = self.useFixture(deployment.Deployment())
+        self.cloud = self.useFixture(base.Deployment())
 
     def select(self, count, extra_specs):
         (answers,) = self.cloud.client(['select', count, extra_specs])
@@ -40,7 +40,7 @@ class DeploymentTestCase(testtools.TestCase):
         process = cloud.start_scheduler(
             {('nova_ext_sched', 'request_filters'): 'absent'}
         )
-        self.assertNotEqual(0, process.wait(deployment.WAIT_SECONDS))
+        self.assertNotEqual(0, process.wait(base.WAIT_SECONDS))
         self.assertIn("PluginNotFound: plugin 'absent'", cloud.log())
 
         with cloud.scheduler(ON):

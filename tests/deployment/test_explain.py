@@ -16,7 +16,7 @@ import sqlalchemy as sa
 import testtools
 
 from tests import databases
-from tests.functional import deployment
+from tests.deployment import base
 
 PASSWORD = 'Never-Sh0wn'
 USER = 'nova_ext_sched_reader'
@@ -25,13 +25,13 @@ USER = 'nova_ext_sched_reader'
 class ProcessTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
-        self.cloud = self.useFixture(deployment.Deployment())
+        self.cloud = self.useFixture(base.Deployment())
         self.server = sa.create_engine(
             databases.SERVERS['mysql'], isolation_level='AUTOCOMMIT'
         )
         self.addCleanup(self.server.dispose)
         self._create_reader()
-        self.port = deployment.free_port()
+        self.port = base.free_port()
         self._start_placement()
 
     def _create_reader(self):
@@ -100,7 +100,7 @@ class ProcessTestCase(testtools.TestCase):
         self.cloud._write(config, 'explain.conf')
         return subprocess.run(
             [
-                deployment.program('nova-ext-sched'),
+                base.program('nova-ext-sched'),
                 'explain',
                 '--config-file',
                 str(self.cloud.directory / 'explain.conf'),
@@ -108,7 +108,7 @@ class ProcessTestCase(testtools.TestCase):
             ],
             capture_output=True,
             text=True,
-            timeout=deployment.WAIT_SECONDS,
+            timeout=base.WAIT_SECONDS,
             env=self.cloud._run_environment(),
         )
 

@@ -8,7 +8,7 @@ on every machine is the limit, and that no server is lost.
 
 Run by hand, this module measures what the documentation shows::
 
-    python -m tests.functional.test_group_race [RUNS]
+    python -m tests.deployment.test_group_race [RUNS]
 """
 
 import collections
@@ -17,7 +17,7 @@ import sys
 
 import testtools
 
-from tests.functional import deployment
+from tests.deployment import base
 
 HOSTS = tuple(f'host{number}' for number in range(1, 9))
 LIMIT = 3
@@ -45,7 +45,7 @@ def fill(cloud):
 
 class GroupRaceTestCase(testtools.TestCase):
     def test_the_limit_holds_and_no_server_is_lost(self):
-        cloud = self.useFixture(deployment.Deployment(HOSTS))
+        cloud = self.useFixture(base.Deployment(HOSTS))
         with cloud.scheduler(ENABLED):
             placed = fill(cloud)
         self.assertEqual(SERVERS, placed.total())
@@ -63,7 +63,7 @@ def main():
         ('ours', "nova's defaults", ENABLED, True),
         ('ours', 'shuffled', {**ENABLED, **SHUFFLED}, True),
     ]
-    with deployment.Deployment(HOSTS) as cloud:
+    with base.Deployment(HOSTS) as cloud:
         for filter_, options, conf, ours in cases:
             active, most = [], 0
             with cloud.scheduler(conf, filters=ours):
