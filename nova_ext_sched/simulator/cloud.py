@@ -120,6 +120,7 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
                 )
             )
         self.useFixture(sim_fixtures.ApiPaste())
+        self.useFixture(sim_fixtures.RequestFilters())
         # Before the services start.
         conf.register_opts(CONF)
         config = self.useFixture(config_fixture.Config(CONF))

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import typing
+import typing
 
 from nova_ext_sched.simulator import hostnames
 from nova_ext_sched.simulator import schema
@@ -57,6 +58,12 @@ class Outcome:
     domains: Mapping[str, Mapping[str, int]] = dataclasses.field(
         default_factory=dict
     )
+
+    @classmethod
+    def parse(cls, data: Mapping[str, typing.Any]) -> 'Outcome':
+        """Return the outcome that :func:`dataclasses.asdict` described."""
+        placements = [Placement(**item) for item in data['placements']]
+        return cls(**{**data, 'placements': placements})
 
     @property
     def hosts(self) -> collections.Counter[str]:

@@ -43,6 +43,16 @@ class ApiPaste(fixtures.Fixture):
         )
 
 
+class RequestFilters(fixtures.Fixture):
+    """Take back what a scheduler adds to nova's list of request filters."""
+
+    def _setUp(self) -> None:
+        request_filters = nova_request_filter.ALL_REQUEST_FILTERS
+        self.addCleanup(
+            request_filters.__setitem__, slice(None), list(request_filters)
+        )
+
+
 class Plugin(fixtures.Fixture):
     """Enable the package as nova.conf does, until the fixture ends.
 
@@ -61,12 +71,7 @@ class Plugin(fixtures.Fixture):
 
     def _setUp(self) -> None:
         conf.register_opts(CONF)
-        request_filters = list(nova_request_filter.ALL_REQUEST_FILTERS)
-        self.addCleanup(
-            nova_request_filter.ALL_REQUEST_FILTERS.__setitem__,
-            slice(None),
-            request_filters,
-        )
+        self.useFixture(RequestFilters())
         config = self.useFixture(config_fixture.Config(CONF))
         filter_scheduler = CONF.filter_scheduler
         config.config(
@@ -110,7 +115,9 @@ class Logging(fixtures.Fixture):
                 )
             )
         for name, level in self._levels.items():
-            logging.getLogger(name).setLevel(level)
+            logger = logging.getLogger(name)
+            self.addCleanup(logger.setLevel, logger.level)
+            logger.setLevel(level)
         self.useFixture(
             fixtures.MonkeyPatch('oslo_log.log.setup', lambda *args: None)
         )

@@ -123,12 +123,7 @@ class _Worker:
                 cause=messages.quote(result['failed']),
             )
         return [
-            expectation.Outcome(
-                [expectation.Placement(**item) for item in part['placements']],
-                part['reason'],
-                part['domains'],
-            )
-            for part in result['outcomes']
+            expectation.Outcome.parse(part) for part in result['outcomes']
         ]
 
     def end(self) -> None:

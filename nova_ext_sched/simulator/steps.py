@@ -16,7 +16,7 @@ from nova_ext_sched.simulator import reasons as sim_reasons
 from nova_ext_sched.simulator import scenario
 
 # Seconds between two looks at a server, and until one is given up.
-_POLL = 0.03
+_POLL = 0.15
 _PATIENCE = 120
 
 HOST = 'OS-EXT-SRV-ATTR:host'

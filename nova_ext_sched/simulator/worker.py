@@ -70,7 +70,7 @@ def main() -> None:
     # the patches are for is imported.
     importlib.import_module('nova.tests.functional')
     try:
-        result = json.dumps(_run(request, progress))
+        result = json.dumps(run(request, progress))
     except Exception as exc:
         logging.getLogger(__name__).exception('The simulated cloud raised')
         result = json.dumps({'failed': f'{type(exc).__name__}: {exc}'})
@@ -80,10 +80,14 @@ def main() -> None:
     os._exit(0)
 
 
-def _run(
-    request: Request, progress: Callable[[], None]
+def run(
+    request: Request, progress: Callable[[], None] = lambda: None
 ) -> dict[str, typing.Any]:
-    """Build the cloud, run the steps, and take it down."""
+    """Build the cloud, run the steps, and take it down.
+
+    :param progress: called for each host and each server
+    :returns: the result, see the module
+    """
     from nova_ext_sched.simulator import cloud
     from nova_ext_sched.simulator import fixtures as sim_fixtures
     from nova_ext_sched.simulator import options

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import collections
-import os
 import unittest
 
 import ddt
@@ -216,10 +215,6 @@ METADATA = strategies.none() | strategies.dictionaries(
 class NaiveDefinitionTestCase(unittest.TestCase):
     """The decision against the sentences that define it."""
 
-    @hypothesis.settings(
-        deadline=None,
-        max_examples=int(os.environ.get('NOVA_EXT_SCHED_EXAMPLES', '200')),
-    )
     @hypothesis.given(
         aggregates=strategies.dictionaries(
             strategies.sampled_from(HOSTS),
