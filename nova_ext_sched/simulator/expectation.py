@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import typing
-import typing
 
 from nova_ext_sched.simulator import hostnames
 from nova_ext_sched.simulator import schema

@@ -122,9 +122,7 @@ class _Worker:
                 cloud=self._request.name,
                 cause=messages.quote(result['failed']),
             )
-        return [
-            expectation.Outcome.parse(part) for part in result['outcomes']
-        ]
+        return [expectation.Outcome.parse(part) for part in result['outcomes']]
 
     def end(self) -> None:
         """Stop the process, where it still runs."""
