@@ -15,7 +15,7 @@ def find(aggregates: Iterable[typing.Any], name: str) -> typing.Any:
 
     :param aggregates: nova Aggregate objects
     :param name: its name, UUID or ID
-    :raises exception.InvalidValue: none or several are named so
+    :raises exception.InvalidValue: no aggregate or several have the name
     """
     found = [
         aggregate
@@ -31,8 +31,8 @@ def find(aggregates: Iterable[typing.Any], name: str) -> typing.Any:
     if len(found) > 1:
         raise exception.InvalidValue(
             where='aggregate',
-            expected=f'what names one aggregate, such as the UUID '
-            f'{found[0].uuid}, because {len(found)} are named so',
+            expected=f'the UUID of one aggregate, such as {found[0].uuid}, '
+            f'because {len(found)} aggregates have this name',
             got=name,
         )
     return found[0]

@@ -110,7 +110,7 @@ class Auditor:
     ) -> list[str] | None:
         """Return the hosts that would take a server that was found.
 
-        :returns: None where that cannot be told; the finding or ``faults``
+        :returns: None where they are unknown; the finding or ``faults``
             then say why
         """
         if finding.policy == UNJUDGED:
@@ -119,7 +119,7 @@ class Auditor:
             return where.find(finding.server)
         except Exception as exc:
             self.faults.append(
-                f'where server {finding.server} could go cannot be told: '
+                f'the hosts for server {finding.server} are unknown: '
                 f'{servers.describe(exc)}'
             )
             return None

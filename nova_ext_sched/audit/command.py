@@ -89,7 +89,7 @@ class Audit(base.Command):
             choices=POLICIES,
             action='append',
             default=[],
-            help='judge by this policy alone (may be repeated)',
+            help='judge only by this policy (may be repeated)',
         )
         change = parser.add_argument_group(
             'before a change', 'judge as if it were made (may be repeated)'
@@ -129,7 +129,7 @@ class Audit(base.Command):
             self._generate_columns_and_selector(parsed_args, names)
         except ValueError as exc:
             raise exception.InvalidValue(
-                where='--column', expected='columns that there are', got=exc
+                where='--column', expected='existing columns', got=exc
             ) from exc
         self.configure(parsed_args, dict(parsed_args.option))
         return names, self._rows(parsed_args)

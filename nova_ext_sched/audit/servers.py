@@ -40,8 +40,8 @@ class Server:
     :ivar host_state: a nova HostState with the host's aggregates and with its
         instances but this one, as if the server were to be placed there now
     :ivar request_spec: what the scheduler would be asked for its move; None
-        where that cannot be told
-    :ivar fault: why it cannot be told, else empty
+        where that is unknown
+    :ivar fault: why it is unknown, else empty
     """
 
     uuid: str

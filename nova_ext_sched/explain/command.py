@@ -174,7 +174,7 @@ class Explain(base.Command):
         try:
             self._generate_columns_and_selector(parsed_args, columns)
         except ValueError as exc:
-            raise _usage('--column', 'columns that there are', exc) from exc
+            raise _usage('--column', 'existing columns', exc) from exc
         if parsed_args.server is None:
             if parsed_args.flavor is None:
                 raise _usage('explain', '--server or --flavor', 'neither')

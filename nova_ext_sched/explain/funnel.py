@@ -95,7 +95,7 @@ class Funnel:
         """
         text = messages.quote(reason.rstrip('.'), 1000)
         refused = dict.fromkeys(
-            self.left, f'are not asked about ({name}: {text})'
+            self.left, f'are not considered ({name}: {text})'
         )
         self.add(stage, name, f'ends the request: {text}', refused)
 

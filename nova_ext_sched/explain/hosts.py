@@ -70,7 +70,9 @@ class Hosts:
             left = self._apply_filters(spec_obj, left, out)
         else:
             self._funnel.add(
-                'host filter', 'none', 'the request forces a host: none runs'
+                'host filter',
+                'none',
+                'no filter runs, because the request forces a host',
             )
         if candidates is not None:
             left = self._with_candidates(left)
@@ -103,9 +105,9 @@ class Hosts:
         enabled = {cell.uuid for cell in self._manager.enabled_cells}
         self._funnel.add(
             'cell',
-            'cells that are asked',
+            'requested cells',
             refused={
-                uuid: 'are not in the cell that is asked for'
+                uuid: 'are not in the requested cell'
                 if hosts[uuid].cell_uuid in enabled
                 else 'are in a disabled cell'
                 for uuid in gone - {state.uuid for state in states}
@@ -136,13 +138,13 @@ class Hosts:
         left = states
         for field in _NAMING:
             value = getattr(spec_obj, field)
-            reason = 'are not the host that the request names'
+            reason = 'are not the requested host'
             if field == 'requested_destination':
                 if not value or 'host' not in value:
                     continue
                 value = [value.host]
             elif field == 'ignore_hosts':
-                reason = 'are left out by the request'
+                reason = 'are excluded by the request'
             if not value:
                 continue
             only = spec_obj.obj_clone()
@@ -224,7 +226,7 @@ class Hosts:
             self._funnel.add(
                 'host filter',
                 'allocation candidates',
-                'what the filters left of them',
+                'candidates that the filters left',
                 dict.fromkeys(empty, 'have no allocation candidate left'),
             )
         return [state for state in left if state.allocation_candidates]

@@ -126,7 +126,7 @@ class Placement:
                 'resource provider',
                 refused=dict.fromkeys(
                     self._outside - self._providers.roots,
-                    'are unknown to placement: no resource provider',
+                    'have no resource provider in placement',
                 ),
             )
         first, last = forms[0], forms[-1]
@@ -147,7 +147,7 @@ class Placement:
         self._funnel.add(
             'placement',
             f'{self._describe(either)} or else {self._describe(other)}',
-            'pinned CPUs are asked for in two forms',
+            'pinned CPUs are requested in two forms',
             {
                 uuid: f'{reason} and {too[uuid]}'
                 for uuid, reason in refused.items()
@@ -165,7 +165,7 @@ class Placement:
         why = 'have no set of providers that fits the query as a whole'
         if candidates.refusals:
             refusals = '; '.join(candidates.refusals)
-            why = f'are no candidates: placement answered {refusals}'
+            why = f'get no candidates: placement answered {refusals}'
         refused = dict.fromkeys(self._outside, "are not in placement's answer")
         refused.update(dict.fromkeys(rest, why))
         text = ' and '.join(form.to_querystring() for form in resources)
@@ -175,7 +175,7 @@ class Placement:
                 # As nova itself lifts the limit.
                 form._limit = None
             more = query.Candidates(ctxt, self._client, resources).summaries
-            why = f'are left out by max_placement_results ({limit})'
+            why = f'are cut off by max_placement_results ({limit})'
             refused.update(dict.fromkeys(rest & more.keys(), why))
         self._funnel.add(
             'placement',

@@ -46,9 +46,9 @@ class Reasons:
             return f'lack the trait {value}'
         if part.key == 'member_of':
             names = [self._name(uuid) for uuid in uuids_of(part)]
-            return f'are in no aggregate of {messages.first_few(names)}'
+            return f'are in none of the aggregates {messages.first_few(names)}'
         if part.key == 'in_tree':
-            return 'are not the host that is asked for'
+            return 'are not the requested host'
         return f'lack a provider for group {messages.quote(str(part))}'
 
     def forbidding(self, host: str, part: query.Part) -> str:
@@ -64,7 +64,7 @@ class Reasons:
             and host in aggregate.hosts
         ]
         if not found:
-            return 'are in a forbidden aggregate, by placement alone'
+            return 'are in a forbidden aggregate that only placement knows'
         isolating = {
             aggregate.name: [
                 key[len('trait:') :]

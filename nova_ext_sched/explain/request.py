@@ -89,7 +89,7 @@ def build(ctxt: typing.Any, wish: Wish) -> typing.Any:
         # nova-api would answer 400.
         raise exception.InvalidValue(
             where='the request',
-            expected='one that nova-api takes',
+            expected='a request that nova-api accepts',
             got=exc.format_message(),
         ) from exc
     spec_obj.is_bfv = wish.boot_from_volume

@@ -226,7 +226,9 @@ class ReportClient(report.SchedulerReportClient):
 
         :raises RuntimeError: always; nova's own code came to write
         """
-        raise RuntimeError(f'placement: expected to read alone, got {url}')
+        raise RuntimeError(
+            f'placement: expected only reads, got a write to {url}'
+        )
 
     put = delete = post
 

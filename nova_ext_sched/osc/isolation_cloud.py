@@ -109,7 +109,7 @@ class Cloud:
         return index((node.host, node) for node in self.nodes)
 
     @functools.cached_property
-    def isolating_by_host(self) -> Mapping[str, list[Aggregate]]:
+    def isolated_by_host(self) -> Mapping[str, list[Aggregate]]:
         """The isolated aggregates of each host that is in one."""
         return index(
             (host, aggregate)
@@ -120,7 +120,7 @@ class Cloud:
 
     def get_required_traits(self, host: str) -> set[str]:
         """Return the traits that a host's isolated aggregates require."""
-        return get_traits(self.isolating_by_host.get(host, ()))
+        return get_traits(self.isolated_by_host.get(host, ()))
 
 
 def read(

@@ -138,7 +138,7 @@ def _conflicts(
     shared: dict[str, list[str]] = {}
     more: dict[str, list[str]] = {}
     for host in aggregate.hosts if aggregate.traits else ():
-        for other in cloud.isolating_by_host.get(host, ()):
+        for other in cloud.isolated_by_host.get(host, ()):
             if lacking := sorted(set(other.traits) - set(aggregate.traits)):
                 more[other.name] = lacking
                 shared.setdefault(other.name, []).append(host)

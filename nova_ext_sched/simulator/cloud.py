@@ -119,7 +119,7 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
                     f'nova.tests.fixtures.{name}', replacement
                 )
             )
-        self.useFixture(sim_fixtures.ApiPaste())
+        self.useFixture(sim_fixtures.NovaApi())
         self.useFixture(sim_fixtures.RequestFilters())
         # Before the services start.
         conf.register_opts(CONF)
@@ -177,7 +177,7 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         return text
 
     def imply_traits(self) -> None:
-        """Give providers the traits that isolating aggregates require.
+        """Give providers the traits that isolated aggregates require.
 
         Traits that a provider has stay; a trait that placement does not take
         (a misspelt one) is left out, as an operator could not set it either.

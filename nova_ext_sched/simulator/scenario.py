@@ -131,7 +131,7 @@ class Scenario:
         ``enabled_filters``; None for those of ``host_filters`` that nova has
     :param prefer: hosts that the scheduler prefers to the others, best
         first; empty for nova's own weighers
-    :param imply_traits: whether providers carry the traits that the isolating
+    :param imply_traits: whether providers carry the traits that the isolated
         aggregates of their hosts require
     :param images: properties by the image's name
     """

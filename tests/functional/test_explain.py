@@ -184,9 +184,7 @@ class FunnelTestCase(ExplainTestCase):
         self.flags(max_placement_results=1, group='scheduler')
         answer = self.explain('--flavor', self.flavor())
         self.assertEqual(0, answer.status)
-        self.assertIn(
-            '2 are left out by max_placement_results (1)', answer.err
-        )
+        self.assertIn('2 are cut off by max_placement_results (1)', answer.err)
 
     def test_what_placement_says_in_place_of_an_answer(self):
         flavor = self.flavor(specs={'resources:CUSTOM_ABSENT': '1'})

@@ -65,7 +65,7 @@ class AggregateChangeTestCase(testtools.TestCase):
         error = self.assertRaises(
             exception.InvalidValue, self.apply, '1', 'a', '1'
         )
-        self.assertIn('2 are named so', str(error))
+        self.assertIn('2 aggregates have this name', str(error))
         self.assertEqual('1', error.got)
 
     @ddt.data('a=', 'a=b', 'trait:A=b=c')

@@ -133,7 +133,7 @@ class AuditorTestCase(testtools.TestCase):
         self.assertIsNone(auditing.find_destinations(judged, where))
         self.assertEqual(
             [
-                'where server 3 could go cannot be told: OSError: no answer',
+                'the hosts for server 3 are unknown: OSError: no answer',
             ],
             auditing.faults,
         )

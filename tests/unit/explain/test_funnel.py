@@ -87,7 +87,7 @@ class FunnelTestCase(testtools.TestCase):
         found.end('request filter', 'f', 'no\nway.')
         self.assertEqual(set(), found.left)
         self.assertEqual(
-            "0 of 3 hosts: 2 are not asked about (f: 'no\\nway'), "
+            "0 of 3 hosts: 2 are not considered (f: 'no\\nway'), "
             '1 lacks VCPU.',
             found.sentence,
         )

@@ -31,8 +31,8 @@ class ReasonsTestCase(testtools.TestCase):
             '!COMPUTE_STATUS_DISABLED',
             'are disabled (trait COMPUTE_STATUS_DISABLED)',
         ),
-        ('member_of', 'in:u1,u3', 'are in no aggregate of windows, u3'),
-        ('in_tree', 'r1', 'are not the host that is asked for'),
+        ('member_of', 'in:u1,u3', 'are in none of the aggregates windows, u3'),
+        ('in_tree', 'r1', 'are not the requested host'),
         (
             'group',
             '1: resources=PGPU%3A1',
@@ -46,7 +46,11 @@ class ReasonsTestCase(testtools.TestCase):
     @ddt.data(
         ('h1', '!in:u1', 'are isolated by aggregate windows (trait X)'),
         ('h2', '!in:u1,u2', "are in the forbidden aggregate 'gpu\\n'"),
-        ('h3', '!in:u1', 'are in a forbidden aggregate, by placement alone'),
+        (
+            'h3',
+            '!in:u1',
+            'are in a forbidden aggregate that only placement knows',
+        ),
     )
     @ddt.unpack
     def test_forbidding(self, host, value, expected):
