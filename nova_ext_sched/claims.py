@@ -76,7 +76,7 @@ def find(servers: Collection[str]) -> Claims:
             'Servers of a server group that are under way cannot be looked '
             'up. A full host may be chosen; nova-compute then refuses the '
             'server: '
-            f'{type(exc).__name__}: {messages.quote(exc)}',
+            f'{messages.describe(exc)}',
             key=type(exc).__name__,
         )
         return NONE

@@ -38,6 +38,15 @@ def quoted(text: object) -> str:
     return f"'{quote(text)}'"
 
 
+def describe(exc: BaseException) -> str:
+    """Return an exception as one line: its type, and the first line it says.
+
+    The further lines of a database's error are its statement.
+    """
+    line = str(exc).strip().partition('\n')[0]
+    return f'{type(exc).__name__}: {quote(line, 1000)}'
+
+
 def count(noun: str, number: int) -> str:
     """Return a number of things: ``1 host``, ``2 hosts``.
 

@@ -120,7 +120,7 @@ class Auditor:
         except Exception as exc:
             self.faults.append(
                 f'the hosts for server {finding.server} are unknown: '
-                f'{servers.describe(exc)}'
+                f'{messages.describe(exc)}'
             )
             return None
 
@@ -154,7 +154,7 @@ class Auditor:
                 passes, reason = policy.judge(server)
             except Exception as exc:
                 # Silence would say that all is well.
-                passes, reason = False, servers.describe(exc)
+                passes, reason = False, messages.describe(exc)
                 reason = f'cannot be judged: {reason}'
             if not passes:
                 yield finding(policy.name, reason)

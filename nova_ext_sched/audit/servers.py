@@ -108,7 +108,7 @@ class Cell:
                 f'no answer within {nova_context.CELL_TIMEOUT} seconds'
             )
         if isinstance(counts, Exception):
-            raise CellDown(describe(counts)) from counts
+            raise CellDown(messages.describe(counts)) from counts
         return counts
 
     def read(self, host: str) -> Iterator[Server]:
@@ -172,13 +172,15 @@ class Cell:
         if spec is None:
             fault = 'nova has no request spec of the server'
         elif isinstance(spec, Exception):
-            fault = f'the request spec cannot be read: {describe(spec)}'
+            fault = (
+                f'the request spec cannot be read: {messages.describe(spec)}'
+            )
             spec = None
         else:
             try:
                 self._prepare(spec, instance)
             except Exception as exc:
-                fault = describe(exc)
+                fault = messages.describe(exc)
                 spec = None
         return Server(instance.uuid, instance.project_id, state, spec, fault)
 
@@ -226,10 +228,4 @@ def _answering() -> Iterator[None]:
     try:
         yield
     except (db_exception.DBError, sa.exc.SQLAlchemyError) as exc:
-        raise CellDown(describe(exc)) from exc
-
-
-def describe(exc: Exception) -> str:
-    """Return an error as one line: its class, then what it says."""
-    line = str(exc).strip().partition('\n')[0]
-    return f'{type(exc).__name__}: {messages.quote(line, 500)}'
+        raise CellDown(messages.describe(exc)) from exc

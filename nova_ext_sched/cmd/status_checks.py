@@ -173,7 +173,7 @@ class Checks(upgradecheck.UpgradeCommands):
             # The root answers anybody; this needs the credentials.
             adapter.get('/traits', microversion='1.6', raise_exc=True)
         except (ks_exc.ClientException, nova_exception.NovaException) as exc:
-            reason = f'{type(exc).__name__}: {messages.quote(exc, 1000)}'
+            reason = messages.describe(exc)
         except (ValueError, LookupError, TypeError):
             # A proxy or another service.
             reason = f'{adapter.get_endpoint()} does not answer like placement'

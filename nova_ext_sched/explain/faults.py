@@ -3,6 +3,7 @@
 """What keeps a request from being explained."""
 
 from nova_ext_sched import exception
+from nova_ext_sched import messages
 
 
 class PlacementFault(exception.NovaExtSchedError):
@@ -28,4 +29,4 @@ class FilterFault(exception.NovaExtSchedError):
     )
 
     def __init__(self, name: str, exc: Exception) -> None:
-        super().__init__(name=name, cause=f'{type(exc).__name__}: {exc}')
+        super().__init__(name=name, cause=messages.describe(exc))

@@ -15,7 +15,6 @@ from nova_ext_sched import messages
 from nova_ext_sched.filters import base
 from nova_ext_sched.policy import isolation
 from nova_ext_sched.policy import verdict
-from nova_ext_sched.request_filters import base as request_base
 from nova_ext_sched.request_filters import reserved_aggregates
 
 CONF = nova.conf.CONF
@@ -87,7 +86,7 @@ class IsolatedAggregatesFilter(base.AggregatesFilter):
                 f'because it cannot read which traits flavor '
                 f'{messages.quote(base.flavor_name(spec_obj))} and its image '
                 f'require: '
-                f'{request_base.describe(exc)}'
+                f'{messages.describe(exc)}'
             )
             _faults.warn(fault)
             required = set()
@@ -100,7 +99,7 @@ class IsolatedAggregatesFilter(base.AggregatesFilter):
             fault = (
                 f'IsolatedAggregatesFilter rejects every host, because it '
                 f'cannot read which reserved aggregates a request names: '
-                f'{request_base.describe(exc)}'
+                f'{messages.describe(exc)}'
             )
             _faults.warn(fault)
             # Which hosts the request may use is not known, so none.

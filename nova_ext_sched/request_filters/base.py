@@ -86,7 +86,7 @@ def fail_closed(fn: RequestFilter) -> RequestFilter:
                 {
                     'request': ctxt.global_id,
                     'reason': reason,
-                    'cause': describe(exc),
+                    'cause': messages.describe(exc),
                 },
                 exc_info=type(exc) not in outage,
             )
@@ -96,11 +96,6 @@ def fail_closed(fn: RequestFilter) -> RequestFilter:
         return applied
 
     return wrapper
-
-
-def describe(exc: BaseException) -> str:
-    """Return an exception's type and text, for a line of the log."""
-    return messages.quote(f'{type(exc).__name__}: {exc}', _LONGEST)
 
 
 def get_destination(request_spec: typing.Any) -> typing.Any:

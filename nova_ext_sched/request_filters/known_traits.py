@@ -15,7 +15,6 @@ from oslo_utils import timeutils
 
 from nova_ext_sched import faults
 from nova_ext_sched import messages
-from nova_ext_sched.request_filters import base
 
 LOG = logging.getLogger(__name__)
 
@@ -65,7 +64,7 @@ def _ask(ctxt: typing.Any) -> frozenset[str] | None:
         # keystoneauth, JSON, configuration: whichever it is, the query for
         # candidates that follows meets it too and nova reports it.
         fault = type(exc).__name__
-        reason = base.describe(exc)
+        reason = messages.describe(exc)
     _faults.warn(
         f'The traits cannot be read from placement: {reason}', key=fault
     )

@@ -105,7 +105,7 @@ def read(ctxt: typing.Any, image: str) -> dict[str, typing.Any]:
     except Exception as exc:
         raise base.RequestRefused(
             f'the properties of image {messages.quote(image)} cannot be read',
-            detail=base.describe(exc),
+            detail=messages.describe(exc),
         ) from exc
 
 
@@ -164,7 +164,7 @@ def _read_volume_image(
         )
     except Exception as exc:
         raise base.RequestRefused(
-            f'{where} cannot be read', detail=base.describe(exc)
+            f'{where} cannot be read', detail=messages.describe(exc)
         ) from exc
     running = metadata.get('image_id') if metadata else root.image_id
     if running == theirs:

@@ -137,7 +137,7 @@ class FunnelTestCase(ExplainTestCase):
         )
         answer = self.explain('--flavor', self.flavor())
         self.assertEqual(3, answer.status)
-        self.assertIn('3 are not asked about', answer.err)
+        self.assertIn('3 are not considered', answer.err)
         self.assertEqual(1, answer.err.count('\n'))
         self.assertIn('no\\nway', answer.err)
 
@@ -386,7 +386,7 @@ class UsageTestCase(ExplainTestCase):
         (['--flavor', 'm1.tiny', '--server-group', 'absent'], 'group'),
         (
             ['--flavor', 'm1.tiny', '--availability-zone', 'a:b:c:d'],
-            'nova-api takes',
+            'nova-api accepts',
         ),
     )
     @ddt.unpack
