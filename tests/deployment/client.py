@@ -18,6 +18,7 @@ from nova import objects
 from nova.compute import api as compute_api
 from nova.compute import rpcapi as compute_rpcapi
 from nova.scheduler import rpcapi as scheduler_rpcapi
+from nova.scheduler.client import report
 from oslo_utils import uuidutils
 
 
@@ -196,11 +197,20 @@ def fill_group(ctxt, limit, count, clients):
     with futures.ThreadPoolExecutor(clients) as pool:
         servers = list(pool.map(boot, range(count)))
     landed = [_landed(ctxt, server) for server in servers]
-    for server, host in zip(servers, landed, strict=True):
-        # The others have no host, and deleting them here would take neutron.
-        if not host.startswith('ERROR'):
-            api.delete(ctxt, api.get(ctxt, server))
+    for server in servers:
+        _remove(ctxt, server)
     return landed
+
+
+def _remove(ctxt, server):
+    # nova-compute would ask neutron for the ports, fail, and keep the
+    # allocation; some fills later the hosts were full.
+    report.report_client_singleton().delete_allocation_for_instance(
+        ctxt, server, force=True
+    )
+    mapping = objects.InstanceMapping.get_by_instance_uuid(ctxt, server)
+    with context.target_cell(ctxt, mapping.cell_mapping) as cell:
+        objects.Instance.get_by_uuid(cell, server).destroy()
 
 
 def _landed(ctxt, server):

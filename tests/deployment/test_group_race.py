@@ -12,6 +12,7 @@ Run by hand, this module measures what the documentation shows::
 """
 
 import collections
+import re
 import statistics
 import sys
 
@@ -21,7 +22,6 @@ from tests.deployment import base
 
 HOSTS = tuple(f'host{number}' for number in range(1, 9))
 LIMIT = 3
-SERVERS = LIMIT * len(HOSTS)
 CLIENTS = 8
 ENABLED = {
     (
@@ -37,22 +37,26 @@ SHUFFLED = {
 
 def fill(cloud):
     """Fill a new group; count its servers by host, and the faults."""
-    (landed,) = cloud.client(['fill_group', LIMIT, SERVERS, CLIENTS])
+    servers = LIMIT * len(cloud.hosts)
+    (landed,) = cloud.client(['fill_group', LIMIT, servers, CLIENTS])
     placed = collections.Counter(place for place in landed if place in HOSTS)
     faults = collections.Counter(
-        place for place in landed if place not in HOSTS
+        # The same fault of several servers is one.
+        re.sub('instance [0-9a-f-]{36}', 'a server', place)
+        for place in landed
+        if place not in HOSTS
     )
     return placed, faults
 
 
 class GroupRaceTestCase(testtools.TestCase):
     def test_the_limit_holds_and_no_server_is_lost(self):
-        cloud = self.useFixture(base.Deployment(HOSTS))
+        cloud = self.useFixture(base.Deployment(HOSTS[:4]))
         with cloud.scheduler(ENABLED):
             placed, faults = fill(cloud)
-        self.assertEqual(SERVERS, placed.total() + faults.total())
-        # nova's own filter leaves 12 to 15 of 24 in ERROR.
-        self.assertLess(faults.total(), SERVERS // 2, faults)
+        self.assertEqual(12, placed.total() + faults.total())
+        # nova's own filter leaves more than half of them in ERROR.
+        self.assertLess(faults.total(), 6, faults)
         self.assertLessEqual(max(placed.values()), LIMIT)
 
 
