@@ -8,6 +8,7 @@ runs, and how its threads work, is decided first.
 
 import argparse
 from collections.abc import Mapping
+import inspect
 import logging
 import re
 import sys
@@ -104,9 +105,12 @@ class Command(lister.Lister):
                 expected="the Python of nova-scheduler's environment",
                 got=f'a Python without nova ({sys.executable})',
             ) from exc
-        if hasattr(monkey_patch, 'patch'):
-            # nova 31 does it on import.
-            monkey_patch.patch(backend='threading')
+        # nova 31 patches on import, nova 32 for eventlet alone.
+        if patch := getattr(monkey_patch, 'patch', None):
+            if 'backend' in inspect.signature(patch).parameters:
+                patch(backend='threading')
+            else:
+                patch()
         from nova_ext_sched.explain import scheduler
 
         if not self.app_args or not self.app_args.debug:

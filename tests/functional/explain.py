@@ -7,6 +7,7 @@ import io
 import json
 import typing
 from unittest import mock
+import warnings
 
 from nova_ext_sched.explain import command
 
@@ -30,6 +31,8 @@ def run(*args):
     explain = command.Explain(app, None, cmd_name='explain')
     with (
         contextlib.redirect_stderr(err),
+        # nova's tests show warnings that Python hides from who runs a command.
+        warnings.catch_warnings(action='ignore'),
         mock.patch.object(explain, 'configure'),
     ):
         status = explain.run(explain.get_parser('explain').parse_args(args))
