@@ -75,8 +75,7 @@ def find(servers: Collection[str]) -> Claims:
         _faults.warn(
             'Servers of a server group that are under way cannot be looked '
             'up. A full host may be chosen; nova-compute then refuses the '
-            'server: '
-            f'{messages.describe(exc)}',
+            f'server: {messages.describe(exc)}',
             key=type(exc).__name__,
         )
         return NONE

@@ -105,7 +105,7 @@ class Command(lister.Lister):
                 expected="the Python of nova-scheduler's environment",
                 got=f'a Python without nova ({sys.executable})',
             ) from exc
-        # nova 31 patches on import, nova 32 for eventlet alone.
+        # nova 31 patches on import; nova 32 knows only eventlet.
         if patch := getattr(monkey_patch, 'patch', None):
             if 'backend' in inspect.signature(patch).parameters:
                 patch(backend='threading')

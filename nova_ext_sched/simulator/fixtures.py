@@ -31,8 +31,7 @@ class NovaApi(fixtures.Fixture):
 
     nova's ConfFixture looks for api-paste.ini beside the package, where only a
     source tree has it; the wheel installs it elsewhere. nova-api does not
-    check its own answers against their schemas, which takes it longer than
-    many a request.
+    check its own answers against their schemas, because that takes time.
     """
 
     def _setUp(self) -> None:
