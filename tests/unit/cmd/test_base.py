@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import argparse
 import subprocess
 import sys
+from unittest import mock
 
 import ddt
 import testtools
 
 from nova_ext_sched.cmd import base
+from nova_ext_sched.explain import command as explain
 
 
 @ddt.ddt
@@ -41,3 +44,36 @@ class WithoutNovaTestCase(testtools.TestCase):
         )
         self.assertEqual((2, ''), (done.returncode, done.stdout))
         self.assertIn("nova-scheduler's environment", done.stderr)
+
+
+class MonkeyPatchTestCase(testtools.TestCase):
+    """How nova's threads work is chosen where nova lets one choose."""
+
+    def configure(self, patch):
+        command = explain.Explain(mock.Mock(), None)
+        command.app_args = argparse.Namespace(debug=True)
+        parsed_args = argparse.Namespace(config_file=[], config_dir=[])
+        with (
+            mock.patch('nova.monkey_patch.patch', patch, create=True),
+            mock.patch('nova_ext_sched.explain.scheduler.configure') as call,
+        ):
+            command.configure(parsed_args)
+        call.assert_called_once_with([], [], None)
+
+    def test_from_nova_33_on(self):
+        calls = []
+
+        def patch(backend='eventlet'):
+            calls.append(backend)
+
+        self.configure(patch)
+        self.assertEqual(['threading'], calls)
+
+    def test_nova_32(self):
+        calls = []
+
+        def patch():
+            calls.append(None)
+
+        self.configure(patch)
+        self.assertEqual([None], calls)
