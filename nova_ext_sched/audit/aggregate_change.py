@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A change of an aggregate's metadata that is supposed and never made."""
+"""Changes of an aggregate's metadata that are supposed and never made."""
 
-from collections.abc import Iterable
-import dataclasses
+from collections.abc import Collection
 import typing
 
 from nova_ext_sched import exception
 from nova_ext_sched import messages
 
 
-def find(aggregates: Iterable[typing.Any], name: str) -> typing.Any:
+def find(aggregates: Collection[typing.Any], name: str) -> typing.Any:
     """Return the aggregate that an operator names.
 
     :param aggregates: nova Aggregate objects
@@ -22,64 +21,52 @@ def find(aggregates: Iterable[typing.Any], name: str) -> typing.Any:
         for aggregate in aggregates
         if name in (aggregate.name, aggregate.uuid, str(aggregate.id))
     ]
-    if not found:
-        raise exception.InvalidValue(
-            where='aggregate',
-            expected='the name, UUID or ID of an aggregate',
-            got=name,
+    if len(found) == 1:
+        return found[0]
+    expected = 'the name, UUID or ID of an aggregate'
+    if found:
+        expected = (
+            f'the UUID of one aggregate, such as {found[0].uuid}, because '
+            f'{len(found)} aggregates have this name'
         )
-    if len(found) > 1:
-        raise exception.InvalidValue(
-            where='aggregate',
-            expected=f'the UUID of one aggregate, such as {found[0].uuid}, '
-            f'because {len(found)} aggregates have this name',
-            got=name,
-        )
-    return found[0]
+    raise exception.InvalidValue(
+        where='aggregate', expected=expected, got=name
+    )
 
 
-@dataclasses.dataclass(frozen=True)
-class AggregateChange:
-    """One item of metadata as it would be.
+def suppose_property(
+    aggregates: Collection[typing.Any], name: str, item: str
+) -> None:
+    """Set ``KEY=VALUE`` in memory; nothing is saved.
 
-    :ivar aggregate: the aggregate's name, UUID or ID
-    :ivar value: None where the item is removed
+    :param aggregates: nova Aggregate objects, those of a HostManager
+    :raises exception.InvalidValue: see :func:`find`; or the item has another
+        form
     """
+    key, equals, value = item.partition('=')
+    if not key or not equals:
+        raise exception.InvalidValue(
+            where='--aggregate-property', expected='KEY=VALUE', got=item
+        )
+    aggregate = find(aggregates, name)
+    aggregate.metadata = {**(aggregate.metadata or {}), key: value}
 
-    aggregate: str
-    key: str
-    value: str | None = None
 
-    @classmethod
-    def parse(cls, aggregate: str, item: str) -> 'AggregateChange':
-        """Read ``KEY=VALUE``.
+def suppose_no_property(
+    aggregates: Collection[typing.Any], name: str, key: str
+) -> None:
+    """Remove a key in memory, as :func:`suppose_property` sets one.
 
-        :raises exception.InvalidValue: it has another form
-        """
-        key, equals, value = item.partition('=')
-        if not key or not equals:
-            raise exception.InvalidValue(
-                where='--aggregate-property', expected='KEY=VALUE', got=item
-            )
-        return cls(aggregate, key, value)
-
-    def apply(self, aggregates: Iterable[typing.Any]) -> None:
-        """Change the metadata in memory; nothing is saved.
-
-        :param aggregates: nova Aggregate objects, those of a HostManager
-        :raises exception.InvalidValue: see :func:`find`; or an item is
-            removed that is not there
-        """
-        aggregate = find(aggregates, self.aggregate)
-        metadata = dict(aggregate.metadata or {})
-        if self.value is not None:
-            metadata[self.key] = self.value
-        elif metadata.pop(self.key, None) is None:
-            raise exception.InvalidValue(
-                where='--no-aggregate-property',
-                expected=f'a metadata key of aggregate '
-                f'{messages.quote(aggregate.name)}: '
-                f'{messages.first_few(sorted(metadata)) or "it has none"}',
-                got=self.key,
-            )
-        aggregate.metadata = metadata
+    :raises exception.InvalidValue: see :func:`find`; or the key is not there
+    """
+    aggregate = find(aggregates, name)
+    metadata = dict(aggregate.metadata or {})
+    if metadata.pop(key, None) is None:
+        raise exception.InvalidValue(
+            where='--no-aggregate-property',
+            expected=f'a metadata key of aggregate '
+            f'{messages.quote(aggregate.name)}: '
+            f'{messages.first_few(sorted(metadata)) or "it has none"}',
+            got=key,
+        )
+    aggregate.metadata = metadata

@@ -21,8 +21,8 @@ UNJUDGED = '-'
 class Finding(typing.NamedTuple):
     """A server that the scheduler would not put where it stands.
 
-    :ivar policy: the name of the policy that refuses the host, or
-        :data:`UNJUDGED`
+    ``policy`` is the name of the policy that refuses the host, or
+    :data:`UNJUDGED`.
     """
 
     server: str
@@ -43,6 +43,9 @@ class Auditor:
     :param judging: the policies to judge by
     :param hosts: the hosts to look at; None for all
     :param project: the ID of the project to look at; None for all
+    :ivar judged: number of servers judged so far
+    :ivar found: number of those that were found
+    :ivar faults: what could not be read, a sentence each
     """
 
     def __init__(
@@ -53,36 +56,29 @@ class Auditor:
         hosts: Collection[str] | None = None,
         project: str | None = None,
     ) -> None:
+        self._scheduler = scheduler
         self._policies = [policy(ctxt, scheduler) for policy in judging]
         self._hosts = hosts
-        #: Numbers of servers: judged so far, and found.
+        self._servers = servers.Servers(ctxt, scheduler, project)
+        self._counts: dict[str, dict[str, int]] = {}
         self.judged = 0
         self.found = 0
-        #: What could not be read: a sentence each.
         self.faults: list[str] = []
-        self._cells = [
-            (mapping, servers.Cell(ctxt, scheduler, mapping, project))
-            for mapping in scheduler.host_manager.cells.values()
-        ]
-        self._counts: dict[str, dict[str, int]] = {}
 
     def count(self) -> int:
         """Return the number of servers to judge, for a progress bar."""
-        for mapping, cell in self._cells:
-            try:
-                counts = cell.count()
-            except servers.CellDown as exc:
-                self._report(mapping, str(exc))
-            else:
-                self._counts[mapping.uuid] = {
-                    host: number
-                    for host, number in counts.items()
-                    if self._hosts is None or host in self._hosts
-                }
+        for cell, counts in self._servers.count().items():
+            self._counts[cell] = {
+                host: number
+                for host, number in counts.items()
+                if self._hosts is None or host in self._hosts
+            }
+        for cell, problem in self._scheduler.silent_cells.items():
+            self._report(cell, problem)
         return sum(sum(counts.values()) for counts in self._counts.values())
 
     def findings(
-        self, advance: Callable[[], object] | None = None
+        self, advance: Callable[[], object] = lambda: None
     ) -> Iterator[Finding]:
         """Yield what is found, as it is found; after :meth:`count`.
 
@@ -91,23 +87,22 @@ class Auditor:
 
         :param advance: called after each server
         """
-        for mapping, cell in self._cells:
-            for host in self._counts.get(mapping.uuid, ()):
-                try:
-                    for server in cell.read(host):
-                        found = list(self._judge(server))
+        for cell, counts in self._counts.items():
+            try:
+                for host in counts:
+                    for server in self._servers.read(cell, host):
+                        found = [
+                            Finding(server.uuid, server.project_id, host, *why)
+                            for why in self._judge(server)
+                        ]
                         self.judged += 1
                         self.found += bool(found)
                         yield from found
-                        if advance:
-                            advance()
-                except servers.CellDown as exc:
-                    self._report(mapping, str(exc))
-                    break
+                        advance()
+            except servers.CellDown as exc:
+                self._report(cell, str(exc))
 
-    def find_destinations(
-        self, finding: Finding, where: destinations.Destinations
-    ) -> list[str] | None:
+    def find_destinations(self, finding: Finding) -> list[str] | None:
         """Return the hosts that would take a server that was found.
 
         :returns: None where they are unknown; the finding or ``faults``
@@ -116,7 +111,7 @@ class Auditor:
         if finding.policy == UNJUDGED:
             return None
         try:
-            return where.find(finding.server)
+            return destinations.find(self._scheduler, finding.server)
         except Exception as exc:
             self.faults.append(
                 f'the hosts for server {finding.server} are unknown: '
@@ -136,32 +131,23 @@ class Auditor:
         )
         return ' '.join(f'{text}.' for text in (said, *self.faults))
 
-    def _judge(self, server: servers.Server) -> Iterator[Finding]:
-        def finding(policy: str, reason: str) -> Finding:
-            return Finding(
-                server.uuid,
-                server.project_id,
-                server.host_state.host,
-                policy,
-                reason,
-            )
-
+    def _judge(self, server: servers.Server) -> Iterator[tuple[str, str]]:
+        """Yield each policy that refuses the host, and its reason."""
         if server.fault:
-            yield finding(UNJUDGED, f'cannot be judged: {server.fault}')
+            yield UNJUDGED, f'cannot be judged: {server.fault}'
             return
         for policy in self._policies:
             try:
                 passes, reason = policy.judge(server)
             except Exception as exc:
                 # Silence would say that all is well.
-                passes, reason = False, messages.describe(exc)
-                reason = f'cannot be judged: {reason}'
+                passes = False
+                reason = f'cannot be judged: {messages.describe(exc)}'
             if not passes:
-                yield finding(policy.name, reason)
+                yield policy.name, reason
 
-    def _report(self, mapping: typing.Any, problem: str) -> None:
-        name = messages.quote(nova_scheduler.cell_name(mapping))
+    def _report(self, cell: str, problem: str) -> None:
         self.faults.append(
-            f'cell {name} cannot be read, and servers of it are not judged: '
-            f'{problem}'
+            f'cell {self._scheduler.cell_name(cell)} cannot be read, and '
+            f'servers of it are not judged: {problem}'
         )

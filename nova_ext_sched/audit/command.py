@@ -5,7 +5,7 @@
 import argparse
 from collections.abc import Iterator
 from collections.abc import Sequence
-import contextlib
+import io
 import sys
 import typing
 
@@ -138,10 +138,9 @@ class Audit(base.Command):
         self, parsed_args: argparse.Namespace
     ) -> Iterator[Sequence[typing.Any]]:
         # Not before the process is configured: they import nova.
+        from nova_ext_sched.audit import aggregate_change
         from nova_ext_sched.audit import auditor
-        from nova_ext_sched.audit import destinations
         from nova_ext_sched.audit import policies
-        from nova_ext_sched.explain import image
         from nova_ext_sched.explain import scheduler as nova_scheduler
 
         judging = policies.enabled(parsed_args.policy)
@@ -153,30 +152,35 @@ class Audit(base.Command):
                 got=', '.join(sorted(off)),
             )
         scheduler = nova_scheduler.Scheduler()
-        _suppose(scheduler.host_manager.aggs_by_id.values(), parsed_args)
-        auth = image.user_auth()
+        aggregates = scheduler.aggs_by_id.values()
+        for name, item in parsed_args.aggregate_property:
+            aggregate_change.suppose_property(aggregates, name, item)
+        for name, key in parsed_args.no_aggregate_property:
+            aggregate_change.suppose_no_property(aggregates, name, key)
+        hosts = None
+        if parsed_args.host is not None:
+            _check_host(scheduler, parsed_args.host)
+            hosts = {parsed_args.host}
+        if parsed_args.aggregate is not None:
+            found = aggregate_change.find(aggregates, parsed_args.aggregate)
+            hosts = set(found.hosts).intersection(hosts or found.hosts)
         auditing = auditor.Auditor(
-            scheduler.context(auth=auth),
+            nova_scheduler.context(),
             scheduler,
             judging,
-            _hosts(scheduler, parsed_args),
+            hosts,
             parsed_args.project,
         )
-        where = None
-        if parsed_args.where:
-            where = destinations.Destinations(scheduler, auth)
         total = auditing.count()
-        with contextlib.ExitStack() as stack:
-            advance = None
+        stream: typing.Any = sys.stderr
+        if parsed_args.formatter == _STREAMING and sys.stdout.isatty():
             # A bar would run through rows that are written while it is shown.
-            if parsed_args.formatter != _STREAMING or not sys.stdout.isatty():
-                advance = stack.enter_context(
-                    progress.bar(sys.stderr, 'Judging servers', total)
-                )
+            stream = io.StringIO()
+        with progress.bar(stream, 'Judging servers', total) as advance:
             for finding in auditing.findings(advance):
                 row: tuple[typing.Any, ...] = finding
-                if where:
-                    row += (Hosts(auditing.find_destinations(finding, where)),)
+                if parsed_args.where:
+                    row += (Hosts(auditing.find_destinations(finding)),)
                 yield row
         self.sentence = base.without_secrets(auditing.sentence)
         if auditing.faults:
@@ -185,41 +189,12 @@ class Audit(base.Command):
             self.status = SOME_FOUND
 
 
-def _suppose(
-    aggregates: typing.Collection[typing.Any], parsed_args: argparse.Namespace
-) -> None:
-    """Change the metadata of aggregates in memory, as the arguments say."""
-    from nova_ext_sched.audit import aggregate_change
-
-    for name, item in parsed_args.aggregate_property:
-        change = aggregate_change.AggregateChange.parse(name, item)
-        change.apply(aggregates)
-    for name, key in parsed_args.no_aggregate_property:
-        aggregate_change.AggregateChange(name, key).apply(aggregates)
-
-
-def _hosts(
-    scheduler: typing.Any, parsed_args: argparse.Namespace
-) -> set[str] | None:
-    """Return the names of the hosts to look at, None for all."""
-    from nova_ext_sched.audit import aggregate_change
-
-    hosts = None
-    if parsed_args.host is not None:
-        hosts = {parsed_args.host}
-        known = {host.host for host in scheduler.hosts.values()}
-        if not hosts <= known and not scheduler.silent_cells:
-            raise exception.InvalidValue(
-                where='--host',
-                expected='a host of a compute node',
-                got=parsed_args.host,
-            )
-    if parsed_args.aggregate is not None:
-        aggregate = aggregate_change.find(
-            scheduler.host_manager.aggs_by_id.values(), parsed_args.aggregate
+def _check_host(scheduler: typing.Any, name: str) -> None:
+    known = {host.host for host in scheduler.hosts.values()}
+    if name not in known and not scheduler.silent_cells:
+        raise exception.InvalidValue(
+            where='--host', expected='a host of a compute node', got=name
         )
-        hosts = set(aggregate.hosts).intersection(hosts or aggregate.hosts)
-    return hosts
 
 
 def _pair(text: str) -> tuple[str, str]:

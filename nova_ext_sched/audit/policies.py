@@ -2,7 +2,6 @@
 
 """The policies that are on, each with the scheduler's own decision."""
 
-from collections.abc import Callable
 from collections.abc import Sequence
 import typing
 
@@ -28,39 +27,37 @@ CONF = nova.conf.CONF
 class Policy:
     """One policy of the scheduler.
 
-    A subclass names the policy and the host filter that decides. One whose
-    filter needs more than a host (the other hosts of a server group, say)
-    overrides :meth:`judge`.
+    A subclass names the policy and the filters that obey it; one of them is
+    enough to keep a request out. One whose host filter needs more than a host
+    (the other hosts of a server group, say) overrides :meth:`judge`.
+
+    :param ctxt: a nova RequestContext of an administrator
+    :param scheduler: its aggregates count, not those of the database
     """
 
     #: What operators call it.
     name: typing.ClassVar[str]
-    #: Its host filter, as ``enabled_filters`` names it.
-    host_filter: typing.ClassVar[str]
+    #: The host filter that decides.
+    host_filter: typing.ClassVar[type[base.PolicyFilter]]
+    #: As ``[nova_ext_sched] request_filters`` names it.
+    request_filter: typing.ClassVar[str | None] = None
     #: Put before the filter's reason.
     premise: typing.ClassVar[str] = ''
 
     def __init__(
         self, ctxt: typing.Any, scheduler: nova_scheduler.Scheduler
     ) -> None:
-        """Take what a policy over a group's other hosts needs to ask.
-
-        :param ctxt: a nova RequestContext of an administrator
-        :param scheduler: its aggregates count, not those of the database
-        """
         self._ctxt = ctxt
         self._scheduler = scheduler
-        self._filter = self.make_filter()
+        self._filter = self.host_filter()
 
     @classmethod
     def is_on(cls) -> bool:
         """Return whether the scheduler obeys the policy, by nova.conf."""
-        return cls.host_filter in CONF.filter_scheduler.enabled_filters
-
-    @staticmethod
-    def make_filter() -> base.PolicyFilter:
-        """Return the filter that decides."""
-        raise NotImplementedError
+        return (
+            cls.host_filter.__name__ in CONF.filter_scheduler.enabled_filters
+            or cls.request_filter in CONF.nova_ext_sched.request_filters
+        )
 
     def judge(self, server: servers.Server) -> verdict.Verdict:
         """Decide whether a server may stand where it does.
@@ -74,76 +71,57 @@ class Policy:
         return verdict.Verdict(passes, self.premise + reason)
 
 
-class _IsolationFilter(isolated_aggregates.IsolatedAggregatesFilter):
-    """The half of the filter that judges isolation."""
-
-    def judge_aggregates(
-        self, spec_obj: typing.Any
-    ) -> Callable[[list[typing.Any]], verdict.Verdict]:
-        decide = self._isolation(spec_obj)
-        return lambda aggs: decide(base.names_and_metadata(aggs))
-
-
 class Isolation(Policy):
-    """Isolated aggregates.
-
-    On where the option is, and where the host filter or the request filter
-    obeys it: one of them is enough to keep a request out.
-    """
+    """Isolated aggregates: one half of what the filter judges."""
 
     name = 'isolation'
-    host_filter = 'IsolatedAggregatesFilter'
-    make_filter = _IsolationFilter
+    host_filter = isolated_aggregates.IsolatedAggregatesFilter
+    request_filter = 'isolate_aggregates'
 
     @classmethod
     def is_on(cls) -> bool:
         """See :meth:`Policy.is_on`."""
-        return CONF.nova_ext_sched.enable_isolated_aggregate_filtering and (
-            super().is_on()
-            or 'isolate_aggregates' in CONF.nova_ext_sched.request_filters
+        return (
+            CONF.nova_ext_sched.enable_isolated_aggregate_filtering
+            and super().is_on()
         )
 
-
-class _ReservationFilter(isolated_aggregates.IsolatedAggregatesFilter):
-    """The half of the filter that judges reservation."""
-
-    def judge_aggregates(
-        self, spec_obj: typing.Any
-    ) -> Callable[[list[typing.Any]], verdict.Verdict]:
-        decide = self._reservation(spec_obj)
-        return lambda aggs: decide(base.names_and_metadata(aggs))
+    def judge(self, server: servers.Server) -> verdict.Verdict:
+        """See :meth:`Policy.judge`."""
+        decide = self._filter._isolation(server.request_spec)
+        return decide(base.names_and_metadata(server.host_state.aggregates))
 
 
 class Reservation(Policy):
-    """Reserved aggregates; on as :class:`Isolation` is, by the prefixes."""
+    """Reserved aggregates: the other half."""
 
     name = 'reservation'
-    host_filter = 'IsolatedAggregatesFilter'
-    make_filter = _ReservationFilter
+    host_filter = isolated_aggregates.IsolatedAggregatesFilter
+    request_filter = 'reserved_aggregates'
 
     @classmethod
     def is_on(cls) -> bool:
         """See :meth:`Policy.is_on`."""
-        return bool(reserved_aggregates.rules().prefixes) and (
-            super().is_on()
-            or 'reserved_aggregates' in CONF.nova_ext_sched.request_filters
-        )
+        return bool(reserved_aggregates.rules().prefixes) and super().is_on()
+
+    def judge(self, server: servers.Server) -> verdict.Verdict:
+        """See :meth:`Policy.judge`."""
+        decide = self._filter._reservation(server.request_spec)
+        return decide(base.names_and_metadata(server.host_state.aggregates))
 
 
 class AggregateInstanceType(Policy):
     """The flavor/aggregate language."""
 
     name = 'aggregate-instance-type'
-    host_filter = 'AggregateInstanceTypeFilter'
-    make_filter = aggregate_instance_type.AggregateInstanceTypeFilter
+    host_filter = aggregate_instance_type.AggregateInstanceTypeFilter
 
 
 class AntiAffinity(Policy):
     """Anti-affinity with its rules; every server of a full host is found."""
 
     name = 'anti-affinity'
-    host_filter = 'ServerGroupAntiAffinityFilter'
-    make_filter = server_group_anti_affinity.ServerGroupAntiAffinityFilter
+    host_filter = server_group_anti_affinity.ServerGroupAntiAffinityFilter
     premise = 'without this server, '
 
 
@@ -156,17 +134,9 @@ class FailureDomain(Policy):
     """
 
     name = 'failure-domain'
-    host_filter = 'FailureDomainFilter'
-    make_filter = failure_domain.FailureDomainFilter
+    host_filter = failure_domain.FailureDomainFilter
+    request_filter = 'failure_domains'
     premise = 'without this server, '
-
-    @classmethod
-    def is_on(cls) -> bool:
-        """See :meth:`Policy.is_on`; one of both filters is enough."""
-        return (
-            super().is_on()
-            or 'failure_domains' in CONF.nova_ext_sched.request_filters
-        )
 
     def judge(self, server: servers.Server) -> verdict.Verdict:
         """See :meth:`Policy.judge`."""

@@ -1,6 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Request specs in bulk, as nova stored them."""
+"""Request specs in bulk, as nova stored them.
+
+nova's own loader (nova.objects.RequestSpec.get_by_instance_uuids) reads the
+server group anew for each server, fails for all where one is broken, and may
+write what it migrated. Here each group is read once, a broken spec is its own
+server's fault, and nothing is written.
+"""
 
 from collections.abc import Collection
 import functools
@@ -18,13 +24,18 @@ import sqlalchemy as sa
 _GROUPS = 1024
 
 
-class RequestSpecs:
-    """Reads the request specs of many servers with one select.
+@api_db.context_manager.reader
+def select(context: typing.Any, uuids: Collection[str]) -> dict[str, str]:
+    """Return what is stored of servers, by UUID; nothing of one without."""
+    specs = models.RequestSpec
+    query = sa.select(specs.instance_uuid, specs.spec).where(
+        specs.instance_uuid.in_(uuids)
+    )
+    return {uuid: text for uuid, text in context.session.execute(query)}
 
-    nova's own loader (nova.objects.RequestSpec.get_by_instance_uuids) reads
-    the server group anew for each server, fails for all where one is broken,
-    and may write what it migrated. This one reads each group once, keeps a
-    broken spec to its own server and writes nothing.
+
+class Loader:
+    """Makes nova RequestSpecs of what is stored.
 
     :param ctxt: a nova RequestContext
     """
@@ -33,23 +44,13 @@ class RequestSpecs:
         self._ctxt = ctxt
         self._group = functools.lru_cache(maxsize=_GROUPS)(self._read_group)
 
-    def get(self, uuids: Collection[str]) -> dict[str, typing.Any | Exception]:
-        """Return what is stored of these servers.
+    def load(self, uuid: str, text: str) -> typing.Any:
+        """Return the RequestSpec of a server.
 
-        :param uuids: UUIDs of servers
-        :returns: by UUID a nova RequestSpec, or what nova raised where the
-            stored one cannot be read; a server that has none is not in it
+        :param text: what :func:`select` returned
+        :raises Exception: whatever JSON, oslo.versionedobjects or nova raise
+            where it is broken
         """
-        found: dict[str, typing.Any | Exception] = {}
-        for uuid, text in _select(self._ctxt, uuids):
-            try:
-                found[uuid] = self._load(uuid, text)
-            except Exception as exc:
-                # Whatever JSON, oslo.versionedobjects or nova raise.
-                found[uuid] = exc
-        return found
-
-    def _load(self, uuid: str, text: str) -> typing.Any:
         spec = objects.RequestSpec.obj_from_primitive(
             jsonutils.loads(text), self._ctxt
         )
@@ -71,14 +72,3 @@ class RequestSpecs:
         except nova_exception.InstanceGroupNotFound:
             # It was deleted, and asks nothing of its members any more.
             return None
-
-
-@api_db.context_manager.reader
-def _select(
-    context: typing.Any, uuids: Collection[str]
-) -> list[tuple[str, str]]:
-    specs = models.RequestSpec
-    query = sa.select(specs.instance_uuid, specs.spec).where(
-        specs.instance_uuid.in_(uuids)
-    )
-    return [(uuid, text) for uuid, text in context.session.execute(query)]

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The servers of a cell, host by host, each with its request."""
+"""The servers of every cell, host by host, each with its request."""
 
-from collections.abc import Collection
 from collections.abc import Iterator
 import contextlib
 import copy
-import dataclasses
 import functools
 import typing
 
@@ -33,15 +31,13 @@ PAGE = 500
 _IMAGES = 1024
 
 
-@dataclasses.dataclass(frozen=True)
-class Server:
+class Server(typing.NamedTuple):
     """A server and the host on which it stands.
 
-    :ivar host_state: a nova HostState with the host's aggregates and with its
-        instances but this one, as if the server were to be placed there now
-    :ivar request_spec: what the scheduler would be asked for its move; None
-        where that is unknown
-    :ivar fault: why it is unknown, else empty
+    ``host_state`` is a nova HostState with the host's aggregates and with its
+    instances but this one, as if the server were to be placed there now.
+    ``request_spec`` is what the scheduler would be asked for its move; where
+    that is unknown it is None, and ``fault`` says why.
     """
 
     uuid: str
@@ -55,15 +51,14 @@ class CellDown(Exception):
     """A cell's database does not answer; the text says what it said."""
 
 
-class Cell:
-    """The servers of one cell that stand on a host.
+class Servers:
+    """The servers that stand on a host.
 
     A server that never landed, that is shelved and offloaded or that was
     deleted (softly too) stands nowhere, and is none of them.
 
     :param ctxt: a nova RequestContext of an administrator
     :param scheduler: what nova-scheduler has in memory
-    :param mapping: the cell's nova CellMapping
     :param project: only servers of the project with this ID
     """
 
@@ -71,16 +66,12 @@ class Cell:
         self,
         ctxt: typing.Any,
         scheduler: nova_scheduler.Scheduler,
-        mapping: typing.Any,
         project: str | None = None,
     ) -> None:
         self._ctxt = ctxt
         self._scheduler = scheduler
-        self._mapping = mapping
-        self._filters: dict[str, typing.Any] = {'deleted': False}
-        if project is not None:
-            self._filters['project_id'] = project
-        self._specs = request_specs.RequestSpecs(ctxt)
+        self._project = project
+        self._specs = request_specs.Loader(ctxt)
         self._image_is_source = (
             bool(reserved_aggregates.rules().prefixes)
             and 'image' in CONF.nova_ext_sched.member_sources
@@ -90,61 +81,59 @@ class Cell:
             functools.partial(reserved_aggregates.read_image_keys, ctxt)
         )
 
-    def count(self) -> dict[str, int]:
-        """Return the number of servers of each host that has one.
+    def count(self) -> dict[str, dict[str, int]]:
+        """Return the number of servers of each host that has one, by cell.
 
-        :raises CellDown: the database does not answer in nova's time
+        What does not answer is in the scheduler's ``silent_cells``.
         """
-        results = nova_context.scatter_gather_cells(
-            self._ctxt,
-            [self._mapping],
-            nova_context.CELL_TIMEOUT,
-            _count,
-            self._filters.get('project_id'),
-        )
-        counts = results[self._mapping.uuid]
-        if counts is nova_context.did_not_respond_sentinel:
-            raise CellDown(
-                f'no answer within {nova_context.CELL_TIMEOUT} seconds'
-            )
-        if isinstance(counts, Exception):
-            raise CellDown(messages.describe(counts)) from counts
-        return counts
+        return self._scheduler.ask_cells(_select_counts, self._project)
 
-    def read(self, host: str) -> Iterator[Server]:
+    def read(self, cell: str, host: str) -> Iterator[Server]:
         """Yield the servers of one host.
 
+        :param cell: the UUID of its cell
         :param host: a name of :meth:`count`
         :raises CellDown: the database stops answering
         """
-        with nova_context.target_cell(self._ctxt, self._mapping) as target:
+        mapping = self._scheduler.cells[cell]
+        with nova_context.target_cell(self._ctxt, mapping) as target:
             with _answering():
                 occupants = dict.fromkeys(
                     objects.InstanceList.get_uuids_by_host(target, host)
                 )
-            state = self._host_state(host)
+            # What HostManager gives filters, but without a compute node: a
+            # host whose nova-compute is gone may still hold servers.
+            state = self._scheduler.host_state_cls(host, host, cell)
+            state.aggregates = self._scheduler.aggregates_of(host)
             for instances in self._pages(target, host):
-                specs = self._specs.get([one.uuid for one in instances])
+                stored = request_specs.select(
+                    self._ctxt, [one.uuid for one in instances]
+                )
                 for instance in instances:
                     mine = copy.copy(state)
-                    mine.instances = {
-                        uuid: None
-                        for uuid in occupants
-                        if uuid != instance.uuid
-                    }
-                    yield self._server(
-                        instance, mine, specs.get(instance.uuid)
+                    mine.instances = {**occupants}
+                    mine.instances.pop(instance.uuid, None)
+                    yield Server(
+                        instance.uuid,
+                        instance.project_id,
+                        mine,
+                        *self._request(
+                            instance, mapping, stored.get(instance.uuid)
+                        ),
                     )
 
     def _pages(
         self, target: typing.Any, host: str
-    ) -> Iterator[Collection[typing.Any]]:
+    ) -> Iterator[list[typing.Any]]:
+        filters = {'deleted': False, 'host': host}
+        if self._project is not None:
+            filters['project_id'] = self._project
         marker = None
         while True:
             with _answering():
                 page = objects.InstanceList.get_by_filters(
                     target,
-                    {**self._filters, 'host': host},
+                    filters,
                     limit=PAGE,
                     marker=marker,
                     expected_attrs=['flavor'],
@@ -156,57 +145,33 @@ class Cell:
                 return
             marker = page[-1].uuid
 
-    def _host_state(self, host: str) -> typing.Any:
-        # What HostManager gives filters, but without a compute node: a host
-        # whose nova-compute is gone may still hold servers.
-        state = self._scheduler.host_manager.host_state_cls(
-            host, host, self._mapping.uuid
-        )
-        state.aggregates = self._scheduler.aggregates_of(host)
-        return state
-
-    def _server(
-        self, instance: typing.Any, state: typing.Any, spec: typing.Any
-    ) -> Server:
-        fault = ''
-        if spec is None:
-            fault = 'nova has no request spec of the server'
-        elif isinstance(spec, Exception):
-            fault = (
-                f'the request spec cannot be read: {messages.describe(spec)}'
-            )
-            spec = None
-        else:
-            try:
-                self._prepare(spec, instance)
-            except Exception as exc:
-                fault = messages.describe(exc)
-                spec = None
-        return Server(instance.uuid, instance.project_id, state, spec, fault)
-
-    def _prepare(self, spec: typing.Any, instance: typing.Any) -> None:
-        # As nova-conductor does before it asks the scheduler for a move.
-        spec.ensure_project_and_user_id(instance)
-        spec.flavor = instance.flavor
-        spec.requested_destination = objects.Destination(cell=self._mapping)
-        image = running_image.image_id(spec)
-        if image is not None and image != instance.image_ref:
-            running_image.restore(self._ctxt, spec)
+    def _request(
+        self, instance: typing.Any, mapping: typing.Any, text: str | None
+    ) -> tuple[typing.Any, str]:
+        """Return the request of a move, or None and why it is unknown."""
+        if text is None:
+            return None, 'nova has no request spec of the server'
+        try:
+            spec = self._specs.load(instance.uuid, text)
+        except Exception as exc:
+            problem = messages.describe(exc)
+            return None, f'the request spec cannot be read: {problem}'
+        try:
+            # As nova-conductor does before it asks the scheduler.
+            spec.ensure_project_and_user_id(instance)
+            spec.flavor = instance.flavor
+            spec.requested_destination = objects.Destination(cell=mapping)
             image = running_image.image_id(spec)
-        if image is not None and self._image_is_source:
-            reserved_aggregates.remember_image_keys(
-                spec, self._image_keys(image)
-            )
-
-
-def _count(
-    context: typing.Any, project: str | None
-) -> dict[str, int] | Exception:
-    # nova would log the traceback of what is raised.
-    try:
-        return _select_counts(context, project)
-    except Exception as exc:
-        return exc
+            if image is not None and image != instance.image_ref:
+                running_image.restore(self._ctxt, spec)
+                image = running_image.image_id(spec)
+            if image is not None and self._image_is_source:
+                reserved_aggregates.remember_image_keys(
+                    spec, self._image_keys(image)
+                )
+        except Exception as exc:
+            return None, messages.describe(exc)
+        return spec, ''
 
 
 @main_db.pick_context_manager_reader

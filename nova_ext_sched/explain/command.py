@@ -3,7 +3,6 @@
 """The command ``nova-ext-sched explain``."""
 
 import argparse
-from collections.abc import Iterable
 from collections.abc import Sequence
 import sys
 import typing
@@ -11,8 +10,9 @@ import typing
 from nova_ext_sched import exception
 from nova_ext_sched import progress
 from nova_ext_sched.cmd import base
+from nova_ext_sched.explain import funnel
 
-# Methods of nova_ext_sched.explain.server.Server, but for resize.
+# Methods of nova_ext_sched.explain.server.Server.
 _OPERATIONS = (
     'boot',
     'migrate',
@@ -23,11 +23,10 @@ _OPERATIONS = (
     'rebuild',
 )
 
-_COLUMNS = ('Stage', 'Constraint', 'Effect', 'Refused', 'Left')
-_HOST_COLUMNS = ('Host', 'Stage', 'Constraint', 'Verdict', 'Reason')
-
-# What describes a new server, and is refused beside --server.
-_NEW_SERVER = (
+# What describes a request, as far as --server does not.
+_DESCRIBING = (
+    'flavor',
+    'image',
     'image_property',
     'boot_from_volume',
     'availability_zone',
@@ -35,6 +34,7 @@ _NEW_SERVER = (
     'server_group',
     'hint',
     'num_instances',
+    'destination',
 )
 
 
@@ -133,9 +133,15 @@ class Explain(base.Command):
 
     def take_action(
         self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], Iterable[Sequence[object]]]:
+    ) -> tuple[Sequence[str], list[Sequence[object]]]:
         """See cliff."""
-        self._check_usage(parsed_args)
+        of_hosts = bool(parsed_args.host or parsed_args.hosts)
+        columns = funnel.HOST_COLUMNS if of_hosts else funnel.COLUMNS
+        try:
+            self._generate_columns_and_selector(parsed_args, columns)
+        except ValueError as exc:
+            raise _usage('--column', 'existing columns', exc) from exc
+        _check_usage(parsed_args)
         self.configure(parsed_args)
         # Not before: they import nova.
         from nova import exception as nova_exception
@@ -146,120 +152,64 @@ class Explain(base.Command):
         scheduler = nova_scheduler.Scheduler()
         detailed = _select(scheduler.hosts, parsed_args)
         with progress.bar(sys.stderr, 'Asking nova and placement') as advance:
-            explained = explanation.Explanation(scheduler, detailed, advance)
+            found = explanation.start(scheduler, detailed, advance)
             try:
                 ctxt, spec_obj = _get_request(scheduler, parsed_args)
             except nova_exception.NoValidHost as exc:
-                found = explained.end(
-                    'conductor', 'image traits', exc.format_message()
-                )
+                found.end('conductor', 'image traits', exc.format_message())
             except nova_exception.UnsupportedPolicyException as exc:
-                found = explained.end(
-                    'conductor', 'server group', exc.format_message()
-                )
+                found.end('conductor', 'server group', exc.format_message())
             else:
-                found = explained.explain(ctxt, spec_obj)
+                explanation.explain(scheduler, found, ctxt, spec_obj)
         self.status = base.FOUND if found.finds_host else base.NOT_FOUND
-        self.sentence = found.sentence
-        if detailed:
-            return _HOST_COLUMNS, found.words(detailed)
-        return _COLUMNS, found.lines
+        self.sentence = base.without_secrets(found.sentence)
+        return columns, found.words if of_hosts else found.lines
 
-    def _check_usage(self, parsed_args: argparse.Namespace) -> None:
-        columns = (
-            _HOST_COLUMNS
-            if parsed_args.host or parsed_args.hosts
-            else _COLUMNS
-        )
-        try:
-            self._generate_columns_and_selector(parsed_args, columns)
-        except ValueError as exc:
-            raise _usage('--column', 'existing columns', exc) from exc
-        if parsed_args.server is None:
-            if parsed_args.flavor is None:
-                raise _usage('explain', '--server or --flavor', 'neither')
-            if parsed_args.operation != 'boot':
-                raise _usage(
-                    '--operation',
-                    'boot without --server',
-                    parsed_args.operation,
-                )
-            return
-        for name in _NEW_SERVER:
-            if getattr(parsed_args, name) and not (
-                name == 'image_property' and parsed_args.operation == 'rebuild'
-            ):
-                raise _usage(
-                    '--server',
-                    'its stored request alone',
-                    f'--{name.replace("_", "-")} too',
-                )
-        operation = parsed_args.operation
-        has_image = bool(parsed_args.image or parsed_args.image_property)
-        for name, given, wanted in (
-            ('--flavor', bool(parsed_args.flavor), operation == 'resize'),
-            ('--image', has_image, operation == 'rebuild'),
-        ):
-            if given != wanted:
-                raise _usage(
-                    f'--operation {operation}',
-                    f'{name}' if wanted else f'no {name}',
-                    'none' if wanted else name,
-                )
-        if parsed_args.destination and operation in (
-            'boot',
-            'resize',
-            'rebuild',
-        ):
-            raise _usage(f'--operation {operation}', 'no --destination', 'one')
+
+def _check_usage(parsed_args: argparse.Namespace) -> None:
+    operation = parsed_args.operation
+    if parsed_args.server is None:
+        if parsed_args.flavor is None:
+            raise _usage('explain', '--server or --flavor', 'neither')
+        if operation != 'boot':
+            raise _usage('--operation', 'boot without --server', operation)
+        return
+    needed = {'resize': ('flavor',), 'rebuild': ('image', 'image_property')}
+    allowed = needed.get(
+        operation, () if operation == 'boot' else ('destination',)
+    )
+    for name in _DESCRIBING:
+        if getattr(parsed_args, name) and name not in allowed:
+            option = f'--{name.replace("_", "-")}'
+            raise _usage('--server', f'no {option} to {operation} it', 'one')
+    if operation in needed and not any(
+        getattr(parsed_args, name) for name in allowed
+    ):
+        raise _usage(f'--operation {operation}', f'--{allowed[0]}', 'none')
 
 
 def _get_request(
     scheduler: typing.Any, parsed_args: argparse.Namespace
 ) -> tuple[typing.Any, typing.Any]:
     """Return a RequestContext and the RequestSpec of the command line."""
-    from nova_ext_sched.explain import image
     from nova_ext_sched.explain import request
+    from nova_ext_sched.explain import scheduler as nova_scheduler
     from nova_ext_sched.explain import server
 
-    auth = image.user_auth()
+    ctxt = nova_scheduler.context(parsed_args.project)
     if parsed_args.server is None:
-        ctxt = scheduler.context(parsed_args.project, auth=auth)
-        hints: dict[str, list[str]] = {}
-        for key, value in parsed_args.hint:
-            hints.setdefault(key, []).append(value)
-        return ctxt, request.build(
-            ctxt,
-            request.Wish(
-                parsed_args.flavor,
-                parsed_args.image,
-                dict(parsed_args.image_property),
-                bool(parsed_args.boot_from_volume),
-                parsed_args.availability_zone,
-                parsed_args.destination,
-                parsed_args.project,
-                parsed_args.server_group,
-                hints,
-                parsed_args.num_instances or 1,
-            ),
-        )
-    ctxt = scheduler.context(auth=auth)
+        return ctxt, request.build(ctxt, parsed_args)
     found = server.Server(ctxt, parsed_args.server)
-    ctxt.project_id = found.spec_obj.project_id
     arguments: dict[str, typing.Any] = {}
     if parsed_args.destination:
         arguments['destination'] = request.destination(parsed_args.destination)
-    match parsed_args.operation:
-        case 'resize':
-            flavor = request.get_flavor(ctxt, parsed_args.flavor)
-            return ctxt, found.migrate(flavor)
-        case 'rebuild':
-            properties = dict(parsed_args.image_property)
-            new = image.get(ctxt, parsed_args.image, properties)
-            return ctxt, found.rebuild(new, scheduler.placement)
-        case operation:
-            method = getattr(found, operation.replace('-', '_'))
-            return ctxt, method(**arguments)
+    if parsed_args.operation == 'resize':
+        arguments['flavor'] = request.get_flavor(ctxt, parsed_args.flavor)
+    elif parsed_args.operation == 'rebuild':
+        arguments['image'] = request.get_image(ctxt, parsed_args)
+        arguments['client'] = scheduler.placement
+    getattr(found, parsed_args.operation.replace('-', '_'))(**arguments)
+    return ctxt, found.spec_obj
 
 
 def _select(hosts: typing.Any, parsed_args: argparse.Namespace) -> list[str]:

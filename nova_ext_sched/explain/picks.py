@@ -4,66 +4,72 @@
 
 import collections
 from collections.abc import Mapping
-import types
+from collections.abc import Sequence
 import typing
 
 from nova.scheduler import manager as scheduler_manager
 from oslo_utils import uuidutils
 
 
-def count(
-    host_manager: typing.Any,
-    spec_obj: typing.Any,
-    states: list[typing.Any],
-    summaries: Mapping[str, typing.Any],
-) -> int:
-    """Pick a host for each instance as SchedulerManager._schedule does.
+class Picker(scheduler_manager.SchedulerManager):
+    """nova's, which counts here what it would claim in placement.
 
-    What it claims in placement, one instance after the other, is counted here
-    against the capacities that placement gave with the candidates.
+    It counts against the capacities that placement gave with the candidates.
 
     :param host_manager: nova's HostManager
-    :param spec_obj: a nova RequestSpec; its instance_uuid changes
-    :param states: HostStates with their allocation candidates, which are
-        consumed
     :param summaries: placement's provider summaries
-    :returns: how many instances found a host
     """
-    claims = _Claims(summaries)
-    scheduler = types.SimpleNamespace(host_manager=host_manager)
-    for number in range(spec_obj.num_instances):
-        if number:
-            spec_obj.instance_uuid = uuidutils.generate_uuid()
-        states = scheduler_manager.SchedulerManager._get_sorted_hosts(
-            scheduler, spec_obj, states, number
-        )
-        for state in states:
-            if state.allocation_candidates and claims.claim(
-                state.allocation_candidates[0]['allocations']
-            ):
-                break
-        else:
-            return number
-        mappings = state.allocation_candidates[0].get('mappings', {})
-        for group in spec_obj.requested_resources or ():
-            group.provider_uuids = mappings[group.requester_id]
-        scheduler_manager.SchedulerManager._consume_selected_host(
-            state, spec_obj, instance_uuid=spec_obj.instance_uuid
-        )
-    return spec_obj.num_instances
 
-
-class _Claims:
-    def __init__(self, summaries: Mapping[str, typing.Any]) -> None:
+    def __init__(
+        self, host_manager: typing.Any, summaries: Mapping[str, typing.Any]
+    ) -> None:
+        self.host_manager = host_manager
         self._summaries = summaries
         self._claimed: collections.Counter[tuple[str, str]] = (
             collections.Counter()
         )
 
-    def claim(self, allocations: Mapping[str, typing.Any]) -> bool:
+    def count(
+        self, ctxt: typing.Any, spec_obj: typing.Any, states: list[typing.Any]
+    ) -> int:
+        """Return how many instances find a host.
+
+        :param ctxt: a nova RequestContext
+        :param spec_obj: a nova RequestSpec; its instance_uuid changes
+        :param states: HostStates with their allocation candidates, which are
+            consumed
+        """
+        self._states = states
+        more = range(1, spec_obj.num_instances)
+        picked: Sequence[typing.Any] = self._schedule(
+            ctxt,
+            spec_obj,
+            [
+                spec_obj.instance_uuid,
+                *(uuidutils.generate_uuid() for _ in more),
+            ],
+            {state.uuid: state.allocation_candidates for state in states},
+            self._summaries,
+        )
+        return len(picked)
+
+    # What _schedule calls.
+
+    @property
+    def placement_client(self) -> 'Picker':
+        return self
+
+    def claim_resources(
+        self,
+        ctxt: typing.Any,
+        uuid: str,
+        request: typing.Any,
+        *_: object,
+        **__: object,
+    ) -> bool:
         wanted = {
             (provider, name): amount
-            for provider, one in allocations.items()
+            for provider, one in request['allocations'].items()
             for name, amount in one['resources'].items()
         }
         for (provider, name), amount in wanted.items():
@@ -73,3 +79,14 @@ class _Claims:
                 return False
         self._claimed.update(wanted)
         return True
+
+    def _get_all_host_states(self, *_: typing.Any) -> list[typing.Any]:
+        return self._states
+
+    def _ensure_sufficient_hosts(self, *_: typing.Any) -> None:
+        pass
+
+    def _get_alternate_hosts(
+        self, hosts: Sequence[typing.Any], *_: typing.Any
+    ) -> Sequence[typing.Any]:
+        return hosts

@@ -2,7 +2,6 @@
 
 """The request filters, and placement: why hosts are no candidates."""
 
-from collections.abc import Callable
 from collections.abc import Iterable
 import typing
 
@@ -29,22 +28,15 @@ class Placement:
     request filter's that added it.
 
     :param found: gets the constraints
-    :param advance: called after each step
     """
 
     def __init__(
-        self,
-        scheduler: explain_scheduler.Scheduler,
-        found: funnel.Funnel,
-        advance: Callable[[], None],
+        self, scheduler: explain_scheduler.Scheduler, found: funnel.Funnel
     ) -> None:
-        self._manager = scheduler.host_manager
-        self._client = scheduler.placement
-        self._hosts = scheduler.hosts
+        self._scheduler = scheduler
         self._funnel = found
-        self._advance = advance
-        self._reasons = reasons.Reasons(self._manager.aggs_by_id.values())
-        self._providers = query.Providers(self._client)
+        self._reasons = reasons.Reasons(scheduler.aggs_by_id.values())
+        self._providers = query.Providers(scheduler.placement)
         # Hosts that are no candidates.
         self._outside: set[str] = set()
 
@@ -57,61 +49,52 @@ class Placement:
         :param spec_obj: a nova RequestSpec, which changes as in the scheduler
         :returns: placement's answer, None where the request ends before
         """
-        own = query.parts_of(ctxt, spec_obj, self._manager)
-        added = self._run_filters(ctxt, spec_obj, own)
-        if added is None:
-            return None
+        candidates = None
+        # Of each request filter its name, its effect, and what it added.
+        added: list[tuple[str, str, list[query.Part]]] = []
+        own = before = query.parts_of(ctxt, spec_obj, self._scheduler)
         try:
-            resources = query.forms(ctxt, spec_obj, self._manager)
-        except nova_exception.NoValidHost as exc:
-            self._funnel.end('placement', 'query', exc.format_message())
+            for filter_ in request_filter.ALL_REQUEST_FILTERS:
+                stage, name = 'request filter', _name(filter_)
+                effect = _run(filter_, ctxt, spec_obj)
+                after = query.parts_of(ctxt, spec_obj, self._scheduler)
+                new = query.merge(part for part in after if part not in before)
+                effect = self._describe(new) or effect
+                spread = failure_domains.find_spread(spec_obj)
+                if filter_ is failure_domains.failure_domains and spread:
+                    effect += (
+                        f'; servers of the group by failure domain: {spread}'
+                    )
+                added.append((name, effect, new))
+                before = after
+            stage, name = 'placement', 'query'
+            resources = query.forms(ctxt, spec_obj, self._scheduler)
+        except (
+            nova_exception.RequestFilterFailed,
+            nova_exception.NoValidHost,
+        ) as exc:
+            end = exc.format_message()
+        else:
+            candidates = query.Candidates(
+                ctxt, self._scheduler.placement, resources
+            )
+            self._outside = (
+                self._scheduler.hosts.keys() - candidates.summaries.keys()
+            )
+        for filter_name, effect, parts in added:
+            self._funnel.add(
+                'request filter', filter_name, effect, self._refused(parts)
+            )
+        if candidates is None:
+            self._funnel.end(stage, name, end)
             return None
-        candidates = query.Candidates(ctxt, self._client, resources)
-        self._outside = self._hosts.keys() - candidates.summaries.keys()
-        self._advance()
-        for constraint, parts in added:
-            constraint.refused = self._refused(parts)
         self._add_parts(
             own,
             [query.split(form.to_querystring()) for form in resources],
-            {part for _, parts in added for part in parts},
+            {part for _, _, parts in added for part in parts},
         )
         self._add_whole(ctxt, resources, candidates)
         return candidates
-
-    def _run_filters(
-        self,
-        ctxt: typing.Any,
-        spec_obj: typing.Any,
-        before: list[query.Part],
-    ) -> list[tuple[funnel.Constraint, list[query.Part]]] | None:
-        """Return what each request filter added; None where one ends it."""
-        added = []
-        for filter_ in request_filter.ALL_REQUEST_FILTERS:
-            name = _name(filter_)
-            fields = _fields(spec_obj)
-            try:
-                applied = filter_(ctxt, spec_obj)
-            except nova_exception.RequestFilterFailed as exc:
-                self._funnel.end('request filter', name, exc.format_message())
-                return None
-            except Exception as exc:
-                raise faults.FilterFault(
-                    f'request filter {name}', exc
-                ) from exc
-            after = query.parts_of(ctxt, spec_obj, self._manager)
-            new = query.merge(part for part in after if part not in before)
-            effect = self._describe(new) or _changes(fields, spec_obj)
-            if not effect:
-                effect = 'changes nothing' if applied else 'does not apply'
-            spread = failure_domains.find_spread(spec_obj)
-            if filter_ is failure_domains.failure_domains and spread:
-                effect += f'; servers of the group by failure domain: {spread}'
-            constraint = self._funnel.add('request filter', name, effect)
-            added.append((constraint, new))
-            before = after
-            self._advance()
-        return added
 
     def _add_parts(
         self,
@@ -137,7 +120,6 @@ class Placement:
                 self._describe([part]),
                 refused=self._refused([part]),
             )
-            self._advance()
         if len(forms) == 1:
             return
         # Pinned CPUs: placement is asked for either.
@@ -174,7 +156,9 @@ class Placement:
             for form in resources:
                 # As nova itself lifts the limit.
                 form._limit = None
-            more = query.Candidates(ctxt, self._client, resources).summaries
+            more = query.Candidates(
+                ctxt, self._scheduler.placement, resources
+            ).summaries
             why = f'are cut off by max_placement_results ({limit})'
             refused.update(dict.fromkeys(rest & more.keys(), why))
         self._funnel.add(
@@ -183,24 +167,21 @@ class Placement:
             messages.quote(text, len(text)),
             refused,
         )
-        self._advance()
 
     def _refused(self, parts: Iterable[query.Part]) -> dict[str, str]:
         """Return the reasons of the hosts outside that lack a part."""
         refused: dict[str, str] = {}
         for part in parts if self._outside else ():
-            if part.forbids:
-                lacking = self._outside & self._providers.having(part)
+            lacking = self._providers.lacking(part, self._outside)
+            lacking -= refused.keys()
+            if part.key == 'member_of' and part.forbids:
+                for uuid in lacking:
+                    refused[uuid] = self._reasons.forbidding(
+                        self._scheduler.hosts[uuid].host, part
+                    )
             else:
-                lacking = self._outside - self._providers.satisfying(part)
-            by_aggregate = part.forbids and part.key == 'member_of'
-            reason = '' if by_aggregate else self._reasons.lack(part)
-            for uuid in lacking:
-                refused.setdefault(
-                    uuid,
-                    reason
-                    or self._reasons.forbidding(self._hosts[uuid].host, part),
-                )
+                reason = self._reasons.lack(part)
+                refused.update(dict.fromkeys(lacking, reason))
         return refused
 
     def _describe(self, parts: Iterable[query.Part]) -> str:
@@ -214,15 +195,30 @@ def _name(filter_: typing.Any) -> str:
     return name if package == 'nova' else f'{name} of {package}'
 
 
-def _fields(spec_obj: typing.Any) -> dict[str, typing.Any]:
-    return dict(spec_obj.obj_to_primitive()['nova_object.data'])
+def _run(filter_: typing.Any, ctxt: typing.Any, spec_obj: typing.Any) -> str:
+    """Run a request filter, and return which fields it changed.
 
-
-def _changes(before: dict[str, typing.Any], spec_obj: typing.Any) -> str:
+    :raises nova.exception.RequestFilterFailed: it ends the request
+    :raises faults.FilterFault: it raises anything else
+    """
+    before = _fields(spec_obj)
+    try:
+        applied = filter_(ctxt, spec_obj)
+    except nova_exception.RequestFilterFailed:
+        raise
+    except Exception as exc:
+        name = f'request filter {_name(filter_)}'
+        raise faults.FilterFault(name, exc) from exc
     changed = sorted(
         field
         for field, value in _fields(spec_obj).items()
         # Reading a field of a nova object may set it.
         if field in before and before[field] != value
     )
-    return f'changes {", ".join(changed)}' if changed else ''
+    if changed:
+        return f'changes {", ".join(changed)}'
+    return 'changes nothing' if applied else 'does not apply'
+
+
+def _fields(spec_obj: typing.Any) -> dict[str, typing.Any]:
+    return dict(spec_obj.obj_to_primitive()['nova_object.data'])

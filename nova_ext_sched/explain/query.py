@@ -7,8 +7,9 @@ placement answers to the whole decides; the parts, asked one by one, say why a
 host is not in that answer.
 """
 
-from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Sequence
+import functools
 import re
 import typing
 from urllib import parse
@@ -18,9 +19,6 @@ import nova.conf
 from nova.scheduler import utils
 from nova.scheduler.client import report
 import os_traits
-
-from nova_ext_sched import messages
-from nova_ext_sched.explain import faults
 
 CONF = nova.conf.CONF
 
@@ -43,17 +41,15 @@ class Part(typing.NamedTuple):
         """Whether the part names what a host must not have."""
         return self.value.startswith('!')
 
+    @property
+    def aggregates(self) -> list[str]:
+        """UUIDs of the aggregates that a ``member_of`` names."""
+        return self.value.removeprefix('!').removeprefix('in:').split(',')
+
     def __str__(self) -> str:
         return parse.unquote(
             self.value if self.key == 'group' else f'{self.key}={self.value}'
         )
-
-
-class Query(typing.NamedTuple):
-    """One form of nova's query: its string and its parts."""
-
-    text: str
-    parts: list[Part]
 
 
 def split(text: str) -> list[Part]:
@@ -69,8 +65,8 @@ def split(text: str) -> list[Part]:
     for key, value in parse.parse_qsl(text):
         if key in ('resources', 'required', 'root_required'):
             parts += [Part(key, item) for item in value.split(',')]
-        elif key == 'member_of' and value.startswith('!in:'):
-            uuids = value.removeprefix('!in:').split(',')
+        elif key == 'member_of' and value.startswith('!'):
+            uuids = Part(key, value).aggregates
             parts += [Part(key, f'!in:{uuid}') for uuid in uuids]
         elif key in ('member_of', 'in_tree'):
             parts.append(Part(key, value))
@@ -84,20 +80,16 @@ def split(text: str) -> list[Part]:
 
 def merge(parts: Iterable[Part]) -> list[Part]:
     """Put the forbidden aggregates into one part, the last."""
-    listed = list(parts)
-    forbidden = [
-        part.value.removeprefix('!in:')
-        for part in listed
-        if part.key == 'member_of' and part.forbids
-    ]
-    found = [
-        part
-        for part in listed
-        if not (part.key == 'member_of' and part.forbids)
-    ]
+    merged: list[Part] = []
+    forbidden: list[str] = []
+    for part in parts:
+        if part.key == 'member_of' and part.forbids:
+            forbidden += part.aggregates
+        else:
+            merged.append(part)
     if forbidden:
-        found.append(Part('member_of', f'!in:{",".join(forbidden)}'))
-    return found
+        merged.append(Part('member_of', f'!in:{",".join(forbidden)}'))
+    return merged
 
 
 def forms(
@@ -112,20 +104,17 @@ def forms(
     :raises nova.exception.NoValidHost: the host that is asked for does not
         exist
     """
-    found = [
-        utils.resources_from_request_spec(
-            ctxt, spec_obj, host_manager, enable_pinning_translate=True
+    found = []
+    for pinning in (True, False):
+        form = utils.resources_from_request_spec(
+            ctxt, spec_obj, host_manager, enable_pinning_translate=pinning
         )
-    ]
-    if (
-        found[0].cpu_pinning_requested
-        and not CONF.workarounds.disable_fallback_pcpu_query
-    ):
-        found.append(
-            utils.resources_from_request_spec(
-                ctxt, spec_obj, host_manager, enable_pinning_translate=False
-            )
-        )
+        found.append(form)
+        if (
+            not form.cpu_pinning_requested
+            or CONF.workarounds.disable_fallback_pcpu_query
+        ):
+            break
     return found
 
 
@@ -148,136 +137,108 @@ class Candidates:
     """What nova-scheduler gets from placement for a request.
 
     :param ctxt: a nova RequestContext
-    :param client: nova's SchedulerReportClient
+    :param client: a ReportClient of :mod:`.scheduler`
     :param resources: what :func:`forms` returned
+    :ivar requests: allocation requests of nova's form
+    :ivar summaries: by UUID of the provider
+    :ivar refusals: what placement said in place of an answer
+    :ivar is_full: whether ``max_placement_results`` may have cut the answer
     """
 
     def __init__(
         self, ctxt: typing.Any, client: typing.Any, resources: list[typing.Any]
     ) -> None:
-        #: Allocation requests of nova's form.
         self.requests: list[typing.Any] = []
-        #: Summaries by UUID of the provider.
         self.summaries: dict[str, typing.Any] = {}
-        #: What placement said in place of an answer.
         self.refusals: list[str] = []
-        #: Whether ``max_placement_results`` may have cut the answer.
         self.is_full = False
         for form in resources:
-            answer = client.get_allocation_candidates(ctxt, form)
-            if not answer or answer[0] is None:
-                self.refusals.append(_refusal(client, form.to_querystring()))
+            requests, summaries, _version = client.get_allocation_candidates(
+                ctxt, form
+            )
+            if requests is None:
+                # nova's method logs the reason and keeps it to itself.
+                self.refusals.append(client.refusal)
                 continue
-            requests, summaries, _version = answer
             self.requests += requests
             self.summaries.update(summaries)
             if form._limit is not None and len(requests) >= form._limit:
                 self.is_full = True
 
 
-def _refusal(client: typing.Any, text: str) -> str:
-    # nova's method logs the reason and keeps it to itself.
-    query = f'/allocation_candidates?{text}'
-    response = client.get(query, version=report.SAME_SUBTREE_VERSION)
-    if response is None or response.status_code != 400:
-        raise faults.PlacementFault(query=query, cause=_error(response))
-    return _error(response)
-
-
-def _error(response: typing.Any) -> str:
-    if response is None:
-        return 'nothing'
-    try:
-        detail = response.json()['errors'][0]['detail']
-    except (ValueError, LookupError, TypeError):
-        detail = response.text
-    return f'{response.status_code} {messages.quote(detail.strip())}'
-
-
 class Providers:
     """Which hosts satisfy a part, asked of placement once each.
 
-    :param client: nova's SchedulerReportClient
+    :param client: a ReportClient of :mod:`.scheduler`
     """
 
     def __init__(self, client: typing.Any) -> None:
         self._client = client
-        self._answers: dict[tuple[tuple[str, str], ...], typing.Any] = {}
-        self._reach: dict[str, set[str]] | None = None
+        self._ask = functools.cache(self._get)
 
     @property
     def roots(self) -> set[str]:
         """UUIDs of all root providers, hosts among them."""
-        return self._roots([], nested=False)
+        return self._roots()
 
-    def satisfying(self, part: Part) -> set[str]:
-        """Return the root providers that satisfy a part.
+    def lacking(self, part: Part, hosts: set[str]) -> set[str]:
+        """Return the hosts that do not satisfy a part.
 
-        :param part: one that requires something
+        :param part: if it forbids, a trait or aggregates (``!in:a,b``)
+        :param hosts: UUIDs
         """
-        if part.key == 'root_required':
-            return self._roots([('required', part.value)], nested=False)
+        key = 'required' if part.key == 'root_required' else part.key
+        if part.forbids:
+            return hosts & self._roots((key, part.value[1:]))
+        if part.key in ('root_required', 'member_of'):
+            return hosts - self._roots((key, part.value))
+        # It may stand anywhere in the tree, or in a provider that is shared.
+        params = [(key, part.value)]
         if part.key == 'group':
             params = parse.parse_qsl(part.value.partition(': ')[2])
-            return self._roots(params, nested=True)
-        return self._roots(
-            [(part.key, part.value)], nested=part.key != 'member_of'
+        providers = self._ask(*params)
+        return hosts.difference(
+            (provider['root_provider_uuid'] for provider in providers),
+            *(
+                self._served.get(provider['uuid'], ())
+                for provider in providers
+            ),
         )
 
-    def having(self, part: Part) -> set[str]:
-        """Return the root providers that have what a part forbids.
+    def _roots(self, *params: tuple[str, str]) -> set[str]:
+        return {
+            provider['uuid']
+            for provider in self._ask(*params)
+            if provider['uuid'] == provider['root_provider_uuid']
+        }
 
-        :param part: forbids a trait or aggregates (``!in:a,b``)
-        """
-        key = 'member_of' if part.key == 'member_of' else 'required'
-        return self._roots([(key, part.value[1:])], nested=False)
-
-    def _roots(
-        self, params: Collection[tuple[str, str]], nested: bool
-    ) -> set[str]:
-        found = set()
-        for provider in self._ask(params):
-            uuid, root = provider['uuid'], provider['root_provider_uuid']
-            if nested or uuid == root:
-                found.add(root)
-            if nested and self._sharing:
-                found |= self._sharing.get(uuid, set())
+    @functools.cached_property
+    def _served(self) -> dict[str, set[str]]:
+        """The roots that each sharing provider serves, by its UUID."""
+        found = {}
+        trait = os_traits.MISC_SHARES_VIA_AGGREGATE
+        for provider in self._ask(('required', trait)):
+            aggregates = self._client.get(
+                f'/resource_providers/{provider["uuid"]}/aggregates',
+                version=report.SAME_SUBTREE_VERSION,
+            ).json()['aggregates']
+            if aggregates:
+                members = ('member_of', f'in:{",".join(aggregates)}')
+                found[provider['uuid']] = {
+                    member['root_provider_uuid']
+                    for member in self._ask(members)
+                }
         return found
 
-    @property
-    def _sharing(self) -> dict[str, set[str]]:
-        """Return the roots that each sharing provider serves."""
-        if self._reach is None:
-            # Set first: what follows asks without sharing.
-            self._reach = {}
-            trait = os_traits.MISC_SHARES_VIA_AGGREGATE
-            for provider in self._ask([('required', trait)]):
-                aggregates = self._client.get(
-                    f'/resource_providers/{provider["uuid"]}/aggregates',
-                    version=report.SAME_SUBTREE_VERSION,
-                ).json()['aggregates']
-                if aggregates:
-                    members = ('member_of', f'in:{",".join(aggregates)}')
-                    self._reach[provider['uuid']] = self._roots(
-                        [members], nested=True
-                    )
-        return self._reach
-
-    def _ask(self, params: Collection[tuple[str, str]]) -> typing.Any:
-        key = tuple(params)
-        if key not in self._answers:
-            query = f'/resource_providers?{parse.urlencode(key)}'
-            response = self._client.get(
-                query, version=report.SAME_SUBTREE_VERSION
-            )
-            if response is not None and response.status_code == 400:
-                # A trait or resource class that placement does not know: no
-                # host has it.
-                self._answers[key] = []
-            elif response is None or response.status_code != 200:
-                raise faults.PlacementFault(
-                    query=query, cause=_error(response)
-                )
-            else:
-                self._answers[key] = response.json()['resource_providers']
-        return self._answers[key]
+    def _get(
+        self, *params: tuple[str, str]
+    ) -> Sequence[dict[str, typing.Any]]:
+        response = self._client.get(
+            f'/resource_providers?{parse.urlencode(params)}',
+            version=report.SAME_SUBTREE_VERSION,
+        )
+        # 400: a trait or resource class that placement does not know; no host
+        # has it.
+        if response.status_code == 400:
+            return []
+        return response.json()['resource_providers']

@@ -29,27 +29,25 @@ class Reasons:
         """Return a part of the query as people read it."""
         if part.key != 'member_of':
             return messages.quote(str(part))
-        names = [self._name(uuid) for uuid in uuids_of(part)]
         verb = 'not in' if part.forbids else 'in one of'
-        return f'{verb} aggregates {messages.first_few(names)}'
+        return f'{verb} aggregates {self._names(part)}'
 
     def lack(self, part: query.Part) -> str:
         """Return what hosts do that do not satisfy a part."""
         value = messages.quote(part.value)
         if part.key == 'resources':
             return f'lack {value.partition(":")[0]}'
-        if part.key in ('required', 'root_required'):
-            if part.value == f'!{_DISABLED}':
-                return f'are disabled (trait {_DISABLED})'
-            if part.forbids:
-                return f'have the forbidden trait {value[1:]}'
-            return f'lack the trait {value}'
         if part.key == 'member_of':
-            names = [self._name(uuid) for uuid in uuids_of(part)]
-            return f'are in none of the aggregates {messages.first_few(names)}'
+            return f'are in none of the aggregates {self._names(part)}'
         if part.key == 'in_tree':
             return 'are not the requested host'
-        return f'lack a provider for group {messages.quote(str(part))}'
+        if part.key == 'group':
+            return f'lack a provider for group {messages.quote(str(part))}'
+        if part.value == f'!{_DISABLED}':
+            return f'are disabled (trait {_DISABLED})'
+        if part.forbids:
+            return f'have the forbidden trait {value[1:]}'
+        return f'lack the trait {value}'
 
     def forbidding(self, host: str, part: query.Part) -> str:
         """Return why a host is kept out by the aggregates of a part.
@@ -59,22 +57,21 @@ class Reasons:
         """
         found = [
             aggregate
-            for uuid in uuids_of(part)
+            for uuid in part.aggregates
             if (aggregate := self._aggregates.get(uuid.lower()))
             and host in aggregate.hosts
         ]
         if not found:
             return 'are in a forbidden aggregate that only placement knows'
-        isolating = {
-            aggregate.name: [
+        names = messages.first_few(sorted({one.name for one in found}))
+        traits = sorted(
+            {
                 key[len('trait:') :]
-                for key in sorted(aggregate.metadata)
+                for aggregate in found
+                for key in aggregate.metadata
                 if key.lower().startswith('trait:')
-            ]
-            for aggregate in found
-        }
-        names = messages.first_few(sorted(isolating))
-        traits = sorted({t for some in isolating.values() for t in some})
+            }
+        )
         if not traits:
             return f'are in the forbidden aggregate {names}'
         kind = 'trait' if len(traits) == 1 else 'traits'
@@ -83,12 +80,11 @@ class Reasons:
             f'({kind} {messages.first_few(traits)})'
         )
 
-    def _name(self, uuid: str) -> str:
-        aggregate = self._aggregates.get(uuid.lower())
-        return uuid if aggregate is None else aggregate.name
-
-
-def uuids_of(part: query.Part) -> list[str]:
-    """Return the UUIDs of a part that requires or forbids aggregates."""
-    text = part.value.removeprefix('!')
-    return text.removeprefix('in:').split(',')
+    def _names(self, part: query.Part) -> str:
+        known = self._aggregates
+        return messages.first_few(
+            [
+                known[uuid.lower()].name if uuid.lower() in known else uuid
+                for uuid in part.aggregates
+            ]
+        )

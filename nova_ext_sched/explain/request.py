@@ -7,65 +7,49 @@ scheduler, out of the same functions of nova. Networks are not among it: nova
 learns what ports ask for when they are made.
 """
 
-from collections.abc import Mapping
-from collections.abc import Sequence
-import dataclasses
+import argparse
 import typing
 
 from nova import exception as nova_exception
 from nova import objects
 from nova.accelerator import cyborg
 from nova.compute import api as compute_api
+from nova.image import glance
 from nova.pci import request as pci_request
 from nova.scheduler import utils
 from nova.virt import hardware
 from oslo_utils import uuidutils
 
 from nova_ext_sched import exception
-from nova_ext_sched.explain import image
+
+_CREDENTIALS = (
+    'credentials for Glance in the OS_* variables (OS_AUTH_URL, OS_USERNAME, '
+    'OS_PASSWORD, ...) or a cloud of clouds.yaml in OS_CLOUD'
+)
 
 
-@dataclasses.dataclass
-class Wish:
-    """What a user asks of nova-api, in its words."""
-
-    flavor: str
-    image_id: str | None = None
-    image_properties: Mapping[str, str] = dataclasses.field(
-        default_factory=dict
-    )
-    boot_from_volume: bool = False
-    #: ``ZONE``, ``ZONE:HOST``, ``ZONE:HOST:NODE`` or ``ZONE::NODE``.
-    availability_zone: str | None = None
-    #: ``HOST`` or ``HOST:NODE``, which the filters judge all the same.
-    destination: str | None = None
-    project_id: str | None = None
-    server_group: str | None = None
-    hints: Mapping[str, Sequence[str]] = dataclasses.field(
-        default_factory=dict
-    )
-    num_instances: int = 1
-
-
-def build(ctxt: typing.Any, wish: Wish) -> typing.Any:
+def build(ctxt: typing.Any, wanted: argparse.Namespace) -> typing.Any:
     """Return the nova RequestSpec that the scheduler would get.
 
     :param ctxt: a nova RequestContext
+    :param wanted: the command's arguments
     :raises exception.InvalidValue: something that is named does not exist or
         contradicts itself
     :raises nova.exception.UnsupportedPolicyException: conductor would refuse
         the server group without asking the scheduler
     """
-    flavor = get_flavor(ctxt, wish.flavor)
-    boot_meta = image.get(ctxt, wish.image_id, wish.image_properties)
+    flavor = get_flavor(ctxt, wanted.flavor)
+    boot_meta = get_image(ctxt, wanted)
     image_meta = objects.ImageMeta.from_dict(boot_meta)
-    hints = dict(wish.hints)
-    if wish.server_group:
-        hints['group'] = [wish.server_group]
-    group = _get_group(ctxt, hints)
+    hints: dict[str, list[str]] = {}
+    for key, value in wanted.hint:
+        hints.setdefault(key, []).append(value)
+    if wanted.server_group:
+        hints['group'] = [wanted.server_group]
+    group = _get_group(ctxt, hints['group'][0]) if 'group' in hints else None
     try:
         zone, host, node = compute_api.API.parse_availability_zone(
-            ctxt, wish.availability_zone
+            ctxt, wanted.availability_zone
         )
         spec_obj = objects.RequestSpec.from_components(
             ctxt,
@@ -82,7 +66,7 @@ def build(ctxt: typing.Any, wish: Wish) -> typing.Any:
             utils.build_filter_properties(hints, host, node, flavor),
             group,
             zone,
-            project_id=wish.project_id,
+            project_id=wanted.project,
             user_id=ctxt.user_id,
         )
     except nova_exception.Invalid as exc:
@@ -92,10 +76,10 @@ def build(ctxt: typing.Any, wish: Wish) -> typing.Any:
             expected='a request that nova-api accepts',
             got=exc.format_message(),
         ) from exc
-    spec_obj.is_bfv = wish.boot_from_volume
-    spec_obj.num_instances = wish.num_instances
-    if wish.destination:
-        spec_obj.requested_destination = destination(wish.destination)
+    spec_obj.is_bfv = bool(wanted.boot_from_volume)
+    spec_obj.num_instances = wanted.num_instances or 1
+    if wanted.destination:
+        spec_obj.requested_destination = destination(wanted.destination)
     if profile := flavor.extra_specs.get('accel:device_profile'):
         spec_obj.requested_resources += (
             cyborg.get_device_profile_request_groups(ctxt, profile)
@@ -127,6 +111,44 @@ def get_flavor(ctxt: typing.Any, name_or_id: str) -> typing.Any:
     )
 
 
+def get_image(
+    ctxt: typing.Any, wanted: argparse.Namespace
+) -> dict[str, typing.Any]:
+    """Return an image as nova.image.glance gives it.
+
+    :param ctxt: a nova RequestContext; with the user's credentials where an
+        image is named
+    :param wanted: the command's arguments: the image, and the properties that
+        are set on top of those that it has
+    :raises exception.InvalidValue: the image cannot be read
+    """
+    found: dict[str, typing.Any] = {}
+    if wanted.image is not None:
+        try:
+            found = glance.API().get(ctxt, wanted.image, show_deleted=False)
+        except nova_exception.ImageNotFound as exc:
+            raise exception.InvalidValue(
+                where='--image',
+                expected='the UUID of an image',
+                got=wanted.image,
+            ) from exc
+        except Exception as exc:
+            # Whatever keystoneauth and glanceclient raise.
+            if ctxt.user_auth_plugin is None:
+                raise exception.InvalidValue(
+                    where='--image', expected=_CREDENTIALS, got='none'
+                ) from exc
+            raise
+    properties = dict(found.get('properties', {}))
+    for key, value in wanted.image_property:
+        # Fields of an image that people know as its properties.
+        if key in ('disk_format', 'container_format'):
+            found[key] = value
+        else:
+            properties[key] = value
+    return {**found, 'properties': properties}
+
+
 def destination(text: str) -> typing.Any:
     """Return the nova Destination of ``HOST`` or ``HOST:NODE``."""
     host, _, node = text.partition(':')
@@ -136,12 +158,7 @@ def destination(text: str) -> typing.Any:
     return found
 
 
-def _get_group(
-    ctxt: typing.Any, hints: Mapping[str, Sequence[str]]
-) -> typing.Any:
-    if 'group' not in hints:
-        return None
-    [uuid] = hints['group'][:1]
+def _get_group(ctxt: typing.Any, uuid: str) -> typing.Any:
     try:
         return objects.InstanceGroup.get_by_uuid(ctxt, uuid)
     except nova_exception.InstanceGroupNotFound as exc:
@@ -156,13 +173,8 @@ def _check_policy(ctxt: typing.Any, policy: str) -> None:
     # As nova does for the group that a server is in; this one is in none yet.
     # Without a server nova finds out what is configured, and no more.
     utils._get_group_details(ctxt, None)
-    supported = {
-        'affinity': utils._SUPPORTS_AFFINITY,
-        'anti-affinity': utils._SUPPORTS_ANTI_AFFINITY,
-        'soft-affinity': utils._SUPPORTS_SOFT_AFFINITY,
-        'soft-anti-affinity': utils._SUPPORTS_SOFT_ANTI_AFFINITY,
-    }
-    if not supported.get(policy, True):
+    name = policy.upper().replace('-', '_')
+    if not getattr(utils, f'_SUPPORTS_{name}', True):
         raise nova_exception.UnsupportedPolicyException(
             reason=f'no filter or weigher of {policy} is configured'
         )

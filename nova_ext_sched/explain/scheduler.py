@@ -8,14 +8,15 @@ nothing but a configured process; nova's functional tests are one as they
 are. Nothing here writes to a database or to placement, or sends a message.
 """
 
-from collections.abc import Collection
-from collections.abc import Iterable
+from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import functools
+import os
 import typing
 
+from keystoneauth1 import exceptions as ks_exc
 from nova import config
 from nova import context as nova_context
 from nova import objects
@@ -24,11 +25,14 @@ from nova.db.main import api as main_db
 from nova.db.main import models
 from nova.scheduler import host_manager
 from nova.scheduler.client import report
+from openstack import config as openstack_config
 from oslo_config import cfg
 import sqlalchemy as sa
 
 from nova_ext_sched import conf
 from nova_ext_sched import exception
+from nova_ext_sched import messages
+from nova_ext_sched.explain import faults
 
 CONF = nova.conf.CONF
 
@@ -91,7 +95,6 @@ def configure(
     config.parse_args(argv)
     objects.register_all()
     objects.Service.enable_min_version_cache()
-    conf.register_opts(CONF)
     override(options or {})
 
 
@@ -122,8 +125,33 @@ def override(options: Mapping[str, str]) -> None:
             ) from exc
 
 
-class Scheduler:
+def context(project_id: str | None = None) -> typing.Any:
+    """Return an administrator's nova RequestContext.
+
+    Nova asks Glance as the user, whose credentials nova.conf does not have:
+    they are those of the ``OS_*`` variables or of clouds.yaml, where there
+    are any.
+    """
+    auth = None
+    if 'OS_CLOUD' in os.environ or 'OS_AUTH_URL' in os.environ:
+        auth = openstack_config.OpenStackConfig().get_one().get_auth()
+    return nova_context.RequestContext(
+        project_id=project_id,
+        is_admin=True,
+        user_auth_plugin=auth,
+        overwrite=False,
+    )
+
+
+class Scheduler(host_manager.HostManager):
     """What nova-scheduler has in memory, and what it asks.
+
+    It is nova's HostManager, except for when it reads the servers of the
+    hosts. nova-scheduler reads every server of the cloud in the background
+    when it starts; a tool that runs once would wait for that, or judge
+    without. Here they come with the host states, UUIDs alone, as nova has them
+    where ``track_instance_changes`` is off: other fields of an Instance are
+    loaded when a filter reads them.
 
     A new one reads the aggregates and cells anew; it is not meant to be kept.
 
@@ -133,31 +161,10 @@ class Scheduler:
     """
 
     def __init__(self) -> None:
-        #: nova's HostManager: ``enabled_filters``, ``aggs_by_id``,
-        #: ``host_aggregates_map``, ``get_weighed_hosts``.
-        self.host_manager = HostManager()
-        #: Cells whose database did not answer: the reason by name; filled
-        #: when :attr:`hosts` is read.
+        super().__init__()
+        #: Cells that did not answer when all were asked last: the reason by
+        #: UUID.
         self.silent_cells: dict[str, str] = {}
-
-    def context(
-        self,
-        project_id: str | None = None,
-        user_id: str | None = None,
-        auth: typing.Any = None,
-    ) -> typing.Any:
-        """Return an administrator's nova RequestContext.
-
-        :param auth: keystoneauth plugin for services that are asked as the
-            user, Glance above all
-        """
-        return nova_context.RequestContext(
-            user_id=user_id,
-            project_id=project_id,
-            is_admin=True,
-            user_auth_plugin=auth,
-            overwrite=False,
-        )
 
     @functools.cached_property
     def placement(self) -> 'ReportClient':
@@ -170,78 +177,59 @@ class Scheduler:
         """Every compute node of every cell, by UUID; a light query each.
 
         Those of disabled cells are among them: the scheduler leaves them out
-        (``host_manager.enabled_cells``).
+        (``enabled_cells``).
         """
-        manager = self.host_manager
-        found: dict[str, Host] = {}
+        return {
+            uuid: Host(uuid, host, node, cell)
+            for cell, rows in self.ask_cells(_select_compute_nodes).items()
+            for uuid, host, node in rows
+        }
+
+    def ask_cells(
+        self, select: Callable[..., typing.Any], *args: typing.Any
+    ) -> dict[str, typing.Any]:
+        """Ask the database of every cell, disabled ones included.
+
+        Those that do not answer are in :attr:`silent_cells`.
+
+        :param select: called with a context of the cell and ``args``
+        :returns: what each call returned, by UUID of the cell
+        """
+
+        def ask(cctxt: typing.Any) -> typing.Any:
+            # nova would log the traceback of what is raised.
+            try:
+                return select(cctxt, *args)
+            except Exception as exc:
+                return exc
+
         answers = nova_context.scatter_gather_cells(
-            self.context(),
-            manager.cells.values(),
+            nova_context.get_admin_context(),
+            self.cells.values(),
             nova_context.CELL_TIMEOUT,
-            _select_compute_nodes,
+            ask,
         )
-        for cell_uuid, rows in answers.items():
-            if nova_context.is_cell_failure_sentinel(rows):
-                self.silent_cells[cell_name(manager.cells[cell_uuid])] = (
-                    type(rows).__name__
-                    if isinstance(rows, Exception)
-                    else 'no answer in time'
+        found = {}
+        self.silent_cells = {}
+        for uuid in self.cells:
+            answer = answers[uuid]
+            if answer is nova_context.did_not_respond_sentinel:
+                self.silent_cells[uuid] = (
+                    f'no answer within {nova_context.CELL_TIMEOUT} seconds'
                 )
-                continue
-            for uuid, host, node in rows:
-                found[uuid] = Host(uuid, host, node, cell_uuid)
+            elif isinstance(answer, Exception):
+                self.silent_cells[uuid] = messages.describe(answer)
+            else:
+                found[uuid] = answer
         return found
 
-    def host_states(
-        self,
-        ctxt: typing.Any,
-        uuids: Collection[str] | None = None,
-        spec_obj: typing.Any = None,
-    ) -> list[typing.Any]:
-        """Return nova HostStates, as the scheduler gets them.
-
-        :param ctxt: a nova RequestContext
-        :param uuids: of compute nodes; others are passed over. None: all
-        :param spec_obj: a nova RequestSpec whose requested cell counts;
-            without one every enabled cell
-        """
-        return list(
-            self.host_manager.get_host_states_by_uuids(
-                ctxt.elevated(),
-                None if uuids is None else list(uuids),
-                spec_obj,
-            )
-        )
+    def cell_name(self, uuid: str) -> str:
+        """Return a cell's name for messages; its UUID where it has none."""
+        return messages.quote(self.cells[uuid].name or uuid)
 
     def aggregates_of(self, host: str) -> list[typing.Any]:
         """Return nova Aggregates of a host, as its HostState has them."""
-        return self.host_manager._get_aggregates_info(host)
-
-
-class ReportClient(report.SchedulerReportClient):
-    """nova's client of placement, which only reads."""
-
-    def post(self, url: str, *args: typing.Any, **kwargs: typing.Any) -> None:
-        """Refuse to write.
-
-        :raises RuntimeError: always; nova's own code came to write
-        """
-        raise RuntimeError(
-            f'placement: expected only reads, got a write to {url}'
-        )
-
-    put = delete = post
-
-
-class HostManager(host_manager.HostManager):
-    """nova's, except for when it reads the servers of the hosts.
-
-    nova-scheduler reads every server of the cloud in the background when it
-    starts; a tool that runs once would wait for that, or judge without. Here
-    they come with the host states, UUIDs alone, as nova has them where
-    ``track_instance_changes`` is off: other fields of an Instance are loaded
-    when a filter reads them.
-    """
+        return self._get_aggregates_info(host)
 
     def _init_instance_info(self, computes_by_cell: typing.Any = None) -> None:
         self._instances: dict[str, dict[str, typing.Any]] = {}
@@ -258,9 +246,9 @@ class HostManager(host_manager.HostManager):
             self.host_to_cell_uuid.update(dict.fromkeys(hosts, cell_uuid))
             cell = self.cells[cell_uuid]
             with nova_context.target_cell(context, cell) as cctxt:
-                for some in _batches(hosts, _HOSTS_AT_ONCE):
+                for start in range(0, len(hosts), _HOSTS_AT_ONCE):
                     found = objects.InstanceList.get_uuids_by_hosts(
-                        cctxt, some
+                        cctxt, hosts[start : start + _HOSTS_AT_ONCE]
                     )
                     for host, uuids in found.items():
                         self._instances[host] = {
@@ -275,9 +263,48 @@ class HostManager(host_manager.HostManager):
         return self._instances.get(host_name, {})
 
 
-def cell_name(cell: typing.Any) -> str:
-    """Return a cell's name, or its UUID where it has none."""
-    return cell.name or cell.uuid
+class ReportClient(report.SchedulerReportClient):
+    """nova's client of placement, which only reads."""
+
+    #: What placement said when it last refused a query.
+    refusal = ''
+
+    def get(
+        self, url: str, *args: typing.Any, **kwargs: typing.Any
+    ) -> typing.Any:
+        """Ask placement.
+
+        :returns: a response of status 200 or 400
+        :raises faults.PlacementFault: it does not answer, or with another
+        """
+        try:
+            response = super().get(url, *args, **kwargs)
+        except ks_exc.ClientException as exc:
+            raise faults.PlacementFault(
+                query=url, cause=messages.describe(exc)
+            ) from exc
+        if response.status_code != 200:
+            try:
+                detail = response.json()['errors'][0]['detail']
+            except (ValueError, LookupError, TypeError):
+                detail = response.text
+            self.refusal = (
+                f'{response.status_code} {messages.quote(detail.strip())}'
+            )
+            if response.status_code != 400:
+                raise faults.PlacementFault(query=url, cause=self.refusal)
+        return response
+
+    def post(self, url: str, *args: typing.Any, **kwargs: typing.Any) -> None:
+        """Refuse to write.
+
+        :raises RuntimeError: always; nova's own code came to write
+        """
+        raise RuntimeError(
+            f'placement: expected only reads, got a write to {url}'
+        )
+
+    put = delete = post
 
 
 @main_db.pick_context_manager_reader
@@ -289,9 +316,3 @@ def _select_compute_nodes(
         node.deleted == 0
     )
     return [tuple(row) for row in context.session.execute(query)]
-
-
-def _batches(items: Iterable[str], size: int) -> Iterator[list[str]]:
-    listed = list(items)
-    for start in range(0, len(listed), size):
-        yield listed[start : start + size]

@@ -9,7 +9,6 @@ action's event) its steps are followed without that. nova.compute.api,
 nova.conductor.manager, nova.conductor.tasks.
 """
 
-from collections.abc import Callable
 from collections.abc import Iterator
 import contextlib
 import types
@@ -46,8 +45,12 @@ _FIELDS = [
 class Server:
     """A server, its request, and what an operation makes of that.
 
-    :param ctxt: a nova RequestContext
+    The methods are nova's operations: each changes :attr:`spec_obj` as nova
+    does before it asks the scheduler.
+
+    :param ctxt: a nova RequestContext, which gets the server's project
     :param uuid: of the server
+    :ivar spec_obj: nova's RequestSpec
     :raises exception.InvalidValue: nova has no request of it
     """
 
@@ -55,7 +58,6 @@ class Server:
         self._ctxt = ctxt
         self.uuid = uuid
         try:
-            #: nova's RequestSpec.
             self.spec_obj = objects.RequestSpec.get_by_instance_uuid(
                 ctxt, uuid
             )
@@ -67,52 +69,33 @@ class Server:
             raise exception.InvalidValue(
                 where='--server', expected='the UUID of a server', got=uuid
             ) from exc
+        ctxt.project_id = self.spec_obj.project_id
         self._cell = mapping.cell_mapping
         # Else nova works it out and saves it.
         if 'is_bfv' not in self.spec_obj:
-            with self._instance() as (cctxt, instance):
+            with self._instance(on_host=False) as (cctxt, instance):
                 self.spec_obj.is_bfv = compute_utils.is_volume_backed_instance(
                     cctxt, instance
                 )
 
-    @contextlib.contextmanager
-    def _instance(self) -> Iterator[tuple[typing.Any, typing.Any]]:
-        """Yield a context of the server's cell and the nova Instance."""
-        if self._cell is None:
-            raise exception.InvalidValue(
-                where='--operation',
-                expected='boot for a server that is not in a cell yet',
-                got=self.uuid,
-            )
-        with nova_context.target_cell(self._ctxt, self._cell) as cctxt:
-            yield (
-                cctxt,
-                objects.Instance.get_by_uuid(
-                    cctxt, self.uuid, expected_attrs=_FIELDS
-                ),
-            )
-
-    def boot(self) -> typing.Any:
-        """Return the request as nova would schedule it now, alone."""
-        spec_obj = self.spec_obj
-        spec_obj.num_instances = 1
+    def boot(self) -> None:
+        """Schedule it as nova would do now, alone."""
+        self.spec_obj.num_instances = 1
         if self._cell is not None:
-            with self._instance() as (cctxt, instance):
-                _collect_resources(cctxt, spec_obj, instance)
-                spec_obj.ensure_network_information(instance)
-        utils.setup_instance_group(self._ctxt, spec_obj)
-        return spec_obj
+            with self._instance(on_host=False) as (cctxt, instance):
+                self._collect_resources(cctxt, instance)
+                self.spec_obj.ensure_network_information(instance)
+        utils.setup_instance_group(self._ctxt, self.spec_obj)
 
     def migrate(
-        self, flavor: typing.Any = None, destination: typing.Any = None
-    ) -> typing.Any:
-        """Return the request of a cold migration, or of a resize.
+        self, destination: typing.Any = None, flavor: typing.Any = None
+    ) -> None:
+        """Migrate it cold, or resize it.
 
-        :param flavor: the new nova Flavor; by default the one it has
         :param destination: nova Destination of one host
+        :param flavor: the new nova Flavor; by default the one it has
         """
-        with self._instance() as (cctxt, instance):
-            self._require_host(instance)
+        with self._instance(destination) as (cctxt, instance):
             same_flavor = flavor is None or flavor.id == instance.flavor.id
             spec_obj = self.spec_obj
             stays = compute_api.API._allow_resize_to_same_host(
@@ -127,16 +110,19 @@ class Server:
                 spec_obj.numa_topology = hardware.numa_get_constraints(
                     flavor, instance.image_meta
                 )
-                spec_obj.pci_requests = _pci_requests(
-                    flavor, instance, spec_obj
-                )
-            spec_obj.requested_destination = (
-                destination or objects.Destination()
-            )
+                new = pci_request.get_pci_requests_from_flavor(flavor)
+                new.instance_uuid = instance.uuid
+                new.requests += [
+                    one
+                    for one in spec_obj.pci_requests.requests or []
+                    if one.source == objects.InstancePCIRequest.NEUTRON_PORT
+                ]
+                spec_obj.pci_requests = new
+            spec_obj.flavor = instance.flavor if same_flavor else flavor
             task = _MigrationTask(
                 cctxt,
                 instance,
-                instance.flavor if same_flavor else flavor,
+                spec_obj.flavor,
                 spec_obj,
                 clean_shutdown=True,
                 compute_rpcapi=None,
@@ -145,17 +131,14 @@ class Server:
                 host_list=None,
                 network_api=_network_api(instance),
             )
-            spec_obj.flavor = task.flavor
             with contextlib.suppress(_Prepared):
                 task._execute()
-            return task.request_spec
 
-    def live_migrate(self, destination: typing.Any = None) -> typing.Any:
-        """Return the request of a live migration."""
-        with self._instance() as (cctxt, instance):
-            self._require_host(instance)
-            if destination:
-                self.spec_obj.requested_destination = destination
+    resize = migrate
+
+    def live_migrate(self, destination: typing.Any = None) -> None:
+        """Migrate it while it runs."""
+        with self._instance(destination) as (cctxt, instance):
             task = live_migrate.LiveMigrationTask(
                 cctxt,
                 instance,
@@ -170,34 +153,24 @@ class Server:
                 request_spec=self.spec_obj,
             )
             task.network_api = _network_api(instance)
-            spec_obj = task._get_request_spec_for_select_destinations()
-            spec_obj.ignore_hosts = [instance.host]
-            return spec_obj
-
-    def evacuate(self, destination: typing.Any = None) -> typing.Any:
-        """Return the request of an evacuation."""
-        with self._instance() as (cctxt, instance):
-            self._require_host(instance)
-            if destination:
-                self.spec_obj.requested_destination = destination
+            task._get_request_spec_for_select_destinations()
             self.spec_obj.ignore_hosts = [instance.host]
-            self.spec_obj.reset_forced_destinations()
-            _collect_resources(cctxt, self.spec_obj, instance)
-            return self._schedule_within_cell(cctxt, instance)
 
-    def unshelve(self, destination: typing.Any = None) -> typing.Any:
-        """Return the request of an unshelving after an offload."""
-        with self._instance() as (cctxt, instance):
-            if destination:
-                self.spec_obj.requested_destination = destination
-            self.spec_obj.reset_forced_destinations()
-            _collect_resources(cctxt, self.spec_obj, instance)
-            return self._schedule_within_cell(cctxt, instance)
+    def evacuate(self, destination: typing.Any = None) -> None:
+        """Build it anew elsewhere; its host is down."""
+        with self._instance(destination) as (cctxt, instance):
+            self.spec_obj.ignore_hosts = [instance.host]
+            self._leave_host(cctxt, instance)
+
+    def unshelve(self, destination: typing.Any = None) -> None:
+        """Unshelve it after an offload."""
+        with self._instance(destination, on_host=False) as (cctxt, instance):
+            self._leave_host(cctxt, instance)
 
     def rebuild(
         self, image: dict[str, typing.Any], client: typing.Any
-    ) -> typing.Any:
-        """Return the request of a rebuild with another image.
+    ) -> None:
+        """Rebuild it with another image.
 
         :param image: of nova.image.glance's form
         :param client: nova's SchedulerReportClient
@@ -206,7 +179,6 @@ class Server:
         """
         spec_obj = self.spec_obj
         with self._instance() as (cctxt, instance):
-            self._require_host(instance)
             spec_obj.image = objects.ImageMeta.from_dict(image)
             if 'scheduler_hints' not in spec_obj:
                 spec_obj.scheduler_hints = {}
@@ -224,27 +196,66 @@ class Server:
                 instance,
                 image.get('id', self.uuid),
             )
-            return self._schedule_within_cell(cctxt, instance)
+            self._stay_in_cell(cctxt, instance)
 
-    def _schedule_within_cell(
-        self, cctxt: typing.Any, instance: typing.Any
-    ) -> typing.Any:
-        spec_obj = self.spec_obj
-        manager.ComputeTaskManager._restrict_request_spec_to_cell(
-            cctxt, instance, spec_obj
-        )
-        spec_obj.ensure_project_and_user_id(instance)
-        spec_obj.ensure_network_information(instance)
-        utils.setup_instance_group(cctxt, spec_obj)
-        return spec_obj
+    @contextlib.contextmanager
+    def _instance(
+        self, destination: typing.Any = None, on_host: bool = True
+    ) -> Iterator[tuple[typing.Any, typing.Any]]:
+        """Yield a context of the server's cell and the nova Instance.
 
-    def _require_host(self, instance: typing.Any) -> None:
-        if not instance.host:
+        :param destination: goes into the request, where there is one
+        :param on_host: it must be on a host
+        """
+        if self._cell is None:
             raise exception.InvalidValue(
                 where='--operation',
-                expected='boot or unshelve for a server that is on no host',
+                expected='boot for a server that is not in a cell yet',
                 got=self.uuid,
             )
+        if destination:
+            self.spec_obj.requested_destination = destination
+        with nova_context.target_cell(self._ctxt, self._cell) as cctxt:
+            instance = objects.Instance.get_by_uuid(
+                cctxt, self.uuid, expected_attrs=_FIELDS
+            )
+            if on_host and not instance.host:
+                raise exception.InvalidValue(
+                    where='--operation',
+                    expected='boot or unshelve for a server that is on no '
+                    'host',
+                    got=self.uuid,
+                )
+            yield cctxt, instance
+
+    def _leave_host(self, cctxt: typing.Any, instance: typing.Any) -> None:
+        self.spec_obj.reset_forced_destinations()
+        self._collect_resources(cctxt, instance)
+        self._stay_in_cell(cctxt, instance)
+
+    def _stay_in_cell(self, cctxt: typing.Any, instance: typing.Any) -> None:
+        manager.ComputeTaskManager._restrict_request_spec_to_cell(
+            cctxt, instance, self.spec_obj
+        )
+        self.spec_obj.ensure_project_and_user_id(instance)
+        self.spec_obj.ensure_network_information(instance)
+        utils.setup_instance_group(cctxt, self.spec_obj)
+
+    def _collect_resources(
+        self, cctxt: typing.Any, instance: typing.Any
+    ) -> None:
+        """Ask for what stands outside the flavor, as conductor does."""
+        spec_obj = self.spec_obj
+        spec_obj.requested_resources, spec_obj.request_level_params = (
+            _network_api(instance).get_requested_resource_for_instance(
+                cctxt, instance.uuid
+            )
+        )
+        if profile := spec_obj.flavor.extra_specs.get('accel:device_profile'):
+            spec_obj.requested_resources += (
+                cyborg.get_device_profile_request_groups(cctxt, profile)
+            )
+        spec_obj.generate_request_groups_from_pci_requests()
 
 
 class _Prepared(Exception):
@@ -261,47 +272,14 @@ class _MigrationTask(migrate.MigrationTask):
         raise _Prepared
 
 
-class _NoPorts:
-    def get_requested_resource_for_instance(
-        self, context: typing.Any, instance_uuid: str
-    ) -> tuple[list[typing.Any], typing.Any]:
-        return [], objects.RequestLevelParams()
-
-
 def _network_api(instance: typing.Any) -> typing.Any:
     # Neutron's credentials may not be in the scheduler's nova.conf; a server
     # without ports needs none.
     if instance.info_cache and instance.info_cache.network_info:
         return neutron.API()
-    return _NoPorts()
-
-
-def _collect_resources(
-    cctxt: typing.Any, spec_obj: typing.Any, instance: typing.Any
-) -> None:
-    """Ask for what stands outside the flavor, as conductor does."""
-    get: Callable[..., typing.Any] = _network_api(
-        instance
-    ).get_requested_resource_for_instance
-    spec_obj.requested_resources, spec_obj.request_level_params = get(
-        cctxt, instance.uuid
-    )
-    profile = spec_obj.flavor.extra_specs.get('accel:device_profile')
-    if profile:
-        spec_obj.requested_resources += (
-            cyborg.get_device_profile_request_groups(cctxt, profile)
+    return types.SimpleNamespace(
+        get_requested_resource_for_instance=lambda *_: (
+            [],
+            objects.RequestLevelParams(),
         )
-    spec_obj.generate_request_groups_from_pci_requests()
-
-
-def _pci_requests(
-    flavor: typing.Any, instance: typing.Any, spec_obj: typing.Any
-) -> typing.Any:
-    found = pci_request.get_pci_requests_from_flavor(flavor)
-    found.instance_uuid = instance.uuid
-    found.requests += [
-        one
-        for one in spec_obj.pci_requests.requests or []
-        if one.source == objects.InstancePCIRequest.NEUTRON_PORT
-    ]
-    return found
+    )

@@ -124,7 +124,7 @@ class AuditBenchmark(audits.AuditTestCase):
         start = time.monotonic()
         started = scheduler.Scheduler()
         auditing = auditor.Auditor(
-            started.context(), started, policies.enabled(), hosts
+            scheduler.context(), started, policies.enabled(), hosts
         )
         auditing.count()
         for _ in auditing.findings(advance):

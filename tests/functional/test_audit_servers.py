@@ -206,7 +206,7 @@ class CellsTestCase(audits.AuditTestCase):
     def test_cell_that_fails_on_the_way(self):
         started = scheduler.Scheduler()
         auditing = auditor.Auditor(
-            started.context(), started, policies.enabled()
+            scheduler.context(), started, policies.enabled()
         )
         self.assertEqual(2, auditing.count())
         with self.instances_away('cell2'):

@@ -75,9 +75,11 @@ class RequestSpecsTestCase(audits.AuditTestCase):
             self.boot(flavor=self.flavor(ssd='true'), az='nova:host2')['id'],
         ]
         ctxt = nova_context.get_admin_context()
-        found = request_specs.RequestSpecs(ctxt).get(uuids)
-        self.assertEqual(set(uuids), set(found))
-        for uuid, spec in found.items():
+        stored = request_specs.select(ctxt, uuids)
+        self.assertEqual(set(uuids), set(stored))
+        loader = request_specs.Loader(ctxt)
+        for uuid, text in stored.items():
+            spec = loader.load(uuid, text)
             loaded = objects.RequestSpec.get_by_instance_uuid(ctxt, uuid)
             for field in spec.fields:
                 # What is not stored is of one request alone.

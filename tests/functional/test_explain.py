@@ -379,7 +379,7 @@ class UsageTestCase(ExplainTestCase):
         (['--flavor', 'm1.tiny', '--operation', 'migrate'], 'expected'),
         (['--flavor', 'm1.tiny', '--host', 'absent'], 'a compute node'),
         (['--flavor', 'm1.tiny', '-c', 'absent'], '--column'),
-        (['--server', 'x', '--project', 'y'], 'request alone'),
+        (['--server', 'x', '--project', 'y'], 'no --project to boot it'),
         (['--server', 'x', '--operation', 'resize'], '--flavor'),
         (['--server', 'x', '--operation', 'rebuild'], '--image'),
         (['--server', 'x', '--flavor', 'y'], 'no --flavor'),

@@ -6,6 +6,7 @@ from unittest import mock
 import testtools
 
 from nova_ext_sched.audit import auditor
+from nova_ext_sched.audit import destinations
 from nova_ext_sched.audit import policies
 from nova_ext_sched.audit import servers
 from nova_ext_sched.policy import verdict
@@ -20,9 +21,7 @@ def server(uuid, fault=''):
 class Policy(policies.Policy):
     name = 'even'
 
-    @staticmethod
-    def make_filter():
-        return None
+    host_filter = staticmethod(lambda: None)
 
     def judge(self, judged):
         number = int(judged.uuid)
@@ -33,34 +32,37 @@ class Policy(policies.Policy):
 
 class AuditorTestCase(testtools.TestCase):
     def make(self, hosts=None, **cells):
-        """Make an auditor of cells; each is what its reads yield or raise."""
-        mappings = {
-            name: types.SimpleNamespace(uuid=name, name=name) for name in cells
-        }
+        """Make an auditor of cells.
+
+        Each is what its reads yield or raise, or why it does not answer.
+        """
         self.read = []
 
-        def make_cell(ctxt, scheduler, mapping, project):
-            cell = mock.Mock(spec=['count', 'read'])
-            found = cells[mapping.name]
-            if isinstance(found, Exception):
-                cell.count.side_effect = found
-            else:
-                cell.count.return_value = {'host1': len(found)}
+        class Servers(mock.Mock):
+            def count(self):
+                return {
+                    name: {'host1': len(found)}
+                    for name, found in cells.items()
+                    if not isinstance(found, str)
+                }
 
-            def read(host):
-                for one in found:
+            def read(_, cell, host):
+                for one in cells[cell]:
                     if isinstance(one, Exception):
                         raise one
                     self.read.append(one.uuid)
                     yield one
 
-            cell.read = read
-            return cell
-
-        scheduler = mock.Mock()
-        scheduler.host_manager.cells = mappings
-        with mock.patch.object(servers, 'Cell', make_cell):
-            return auditor.Auditor(None, scheduler, [Policy], hosts)
+        self.scheduler = mock.Mock(
+            cell_name=str,
+            silent_cells={
+                name: found
+                for name, found in cells.items()
+                if isinstance(found, str)
+            },
+        )
+        with mock.patch.object(servers, 'Servers', Servers):
+            return auditor.Auditor(None, self.scheduler, [Policy], hosts)
 
     def test_findings(self):
         auditing = self.make(a=[server('1'), server('2')], b=[server('3')])
@@ -105,7 +107,7 @@ class AuditorTestCase(testtools.TestCase):
 
     def test_cells_that_are_down(self):
         auditing = self.make(
-            a=servers.CellDown('gone'),
+            a='gone',
             b=[server('1'), servers.CellDown('going'), server('3')],
             c=[server('5')],
         )
@@ -124,16 +126,15 @@ class AuditorTestCase(testtools.TestCase):
     def test_destinations(self):
         auditing = self.make(a=[server('1', 'no request spec'), server('3')])
         auditing.count()
-        where = mock.Mock()
-        where.find.side_effect = [['host2'], OSError('no answer')]
         unjudged, judged = auditing.findings()
-        self.assertIsNone(auditing.find_destinations(unjudged, where))
-        self.assertEqual(['host2'], auditing.find_destinations(judged, where))
-        self.assertEqual([], auditing.faults)
-        self.assertIsNone(auditing.find_destinations(judged, where))
+        with mock.patch.object(destinations, 'find') as find:
+            find.side_effect = [['host2'], OSError('no answer')]
+            self.assertIsNone(auditing.find_destinations(unjudged))
+            self.assertEqual(['host2'], auditing.find_destinations(judged))
+            self.assertEqual([], auditing.faults)
+            self.assertIsNone(auditing.find_destinations(judged))
+        find.assert_called_with(self.scheduler, '3')
         self.assertEqual(
-            [
-                'the hosts for server 3 are unknown: OSError: no answer',
-            ],
+            ['the hosts for server 3 are unknown: OSError: no answer'],
             auditing.faults,
         )

@@ -87,34 +87,36 @@ class Response:
         return self._body
 
 
+HOSTS = {'r1', 'r2', 'r3', 's'}
+
+
 @ddt.ddt
 class ProvidersTestCase(testtools.TestCase):
     @ddt.data(
         # A resource or trait may stand anywhere in the tree.
-        (query.Part('resources', 'VCPU'), {'r1', 'r2'}),
-        (query.Part('required', 'T'), {'r1', 'r2'}),
-        (query.Part('group', '1: resources=PGPU&required=T'), {'r1'}),
+        ('resources', 'VCPU', {'r1', 'r2'}),
+        ('required', 'T', {'r1', 'r2'}),
+        ('group', '1: resources=PGPU&required=T', {'r1'}),
         # A trait of the root, and aggregates, on the root alone.
-        (query.Part('root_required', 'T'), {'r2'}),
-        (query.Part('member_of', 'in:a'), {'r1'}),
+        ('root_required', 'T', {'r2'}),
+        ('member_of', 'in:a', {'r1'}),
         # What a sharing provider has, its aggregate's members have.
-        (query.Part('resources', 'DISK'), {'r2', 's'}),
+        ('resources', 'DISK', {'r2', 's'}),
+        # What is forbidden is asked of the root.
+        ('root_required', '!T', HOSTS - {'r2'}),
+        ('member_of', '!in:a', HOSTS - {'r1'}),
     )
     @ddt.unpack
-    def test_satisfying(self, part, expected):
-        self.assertEqual(expected, query.Providers(Client()).satisfying(part))
-
-    @ddt.data(
-        (query.Part('root_required', '!T'), {'r2'}),
-        (query.Part('member_of', '!in:a'), {'r1'}),
-    )
-    @ddt.unpack
-    def test_having(self, part, expected):
-        self.assertEqual(expected, query.Providers(Client()).having(part))
+    def test_lacking(self, key, value, satisfying):
+        providers = query.Providers(Client())
+        self.assertEqual(
+            HOSTS - satisfying,
+            providers.lacking(query.Part(key, value), HOSTS),
+        )
 
     def test_each_question_is_asked_once(self):
         client = Client()
         providers = query.Providers(client)
         for _ in range(3):
-            providers.satisfying(query.Part('resources', 'VCPU'))
+            providers.lacking(query.Part('resources', 'VCPU'), HOSTS)
         self.assertEqual(len(set(client.asked)), len(client.asked))
