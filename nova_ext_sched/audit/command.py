@@ -41,13 +41,11 @@ class Hosts(columns.FormattableColumn):
     """
 
     def human_readable(self) -> str:
-        """See cliff."""
         if self._value is None:
             return 'unknown'
         return messages.first_few(self._value) or 'none'
 
     def machine_readable(self) -> list[str] | None:
-        """See cliff."""
         return self._value
 
 
@@ -64,7 +62,6 @@ class Audit(base.Command):
     )
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """See cliff."""
         parser = super().get_parser(prog_name)
         parser.add_argument(
             '--where',
@@ -123,7 +120,6 @@ class Audit(base.Command):
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterator[Sequence[typing.Any]]]:
-        """See cliff."""
         names = (*_COLUMNS, 'Where') if parsed_args.where else _COLUMNS
         try:
             self._generate_columns_and_selector(parsed_args, names)

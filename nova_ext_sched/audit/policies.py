@@ -80,14 +80,12 @@ class Isolation(Policy):
 
     @classmethod
     def is_on(cls) -> bool:
-        """See :meth:`Policy.is_on`."""
         return (
             CONF.nova_ext_sched.enable_isolated_aggregate_filtering
             and super().is_on()
         )
 
     def judge(self, server: servers.Server) -> verdict.Verdict:
-        """See :meth:`Policy.judge`."""
         decide = self._filter._isolation(server.request_spec)
         return decide(base.names_and_metadata(server.host_state.aggregates))
 
@@ -101,11 +99,9 @@ class Reservation(Policy):
 
     @classmethod
     def is_on(cls) -> bool:
-        """See :meth:`Policy.is_on`."""
         return bool(reserved_aggregates.rules().prefixes) and super().is_on()
 
     def judge(self, server: servers.Server) -> verdict.Verdict:
-        """See :meth:`Policy.judge`."""
         decide = self._filter._reservation(server.request_spec)
         return decide(base.names_and_metadata(server.host_state.aggregates))
 
@@ -139,7 +135,6 @@ class FailureDomain(Policy):
     premise = 'without this server, '
 
     def judge(self, server: servers.Server) -> verdict.Verdict:
-        """See :meth:`Policy.judge`."""
         spec = server.request_spec
         try:
             limit = request_filter.read_limit(spec)

@@ -35,10 +35,7 @@ def select(context: typing.Any, uuids: Collection[str]) -> dict[str, str]:
 
 
 class Loader:
-    """Makes nova RequestSpecs of what is stored.
-
-    :param ctxt: a nova RequestContext
-    """
+    """Makes nova RequestSpecs of what is stored."""
 
     def __init__(self, ctxt: typing.Any) -> None:
         self._ctxt = ctxt

@@ -96,54 +96,39 @@ class Servers:
         :raises CellDown: the database stops answering
         """
         mapping = self._scheduler.cells[cell]
-        with nova_context.target_cell(self._ctxt, mapping) as target:
-            with _answering():
-                occupants = dict.fromkeys(
-                    objects.InstanceList.get_uuids_by_host(target, host)
-                )
-            # What HostManager gives filters, but without a compute node: a
-            # host whose nova-compute is gone may still hold servers.
-            state = self._scheduler.host_state_cls(host, host, cell)
-            state.aggregates = self._scheduler.aggregates_of(host)
-            for instances in self._pages(target, host):
-                stored = request_specs.select(
-                    self._ctxt, [one.uuid for one in instances]
-                )
-                for instance in instances:
-                    mine = copy.copy(state)
-                    mine.instances = {**occupants}
-                    mine.instances.pop(instance.uuid, None)
-                    yield Server(
-                        instance.uuid,
-                        instance.project_id,
-                        mine,
-                        *self._request(
-                            instance, mapping, stored.get(instance.uuid)
-                        ),
-                    )
-
-    def _pages(
-        self, target: typing.Any, host: str
-    ) -> Iterator[list[typing.Any]]:
+        # What HostManager gives filters, but without a compute node: a host
+        # whose nova-compute is gone may still hold servers.
+        state = self._scheduler.host_state_cls(host, host, cell)
+        state.aggregates = self._scheduler.aggregates_of(host)
         filters = {'deleted': False, 'host': host}
         if self._project is not None:
             filters['project_id'] = self._project
-        marker = None
-        while True:
+        with nova_context.target_cell(self._ctxt, mapping) as target:
             with _answering():
-                page = objects.InstanceList.get_by_filters(
-                    target,
-                    filters,
-                    limit=PAGE,
-                    marker=marker,
-                    expected_attrs=['flavor'],
-                    sort_keys=['uuid'],
-                    sort_dirs=['asc'],
-                ).objects
-            yield page
-            if len(page) < PAGE:
-                return
-            marker = page[-1].uuid
+                occupants = sorted(
+                    objects.InstanceList.get_uuids_by_host(target, host)
+                )
+            for start in range(0, len(occupants), PAGE):
+                uuids = occupants[start : start + PAGE]
+                with _answering():
+                    instances = objects.InstanceList.get_by_filters(
+                        target,
+                        {**filters, 'uuid': uuids},
+                        expected_attrs=['flavor'],
+                        sort_keys=['uuid'],
+                        sort_dirs=['asc'],
+                    )
+                stored = request_specs.select(self._ctxt, uuids)
+                for instance in instances:
+                    mine = copy.copy(state)
+                    mine.instances = dict.fromkeys(occupants)
+                    mine.instances.pop(instance.uuid)
+                    request = self._request(
+                        instance, mapping, stored.get(instance.uuid)
+                    )
+                    yield Server(
+                        instance.uuid, instance.project_id, mine, *request
+                    )
 
     def _request(
         self, instance: typing.Any, mapping: typing.Any, text: str | None

@@ -243,48 +243,24 @@ class BeforeAChangeTestCase(audits.AuditTestCase):
 class NarrowingTestCase(audits.AuditTestCase):
     def setUp(self):
         super().setUp()
-        self.servers = {
-            host: self.boot(flavor=self.flavor(ssd='true'), az=f'nova:{host}')[
-                'id'
-            ]
-            for host in ('host1', 'host2')
-        }
+        for host in ('host1', 'host2'):
+            self.boot(flavor=self.flavor(ssd='true'), az=f'nova:{host}')
         self.isolate('windows', ['host2', 'host3'], 'CUSTOM_WINDOWS')
 
-    def hosts_and_policies(self, *argv):
-        return [finding[1:] for finding in sorted(self.found(*argv))]
-
-    def test_host(self):
-        self.assertEqual(
-            {('host1', 'aggregate-instance-type')},
-            set(self.hosts_and_policies('--host', 'host1')),
-        )
-
-    def test_aggregate(self):
-        self.assertEqual(
-            [('host2', 'aggregate-instance-type'), ('host2', 'isolation')],
-            self.hosts_and_policies('--aggregate', 'windows'),
-        )
-
-    def test_aggregate_and_host(self):
-        self.assertEqual(
-            [],
-            self.hosts_and_policies(
-                '--aggregate', 'windows', '--host', 'host1'
-            ),
-        )
-
-    def test_policy(self):
-        self.assertEqual(
-            [('host2', 'isolation')],
-            self.hosts_and_policies(
-                '--policy', 'isolation', '--policy', 'anti-affinity'
-            ),
-        )
-
-    def test_project(self):
-        self.assertEqual([], self.hosts_and_policies('--project', 'f00d' * 8))
-        self.assertEqual(
-            3,
-            len(self.hosts_and_policies('--project', self.api.project_id)),
-        )
+    def test_what_is_asked_for(self):
+        matching, isolation = 'aggregate-instance-type', 'isolation'
+        every = [
+            ('host1', matching),
+            ('host2', matching),
+            ('host2', isolation),
+        ]
+        for argv, expected in (
+            (['--host', 'host1'], every[:1]),
+            (['--aggregate', 'windows'], every[1:]),
+            (['--aggregate', 'windows', '--host', 'host1'], []),
+            (['--policy', isolation, '--policy', 'anti-affinity'], every[2:]),
+            (['--project', 'f00d' * 8], []),
+            (['--project', self.api.project_id], every),
+        ):
+            found = sorted(finding[1:] for finding in self.found(*argv))
+            self.assertEqual(expected, found, argv)
