@@ -51,7 +51,6 @@ class Explain(base.Command):
     )
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """See cliff."""
         parser = super().get_parser(prog_name)
         server = parser.add_argument_group('an existing server')
         server.add_argument(
@@ -89,7 +88,6 @@ class Explain(base.Command):
         request.add_argument(
             '--boot-from-volume',
             action='store_true',
-            default=None,
             help='the root disk is a volume',
         )
         request.add_argument(
@@ -108,7 +106,7 @@ class Explain(base.Command):
             help='a scheduler hint (may be repeated)',
         )
         request.add_argument(
-            '--num-instances', metavar='NUMBER', type=_positive, default=None
+            '--num-instances', metavar='NUMBER', type=_positive
         )
         parser.add_argument(
             '--destination',
@@ -134,7 +132,6 @@ class Explain(base.Command):
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], list[Sequence[object]]]:
-        """See cliff."""
         of_hosts = bool(parsed_args.host or parsed_args.hosts)
         columns = funnel.HOST_COLUMNS if of_hosts else funnel.COLUMNS
         try:

@@ -50,7 +50,6 @@ def explain(
     """Run a request through the scheduler's steps.
 
     :param found: gets the constraints
-    :param ctxt: a nova RequestContext
     :param spec_obj: a nova RequestSpec, which changes as in the scheduler
     :raises faults.FilterFault: a filter raised what nova does not expect
     :raises faults.PlacementFault: placement does not answer
@@ -60,4 +59,5 @@ def explain(
         candidates = placement.Placement(scheduler, found).ask(ctxt, spec_obj)
         if candidates is None:
             return
-    hosts.Hosts(scheduler, found, ctxt, spec_obj, candidates).judge()
+    manager = hosts.SchedulerManager(scheduler, found, candidates)
+    manager.judge(ctxt, spec_obj)

@@ -3,7 +3,6 @@
 """What keeps a request from being explained."""
 
 from nova_ext_sched import exception
-from nova_ext_sched import messages
 
 
 class PlacementFault(exception.NovaExtSchedError):
@@ -27,6 +26,3 @@ class FilterFault(exception.NovaExtSchedError):
         '{name}: expected an answer, got {cause}; nova-scheduler would fail '
         'the request with this error'
     )
-
-    def __init__(self, name: str, exc: Exception) -> None:
-        super().__init__(name=name, cause=messages.describe(exc))

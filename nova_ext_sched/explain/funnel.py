@@ -54,6 +54,7 @@ class Funnel:
         self._words: dict[str, list[Sequence[object]]] = {
             uuid: [] for uuid in detailed
         }
+        self.detailed: Collection[str] = self._words.keys()
         self._reasons: collections.Counter[str] = collections.Counter()
         self._advance = advance
 
@@ -100,11 +101,6 @@ class Funnel:
             self.left, f'are not considered ({name}: {text})'
         )
         self.add(stage, name, f'ends the request: {text}', refused)
-
-    @property
-    def detailed(self) -> Collection[str]:
-        """UUIDs of the hosts of which every constraint says its word."""
-        return self._words.keys()
 
     @property
     def finds_host(self) -> bool:

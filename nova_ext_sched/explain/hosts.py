@@ -6,12 +6,14 @@ import collections
 import copy
 import typing
 
+from nova import objects
 from nova.scheduler import filters
+from nova.scheduler import manager
+from oslo_utils import uuidutils
 
 from nova_ext_sched import messages
 from nova_ext_sched.explain import faults
 from nova_ext_sched.explain import funnel
-from nova_ext_sched.explain import picks
 from nova_ext_sched.explain import query
 from nova_ext_sched.explain import scheduler as explain_scheduler
 from nova_ext_sched.filters import base
@@ -26,12 +28,13 @@ _NAMING = (
 )
 
 
-class Hosts:
-    """Judges hosts as nova's HostManager does, one constraint at a time.
+class SchedulerManager(manager.SchedulerManager):
+    """nova's, from placement's answer on, which tells of each constraint.
+
+    What nova claims in placement, one instance after the other, is counted
+    here against the capacities that placement gave with the candidates.
 
     :param found: gets the constraints and the order
-    :param ctxt: a nova RequestContext
-    :param spec_obj: a nova RequestSpec
     :param candidates: None for a rebuild, which placement is not asked about
     """
 
@@ -39,69 +42,51 @@ class Hosts:
         self,
         scheduler: explain_scheduler.Scheduler,
         found: funnel.Funnel,
-        ctxt: typing.Any,
-        spec_obj: typing.Any,
         candidates: query.Candidates | None,
     ) -> None:
-        self._scheduler = scheduler
+        self.host_manager = scheduler
         self._funnel = found
-        self._ctxt = ctxt
-        self._spec_obj = spec_obj
         self._candidates = candidates
+        self._summaries: typing.Any = None
+        if candidates is not None:
+            self._summaries = candidates.summaries
+        self._claimed: collections.Counter[tuple[str, str]] = (
+            collections.Counter()
+        )
         # HostStates: those that no constraint refused, and those that are out
         # and to be judged by what follows all the same.
         self._left: list[typing.Any] = []
         self._out: list[typing.Any] = []
 
-    def judge(self) -> None:
+    def judge(self, ctxt: typing.Any, spec_obj: typing.Any) -> None:
         """Add the constraints, and the order of the hosts left."""
-        spec_obj, candidates = self._spec_obj, self._candidates
-        self._read_states()
-        states = self._left
-        self._apply_names()
-        if request_filters.host_filters_run(spec_obj):
-            for host_filter in self._scheduler.enabled_filters:
-                if host_filter.run_filter_for_index(0):
-                    self._apply_filter(host_filter)
-        else:
-            self._funnel.add(
-                'host filter',
-                'none',
-                'no filter runs, because the request forces a host',
-            )
-        if candidates is not None:
-            self._require_candidates()
-        if self._left:
-            weighed = self._scheduler.get_weighed_hosts(self._left, spec_obj)
-            self._funnel.order = [
-                (one.obj.uuid, one.weight) for one in weighed
-            ]
-        if candidates is not None and spec_obj.num_instances > 1:
-            picker = picks.Picker(self._scheduler, candidates.summaries)
-            number = picker.count(self._ctxt, spec_obj, states)
-            if number < spec_obj.num_instances:
-                self._funnel.shortage = (
-                    f'Only {number} of {spec_obj.num_instances} instances '
-                    f'find a host, and nova then creates none'
-                )
-
-    def _get_states(
-        self, uuids: list[str] | None, spec_obj: typing.Any
-    ) -> list[typing.Any]:
-        return list(
-            self._scheduler.get_host_states_by_uuids(
-                self._ctxt.elevated(), uuids, spec_obj
-            )
-        )
-
-    def _read_states(self) -> None:
-        hosts = self._scheduler.hosts
-        wanted = None
+        number = spec_obj.num_instances
+        uuids = [uuidutils.generate_uuid() for _ in range(number)]
+        uuids[0] = spec_obj.instance_uuid
+        by_provider = None
         if self._candidates is not None:
-            wanted = list(self._candidates.summaries)
-        self._left = self._get_states(wanted, self._spec_obj)
-        found = {state.uuid for state in self._left}
-        enabled = {cell.uuid for cell in self._scheduler.enabled_cells}
+            by_provider = collections.defaultdict(list)
+            for one in self._candidates.requests:
+                for uuid in one['allocations']:
+                    by_provider[uuid].append(one)
+        picked = len(
+            self._schedule(ctxt, spec_obj, uuids, by_provider, self._summaries)
+        )
+        if picked < number and self._left:
+            self._funnel.shortage = (
+                f'Only {picked} of {number} instances find a host, and nova '
+                f'then creates none'
+            )
+
+    # What nova's _schedule calls.
+
+    def _get_all_host_states(
+        self, ctxt: typing.Any, spec_obj: typing.Any, summaries: typing.Any
+    ) -> list[typing.Any]:
+        states = list(super()._get_all_host_states(ctxt, spec_obj, summaries))
+        hosts = self.host_manager.hosts
+        found = {state.uuid for state in states}
+        enabled = {cell.uuid for cell in self.host_manager.enabled_cells}
         self._funnel.add(
             'cell',
             'requested cells',
@@ -109,32 +94,83 @@ class Hosts:
                 uuid: 'are not in the requested cell'
                 if hosts[uuid].cell_uuid in enabled
                 else 'are in a disabled cell'
-                for uuid in (hosts if wanted is None else wanted)
+                for uuid in (hosts if summaries is None else summaries)
                 # Other providers are no hosts.
                 if uuid in hosts and uuid not in found
             },
         )
         missing = [uuid for uuid in self._funnel.detailed if uuid not in found]
         if missing:
-            self._out = self._get_states(missing, None)
-        if self._candidates is None:
-            return
-        by_provider = collections.defaultdict(list)
-        for one in self._candidates.requests:
-            for uuid in one['allocations']:
-                by_provider[uuid].append(one)
-        for state in self._left:
-            state.allocation_candidates = copy.deepcopy(
-                by_provider[state.uuid]
+            self._out = list(
+                self.host_manager.get_host_states_by_uuids(ctxt, missing, None)
             )
+        return states
 
-    def _apply_names(self) -> None:
+    def _get_sorted_hosts(
+        self, spec_obj: typing.Any, states: typing.Any, index: int
+    ) -> list[typing.Any]:
+        if index:
+            return super()._get_sorted_hosts(spec_obj, states, index)
+        self._left = list(states)
+        self._apply_names(spec_obj)
+        if request_filters.host_filters_run(spec_obj):
+            for host_filter in self.host_manager.enabled_filters:
+                if host_filter.run_filter_for_index(0):
+                    self._apply_filter(host_filter, spec_obj)
+        else:
+            self._funnel.add(
+                'host filter',
+                'none',
+                'no filter runs, because the request forces a host',
+            )
+        if self._candidates is not None:
+            self._require_candidates()
+        if not self._left:
+            return []
+        weighed = self.host_manager.get_weighed_hosts(self._left, spec_obj)
+        self._funnel.order = [(one.obj.uuid, one.weight) for one in weighed]
+        return [one.obj for one in weighed]
+
+    @property
+    def placement_client(self) -> typing.Any:
+        return self
+
+    def claim_resources(
+        self,
+        ctxt: object,
+        uuid: str,
+        request: typing.Any,
+        *_: object,
+        **__: object,
+    ) -> bool:
+        wanted = {
+            (provider, name): amount
+            for provider, one in request['allocations'].items()
+            for name, amount in one['resources'].items()
+        }
+        for (provider, name), amount in wanted.items():
+            found = self._summaries[provider]['resources'][name]
+            taken = found['used'] + self._claimed[provider, name]
+            if taken + amount > found['capacity']:
+                return False
+        self._claimed.update(wanted)
+        return True
+
+    def _ensure_sufficient_hosts(self, *_: object) -> None:
+        pass
+
+    def _get_alternate_hosts(
+        self, hosts: list[typing.Any], *_: object
+    ) -> list[typing.Any]:
+        return hosts
+
+    def _apply_names(self, spec_obj: typing.Any) -> None:
         """Leave the hosts that the request names, by nova's own code."""
         # Without filters what is left is what the request names.
-        bare = copy.copy(self._scheduler)
+        bare = copy.copy(self.host_manager)
         bare.enabled_filters = []
         for field in _NAMING:
-            value = getattr(self._spec_obj, field)
+            value = getattr(spec_obj, field)
             reason = 'are not the requested host'
             if field == 'requested_destination':
                 value = [value.host] if value and 'host' in value else None
@@ -142,10 +178,10 @@ class Hosts:
                 reason = 'are excluded by the request'
             if not value:
                 continue
-            only = self._spec_obj.obj_clone()
-            for other in _NAMING:
-                if other != field:
-                    setattr(only, other, None)
+            only = objects.RequestSpec(
+                instance_uuid=spec_obj.instance_uuid, **dict.fromkeys(_NAMING)
+            )
+            setattr(only, field, getattr(spec_obj, field))
             judged = [*self._left, *self._out]
             passed = {
                 state.uuid for state in bare.get_filtered_hosts(judged, only)
@@ -158,7 +194,9 @@ class Hosts:
                 {s.uuid: reason for s in judged if s.uuid not in passed},
             )
 
-    def _apply_filter(self, host_filter: typing.Any) -> None:
+    def _apply_filter(
+        self, host_filter: typing.Any, spec_obj: typing.Any
+    ) -> None:
         name = type(host_filter).__name__
         # A filter of candidates refuses what has none.
         others = [
@@ -172,15 +210,17 @@ class Hosts:
             passed: set[str] = set()
             for states in (self._left, *([state] for state in others)):
                 # nova.filters: None stops the filtering, with no host.
-                found = host_filter.filter_all(states, self._spec_obj) or ()
+                found = host_filter.filter_all(states, spec_obj) or ()
                 passed |= {state.uuid for state in found}
             refused = _get_reasons(
                 host_filter,
-                self._spec_obj,
+                spec_obj,
                 [state for state in judged if state.uuid not in passed],
             )
         except Exception as exc:
-            raise faults.FilterFault(name, exc) from exc
+            raise faults.FilterFault(
+                name=name, cause=messages.describe(exc)
+            ) from exc
         self._add('host filter', name, '', judged, refused)
 
     def _add(

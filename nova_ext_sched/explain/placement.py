@@ -45,20 +45,19 @@ class Placement:
     ) -> query.Candidates | None:
         """Run the request filters, ask placement, and add the constraints.
 
-        :param ctxt: a nova RequestContext
         :param spec_obj: a nova RequestSpec, which changes as in the scheduler
         :returns: placement's answer, None where the request ends before
         """
         candidates = None
         # Of each request filter its name, its effect, and what it added.
         added: list[tuple[str, str, list[query.Part]]] = []
-        own = before = query.parts_of(ctxt, spec_obj, self._scheduler)
+        before = query.parts_of(ctxt, spec_obj, self._scheduler)
         try:
             for filter_ in request_filter.ALL_REQUEST_FILTERS:
                 stage, name = 'request filter', _name(filter_)
                 effect = _run(filter_, ctxt, spec_obj)
                 after = query.parts_of(ctxt, spec_obj, self._scheduler)
-                new = query.merge(part for part in after if part not in before)
+                new = [part for part in after if part not in before]
                 effect = self._describe(new) or effect
                 spread = failure_domains.find_spread(spec_obj)
                 if filter_ is failure_domains.failure_domains and spread:
@@ -88,43 +87,47 @@ class Placement:
         if candidates is None:
             self._funnel.end(stage, name, end)
             return None
-        self._add_parts(
-            own,
-            [query.split(form.to_querystring()) for form in resources],
-            {part for _, _, parts in added for part in parts},
-        )
+        filtered = {part for _, _, parts in added for part in parts}
+        forms = [
+            [
+                part
+                for part in query.split(form.to_querystring())
+                if part not in filtered
+            ]
+            for form in resources
+        ]
+        self._add_parts(forms[0], forms[-1])
         self._add_whole(ctxt, resources, candidates)
         return candidates
 
     def _add_parts(
-        self,
-        own: list[query.Part],
-        forms: list[list[query.Part]],
-        added: set[query.Part],
+        self, first: list[query.Part], last: list[query.Part]
     ) -> None:
-        """Add what the request asks for without the request filters."""
+        """Add what the request asks for without the request filters.
+
+        :param first: the parts of the first form of the query
+        :param last: those of the second one, where there are two
+        """
         if self._outside:
             self._funnel.add(
                 'placement',
                 'resource provider',
                 refused=dict.fromkeys(
-                    self._outside - self._providers.roots,
+                    self._outside - self._providers.roots(),
                     'have no resource provider in placement',
                 ),
             )
-        first, last = forms[0], forms[-1]
-        own = [part for part in own if part in first]
-        for part in query.merge(part for part in own if part in last):
+        for part in query.merge(part for part in first if part in last):
             self._funnel.add(
                 'placement',
                 self._describe([part]),
                 refused=self._refused([part]),
             )
-        if len(forms) == 1:
+        if first == last:
             return
         # Pinned CPUs: placement is asked for either.
-        either = [part for part in own if part not in last]
-        other = [part for part in last if part not in [*first, *added]]
+        either = [part for part in first if part not in last]
+        other = [part for part in last if part not in first]
         refused, too = self._refused(either), self._refused(other)
         self._funnel.add(
             'placement',
@@ -171,7 +174,7 @@ class Placement:
     def _refused(self, parts: Iterable[query.Part]) -> dict[str, str]:
         """Return the reasons of the hosts outside that lack a part."""
         refused: dict[str, str] = {}
-        for part in parts if self._outside else ():
+        for part in query.merge(parts) if self._outside else ():
             lacking = self._providers.lacking(part, self._outside)
             lacking -= refused.keys()
             if part.key == 'member_of' and part.forbids:
@@ -185,7 +188,7 @@ class Placement:
         return refused
 
     def _describe(self, parts: Iterable[query.Part]) -> str:
-        return '; '.join(map(self._reasons.describe, parts))
+        return '; '.join(map(self._reasons.describe, query.merge(parts)))
 
 
 def _name(filter_: typing.Any) -> str:
@@ -207,8 +210,10 @@ def _run(filter_: typing.Any, ctxt: typing.Any, spec_obj: typing.Any) -> str:
     except nova_exception.RequestFilterFailed:
         raise
     except Exception as exc:
-        name = f'request filter {_name(filter_)}'
-        raise faults.FilterFault(name, exc) from exc
+        raise faults.FilterFault(
+            name=f'request filter {_name(filter_)}',
+            cause=messages.describe(exc),
+        ) from exc
     changed = sorted(
         field
         for field, value in _fields(spec_obj).items()

@@ -136,7 +136,6 @@ def parts_of(
 class Candidates:
     """What nova-scheduler gets from placement for a request.
 
-    :param ctxt: a nova RequestContext
     :param client: a ReportClient of :mod:`.scheduler`
     :param resources: what :func:`forms` returned
     :ivar requests: allocation requests of nova's form
@@ -176,10 +175,16 @@ class Providers:
         self._client = client
         self._ask = functools.cache(self._get)
 
-    @property
-    def roots(self) -> set[str]:
-        """UUIDs of all root providers, hosts among them."""
-        return self._roots()
+    def roots(self, *params: tuple[str, str]) -> set[str]:
+        """Return the root providers that satisfy parameters; by default all.
+
+        Hosts are among them.
+        """
+        return {
+            provider['uuid']
+            for provider in self._ask(*params)
+            if provider['uuid'] == provider['root_provider_uuid']
+        }
 
     def lacking(self, part: Part, hosts: set[str]) -> set[str]:
         """Return the hosts that do not satisfy a part.
@@ -189,9 +194,9 @@ class Providers:
         """
         key = 'required' if part.key == 'root_required' else part.key
         if part.forbids:
-            return hosts & self._roots((key, part.value[1:]))
+            return hosts & self.roots((key, part.value[1:]))
         if part.key in ('root_required', 'member_of'):
-            return hosts - self._roots((key, part.value))
+            return hosts - self.roots((key, part.value))
         # It may stand anywhere in the tree, or in a provider that is shared.
         params = [(key, part.value)]
         if part.key == 'group':
@@ -204,13 +209,6 @@ class Providers:
                 for provider in providers
             ),
         )
-
-    def _roots(self, *params: tuple[str, str]) -> set[str]:
-        return {
-            provider['uuid']
-            for provider in self._ask(*params)
-            if provider['uuid'] == provider['root_provider_uuid']
-        }
 
     @functools.cached_property
     def _served(self) -> dict[str, set[str]]:

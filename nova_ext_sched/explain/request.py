@@ -31,7 +31,6 @@ _CREDENTIALS = (
 def build(ctxt: typing.Any, wanted: argparse.Namespace) -> typing.Any:
     """Return the nova RequestSpec that the scheduler would get.
 
-    :param ctxt: a nova RequestContext
     :param wanted: the command's arguments
     :raises exception.InvalidValue: something that is named does not exist or
         contradicts itself
@@ -76,7 +75,7 @@ def build(ctxt: typing.Any, wanted: argparse.Namespace) -> typing.Any:
             expected='a request that nova-api accepts',
             got=exc.format_message(),
         ) from exc
-    spec_obj.is_bfv = bool(wanted.boot_from_volume)
+    spec_obj.is_bfv = wanted.boot_from_volume
     spec_obj.num_instances = wanted.num_instances or 1
     if wanted.destination:
         spec_obj.requested_destination = destination(wanted.destination)

@@ -41,12 +41,8 @@ _HOSTS_AT_ONCE = 1000
 
 
 class Host(typing.NamedTuple):
-    """One compute node of a cell's database.
+    """One compute node of a cell's database."""
 
-    ``uuid`` is that of its resource provider too.
-    """
-
-    uuid: str
     host: str
     node: str
     cell_uuid: str
@@ -86,10 +82,8 @@ def configure(
             got='no such file',
         )
     argv = ['nova-scheduler']
-    for path in files:
-        argv += ['--config-file', path]
-    for path in dirs:
-        argv += ['--config-dir', path]
+    argv += [f'--config-file={path}' for path in files]
+    argv += [f'--config-dir={path}' for path in dirs]
     # It registers what osprofiler needs, connects the databases, and prepares
     # RPC without a connection.
     config.parse_args(argv)
@@ -126,21 +120,21 @@ def override(options: Mapping[str, str]) -> None:
 
 
 def context(project_id: str | None = None) -> typing.Any:
-    """Return an administrator's nova RequestContext.
-
-    Nova asks Glance as the user, whose credentials nova.conf does not have:
-    they are those of the ``OS_*`` variables or of clouds.yaml, where there
-    are any.
-    """
-    auth = None
-    if 'OS_CLOUD' in os.environ or 'OS_AUTH_URL' in os.environ:
-        auth = openstack_config.OpenStackConfig().get_one().get_auth()
+    """Return an administrator's nova RequestContext."""
     return nova_context.RequestContext(
         project_id=project_id,
         is_admin=True,
-        user_auth_plugin=auth,
+        user_auth_plugin=_user_auth(),
         overwrite=False,
     )
+
+
+@functools.cache
+def _user_auth() -> typing.Any:
+    # Nova asks Glance as the user, whose credentials nova.conf does not have.
+    if 'OS_CLOUD' in os.environ or 'OS_AUTH_URL' in os.environ:
+        return openstack_config.OpenStackConfig().get_one().get_auth()
+    return None
 
 
 class Scheduler(host_manager.HostManager):
@@ -174,13 +168,15 @@ class Scheduler(host_manager.HostManager):
 
     @functools.cached_property
     def hosts(self) -> dict[str, Host]:
-        """Every compute node of every cell, by UUID; a light query each.
+        """Every compute node of every cell; a light query each.
+
+        By UUID, which is that of its resource provider too.
 
         Those of disabled cells are among them: the scheduler leaves them out
         (``enabled_cells``).
         """
         return {
-            uuid: Host(uuid, host, node, cell)
+            uuid: Host(host, node, cell)
             for cell, rows in self.ask_cells(_select_compute_nodes).items()
             for uuid, host, node in rows
         }

@@ -31,16 +31,6 @@ from nova.virt import hardware
 
 from nova_ext_sched import exception
 
-# What conductor reads of an instance.
-_FIELDS = [
-    'flavor',
-    'info_cache',
-    'metadata',
-    'numa_topology',
-    'pci_requests',
-    'system_metadata',
-]
-
 
 class Server:
     """A server, its request, and what an operation makes of that.
@@ -70,6 +60,7 @@ class Server:
                 where='--server', expected='the UUID of a server', got=uuid
             ) from exc
         ctxt.project_id = self.spec_obj.project_id
+        self.spec_obj.requested_resources = []
         self._cell = mapping.cell_mapping
         # Else nova works it out and saves it.
         if 'is_bfv' not in self.spec_obj:
@@ -216,9 +207,7 @@ class Server:
         if destination:
             self.spec_obj.requested_destination = destination
         with nova_context.target_cell(self._ctxt, self._cell) as cctxt:
-            instance = objects.Instance.get_by_uuid(
-                cctxt, self.uuid, expected_attrs=_FIELDS
-            )
+            instance = objects.Instance.get_by_uuid(cctxt, self.uuid)
             if on_host and not instance.host:
                 raise exception.InvalidValue(
                     where='--operation',

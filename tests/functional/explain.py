@@ -10,6 +10,7 @@ from unittest import mock
 import warnings
 
 from nova_ext_sched.explain import command
+from tests.functional import base
 
 
 class Answer(typing.NamedTuple):
@@ -22,6 +23,17 @@ class Answer(typing.NamedTuple):
     @property
     def rows(self):
         return json.loads(self.out)
+
+
+class ExplainTestCase(base.CloudTestCase):
+    """A cloud whose nova-compute services can be disabled or go down."""
+
+    def set_service(self, host, **fields):
+        """Disable a host's service, or force it down."""
+        [service] = self.admin_api.get_services(
+            binary='nova-compute', host=host
+        )
+        self.admin_api.put_service(service['id'], fields)
 
 
 def run(*args):

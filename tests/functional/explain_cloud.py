@@ -12,7 +12,7 @@ from nova.tests.fixtures import neutron
 from oslo_utils import uuidutils
 
 from tests import distributions
-from tests.functional import base
+from tests.functional import explain
 from tests.functional import explain_driver
 
 
@@ -22,7 +22,7 @@ class Decision(typing.NamedTuple):
     hosts: tuple[str, ...]
 
 
-class RandomCloudTestCase(base.CloudTestCase):
+class RandomCloudTestCase(explain.ExplainTestCase):
     """Seven hosts in two cells, most filters of nova and a third party's."""
 
     NUMBER_OF_CELLS = 2
@@ -163,10 +163,3 @@ class RandomCloudTestCase(base.CloudTestCase):
         port['fixed_ips'][0]['ip_address'] = f'192.168.1.{100 + number}'
         self.neutron._ports[port['id']] = port
         return port['id']
-
-    def set_service(self, host, **fields):
-        """Disable a host's service, or force it down."""
-        [service] = self.admin_api.get_services(
-            binary='nova-compute', host=host
-        )
-        self.admin_api.put_service(service['id'], fields)

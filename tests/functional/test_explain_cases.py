@@ -10,7 +10,6 @@ import os
 import pathlib
 import shlex
 
-from tests.functional import base
 from tests.functional import explain
 
 PAGE = pathlib.Path(__file__).parents[2] / 'doc/source/tools/explain'
@@ -19,7 +18,7 @@ NARROW = '-c Stage -c Constraint -c Refused -c Left'
 OF_A_HOST = '-c Constraint -c Verdict -c Reason'
 
 
-class PageTestCase(base.CloudTestCase):
+class PageTestCase(explain.ExplainTestCase):
     maxDiff = None
     weights = {f'host{number}': 20 - number for number in range(1, 10)}
     host_filters = ('IsolatedAggregatesFilter', 'AggregateInstanceTypeFilter')
@@ -47,7 +46,7 @@ class PageTestCase(base.CloudTestCase):
             self.boot(hints=hints, az=f'nova:host{number}')
             for number in (1, 2)
         ]
-        self._down('host9')
+        self.set_service('host9', forced_down=True)
         flavor = self._create_flavor(
             name='large', vcpu=4, memory_mb=7680, disk=0
         )
@@ -60,18 +59,12 @@ class PageTestCase(base.CloudTestCase):
             'host', f'--server {server["id"]} --host host6 {OF_A_HOST}', 3
         )
         for number in (3, 4):
-            self._down(f'host{number}')
+            self.set_service(f'host{number}', forced_down=True)
         self._check(
             'migration',
             f'--server {web[0]["id"]} --operation live-migrate {NARROW}',
             3,
         )
-
-    def _down(self, host):
-        [service] = self.admin_api.get_services(
-            binary='nova-compute', host=host
-        )
-        self.admin_api.put_service(service['id'], {'forced_down': True})
 
     def _check(self, name, command, status):
         answer = explain.run(*shlex.split(command))
