@@ -60,6 +60,8 @@ class Server:
                 where='--server', expected='the UUID of a server', got=uuid
             ) from exc
         ctxt.project_id = self.spec_obj.project_id
+        # nova stores with how many others it was created.
+        self.spec_obj.num_instances = 1
         self.spec_obj.requested_resources = []
         self._cell = mapping.cell_mapping
         # Else nova works it out and saves it.
@@ -70,8 +72,7 @@ class Server:
                 )
 
     def boot(self) -> None:
-        """Schedule it as nova would do now, alone."""
-        self.spec_obj.num_instances = 1
+        """Schedule it as nova would do now."""
         if self._cell is not None:
             with self._instance(on_host=False) as (cctxt, instance):
                 self._collect_resources(cctxt, instance)

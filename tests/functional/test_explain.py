@@ -266,6 +266,22 @@ class ServerTestCase(ExplainTestCase):
         self.assertEqual(3, answer.status)
         self.assertEqual('0 of 3 hosts: 3 lack MEMORY_MB.\n', answer.err)
 
+    def test_a_server_that_was_created_with_another(self):
+        """nova stores how many there were; one of them moves alone."""
+        request = self._build_server(
+            flavor_id=self._create_flavor(vcpu=1, memory_mb=5000, disk=0),
+            networks='none',
+        )
+        self.api.post_server({'server': {**request, 'min_count': 2}})
+        for server in self.api.get_servers(detail=False):
+            self._wait_for_state_change(server, 'ACTIVE')
+        # The other one fills the second of three hosts.
+        answer = self.explain(
+            '--server', server['id'], '--operation', 'migrate'
+        )
+        self.assertEqual(0, answer.status, answer)
+        self.assertIn('prefers host3', answer.err)
+
     def test_migrations_leave_the_source_out(self):
         server = self.boot()
         for operation in ('migrate', 'live-migrate', 'evacuate'):
