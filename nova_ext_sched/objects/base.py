@@ -8,8 +8,6 @@ would replace nova's in nova-scheduler. The base class therefore gives each of
 ours a name of its own.
 """
 
-import typing
-
 from oslo_versionedobjects import base
 
 #: What the registered name of each of our objects begins with.
@@ -22,9 +20,7 @@ class NovaExtSchedObject(base.VersionedObject):
     """Base of our versioned objects; register subclasses with ``register``.
 
     An object of the class ``Thing`` is registered and serialized as
-    ``NovaExtSchedThing``; an ``ObjectField`` takes that name too. Two objects
-    are equal if they have the same class, the same fields set, and equal
-    values. The record of changes does not count.
+    ``NovaExtSchedThing``; an ``ObjectField`` takes that name too.
     """
 
     OBJ_SERIAL_NAMESPACE = 'nova_ext_sched_object'
@@ -34,18 +30,3 @@ class NovaExtSchedObject(base.VersionedObject):
     def obj_name(cls) -> str:
         """Return the name that the class is registered under."""
         return NAME_PREFIX + cls.__name__
-
-    def __eq__(self, other: object) -> bool:
-        if type(other) is not type(self):
-            return NotImplemented
-        return self._values() == other._values()
-
-    # The fields can be set anew, so an object cannot be a key.
-    __hash__ = None  # type: ignore[assignment]
-
-    def _values(self) -> dict[str, typing.Any]:
-        return {
-            name: getattr(self, name)
-            for name in self.fields
-            if self.obj_attr_is_set(name)
-        }

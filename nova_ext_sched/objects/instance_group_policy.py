@@ -65,20 +65,18 @@ class InstanceGroupPolicy(base.NovaExtSchedObject):
 
     fields = {
         'policy': PolicyField(read_only=True),
-        'rules': RulesField(default={}),
-        'group_id': fields.IntegerField(nullable=True, default=None),
+        'rules': RulesField(),
+        'group_id': fields.IntegerField(nullable=True),
     }
 
     def __init__(
         self, context: typing.Any = None, **values: typing.Any
     ) -> None:
-        super().__init__(context)
         # oslo.versionedobjects makes an empty object and sets its fields.
         if values:
-            self.policy = values.pop('policy', None)
-            self.rules = values.pop('rules', {})
-            self.group_id = values.pop('group_id', None)
-            super().__init__(context, **values)
+            # In this order: the policy says what the rules may be.
+            values = {'policy': None, 'rules': {}, 'group_id': None, **values}
+        super().__init__(context, **values)
 
     @classmethod
     def from_nested_body(
@@ -89,14 +87,15 @@ class InstanceGroupPolicy(base.NovaExtSchedObject):
         :param body: ``{"server_group": {"name": ..., "policy": {"name": ...,
             "rules": {...}}}}``
         :param group_id: the key of the group's row, where there is one
-        :raises exception.InvalidValue: one value is wrong; ``where`` is its
-            path in the body
-        :raises exception.InvalidValues: several are
+        :raises exception.InvalidValues: one value or several are wrong;
+            ``where`` of each is its path in the body
         """
         server_group_body.validate(body, server_group_body.NESTED)
         policy = body['server_group']['policy']
-        return cls._read(
-            policy['name'], policy, 'server_group.policy.rules', group_id
+        return cls(
+            policy=policy['name'],
+            rules=policy.get('rules', {}),
+            group_id=group_id,
         )
 
     @classmethod
@@ -112,23 +111,11 @@ class InstanceGroupPolicy(base.NovaExtSchedObject):
         """
         server_group_body.validate(body, server_group_body.NOVA)
         group = body['server_group']
-        return cls._read(
-            group['policy'], group, 'server_group.rules', group_id
+        return cls(
+            policy=group['policy'],
+            rules=group.get('rules', {}),
+            group_id=group_id,
         )
-
-    @classmethod
-    def _read(
-        cls,
-        policy: str,
-        holder: Mapping[str, typing.Any],
-        where: str,
-        group_id: int | None,
-    ) -> typing.Self:
-        # The schema takes 3.0 for an integer; the rule does not.
-        rules = anti_affinity.read_rules(
-            policy, holder.get('rules', {}), where
-        )
-        return cls(policy=policy, rules=rules, group_id=group_id)
 
     def to_nested_body(self, name: str) -> dict[str, typing.Any]:
         """Return the request body of the specification.
@@ -141,10 +128,10 @@ class InstanceGroupPolicy(base.NovaExtSchedObject):
             been set in place, is not of its form
         """
         policy: dict[str, typing.Any] = {'name': self.policy}
-        if self.rules or anti_affinity.get_rules(self.policy):
-            policy['rules'] = dict(self.rules)
+        if self.rules or self.policy == anti_affinity.POLICY:
+            policy['rules'] = {**self.rules}
         body = {'server_group': {'name': name, 'policy': policy}}
-        self.from_nested_body(body)
+        server_group_body.validate(body, server_group_body.NESTED)
         return body
 
     def to_nova_body(self, name: str) -> dict[str, typing.Any]:
@@ -152,11 +139,7 @@ class InstanceGroupPolicy(base.NovaExtSchedObject):
 
         As :meth:`to_nested_body`.
         """
-        group = {
-            'name': name,
-            'policy': self.policy,
-            'rules': dict(self.rules),
-        }
+        group = {'name': name, 'policy': self.policy, 'rules': {**self.rules}}
         body = {'server_group': group}
-        self.from_nova_body(body)
+        server_group_body.validate(body, server_group_body.NOVA)
         return body

@@ -16,7 +16,9 @@ and placement.lib and placement.util, which parse the same on the server:
 =========================  ================================================
 """
 
+from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Mapping
 import re
 import typing
 from urllib import parse
@@ -27,25 +29,38 @@ from nova_ext_sched import exception
 from nova_ext_sched import syntax
 from nova_ext_sched.objects import base
 
-Params = list[tuple[str, str]]
-
-# A parameter of a request group: its kind, and its suffix or None.
+# A parameter of a request group: its kind, and its suffix.
 _KEY = re.compile(
-    r'(resources|required|member_of|in_tree)([a-zA-Z0-9_-]{1,64})?'
+    r'(resources|required|member_of|in_tree)([a-zA-Z0-9_-]{1,64}|)'
 )
 
 
-# oslo.versionedobjects has these two since 3.11; nova 31 came with 3.6.
-class SetOfStringsField(fields.AutoTypedField):
-    """A set of strings."""
+class Checked(fields.FieldType):
+    """What a function of :mod:`nova_ext_sched.syntax` accepts."""
 
-    AUTO_TYPE = fields.Set(fields.String())
+    def __init__(self, check: Callable[[typing.Any, str], typing.Any]) -> None:
+        self._check = check
+
+    def coerce(
+        self, obj: typing.Any, attr: str, value: typing.Any
+    ) -> typing.Any:
+        """Return ``value`` as the function does."""
+        return self._check(value, attr)
 
 
-class ListOfListsOfStringsField(fields.AutoTypedField):
-    """A list of lists of strings."""
+def _check_suffix(value: str, where: str) -> str:
+    return value if value == '' else syntax.check_suffix(value, where)
 
-    AUTO_TYPE = fields.List(fields.List(fields.String()))
+
+def _check_resources(
+    value: Mapping[str, int | str], where: str
+) -> dict[str, int]:
+    return {
+        syntax.check_resource_class(name, where): syntax.check_amount(
+            amount, f'{where} {name}'
+        )
+        for name, amount in value.items()
+    }
 
 
 @base.register
@@ -63,8 +78,7 @@ class RequestGroup(base.NovaExtSchedObject):
     If an aggregate is both required and forbidden, placement finds nothing. If
     a trait is, placement refuses the query.
 
-    Values are checked, and UUIDs written in lower case, when the object is
-    created and again when a query is built from it.
+    Values are checked, and UUIDs written in lower case, when they are set.
 
     :raises exception.InvalidValue: placement would refuse a value
     """
@@ -74,23 +88,31 @@ class RequestGroup(base.NovaExtSchedObject):
 
     fields = {
         # '' for the group without a suffix.
-        'suffix': fields.StringField(default=''),
+        'suffix': fields.Field(Checked(_check_suffix), default=''),
         # Amounts by resource class, in the units of the class.
-        'resources': fields.DictOfIntegersField(default={}),
-        'required_traits': SetOfStringsField(default=set()),
-        'forbidden_traits': SetOfStringsField(default=set()),
+        'resources': fields.Field(Checked(_check_resources), default={}),
+        'required_traits': fields.Field(
+            fields.Set(Checked(syntax.check_trait)), default=set()
+        ),
+        'forbidden_traits': fields.Field(
+            fields.Set(Checked(syntax.check_trait)), default=set()
+        ),
         # OR sets of UUIDs; each of the sets must hold.
-        'required_aggregates': ListOfListsOfStringsField(default=[]),
-        'forbidden_aggregates': SetOfStringsField(default=set()),
+        'required_aggregates': fields.Field(
+            fields.List(fields.List(Checked(syntax.check_uuid))), default=[]
+        ),
+        'forbidden_aggregates': fields.Field(
+            fields.Set(Checked(syntax.check_uuid)), default=set()
+        ),
         # UUID of a provider, root or not, in whose tree to stay.
-        'in_tree': fields.StringField(nullable=True, default=None),
+        'in_tree': fields.Field(
+            Checked(syntax.check_uuid), nullable=True, default=None
+        ),
     }
 
     def __init__(self, *args: typing.Any, **kwargs: typing.Any) -> None:
         super().__init__(*args, **kwargs)
         self.obj_set_defaults()
-        for name, value in self._values().items():
-            setattr(self, name, value)
 
     @classmethod
     def from_queryparams(
@@ -103,67 +125,69 @@ class RequestGroup(base.NovaExtSchedObject):
             of another group than the first, or repeated where placement
             would drop one
         """
-        group: dict[str, typing.Any] = {
-            'required_aggregates': [],
-            'forbidden_aggregates': set(),
-        }
-        seen = set()
+        group = cls()
+        seen: set[str] = set()
         for key, value in params:
             match = _KEY.fullmatch(key)
-            suffix = (match[2] or '') if match else None
-            if match is None or suffix != group.setdefault('suffix', suffix):
+            if match is None or (seen and match[2] != group.suffix):
                 raise exception.InvalidValue(
                     where='parameters of one request group',
                     expected='resources, required, member_of, in_tree, all '
                     'with the same suffix',
                     got=key,
                 )
-            kind = match[1]
-            if kind in seen and kind != 'member_of':
+            kind, group.suffix = match.groups()
+            if key in seen and kind != 'member_of':
                 raise exception.InvalidValue(
                     where=key, expected='the parameter once', got=value
                 )
-            seen.add(kind)
+            seen.add(key)
             if kind == 'resources':
-                group['resources'] = _parse_resources(value, key)
+                group.resources = _parse_resources(value, key)
             elif kind == 'required':
-                required, forbidden = _parse_traits(value, key)
-                group['required_traits'] = required
-                group['forbidden_traits'] = forbidden
+                for name in value.split(','):
+                    if name.startswith('!'):
+                        group.forbidden_traits.add(name[1:])
+                    else:
+                        group.required_traits.add(name)
             elif kind == 'in_tree':
-                group['in_tree'] = value
+                group.in_tree = value
             elif value.startswith('!'):
-                uuids = _parse_aggregates(value[1:], key, value)
-                group['forbidden_aggregates'].update(uuids)
+                uuids = _parse_aggregates(value[1:], key)
+                group.forbidden_aggregates.update(uuids)
             else:
-                uuids = _parse_aggregates(value, key, value)
-                group['required_aggregates'].append(uuids)
-        return cls(**group)
+                uuids = _parse_aggregates(value, key)
+                group.required_aggregates = [*group.required_aggregates, uuids]
+        return group
 
-    def to_queryparams(self) -> Params:
+    def to_queryparams(self) -> list[tuple[str, str]]:
         """Return the parameters of the group as sorted pairs, not encoded.
 
-        :raises exception.InvalidValue: a field was set to what placement
-            refuses, or a group with a suffix asks for nothing, which no query
-            can say
+        :raises exception.InvalidValue: an OR set is empty, or a group with a
+            suffix asks for nothing, which no query can say
         """
-        values = self._values()
-        traits = sorted(values['required_traits'])
-        traits += ['!' + t for t in sorted(values['forbidden_traits'])]
-        params = [
-            ('member_of', 'in:' + ','.join(uuids))
-            for uuids in values['required_aggregates']
-        ]
-        if values['resources']:
-            amounts = (f'{c}:{n}' for c, n in values['resources'].items())
+        if not all(self.required_aggregates):
+            raise exception.InvalidValue(
+                where='required_aggregates',
+                expected='one aggregate or more in each OR set',
+                got=self.required_aggregates,
+            )
+        or_sets = {
+            ','.join(sorted({*uuids})) for uuids in self.required_aggregates
+        }
+        params = [('member_of', f'in:{or_set}') for or_set in or_sets]
+        if self.forbidden_aggregates:
+            uuids = ','.join(sorted(self.forbidden_aggregates))
+            params.append(('member_of', f'!in:{uuids}'))
+        if self.resources:
+            amounts = (f'{name}:{n}' for name, n in self.resources.items())
             params.append(('resources', ','.join(sorted(amounts))))
+        traits = sorted(self.required_traits)
+        traits += [f'!{name}' for name in sorted(self.forbidden_traits)]
         if traits:
             params.append(('required', ','.join(traits)))
-        if values['forbidden_aggregates']:
-            uuids = sorted(values['forbidden_aggregates'])
-            params.append(('member_of', '!in:' + ','.join(uuids)))
-        if values['in_tree'] is not None:
-            params.append(('in_tree', values['in_tree']))
+        if self.in_tree is not None:
+            params.append(('in_tree', self.in_tree))
         if self.suffix and not params:
             raise exception.InvalidValue(
                 where=f'request group {self.suffix}',
@@ -181,86 +205,29 @@ class RequestGroup(base.NovaExtSchedObject):
         params = ', '.join(f'{k}={v}' for k, v in self.to_queryparams())
         return f'RequestGroup({params})'
 
-    def _values(self) -> dict[str, typing.Any]:
-        """Return the checked value of each field, OR sets sorted and once."""
-        suffix = self.suffix
-        if suffix:
-            syntax.check_suffix(suffix, 'suffix')
 
-        def uuids(values: Iterable[str]) -> set[str]:
-            where = 'member_of' + suffix
-            return {syntax.check_uuid(value, where) for value in values}
-
-        def traits(values: Iterable[str]) -> set[str]:
-            where = 'required' + suffix
-            return {syntax.check_trait(value, where) for value in values}
-
-        if not all(self.required_aggregates):
-            raise exception.InvalidValue(
-                where='member_of' + suffix,
-                expected='one aggregate or more in each OR set',
-                got=self.required_aggregates,
-            )
-        where = 'resources' + suffix
-        return {
-            'suffix': suffix,
-            'resources': {
-                syntax.check_resource_class(name, where): syntax.check_amount(
-                    amount, f'{where} {name}'
-                )
-                for name, amount in self.resources.items()
-            },
-            'required_traits': traits(self.required_traits),
-            'forbidden_traits': traits(self.forbidden_traits),
-            'required_aggregates': [
-                list(or_set)
-                for or_set in sorted(
-                    {tuple(sorted(uuids(s))) for s in self.required_aggregates}
-                )
-            ],
-            'forbidden_aggregates': uuids(self.forbidden_aggregates),
-            'in_tree': None
-            if self.in_tree is None
-            else syntax.check_uuid(self.in_tree, 'in_tree' + suffix),
-        }
-
-
-def _parse_resources(value: str, where: str) -> dict[str, int]:
-    resources: dict[str, int] = {}
-    for item in value.split(','):
-        name, colon, amount = item.partition(':')
-        if not colon or name in resources:
-            raise exception.InvalidValue(
-                where=where,
-                expected='VCPU:2,MEMORY_MB:1024 with each class once',
-                got=value,
-            )
-        syntax.check_resource_class(name, where)
-        resources[name] = syntax.check_amount(amount, f'{where} {name}')
+def _parse_resources(value: str, where: str) -> dict[str, str]:
+    pairs = [item.partition(':')[::2] for item in value.split(',')]
+    resources = dict(pairs)
+    if len(resources) < len(pairs):
+        raise exception.InvalidValue(
+            where=where,
+            expected='VCPU:2,MEMORY_MB:1024 with each class once',
+            got=value,
+        )
     return resources
 
 
-def _parse_traits(value: str, where: str) -> tuple[set[str], set[str]]:
-    # in:X,Y, one of several traits, came with microversion 1.39.
-    if value.startswith('in:'):
-        raise exception.InvalidValue(
-            where=where, expected='traits of the form X,!Y', got=value
-        )
-    items = value.split(',')
-    forbidden = {item[1:] for item in items if item.startswith('!')}
-    return {i for i in items if not i.startswith('!')}, forbidden
-
-
-def _parse_aggregates(listed: str, where: str, got: str) -> list[str]:
-    if not listed.startswith('in:'):
-        return [syntax.check_uuid(listed, where)]
-    uuids = listed.removeprefix('in:').split(',')
+def _parse_aggregates(value: str, where: str) -> list[str]:
+    if not value.startswith('in:'):
+        return [value]
+    uuids = value.removeprefix('in:').split(',')
     if any(uuid.startswith('!') for uuid in uuids):
         raise exception.InvalidValue(
             where=where,
             expected='member_of=in:<uuid>,<uuid> for one of several and '
             'another member_of=!in:<uuid>,<uuid> for none of several; ! '
             'cannot stand inside in:',
-            got=got,
+            got=value,
         )
     return uuids

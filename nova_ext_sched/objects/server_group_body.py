@@ -4,13 +4,10 @@
 
 Two forms exist: the one of the specification "Complex Anti-Affinity Policies"
 (``policy: {name, rules}``) and the one that nova took up in microversion 2.64
-(``policy`` and ``rules`` side by side). Both schemas come from the table of
-rules in :mod:`nova_ext_sched.policy.anti_affinity`; the descriptions are for
+(``policy`` and ``rules`` side by side). The descriptions are for
 :mod:`nova_ext_sched.schema`.
 """
 
-from collections.abc import Callable
-import itertools
 import typing
 import unicodedata
 
@@ -24,16 +21,6 @@ Schema = dict[str, typing.Any]
 
 _FORMATS = jsonschema.FormatChecker(formats=())
 
-# nova.api.validation.parameter_types.name
-_NAME = {
-    'type': 'string',
-    'format': 'name',
-    'minLength': 1,
-    'maxLength': 255,
-    'description': 'a name of 1 to 255 printable characters below U+FFFF, '
-    'without blanks at its ends',
-}
-
 
 @_FORMATS.checks('name')
 def _is_name(text: typing.Any) -> bool:
@@ -44,16 +31,17 @@ def _is_name(text: typing.Any) -> bool:
     """
     if not isinstance(text, str) or not text:
         return True
-    categories = [unicodedata.category(char) for char in text]
     return (
         max(text) < '\uffff'
-        and not any(name[0] == 'C' for name in categories)
-        and not {'Zl', 'Zp'}.intersection(categories)
-        and 'Zs' not in (categories[0], categories[-1])
+        and text == text.strip()
+        and all(
+            char.isprintable() or unicodedata.category(char) == 'Zs'
+            for char in text
+        )
     )
 
 
-def _object(properties: Schema, required: list[str], words: str) -> Schema:
+def _object(words: str, required: list[str], **properties: Schema) -> Schema:
     return {
         'type': 'object',
         'properties': properties,
@@ -63,7 +51,7 @@ def _object(properties: Schema, required: list[str], words: str) -> Schema:
     }
 
 
-def _policy_name(policies: list[str]) -> Schema:
+def _one_of(policies: list[str]) -> Schema:
     return {
         'type': 'string',
         'enum': policies,
@@ -71,79 +59,79 @@ def _policy_name(policies: list[str]) -> Schema:
     }
 
 
-def _rules(names: tuple[str, ...]) -> Schema:
-    rules = [anti_affinity.RULES[name] for name in names]
-    rules_schema = _object(
-        {
-            rule.name: {**rule.schema, 'description': rule.expected}
-            for rule in rules
-        },
-        [],
-        f'an object of rules ({", ".join(names) or "the policy has none"})',
-    )
-    del rules_schema['required']
-    return rules_schema
+# nova.api.validation.parameter_types.name
+_NAME = {
+    'type': 'string',
+    'format': 'name',
+    'minLength': 1,
+    'maxLength': 255,
+    'description': 'a name of 1 to 255 printable characters below U+FFFF, '
+    'without blanks at its ends',
+}
+_WITH_RULES = _one_of([anti_affinity.POLICY])
+_WITHOUT_RULES = _one_of(
+    [name for name in anti_affinity.POLICIES if name != anti_affinity.POLICY]
+)
+_RULES = _object(
+    'an object of rules (max_server_per_host)',
+    [],
+    # What nova.api.validation.parameter_types.positive_integer accepts:
+    # digits in a string too.
+    max_server_per_host={
+        'type': ['integer', 'string'],
+        'minimum': 1,
+        'pattern': '^0*[1-9][0-9]*$',
+        'description': 'an integer, 1 or more',
+    },
+)
+_NO_RULES = _object('an object of rules (the policy has none)', [])
 
-
-def _alternatives(
-    branch: Callable[[list[str], tuple[str, ...]], Schema],
-) -> list[Schema]:
-    """Return a schema for each set of policies that have the same rules."""
-
-    def rules(policy: str) -> tuple[str, ...]:
-        return tuple(anti_affinity.get_rules(policy))
-
-    policies = sorted(anti_affinity.POLICIES, key=rules, reverse=True)
-    return [
-        branch(list(same), names)
-        for names, same in itertools.groupby(policies, rules)
-    ]
-
-
-def _nested(policies: list[str], names: tuple[str, ...]) -> Schema:
-    properties = {'name': _policy_name(policies)}
-    if names:
-        properties['rules'] = _rules(names)
-        words = 'an object with the keys name and rules'
-    else:
-        words = (
-            f'an object with only the key name, because '
-            f'{", ".join(policies)} have no rules'
-        )
-    return _object(properties, ['name'], words)
-
-
-def _flat(policies: list[str], names: tuple[str, ...]) -> Schema:
-    return _object(
-        {
-            'name': _NAME,
-            'policy': _policy_name(policies),
-            'rules': _rules(names),
-        },
-        ['name', 'policy'],
+_NESTED_POLICY = [
+    _object(
+        'an object with the keys name and rules',
+        ['name'],
+        name=_WITH_RULES,
+        rules=_RULES,
+    ),
+    _object(
+        'an object with only the key name, because '
+        f'{", ".join(_WITHOUT_RULES["enum"])} have no rules',
+        ['name'],
+        name=_WITHOUT_RULES,
+    ),
+]
+_NOVA_GROUP = [
+    _object(
         'an object with the keys name, policy and rules',
+        ['name', 'policy'],
+        name=_NAME,
+        policy=policy,
+        rules=rules,
     )
+    for policy, rules in ((_WITH_RULES, _RULES), (_WITHOUT_RULES, _NO_RULES))
+]
 
 
 def _body(server_group: Schema) -> Schema:
     return _object(
-        {'server_group': server_group},
-        ['server_group'],
         'an object with the key server_group',
+        ['server_group'],
+        server_group=server_group,
     )
 
 
 #: The body of the specification.
 NESTED = _body(
     _object(
-        {'name': _NAME, 'policy': {'oneOf': _alternatives(_nested)}},
-        ['name', 'policy'],
         'an object with the keys name and policy',
+        ['name', 'policy'],
+        name=_NAME,
+        policy={'oneOf': _NESTED_POLICY},
     )
 )
 
 #: The body of nova since microversion 2.64.
-NOVA = _body({'oneOf': _alternatives(_flat)})
+NOVA = _body({'oneOf': _NOVA_GROUP})
 
 
 def validate(body: typing.Any, kind: Schema) -> None:
@@ -151,15 +139,13 @@ def validate(body: typing.Any, kind: Schema) -> None:
 
     :param body: what ``json.loads`` made of it
     :param kind: :data:`NESTED` or :data:`NOVA`
-    :raises exception.InvalidValue: one value is wrong
-    :raises exception.InvalidValues: several are
+    :raises exception.InvalidValues: one value or several are wrong
     """
-    validator = jsonschema.Draft202012Validator(kind, format_checker=_FORMATS)
+    # Later drafts take 3.0 for an integer.
+    validator = jsonschema.Draft4Validator(kind, format_checker=_FORMATS)
     faults = [
         exception.InvalidValue(where=path or 'body', expected=form, got=got)
         for path, form, got in schema.find_faults(validator.iter_errors(body))
     ]
-    if len(faults) > 1:
+    if faults:
         raise exception.InvalidValues(faults)
-    for fault in faults:
-        raise fault

@@ -12,9 +12,9 @@ from nova_ext_sched.objects import base
 
 FINGERPRINTS = {
     'NovaExtSchedInstanceGroupPolicy': (
-        '1.0-152fa9c5f3a0599c5815b71bb242fbbe'
+        '1.0-1ea97ae1d0bfe1d91b113d29a935b471'
     ),
-    'NovaExtSchedRequestGroup': '1.0-8e8a5b5d9b3ce73ae28e533bfd451f72',
+    'NovaExtSchedRequestGroup': '1.0-2de658b669415acf4a837eef3ec82831',
 }
 
 

@@ -4,7 +4,6 @@
 
 import copy
 import unittest
-from unittest import mock
 
 import ddt
 import hypothesis
@@ -80,7 +79,7 @@ def without_words(schema):
         return {
             key: without_words(value)
             for key, value in schema.items()
-            if key != 'description'
+            if key != 'description' and (key, value) != ('required', [])
         }
     if isinstance(schema, list):
         return [without_words(item) for item in schema]
@@ -295,6 +294,10 @@ class NovaIsTheOracleTest(unittest.TestCase):
         # nova's pattern alone lets a line break pass at the end.
         if group['name'].endswith('\n'):
             return False
+        # nova takes 3.0, which it cannot read back from its database.
+        limit = group.get('rules', {}).get('max_server_per_host')
+        if isinstance(limit, float):
+            return False
         # nova.api.openstack.compute.server_groups refuses this by hand.
         return not (
             group['policy'] != anti_affinity.POLICY and group.get('rules')
@@ -332,42 +335,4 @@ class NovaIsTheOracleTest(unittest.TestCase):
             not faults(
                 nested({'name': policy, **rules}), server_group_body.NESTED
             ),
-        )
-
-
-class NewRuleTest(unittest.TestCase):
-    def test_both_schemas_come_from_the_table_of_rules(self):
-        rule = anti_affinity.Rule(
-            name='spread_evenly',
-            policies=frozenset(['soft-anti-affinity', 'anti-affinity']),
-            expected='true or false',
-            default=False,
-            schema={'type': 'boolean'},
-            parse=bool,
-            refuses=lambda value, held: False,
-        )
-        with mock.patch.dict(anti_affinity.RULES, {rule.name: rule}):
-            branches = server_group_body._alternatives(
-                server_group_body._nested
-            )
-        self.assertEqual(
-            [
-                (['soft-anti-affinity'], ['spread_evenly']),
-                (
-                    ['anti-affinity'],
-                    ['max_server_per_host', 'spread_evenly'],
-                ),
-                (['affinity', 'soft-affinity'], []),
-            ],
-            [
-                (
-                    branch['properties']['name']['enum'],
-                    [
-                        *branch['properties'].get('rules', {'properties': {}})[
-                            'properties'
-                        ]
-                    ],
-                )
-                for branch in branches
-            ],
         )
