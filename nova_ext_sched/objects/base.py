@@ -8,6 +8,8 @@ would replace nova's in nova-scheduler. The base class therefore gives each of
 ours a name of its own.
 """
 
+import typing
+
 from oslo_versionedobjects import base
 
 #: What the registered name of each of our objects begins with.
@@ -20,11 +22,16 @@ class NovaExtSchedObject(base.VersionedObject):
     """Base of our versioned objects; register subclasses with ``register``.
 
     An object of the class ``Thing`` is registered and serialized as
-    ``NovaExtSchedThing``; an ``ObjectField`` takes that name too.
+    ``NovaExtSchedThing``; an ``ObjectField`` takes that name too. A field with
+    a default has it from the beginning.
     """
 
     OBJ_SERIAL_NAMESPACE = 'nova_ext_sched_object'
     OBJ_PROJECT_NAMESPACE = 'nova_ext_sched'
+
+    def __init__(self, *args: typing.Any, **kwargs: typing.Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.obj_set_defaults()
 
     @classmethod
     def obj_name(cls) -> str:

@@ -6,45 +6,13 @@ The specification "Complex Anti-Affinity Policies" names the object; nova
 keeps policy and rules on its InstanceGroup instead.
 """
 
-from collections.abc import Mapping
 import typing
 
 from oslo_versionedobjects import fields
 
-from nova_ext_sched import exception
 from nova_ext_sched.objects import base
 from nova_ext_sched.objects import server_group_body
 from nova_ext_sched.policy import anti_affinity
-
-
-class PolicyField(fields.StringField):
-    """The name of a policy."""
-
-    def coerce(self, obj: typing.Any, attr: str, value: typing.Any) -> str:
-        """Return ``value`` if it is a policy's name."""
-        if value not in anti_affinity.POLICIES:
-            raise exception.InvalidValue(
-                where=attr,
-                expected=f'one of {", ".join(anti_affinity.POLICIES)}',
-                got=value,
-            )
-        return value
-
-
-class RulesField(fields.AutoTypedField):
-    """Rules by name; each value is of the type that its rule has."""
-
-    AUTO_TYPE = fields.FieldType()
-
-    def coerce(
-        self, obj: typing.Any, attr: str, value: typing.Any
-    ) -> dict[str, typing.Any]:
-        """Return the rules if the object's policy may have them."""
-        if not isinstance(value, Mapping):
-            raise exception.InvalidValue(
-                where=attr, expected='an object of rules', got=value
-            )
-        return anti_affinity.read_rules(obj.policy, value, attr)
 
 
 @base.register
@@ -55,18 +23,18 @@ class InstanceGroupPolicy(base.NovaExtSchedObject):
     :param rules: the rules that the group has of its own, by name; a value
         may be an integer or, as an old database row has it, its digits
     :param group_id: the key of the group's row, where there is one
-    :raises exception.InvalidValue: (from the constructor, too) a policy that
-        does not exist, a rule that the policy does not have, or a value of
-        the wrong form
+    :raises exception.InvalidValues: a policy that does not exist, a rule that
+        the policy does not have, or a value of the wrong form. What is set
+        later is checked when a body is written.
     """
 
     # Version 1.0: Initial version
     VERSION = '1.0'
 
     fields = {
-        'policy': PolicyField(read_only=True),
-        'rules': RulesField(),
-        'group_id': fields.IntegerField(nullable=True),
+        'policy': fields.StringField(),
+        'rules': fields.DictOfIntegersField(default={}),
+        'group_id': fields.IntegerField(nullable=True, default=None),
     }
 
     def __init__(
@@ -74,8 +42,13 @@ class InstanceGroupPolicy(base.NovaExtSchedObject):
     ) -> None:
         # oslo.versionedobjects makes an empty object and sets its fields.
         if values:
-            # In this order: the policy says what the rules may be.
-            values = {'policy': None, 'rules': {}, 'group_id': None, **values}
+            server_group_body.validate(
+                {
+                    'policy': values.get('policy'),
+                    'rules': values.get('rules', {}),
+                },
+                server_group_body.POLICY,
+            )
         super().__init__(context, **values)
 
     @classmethod
@@ -124,8 +97,8 @@ class InstanceGroupPolicy(base.NovaExtSchedObject):
         schema refuses the key there.
 
         :param name: the name of the group
-        :raises exception.InvalidValue: the name or a rule, which may have
-            been set in place, is not of its form
+        :raises exception.InvalidValues: the name, the policy or a rule is not
+            of its form
         """
         policy: dict[str, typing.Any] = {'name': self.policy}
         if self.rules or self.policy == anti_affinity.POLICY:

@@ -110,10 +110,6 @@ class RequestGroup(base.NovaExtSchedObject):
         ),
     }
 
-    def __init__(self, *args: typing.Any, **kwargs: typing.Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.obj_set_defaults()
-
     @classmethod
     def from_queryparams(
         cls, params: Iterable[tuple[str, str]]

@@ -100,16 +100,24 @@ _NESTED_POLICY = [
         name=_WITHOUT_RULES,
     ),
 ]
-_NOVA_GROUP = [
-    _object(
-        'an object with the keys name, policy and rules',
-        ['name', 'policy'],
-        name=_NAME,
-        policy=policy,
-        rules=rules,
-    )
-    for policy, rules in ((_WITH_RULES, _RULES), (_WITHOUT_RULES, _NO_RULES))
-]
+
+
+def _flat(**name: Schema) -> Schema:
+    return {
+        'oneOf': [
+            _object(
+                'an object with the keys name, policy and rules',
+                [*name, 'policy'],
+                **name,
+                policy=policy,
+                rules=rules,
+            )
+            for policy, rules in (
+                (_WITH_RULES, _RULES),
+                (_WITHOUT_RULES, _NO_RULES),
+            )
+        ]
+    }
 
 
 def _body(server_group: Schema) -> Schema:
@@ -131,14 +139,17 @@ NESTED = _body(
 )
 
 #: The body of nova since microversion 2.64.
-NOVA = _body({'oneOf': _NOVA_GROUP})
+NOVA = _body(_flat(name=_NAME))
+
+#: Policy and rules alone.
+POLICY = _flat()
 
 
 def validate(body: typing.Any, kind: Schema) -> None:
     """Check a request body.
 
     :param body: what ``json.loads`` made of it
-    :param kind: :data:`NESTED` or :data:`NOVA`
+    :param kind: :data:`NESTED`, :data:`NOVA` or :data:`POLICY`
     :raises exception.InvalidValues: one value or several are wrong
     """
     # Later drafts take 3.0 for an integer.

@@ -12,7 +12,7 @@ from nova_ext_sched.objects import base
 
 FINGERPRINTS = {
     'NovaExtSchedInstanceGroupPolicy': (
-        '1.0-1ea97ae1d0bfe1d91b113d29a935b471'
+        '1.0-cf6c9e2f134e0389f4b555d3d8da64ab'
     ),
     'NovaExtSchedRequestGroup': '1.0-2de658b669415acf4a837eef3ec82831',
 }
