@@ -2,13 +2,15 @@
 
 """Adapters of keystoneauth for placement, from configuration.
 
+What the functions take and raise is described at the constructors of
+:class:`nova_ext_sched.placement.PlacementClient` with the same names.
+
 The options are keystoneauth's own, so nova.conf is read as nova reads it. If
 the operator set no retries and no timeout, ours apply: a tool that hangs, or
 gives up at the first 503, helps nobody.
 """
 
 import contextlib
-import inspect
 import typing
 
 from keystoneauth1 import adapter
@@ -20,6 +22,7 @@ from nova_ext_sched import exception
 from nova_ext_sched import messages
 
 SERVICE_TYPE = 'placement'
+GROUP = 'placement'
 
 #: Seconds to wait for an answer; keystoneauth's own default is for ever.
 TIMEOUT = 60
@@ -30,81 +33,33 @@ CONNECT_RETRIES = 2
 STATUS_CODE_RETRIES = 3
 
 
-def from_conf(conf: cfg.ConfigOpts, group: str) -> adapter.Adapter:
-    """Return the adapter that ``[placement]`` of nova.conf describes.
-
-    :param conf: has read nova.conf
-    :param group: the section's name
-    :raises exception.InvalidValue: an option is missing or not of its form
-    """
-    _register_opts(conf, group)
-    auth_type = conf[group].auth_type
-    if not (auth_type or conf[group].auth_section):
-        raise exception.InvalidValue(
-            where=f'[{group}] auth_type',
-            expected='the name of an auth plugin of keystoneauth, such as '
-            'password',
-            got=auth_type,
-        )
+def from_conf(conf: cfg.ConfigOpts) -> adapter.Adapter:
+    """Return the adapter that ``[placement]`` of nova.conf describes."""
+    _register_opts(conf)
+    options = conf[GROUP]
     try:
-        auth = loading.load_auth_from_conf_options(conf, group)
+        auth = loading.load_auth_from_conf_options(conf, GROUP)
+        if auth is None:
+            raise ks_exc.MissingRequiredOptions([loading.Opt('auth_type')])
         session = loading.load_session_from_conf_options(
-            conf, group, auth=auth, timeout=conf[group].timeout or TIMEOUT
+            conf, GROUP, auth=auth, timeout=options.timeout or TIMEOUT
         )
         return _with_retries(
             loading.load_adapter_from_conf_options(
-                conf, group, session=session, auth=auth
+                conf, GROUP, session=session, auth=auth
             )
         )
-    except ks_exc.NoMatchingPlugin as exc:
-        raise exception.InvalidValue(
-            where=f'[{group}] auth_type',
-            expected='the name of an installed auth plugin of keystoneauth',
-            got=exc.name,
-        ) from exc
-    except ks_exc.MissingRequiredOptions as exc:
-        names = ', '.join(opt.dest for opt in exc.options)
-        raise exception.InvalidValue(
-            where=f'[{group}]',
-            expected=f'the options {names} for the auth_type {auth_type}',
-            got=None,
-        ) from exc
-    except (ks_exc.OptionError, TypeError) as exc:
+    except (ks_exc.ClientException, TypeError) as exc:
         # keystoneauth raises TypeError for options that exclude one another.
         raise exception.InvalidValue(
-            where=f'[{group}]',
-            expected='keystoneauth options that do not contradict each other',
+            where=f'[{GROUP}]',
+            expected="an auth_type and keystoneauth's options for it",
             got=str(exc),
         ) from exc
 
 
-def from_session(
-    session: typing.Any,
-    region_name: str | None = None,
-    interface: str | list[str] | None = None,
-) -> adapter.Adapter:
-    """Return an adapter on a session that has credentials.
-
-    The session belongs to the caller, and its timeout applies. Without a
-    timeout the client waits for a silent server for ever.
-    """
-    return _with_retries(
-        adapter.Adapter(
-            session,
-            service_type=SERVICE_TYPE,
-            region_name=region_name,
-            interface=interface,
-        )
-    )
-
-
 def from_cloud(name: str | None) -> adapter.Adapter:
-    """Return an adapter for a cloud of clouds.yaml.
-
-    :param name: None for the cloud that ``OS_CLOUD`` names
-    :raises exception.InvalidValue: openstacksdk is not installed, or the
-        cloud is not described well enough
-    """
+    """Return an adapter for a cloud of clouds.yaml."""
     try:
         from openstack import config
         from openstack import exceptions as sdk_exc
@@ -125,28 +80,27 @@ def from_cloud(name: str | None) -> adapter.Adapter:
 
 
 def from_region(region: typing.Any) -> adapter.Adapter:
-    """Return an adapter for a region of a cloud, on the region's session.
-
-    :param region: openstack.config.cloud_region.CloudRegion
-    """
-    # "latest": whatever version of placement's API the cloud is configured
-    # with, the client asks for the microversion that it needs.
-    made = region.get_session_client(
-        SERVICE_TYPE, 'latest', constructor=_make_adapter
+    """Return an adapter for a region of a cloud, on the region's session."""
+    session = region.get_session()
+    if session.timeout is None:
+        session.timeout = TIMEOUT
+    return from_session(
+        session,
+        service_name=region.get_service_name(SERVICE_TYPE),
+        interface=region.get_interface(SERVICE_TYPE),
+        region_name=region.get_region_name(SERVICE_TYPE),
+        endpoint_override=region.get_endpoint(SERVICE_TYPE),
+        connect_retries=region.get_connect_retries(SERVICE_TYPE),
+        status_code_retries=region.get_status_code_retries(SERVICE_TYPE),
     )
-    if made.session.timeout is None:
-        made.session.timeout = TIMEOUT
-    return _with_retries(made)
 
 
-def _make_adapter(**options: typing.Any) -> adapter.Adapter:
-    # openstacksdk's own adapter takes more, and works below a Connection
-    # alone, which a CloudRegion does not have. With max_version keystoneauth
-    # would look for the endpoint of a version.
-    known = set(inspect.signature(adapter.Adapter).parameters)
-    known.remove('max_version')
-    return adapter.Adapter(
-        **{name: options[name] for name in known.intersection(options)}
+def from_session(
+    session: typing.Any, **options: typing.Any
+) -> adapter.Adapter:
+    """Return an adapter on a session that has credentials."""
+    return _with_retries(
+        adapter.Adapter(session, service_type=SERVICE_TYPE, **options)
     )
 
 
@@ -158,19 +112,14 @@ def _with_retries(made: adapter.Adapter) -> adapter.Adapter:
     return made
 
 
-def _register_opts(conf: cfg.ConfigOpts, group: str) -> None:
-    # As nova does it, and harmless where nova has done it.
-    opts = [
-        *loading.get_auth_common_conf_options(),
-        *loading.get_session_conf_options(),
-        *loading.get_adapter_conf_options(include_deprecated=False),
-    ]
-    cfg.set_defaults(
-        opts,
-        service_type=SERVICE_TYPE,
-        valid_interfaces=['internal', 'public'],
-    )
-    for opt in opts:
-        # nova has its own form of some, with the same names.
-        with contextlib.suppress(cfg.DuplicateOptError):
-            conf.register_opt(opt, group=group)
+def _register_opts(conf: cfg.ConfigOpts) -> None:
+    # As nova does it.
+    loading.register_auth_conf_options(conf, GROUP)
+    loading.register_session_conf_options(conf, GROUP)
+    # nova's own form of these has the same names.
+    with contextlib.suppress(cfg.DuplicateOptError):
+        loading.register_adapter_conf_options(
+            conf, GROUP, include_deprecated=False
+        )
+    conf.set_default('service_type', SERVICE_TYPE, GROUP)
+    conf.set_default('valid_interfaces', ['internal', 'public'], GROUP)

@@ -2,11 +2,9 @@
 
 """Reads answers that may not be placement's.
 
-A proxy answers in HTML and a load balancer in plain text. A server that hangs
-up does not answer at all.
+A proxy answers in HTML and a load balancer in plain text.
 """
 
-import http.client
 import re
 import typing
 
@@ -24,13 +22,6 @@ _TITLE = re.compile(r'<title[^<>]*>([^<]*)', re.IGNORECASE)
 _TAG = re.compile(r'<[^<>]*>')
 
 _SECRETS = ('X-Auth-Token', 'X-Service-Token', 'Authorization')
-
-_HUNG_UP = (
-    ConnectionResetError,
-    ConnectionAbortedError,
-    BrokenPipeError,
-    http.client.BadStatusLine,
-)
 
 
 def decode(response: typing.Any) -> typing.Any:
@@ -88,23 +79,3 @@ def clean(text: str) -> str:
     # Its patterns are costly: they get no more than can be shown.
     text = strutils.mask_password(text[: 2 * _SHOWN])
     return messages.quote(text, _SHOWN)
-
-
-def get_cause(exc: BaseException) -> str:
-    """Return what the operating system or the library said first."""
-    cause = _chain(exc)[-1]
-    return messages.quote(str(cause) or type(cause).__name__)
-
-
-def is_hang_up(exc: BaseException) -> bool:
-    """Return whether the server took the connection and then closed it."""
-    return any(isinstance(link, _HUNG_UP) for link in _chain(exc))
-
-
-def _chain(exc: BaseException) -> list[BaseException]:
-    chain = [exc]
-    while following := chain[-1].__cause__ or chain[-1].__context__:
-        if following in chain:
-            break
-        chain.append(following)
-    return chain

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Sequence
 import random
-import threading
 import time
 import typing
 
+from keystoneauth1 import adapter
 from oslo_config import cfg
 
 from nova_ext_sched import exception
@@ -21,7 +21,6 @@ from nova_ext_sched.placement import errors
 from nova_ext_sched.placement import microversion
 from nova_ext_sched.placement import transport
 
-T = typing.TypeVar('T')
 Json = dict[str, typing.Any]
 Decide = Callable[[frozenset[str]], Iterable[str]]
 
@@ -37,14 +36,6 @@ class _Part(typing.NamedTuple):
     name: str
     needs: microversion.Needs
     check: Callable[[str, str], str]
-
-    def path(self, uuid: str) -> str:
-        uuid = syntax.check_uuid(uuid, 'resource provider')
-        return f'/resource_providers/{uuid}/{self.name}'
-
-    def read(self, json: typing.Any) -> tuple[frozenset[str], int]:
-        generation = int(json['resource_provider_generation'])
-        return frozenset(json[self.name]), generation
 
 
 _TRAITS = _Part('traits', microversion.TRAITS, syntax.check_trait)
@@ -65,29 +56,26 @@ class PlacementClient:
     """
 
     def __init__(
-        self, adapter: typing.Any, credentials: str = 'the given adapter'
+        self, adapter: adapter.Adapter, credentials: str = 'the given adapter'
     ) -> None:
         self._transport = transport.Transport(adapter, credentials)
-        self._lock = threading.Lock()
-        self._microversions: microversion.Range | None = None
 
     @classmethod
-    def from_conf(
-        cls, conf: cfg.ConfigOpts, group: str = 'placement'
-    ) -> typing.Self:
+    def from_conf(cls, conf: cfg.ConfigOpts) -> typing.Self:
         """Return a client for the section ``[placement]`` of nova.conf.
 
         :param conf: has read nova.conf; the options are registered here
         :raises exception.InvalidValue: an option is missing or wrong
         """
-        return cls(adapters.from_conf(conf, group), f'[{group}] of nova.conf')
+        return cls(adapters.from_conf(conf), '[placement] of nova.conf')
 
     @classmethod
     def from_cloud(cls, name: str | None = None) -> typing.Self:
         """Return a client for a cloud of clouds.yaml; needs openstacksdk.
 
         :param name: None for the cloud that ``OS_CLOUD`` names
-        :raises exception.InvalidValue: there is no such cloud
+        :raises exception.InvalidValue: openstacksdk is not installed, or the
+            cloud is not described well enough
         """
         credentials = f'cloud {name} of clouds.yaml' if name else 'clouds.yaml'
         return cls(adapters.from_cloud(name), credentials)
@@ -102,25 +90,19 @@ class PlacementClient:
 
     @classmethod
     def from_session(
-        cls,
-        session: typing.Any,
-        region_name: str | None = None,
-        interface: str | list[str] | None = None,
+        cls, session: typing.Any, **options: typing.Any
     ) -> typing.Self:
-        """Return a client on a keystoneauth1.session.Session."""
-        return cls(
-            adapters.from_session(session, region_name, interface),
-            'the given session',
-        )
+        """Return a client on a keystoneauth1.session.Session.
 
-    def microversions(self) -> microversion.Range:
-        """Return the server's least and greatest; asked once."""
-        with self._lock:
-            if self._microversions is None:
-                self._microversions = self._transport.request(
-                    'GET', '/', microversion.read_range
-                )
-            return self._microversions
+        The session's timeout applies. Without one the client waits for a
+        silent server for ever.
+
+        :param options: as keystoneauth's Adapter takes them, for example
+            ``region_name`` and ``interface``
+        """
+        return cls(
+            adapters.from_session(session, **options), 'the given session'
+        )
 
     def allocation_candidates(
         self,
@@ -150,7 +132,7 @@ class PlacementClient:
         if limit is not None:
             syntax.check_amount(limit, 'limit')
             params.append(('limit', str(limit)))
-        return self._send(
+        return self._transport.request(
             'GET',
             '/allocation_candidates',
             lambda json: {
@@ -183,13 +165,15 @@ class PlacementClient:
             )
         needs = microversion.providers_needs(filters)
         found = division.list_providers(
-            filters,
-            lambda part: self._send(
+            filters.to_queryparams(),
+            lambda params: self._transport.request(
                 'GET',
                 '/resource_providers',
-                _read_providers,
+                lambda json: {
+                    p['uuid']: p for p in json['resource_providers']
+                },
                 needs,
-                part.to_queryparams(),
+                params,
             ),
         )
         return list(found.values())
@@ -199,7 +183,7 @@ class PlacementClient:
 
         :param associated: only those that some provider has
         """
-        return self._send(
+        return self._transport.request(
             'GET',
             '/traits',
             lambda json: frozenset(json['traits']),
@@ -218,7 +202,7 @@ class PlacementClient:
         for name in missing:
             syntax.check_custom_trait(name, 'trait to create')
         for name in missing:
-            self._send(
+            self._transport.request(
                 'PUT', f'/traits/{name}', lambda _: None, microversion.TRAITS
             )
         return frozenset(missing)
@@ -267,13 +251,14 @@ class PlacementClient:
             try:
                 return self._write(part, uuid, wanted, generation)
             except errors.Refused as exc:
-                # Placement also answers 500 where its database ended one of
-                # two updates that met (MySQL: 1213, Deadlock found). Whether
-                # it did or not, the next read tells.
+                # Placement also answers 500 where two updates of traits
+                # overlap, or where its database ended one of them (MySQL:
+                # 1213, Deadlock found). Whether it did or not, the next read
+                # tells.
                 if exc.status not in (409, 500):
                     raise
                 fault = exc
-        if not isinstance(fault, errors.Conflict):
+        if fault.status != 409:
             raise fault
         raise errors.GenerationConflict(
             method=fault.method,
@@ -287,7 +272,7 @@ class PlacementClient:
         ) from fault
 
     def _read(self, part: _Part, uuid: str) -> tuple[frozenset[str], int]:
-        return self._send('GET', part.path(uuid), part.read, part.needs)
+        return self._send_part('GET', part, uuid)
 
     def _write(
         self, part: _Part, uuid: str, names: Iterable[str], generation: int
@@ -296,33 +281,19 @@ class PlacementClient:
             part.name: sorted(part.check(name, part.name) for name in names),
             'resource_provider_generation': generation,
         }
-        return self._send(
-            'PUT', part.path(uuid), part.read, part.needs, json=body
-        )[0]
+        return self._send_part('PUT', part, uuid, body)[0]
 
-    def _send(
-        self,
-        method: str,
-        path: str,
-        read: Callable[[typing.Any], T],
-        needs: microversion.Needs,
-        params: transport.Params = (),
-        json: Json | None = None,
-    ) -> T:
-        """Send a request that the server's microversion can express.
-
-        :param read: gets the decoded JSON of the answer
-        """
-        chosen = microversion.choose(self.microversions(), needs, method, path)
+    def _send_part(
+        self, method: str, part: _Part, uuid: str, body: Json | None = None
+    ) -> tuple[frozenset[str], int]:
+        uuid = syntax.check_uuid(uuid, 'resource provider')
         return self._transport.request(
-            method, path, read, params, json, chosen
+            method,
+            f'/resource_providers/{uuid}/{part.name}',
+            lambda json: (
+                frozenset(json[part.name]),
+                int(json['resource_provider_generation']),
+            ),
+            part.needs,
+            json=body,
         )
-
-
-def _read_providers(json: typing.Any) -> list[Json]:
-    # An answer without these is not placement's.
-    return [
-        {name: provider[name] for name in ('uuid', 'name', 'generation')}
-        | provider
-        for provider in json['resource_providers']
-    ]

@@ -13,7 +13,7 @@ A provider must satisfy all filters of a group, and each provider is judged
 on its own. So the filters may be divided over several queries:
 
 ==========================  ==========================================
-the filters are             the providers are
+the halves are of           the providers are
 ==========================  ==========================================
 several constraints         in the answers of both halves
 one OR set of aggregates    in the answer of one half or the other
@@ -21,71 +21,41 @@ one OR set of aggregates    in the answer of one half or the other
 """
 
 from collections.abc import Callable
-from collections.abc import Sequence
 import typing
-
-from nova_ext_sched import objects
+from urllib import parse
 
 #: Bytes that every server passes on whole, with its headers and a token.
 SAFE = 1000
 
-Provider = dict[str, typing.Any]
-Query = Callable[[objects.RequestGroup], Sequence[Provider]]
-# A field of a group and one item of its value.
-Constraint = tuple[str, typing.Any]
+Params = list[tuple[str, str]]
+Providers = dict[str, dict[str, typing.Any]]
 
 
 def list_providers(
-    filters: objects.RequestGroup, query: Query
-) -> dict[str, Provider]:
-    """Return by UUID the providers that meet all of ``filters``.
+    params: Params, query: Callable[[Params], Providers]
+) -> Providers:
+    """Return by UUID the providers that meet all filters.
 
-    :param query: asks placement for the providers that meet a group
+    :param params: those of a request group without a suffix
+    :param query: asks placement, for the same
     """
-    if len(filters.to_querystring()) <= SAFE:
-        return {provider['uuid']: provider for provider in query(filters)}
-    constraints = _constraints(filters)
-    middle = len(constraints) // 2
+    if len(parse.urlencode(params)) <= SAFE:
+        return query(params)
+    first, second = (list_providers(half, query) for half in _halve(params))
+    if len(params) == 1 and params[0][1].startswith('in:'):
+        return first | second
+    return {uuid: second[uuid] for uuid in second if uuid in first}
+
+
+def _halve(params: Params) -> tuple[Params, Params]:
+    middle = len(params) // 2
     if middle:
-        first = list_providers(_join(constraints[:middle]), query)
-        second = list_providers(_join(constraints[middle:]), query)
-        return {uuid: second[uuid] for uuid in second if uuid in first}
-    # No other single constraint is that long.
-    [(field, aggregates)] = constraints
-    middle = len(aggregates) // 2
-    halves = aggregates[:middle], aggregates[middle:]
-    first, second = (
-        list_providers(_join([(field, half)]), query) for half in halves
-    )
-    return first | second
-
-
-def _constraints(filters: objects.RequestGroup) -> list[Constraint]:
-    found: list[Constraint] = [
-        (field, item)
-        for field in (
-            'required_traits',
-            'forbidden_traits',
-            'required_aggregates',
-            'forbidden_aggregates',
-        )
-        for item in getattr(filters, field)
-    ]
-    found += [('resources', item) for item in filters.resources.items()]
-    if filters.in_tree is not None:
-        found.append(('in_tree', filters.in_tree))
-    return found
-
-
-def _join(constraints: Sequence[Constraint]) -> objects.RequestGroup:
-    items: dict[str, list[typing.Any]] = {}
-    for field, item in constraints:
-        items.setdefault(field, []).append(item)
-    return objects.RequestGroup(
-        resources=dict(items.get('resources', ())),
-        required_traits=set(items.get('required_traits', ())),
-        forbidden_traits=set(items.get('forbidden_traits', ())),
-        required_aggregates=items.get('required_aggregates', []),
-        forbidden_aggregates=set(items.get('forbidden_aggregates', ())),
-        in_tree=items.get('in_tree', [None])[0],
+        return params[:middle], params[middle:]
+    [(key, value)] = params
+    prefix = next(p for p in ('in:', '!in:', '') if value.startswith(p))
+    items = value.removeprefix(prefix).split(',')
+    middle = len(items) // 2
+    return (
+        [(key, prefix + ','.join(items[:middle]))],
+        [(key, prefix + ','.join(items[middle:]))],
     )

@@ -87,10 +87,6 @@ class Refused(PlacementError):
     message = '{problem}: {detail}'
 
 
-class Conflict(Refused):
-    """409: the state of placement does not allow the change now."""
-
-
 class GenerationConflict(PlacementError):
     """Others changed the provider at every attempt to change it.
 

@@ -8,7 +8,6 @@ the answer would have hosts that the request may not use.
 """
 
 from collections.abc import Collection
-import re
 import typing
 
 from keystoneauth1 import discover
@@ -31,7 +30,15 @@ TRAITS: Needs = {'traits': (1, 6)}
 # 1.1 has them without the generation, so that an update could be lost.
 AGGREGATES: Needs = {'aggregates of a provider with its generation': (1, 19)}
 
-_NUMBER = re.compile(r'[1-9][0-9]*')
+# By the field of a group: what candidates and providers need for it.
+_FIELDS: dict[str, tuple[str, Version, Version]] = {
+    'resources': ('resources', (1, 12), (1, 4)),
+    'required_traits': ('required traits', (1, 17), (1, 18)),
+    'forbidden_traits': ('forbidden traits', (1, 22), (1, 22)),
+    'required_aggregates': ('member_of', (1, 21), (1, 3)),
+    'forbidden_aggregates': ('forbidden aggregates', (1, 32), (1, 32)),
+    'in_tree': ('in_tree', (1, 31), (1, 14)),
+}
 
 
 def read_range(json: typing.Any) -> Range:
@@ -80,16 +87,10 @@ def candidates_needs(
     if group_policy is not None:
         needs['group_policy'] = (1, 25)
     for group in groups:
-        needs |= _group_needs(group)
+        needs |= _group_needs(group, is_candidate=True)
         if not group.resources:
             needs['a request group without resources'] = (1, 36)
-        if group.required_traits:
-            needs['required traits'] = (1, 17)
-        if group.required_aggregates:
-            needs['member_of'] = (1, 21)
-        if group.in_tree is not None:
-            needs['in_tree'] = (1, 31)
-        if _NUMBER.fullmatch(group.suffix):
+        if group.suffix.isdecimal() and not group.suffix.startswith('0'):
             needs['request groups with a number'] = (1, 25)
         elif group.suffix:
             needs['request groups with a name'] = (1, 33)
@@ -98,24 +99,17 @@ def candidates_needs(
 
 def providers_needs(group: objects.RequestGroup) -> Needs:
     """Return what GET /resource_providers needs for the filters of a group."""
-    needs = {'resource providers': (1, 0)} | _group_needs(group)
-    if group.resources:
-        needs['resources'] = (1, 4)
-    if group.required_traits:
-        needs['required traits'] = (1, 18)
-    if group.required_aggregates:
-        needs['member_of'] = (1, 3)
-    if group.in_tree is not None:
-        needs['in_tree'] = (1, 14)
-    return needs
+    return {'resource providers': (1, 0)} | _group_needs(
+        group, is_candidate=False
+    )
 
 
-def _group_needs(group: objects.RequestGroup) -> Needs:
-    needs: Needs = {}
-    if group.forbidden_traits:
-        needs['forbidden traits'] = (1, 22)
-    if group.forbidden_aggregates:
-        needs['forbidden aggregates'] = (1, 32)
+def _group_needs(group: objects.RequestGroup, is_candidate: bool) -> Needs:
+    needs = {
+        words: candidate if is_candidate else provider
+        for field, (words, candidate, provider) in _FIELDS.items()
+        if getattr(group, field)
+    }
     member_of = 'member_of' + group.suffix
     if [key for key, _ in group.to_queryparams()].count(member_of) > 1:
         needs['more than one member_of'] = (1, 24)

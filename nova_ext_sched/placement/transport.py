@@ -3,9 +3,10 @@
 """Sends requests through keystoneauth and reports what went wrong."""
 
 from collections.abc import Callable
-from collections.abc import Iterator
 from collections.abc import Sequence
 import contextlib
+import dataclasses
+import functools
 import typing
 from urllib import parse
 
@@ -15,6 +16,7 @@ from nova_ext_sched import exception
 from nova_ext_sched import messages
 from nova_ext_sched.placement import answers
 from nova_ext_sched.placement import errors
+from nova_ext_sched.placement import microversion
 
 T = typing.TypeVar('T')
 Params = Sequence[tuple[str, str]]
@@ -31,9 +33,6 @@ _LOST = (
 )
 # Bytes of a query that are shown.
 _SHOWN = 160
-# What placement answers, with 500, where two updates of traits overlap in its
-# database: the handler does not catch it.
-_OVERLAP = 'Another thread concurrently updated'
 
 _PROBLEMS = {
     400: 'placement refuses the request',
@@ -56,86 +55,76 @@ class Transport:
     def __init__(self, adapter: typing.Any, credentials: str) -> None:
         self._adapter = adapter
         self._credentials = messages.quote(credentials)
-        self._endpoint: str | None = None
+
+    @functools.cached_property
+    def microversions(self) -> microversion.Range:
+        """The server's least and greatest; asked once."""
+        return self.request('GET', '/', microversion.read_range, None)
 
     def request(
         self,
         method: str,
         path: str,
         read: Callable[[typing.Any], T],
+        needs: microversion.Needs | None,
         params: Params = (),
         json: typing.Any = None,
-        microversion: str | None = None,
     ) -> T:
         """Send a request and return its answer as ``read`` reads it.
 
         :param path: the path below the endpoint, with the first slash
         :param read: gets the decoded JSON, None if the answer has no body
+        :param needs: None for a request without a microversion
         :param params: pairs of the query, not encoded
-        :raises errors.PlacementError: whatever went wrong
+        :raises errors.PlacementError: whatever went wrong; nothing is sent
+            where the server's microversion cannot express the request
         """
-        if self._endpoint is None:
-            with self._errors(_Call(method, path)):
-                self._endpoint = self._find_endpoint()
-            if not self._endpoint:
-                raise self._no_endpoint(_Call(method, path))
-        call = _Call(method, self._endpoint.rstrip('/') + path, params)
-        # Apart from the request, so that a fault of keystone's is not taken
-        # for one of placement's. keystoneauth keeps the token.
-        with self._errors(call):
+        chosen = None
+        if needs is not None:
+            chosen = microversion.choose(
+                self.microversions, needs, method, path
+            )
+        call = _Call(method, path, params)
+        try:
+            call.url = self._find_endpoint(call).rstrip('/') + path
+            # Apart from the request, so that a fault of keystone's is not
+            # taken for one of placement's. keystoneauth keeps the token.
             self._adapter.session.get_auth_headers(self._adapter.auth)
-        with self._errors(call):
-            response = self._send(call, path, json, microversion)
+            call.is_sent = True
+            response = self._adapter.request(
+                path + ('?' + call.query if call.query else ''),
+                method,
+                json=json,
+                microversion=chosen,
+                microversion_service_type='placement',
+                headers={'Accept': 'application/json'},
+                raise_exc=False,
+            )
+        except (ks_exc.ClientException, OSError) as exc:
+            raise self._failure(call, exc) from exc
         if response.status_code >= 400:
             raise self._refusal(call, response)
-        context = call.context(response)
         value = answers.decode(response)
-        if value is None and response.content:
-            raise errors.UnexpectedAnswer(
-                expected="placement's JSON",
-                got=answers.describe(response),
-                **context,
-            )
         try:
+            if value is None and response.content:
+                raise ValueError('no JSON object')
             return read(value)
         except (LookupError, TypeError, ValueError, AttributeError) as exc:
-            cause = messages.quote(exc)
+            cause = f'{type(exc).__name__}: {messages.quote(exc)}'
             raise errors.UnexpectedAnswer(
                 expected="placement's JSON of this request",
-                got=f'JSON of another form ({type(exc).__name__}: {cause})',
-                **context,
+                got=f'{answers.describe(response)} ({cause})',
+                **call.context(response),
             ) from exc
 
-    def _find_endpoint(self) -> str | None:
-        # keystoneauth would write a password in a URL to the log.
-        auth = self._adapter.auth or self._adapter.session.auth
-        self._refuse_userinfo(getattr(auth, 'auth_url', None))
-        try:
-            endpoint = self._adapter.get_endpoint()
-        except ks_exc.CatalogException:
-            return None
-        self._refuse_userinfo(endpoint)
-        return endpoint
-
-    def _refuse_userinfo(self, url: str | None) -> None:
-        try:
-            if not url or '@' not in parse.urlsplit(url).netloc:
-                return
-            expected = (
-                'a URL without user and password (auth_type = http_basic has '
-                'options of its own for them)'
-            )
-            got = _without_userinfo(url)
-        except ValueError as exc:
-            expected = f'a URL ({messages.quote(exc)})'
-            got = (url or '').rpartition('@')[2]
-        raise exception.InvalidValue(
-            where=self._credentials, expected=expected, got=got
-        )
-
-    def _no_endpoint(self, call: '_Call') -> errors.EndpointNotFound:
+    def _find_endpoint(self, call: '_Call') -> str:
         adapter = self._adapter
-        return errors.EndpointNotFound(
+        auth = adapter.auth or adapter.session.auth
+        self._check_url(getattr(auth, 'auth_url', None))
+        with contextlib.suppress(ks_exc.CatalogException):
+            if endpoint := adapter.get_endpoint():
+                return self._check_url(endpoint)
+        raise errors.EndpointNotFound(
             credentials=self._credentials,
             wanted=messages.quote(
                 f'service type {adapter.service_type}, interface '
@@ -144,115 +133,111 @@ class Transport:
             **call.context(),
         )
 
-    @contextlib.contextmanager
-    def _errors(self, call: '_Call') -> Iterator[None]:
-        """Turn keystoneauth's errors about tokens into ours."""
-        context = call.context()
+    def _check_url(self, url: typing.Any) -> typing.Any:
+        # keystoneauth would write a password in a URL to the log.
+        expected = (
+            'a URL without user and password (auth_type = http_basic has '
+            'options of its own for them)'
+        )
         try:
-            yield
-        except ks_exc.ClientException as exc:
-            # Also in the request: a token that placement refused is asked for
-            # anew meanwhile.
-            if isinstance(exc, ks_exc.HttpError):
-                context = {
-                    'method': exc.method,
-                    'url': _without_userinfo(exc.url or ''),
-                    'status': exc.http_status,
-                    'request_id': exc.request_id,
-                }
-            raise errors.AuthenticationFailed(
-                credentials=self._credentials,
-                cause=messages.quote(exc, 1000),
-                **context,
-            ) from exc
-        except OSError as exc:
-            # What keystoneauth does not translate: a cafile or certfile that
-            # is not there.
-            raise errors.ConnectionFailed(
-                cause=messages.quote(exc), **context
-            ) from exc
+            if not url or '@' not in parse.urlsplit(url).netloc:
+                return url
+        except ValueError as exc:
+            expected = f'a URL ({messages.quote(exc)})'
+        raise exception.InvalidValue(
+            where=self._credentials,
+            expected=expected,
+            got=url.rpartition('@')[2],
+        )
 
-    def _send(
-        self,
-        call: '_Call',
-        path: str,
-        json: typing.Any,
-        microversion: str | None,
-    ) -> typing.Any:
-        try:
-            return self._adapter.request(
-                path + ('?' + call.query if call.query else ''),
-                call.method,
-                json=json,
-                microversion=microversion,
-                microversion_service_type='placement',
-                headers={'Accept': 'application/json'},
-                raise_exc=False,
-            )
-        except ks_exc.ConnectTimeout as exc:
+    def _failure(self, call: '_Call', exc: Exception) -> errors.PlacementError:
+        """Return our error for a request without an answer."""
+        context = call.context()
+        first: BaseException = exc
+        while cause := first.__cause__ or first.__context__:
+            first = cause
+        told = messages.quote(str(first) or type(first).__name__)
+        if call.is_sent and isinstance(exc, ks_exc.ConnectTimeout):
             timeout = self._adapter.session.timeout
-            raise errors.TimedOut(
+            return errors.TimedOut(
                 credentials=self._credentials,
                 timeout='not set' if timeout is None else f'{timeout:g} s',
-                **call.context(),
-            ) from exc
-        except ks_exc.ConnectionError as exc:
-            cause = answers.get_cause(exc)
+                **context,
+            )
+        # keystoneauth does not translate OSError, as for a cafile or certfile
+        # that is not there.
+        if isinstance(exc, OSError) or (
+            call.is_sent and isinstance(exc, ks_exc.ConnectionError)
+        ):
             # A server that reads too long a request line may just hang up.
             # One that refuses connections has read nothing.
-            if call.is_long and answers.is_hang_up(exc):
-                raise call.too_long(cause) from exc
-            raise errors.ConnectionFailed(
-                cause=cause, **call.context()
-            ) from exc
+            if call.is_long and 'Connection aborted' in str(exc):
+                return call.too_long(told)
+            return errors.ConnectionFailed(cause=told, **context)
+        # Also in the request: a token that placement refused is asked for
+        # anew meanwhile.
+        if isinstance(exc, ks_exc.HttpError):
+            context = {
+                'method': exc.method,
+                'url': messages.quote(exc.url),
+                'status': exc.http_status,
+                'request_id': exc.request_id,
+            }
+        return errors.AuthenticationFailed(
+            credentials=self._credentials,
+            cause=messages.quote(exc, 1000),
+            **context,
+        )
 
     def _refusal(
         self, call: '_Call', response: typing.Any
     ) -> errors.PlacementError:
         status = response.status_code
-        context = call.context(response)
         detail = answers.get_detail(response)
         is_placements = answers.decode(response) is not None
-        if status in (414, 431):
+        if call.is_long and any(words in detail for words in _LOST):
+            return call.too_long('it was lost on the way', response)
+        if status in (414, 431) or (
+            call.is_long
+            and not is_placements
+            and status in (400, 413, 500, 502)
+        ):
             return call.too_long(detail, response)
-        if call.is_long:
-            if not is_placements and status in (400, 413, 500, 502):
-                return call.too_long(detail, response)
-            if any(words in detail for words in _LOST):
-                return call.too_long('it was lost on the way', response)
-        if status == 500 and _OVERLAP in detail:
-            return errors.Conflict(
-                problem=_PROBLEMS[409], detail=detail, **context
-            )
-        problem = _PROBLEMS.get(status)
-        if status >= 500:
-            problem = problem or 'placement failed'
-        if problem is None or (status == 404 and not is_placements):
+        problem = _PROBLEMS.get(
+            status, 'placement failed' if status >= 500 else ''
+        )
+        if not problem or (status == 404 and not is_placements):
             return errors.UnexpectedAnswer(
                 expected='an answer of placement to this request',
                 got=answers.describe(response),
-                **context,
+                **call.context(response),
             )
-        refused = errors.Conflict if status == 409 else errors.Refused
-        return refused(
+        return errors.Refused(
             problem=problem.format(credentials=self._credentials),
             detail=detail,
-            **context,
+            **call.context(response),
         )
 
 
+@dataclasses.dataclass
 class _Call:
     """What an error says about a request."""
 
-    def __init__(self, method: str, url: str, params: Params = ()) -> None:
-        self.query = parse.urlencode(params)
-        self.is_long = len(self.query) >= _LONG
-        self.method = method
-        self._url = url
-        self._params = params
+    method: str
+    url: str
+    params: Params
+    is_sent: bool = False
+
+    @property
+    def query(self) -> str:
+        return parse.urlencode(self.params)
+
+    @property
+    def is_long(self) -> bool:
+        return len(self.query) >= _LONG
 
     def context(self, response: typing.Any = None) -> dict[str, typing.Any]:
-        url, query = messages.quote(self._url, 500), self.query
+        url, query = messages.quote(self.url, 500), self.query
         if len(query) > _SHOWN:
             query = f'{query[:_SHOWN]}... ({len(query)} bytes)'
         found = {'method': self.method, 'url': f'{url}?{query}'.rstrip('?')}
@@ -269,15 +254,9 @@ class _Call:
             detail=detail,
             aggregates=sum(
                 value.count(',') + 1
-                for key, value in self._params
+                for key, value in self.params
                 if key.startswith('member_of')
             ),
             size=len(self.query),
             **self.context(response),
         )
-
-
-def _without_userinfo(url: str) -> str:
-    parts = parse.urlsplit(url)
-    host = parts.netloc.rpartition('@')[2]
-    return messages.quote(parse.urlunsplit(parts._replace(netloc=host)))

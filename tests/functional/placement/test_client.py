@@ -42,7 +42,9 @@ class ReadTest(base.PlacementTestCase):
         return sorted(provider['name'] for provider in found)
 
     def test_microversions(self):
-        self.assertEqual(((1, 0), (1, 39)), self.client.microversions())
+        self.assertEqual(
+            ((1, 0), (1, 39)), self.client._transport.microversions
+        )
 
     def test_resource_providers(self):
         found = self.client.resource_providers()

@@ -195,7 +195,7 @@ class KeystoneTest(unittest.TestCase):
             session.Session(auth=self.keystone.password()),
             region_name=REGION,
         )
-        self.assertEqual(((1, 0), (1, 39)), client.microversions())
+        self.assertEqual(((1, 0), (1, 39)), client._transport.microversions)
 
     def test_clouds_yaml(self):
         try:
@@ -223,7 +223,9 @@ class KeystoneTest(unittest.TestCase):
             os.environ, {'OS_CLIENT_CONFIG_FILE': path}
         ):
             client = placement.PlacementClient.from_cloud('here')
-            self.assertEqual(((1, 0), (1, 39)), client.microversions())
+            self.assertEqual(
+                ((1, 0), (1, 39)), client._transport.microversions
+            )
 
     def test_a_wrong_password(self):
         with self.assertRaises(errors.AuthenticationFailed) as caught:

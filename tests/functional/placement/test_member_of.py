@@ -264,7 +264,8 @@ class BothSidesTestCase(FlatTestCase):
     }
 
     def test_refused_before_anything_is_sent(self):
-        self.client.microversions()
+        # Asked once, and here.
+        self.assertEqual((1, 0), self.client._transport.microversions[0])
         for name, needed in self.refused:
             asked, _ = self.groups[name]
             group = objects.RequestGroup(resources={'VCPU': 1}, **asked)

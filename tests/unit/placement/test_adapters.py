@@ -20,19 +20,17 @@ ADMIN_TOKEN = {
     'token': 'S3cr3tT0k3n',
 }
 
-# Options of [placement]; where the error is, what it expects.
+# Options of [placement]; what keystoneauth says of them.
 WRONG = [
-    ({}, '[placement] auth_type', 'the name of an auth plugin'),
-    ({'auth_type': 'magic'}, '[placement] auth_type', 'installed auth plugin'),
+    ({}, 'which were not given: auth_type'),
+    ({'auth_type': 'magic'}, 'The plugin magic could not be found'),
     (
         {'auth_type': 'password', 'password': 'S3cr3tT0k3n'},
-        '[placement]',
-        'the options auth_url for the auth_type password',
+        'which were not given: auth_url',
     ),
     (
         ADMIN_TOKEN | {'valid_interfaces': 'secret'},
-        '[placement]',
-        'keystoneauth options that do not contradict each other',
+        "'secret' is not a valid value for valid_interfaces",
     ),
 ]
 
@@ -43,7 +41,7 @@ class FromConfTest(unittest.TestCase):
         return support.read_conf(self, options)
 
     def test_our_defaults(self):
-        made = adapters.from_conf(self.conf(ADMIN_TOKEN), 'placement')
+        made = adapters.from_conf(self.conf(ADMIN_TOKEN))
         self.assertEqual(
             (adapters.TIMEOUT, adapters.CONNECT_RETRIES),
             (made.session.timeout, made.connect_retries),
@@ -70,7 +68,7 @@ class FromConfTest(unittest.TestCase):
                 'endpoint_override': 'http://127.0.0.1/other',
             }
         )
-        made = adapters.from_conf(conf, 'placement')
+        made = adapters.from_conf(conf)
         self.assertEqual(5, made.session.timeout)
         self.assertEqual(0, made.connect_retries)
         self.assertEqual(7, made.status_code_retries)
@@ -84,22 +82,26 @@ class FromConfTest(unittest.TestCase):
     def test_where_nova_registered_its_options(self):
         conf = self.conf(ADMIN_TOKEN | {'region_name': 'here'})
         nova_conf.register_ksa_opts(conf, 'placement', 'placement')
-        made = adapters.from_conf(conf, 'placement')
+        made = adapters.from_conf(conf)
         self.assertEqual('here', made.region_name)
         self.assertEqual(adapters.CONNECT_RETRIES, made.connect_retries)
         # And the other way round.
         conf = self.conf(ADMIN_TOKEN)
-        adapters._register_opts(conf, 'placement')
-        adapters._register_opts(conf, 'placement')
+        adapters._register_opts(conf)
+        adapters._register_opts(conf)
         self.assertEqual('placement', conf.placement.service_type)
 
     @ddt.idata(WRONG)
     @ddt.unpack
-    def test_wrong_options(self, options, where, expected):
+    def test_wrong_options(self, options, got):
         with self.assertRaises(exception.InvalidValue) as caught:
             placement.PlacementClient.from_conf(self.conf(options))
-        self.assertEqual(where, caught.exception.where)
-        self.assertIn(expected, caught.exception.expected)
+        self.assertEqual('[placement]', caught.exception.where)
+        self.assertIn(
+            "an auth_type and keystoneauth's options for it",
+            caught.exception.expected,
+        )
+        self.assertIn(got, caught.exception.got)
         self.assertNotIn('S3cr3tT0k3n', str(caught.exception))
 
 

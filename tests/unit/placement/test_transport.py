@@ -47,9 +47,9 @@ FAULTS = [
     ((200, JSON, '[1, 2]'), errors.UnexpectedAnswer, 'got application/json'),
     ((200, JSON, '{}'), errors.UnexpectedAnswer, "KeyError: 'resource_prov"),
     (
-        (200, JSON, '{"resource_providers": [{"uuid": 5}]}'),
+        (200, JSON, '{"resource_providers": [{"name": "host1"}]}'),
         errors.UnexpectedAnswer,
-        "KeyError: 'name'",
+        "KeyError: 'uuid'",
     ),
     (
         (200, JSON, '{"resource_providers": 5}'),
@@ -69,7 +69,7 @@ FAULTS = [
     ),
     (
         (409, JSON, '{"errors": [{"title": "Conflict"}]}'),
-        errors.Conflict,
+        errors.Refused,
         ': Conflict (',
     ),
     ((414, 'text/html', ''), errors.QueryTooLong, '0 aggregates in 0 bytes'),
@@ -215,7 +215,10 @@ class TransportTest(unittest.TestCase):
         client = self.client(connect_retries=1)
         self.assertEqual([], client.resource_providers())
 
-    @ddt.data('http://me:hunter2@127.0.0.1/', 'https://hunter2@example.org')
+    @ddt.data(
+        'http://me:hunter2@127.0.0.1/',
+        'https://hunter2@example.org',
+    )
     def test_a_password_in_the_endpoint(self, url):
         with self.assertNoLogs(level='DEBUG'):
             with self.assertRaises(exception.InvalidValue) as caught:
@@ -280,20 +283,19 @@ class TransportTest(unittest.TestCase):
             server.get(
                 f'{url}/', json={'versions': [versions]}, headers=JSON_HEADERS
             )
-            self.assertRaises(
-                errors.UnexpectedAnswer, self.client(url).microversions
-            )
+            with self.assertRaises(errors.UnexpectedAnswer):
+                self.client(url).traits()
 
     def test_versions_of_another_service(self):
         self.server.answer((200, JSON, '{"version": {}}'))
         with self.assertRaises(errors.UnexpectedAnswer) as caught:
-            self.client(self.url + '/compute').microversions()
+            self.client(self.url + '/compute').traits()
         self.assertIn("KeyError: 'versions'", str(caught.exception))
 
     def test_no_versions(self):
         self.server.answer((200, JSON, '{"versions": []}'))
         with self.assertRaises(errors.UnexpectedAnswer) as caught:
-            self.client(self.url + '/none').microversions()
+            self.client(self.url + '/none').traits()
         self.assertIn('IndexError', str(caught.exception))
 
     @ddt.data({'verify': '/missing.pem'}, {'cert': '/missing.pem'})
