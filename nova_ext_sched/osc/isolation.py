@@ -9,24 +9,27 @@ from collections.abc import Sequence
 import typing
 
 from cliff import columns
+from keystoneauth1 import exceptions as ks_exc
+from openstack import exceptions as sdk_exc
 from osc_lib import exceptions as osc_exc
 from osc_lib.cli import format_columns
+from osc_lib.command import command
 
+from nova_ext_sched import exception
 from nova_ext_sched import messages
 from nova_ext_sched import progress
-from nova_ext_sched.osc import base
 from nova_ext_sched.osc import isolation_cloud
 from nova_ext_sched.osc import isolation_faults
 from nova_ext_sched.osc import isolation_plan
 from nova_ext_sched.osc import isolation_run
+from nova_ext_sched.placement import answers
 from nova_ext_sched.policy import isolation
 
 Table = tuple[Sequence[str], Iterable[Sequence[typing.Any]]]
 
 SYNC_COLUMNS = ('Change', 'Names', 'Host', 'Provider', 'Result')
 
-_READING = 'Reading nova and placement'
-_PARTS = 3
+_NOT_MADE = (isolation_plan.Status.FAILED, isolation_plan.Status.IMPOSSIBLE)
 
 
 class NamesColumn(format_columns.ListColumn):
@@ -50,17 +53,66 @@ class FaultsColumn(columns.FormattableColumn):
 
     def machine_readable(self) -> list[dict[str, typing.Any]]:
         """Return a dictionary for each."""
-        return [
-            {
-                'kind': fault.kind,
-                'problem': fault.problem,
-                'hosts': list(fault.hosts),
-            }
-            for fault in self._value
-        ]
+        return [fault._asdict() for fault in self._value]
 
 
-class ListIsolation(base.Lister):
+class Command(command.Lister):
+    """A command that reads the cloud and writes a table.
+
+    An error of this package, of openstacksdk or of keystoneauth becomes a
+    CommandError, which the OpenStackClient shows as one line. It ends with
+    status 1; with ``--debug`` it shows the traceback.
+    """
+
+    app: typing.Any
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        """Run the command and return the exit status."""
+        try:
+            return super().run(parsed_args)
+        except (
+            exception.NovaExtSchedError,
+            sdk_exc.SDKException,
+            ks_exc.ClientException,
+        ) as exc:
+            raise osc_exc.CommandError(describe(exc)) from exc
+
+    def read_cloud(
+        self, operator_traits: Collection[str] = ()
+    ) -> isolation_cloud.Cloud:
+        """Return what nova and placement know, as the user may see it."""
+        manager = self.app.client_manager
+        with progress.bar(
+            self.app.stderr, 'Reading nova and placement', 3
+        ) as advance:
+            return isolation_cloud.read(
+                manager.compute,
+                manager.nova_ext_sched,
+                operator_traits,
+                advance,
+            )
+
+
+def describe(exc: Exception) -> str:
+    """Return what went wrong, in a sentence for the user."""
+    if not isinstance(exc, sdk_exc.HttpException):
+        return str(exc) or type(exc).__name__
+    problem = {
+        401: 'the service does not accept the token, which may have expired',
+        403: 'the service does not allow the user to do this',
+    }.get(exc.status_code or 0, 'the service refuses the request')
+    context = [
+        messages.quote(f'{exc.method} {exc.url}'),
+        f'status {exc.status_code}',
+    ]
+    if exc.request_id:
+        context.append(f'request id {exc.request_id}')
+    # nova answers in HTML where its middleware refuses.
+    detail = answers.clean(str(exc.details or exc.message))
+    return f'{problem}: {detail} ({", ".join(context)})'
+
+
+class ListIsolation(Command):
     """List the isolated aggregates and what is wrong with them.
 
     An aggregate is isolated if its metadata has one or more
@@ -83,39 +135,27 @@ class ListIsolation(base.Lister):
 
     def take_action(self, parsed_args: argparse.Namespace) -> Table:
         """Return the table."""
-        declared = isolation.DeclaredTraits(
-            filter(
-                None, map(str.strip, parsed_args.forbid_by_trait.split(','))
+        patterns = map(str.strip, parsed_args.forbid_by_trait.split(','))
+        declared = isolation.DeclaredTraits(filter(None, patterns))
+        cloud = self.read_cloud()
+        rows = [
+            (
+                agg.id,
+                agg.name,
+                agg.uuid,
+                format_columns.ListColumn(agg.traits),
+                NamesColumn(agg.hosts),
+                FaultsColumn(
+                    isolation_faults.find_faults(agg, cloud, declared)
+                ),
             )
-        )
-        with progress.bar(self.app.stderr, _READING, _PARTS) as advance:
-            cloud = isolation_cloud.read(
-                self.compute, self.placement, advance=advance
-            )
-        return (
-            ('ID', 'Name', 'UUID', 'Traits', 'Hosts', 'Faults'),
-            [
-                (
-                    aggregate.id,
-                    aggregate.name,
-                    aggregate.uuid,
-                    format_columns.ListColumn(list(aggregate.traits)),
-                    NamesColumn(list(aggregate.hosts)),
-                    FaultsColumn(
-                        isolation_faults.find_faults(
-                            aggregate, cloud, declared
-                        )
-                    ),
-                )
-                for aggregate in sorted(
-                    cloud.aggregates, key=lambda agg: agg.name
-                )
-                if aggregate.has_trait_keys
-            ],
-        )
+            for agg in sorted(cloud.aggregates, key=lambda agg: agg.name)
+            if agg.has_trait_keys
+        ]
+        return ('ID', 'Name', 'UUID', 'Traits', 'Hosts', 'Faults'), rows
 
 
-class SyncIsolation(base.Lister):
+class SyncIsolation(Command):
     """Set up in placement what the isolated aggregates need.
 
     The command creates the missing custom traits, adds the resource providers
@@ -168,10 +208,7 @@ class SyncIsolation(base.Lister):
         operator_traits = set(
             map(isolation_plan.check_operator_trait, parsed_args.trait)
         )
-        with progress.bar(self.app.stderr, _READING, _PARTS) as advance:
-            cloud = isolation_cloud.read(
-                self.compute, self.placement, operator_traits, advance
-            )
+        cloud = self.read_cloud(operator_traits)
         self._steps = isolation_plan.make(
             cloud,
             _select_aggregates(cloud, parsed_args.aggregates),
@@ -179,7 +216,15 @@ class SyncIsolation(base.Lister):
             operator_traits,
         )
         if not parsed_args.dry_run:
-            self._carry_out(operator_traits)
+            total = sum(step.write is not None for step in self._steps)
+            with progress.bar(
+                self.app.stderr, 'Changing placement', total
+            ) as advance:
+                self._ended_by = isolation_run.carry_out(
+                    self._steps,
+                    self.app.client_manager.nova_ext_sched,
+                    advance,
+                )
         return SYNC_COLUMNS, [_row(step) for step in self._steps]
 
     def _check_columns(self, parsed_args: argparse.Namespace) -> None:
@@ -189,35 +234,22 @@ class SyncIsolation(base.Lister):
         except ValueError as exc:
             raise osc_exc.CommandError(str(exc)) from exc
 
-    def _carry_out(self, operator_traits: Collection[str]) -> None:
-        steps = self._steps
-        total = isolation_run.count(steps, isolation_plan.Status.PLANNED)
-        try:
-            with progress.bar(
-                self.app.stderr, 'Changing placement', total
-            ) as advance:
-                self._ended_by = isolation_run.carry_out(
-                    steps, self.placement, operator_traits, advance
-                )
-        except KeyboardInterrupt:
-            summary = isolation_run.summarize(steps)
-            self.app.stderr.write(f'Interrupted. {summary}\n')
-            raise
-
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Run the command and return the exit status."""
-        status = super().run(parsed_args)
+        try:
+            status = super().run(parsed_args)
+        except KeyboardInterrupt:
+            if self._steps:
+                summary = isolation_run.summarize(self._steps)
+                self.app.stderr.write(f'Interrupted. {summary}\n')
+            raise
         summary = isolation_run.summarize(self._steps)
         if self._ended_by is not None:
             raise osc_exc.CommandError(
                 f'{self._ended_by}. {summary} Run the command again when the '
                 f'cause is gone; it makes the remaining changes.'
             ) from self._ended_by
-        if isolation_run.count(
-            self._steps,
-            isolation_plan.Status.FAILED,
-            isolation_plan.Status.IMPOSSIBLE,
-        ):
+        if any(step.status in _NOT_MADE for step in self._steps):
             raise osc_exc.CommandError(summary)
         self.app.stderr.write(summary + '\n')
         return status
@@ -254,8 +286,8 @@ def _select_aggregates(
 def _row(step: isolation_plan.Step) -> tuple[typing.Any, ...]:
     return (
         str(step.change),
-        format_columns.ListColumn(list(step.names)),
+        format_columns.ListColumn(step.names),
         step.host,
-        step.node.name if step.node else '',
+        step.provider,
         f'{step.status}: {step.reason}' if step.reason else str(step.status),
     )

@@ -5,9 +5,10 @@
 Placement lists all providers in one request, but not their traits or
 aggregates. It answers which providers have a trait or are in an aggregate, so
 the number of requests grows with the number of traits and aggregates, not of
-providers. If that would be more requests, each provider is asked instead.
+providers.
 """
 
+import collections
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
@@ -19,7 +20,6 @@ import typing
 
 from nova_ext_sched import objects
 from nova_ext_sched import placement
-from nova_ext_sched.placement import errors
 from nova_ext_sched.policy import isolation
 
 T = typing.TypeVar('T')
@@ -52,22 +52,19 @@ class Aggregate:
     metadata: Mapping[str, str]
 
     @functools.cached_property
+    def _items(self) -> list[isolation.Item]:
+        return [isolation.read_item(*pair) for pair in self.metadata.items()]
+
+    @functools.cached_property
     def traits(self) -> tuple[str, ...]:
         """The traits that the aggregate requires, in order."""
-        items = (
-            (self.uuid, self.name, key, value)
-            for key, value in self.metadata.items()
-        )
-        required = isolation.missing_traits(items, ())
-        return tuple(sorted(required.get(self.uuid, ())))
+        traits = {item.trait for item in self._items if item.trait is not None}
+        return tuple(sorted(traits))
 
     @property
     def has_trait_keys(self) -> bool:
         """Whether the aggregate is isolated, or was meant to be."""
-        return any(
-            isolation.read_item(key, value) != isolation.NOTHING
-            for key, value in self.metadata.items()
-        )
+        return any(item != isolation.NOTHING for item in self._items)
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -79,8 +76,8 @@ class Node:
     :ivar host: name of its compute service
     :ivar name: hypervisor host name, which is the provider's name
     :ivar uuid: of the compute node, which is the provider's UUID
-    :ivar traits: those of the provider that matter
-    :ivar aggregates: UUIDs of those of the provider that matter
+    :ivar traits: those of the provider that faults and plans depend on
+    :ivar aggregates: UUIDs of those of the provider that they depend on
     """
 
     host: str
@@ -111,16 +108,20 @@ class Cloud:
     @functools.cached_property
     def isolated_by_host(self) -> Mapping[str, list[Aggregate]]:
         """The isolated aggregates of each host that is in one."""
-        return index(
-            (host, aggregate)
-            for aggregate in self.aggregates
-            if aggregate.traits
-            for host in aggregate.hosts
-        )
+        return index_by_host(agg for agg in self.aggregates if agg.traits)
 
     def get_required_traits(self, host: str) -> set[str]:
         """Return the traits that a host's isolated aggregates require."""
         return get_traits(self.isolated_by_host.get(host, ()))
+
+    def name_hosts(self, nodes: Iterable[Node]) -> list[str]:
+        """Return the hosts of nodes; of several of one host, each node."""
+        return sorted(
+            node.host
+            if len(self.nodes_by_host[node.host]) == 1
+            else f'{node.host} ({node.name})'
+            for node in nodes
+        )
 
 
 def read(
@@ -151,27 +152,36 @@ def read(
     )
     advance()
     known = client.traits()
-    relevant = find_relevant_traits(known, aggregates, operator_traits)
-    mirrored = {agg.uuid for agg in aggregates if agg.has_trait_keys}
+    wanted = get_traits(aggregates).union(operator_traits)
+    relevant = [
+        trait
+        for trait in client.traits(associated=True)
+        if trait in wanted
+        or trait.startswith(RECORD)
+        or RECORD + trait in known
+    ]
     providers = {found['uuid'] for found in client.resource_providers()}
     with futures.ThreadPoolExecutor(WORKERS) as pool:
-        traits = _read_names(
-            pool,
-            providers,
-            relevant & client.traits(associated=True),
-            lambda trait: client.resource_providers(
-                objects.RequestGroup(required_traits={trait})
-            ),
-            client.provider_traits,
+
+        def find(
+            names: Collection[str],
+            group_of: Callable[[str], objects.RequestGroup],
+        ) -> Mapping[str, list[str]]:
+            """Return which of the names each provider has."""
+            answers = pool.map(client.resource_providers, map(group_of, names))
+            return index(
+                (provider['uuid'], name)
+                for name, found in zip(names, answers, strict=True)
+                for provider in found
+            )
+
+        traits = find(
+            relevant,
+            lambda trait: objects.RequestGroup(required_traits={trait}),
         )
-        memberships = _read_names(
-            pool,
-            providers,
-            mirrored,
-            lambda uuid: client.resource_providers(
-                objects.RequestGroup(required_aggregates=[[uuid]])
-            ),
-            client.provider_aggregates,
+        memberships = find(
+            [agg.uuid for agg in aggregates if agg.has_trait_keys],
+            lambda uuid: objects.RequestGroup(required_aggregates=[[uuid]]),
         )
     nodes = tuple(
         Node(
@@ -188,50 +198,6 @@ def read(
     return Cloud(aggregates, nodes, known)
 
 
-def _read_names(
-    pool: futures.Executor,
-    providers: Collection[str],
-    names: Collection[str],
-    find_providers: Callable[[str], Iterable[Mapping[str, str]]],
-    get_names: Callable[[str], frozenset[str]],
-) -> Mapping[str, Collection[str]]:
-    """Return by provider which of the names it has."""
-    if len(names) <= len(providers):
-        answers = pool.map(find_providers, names)
-        found: dict[str, set[str]] = {}
-        for name, having in zip(names, answers, strict=True):
-            for provider in having:
-                found.setdefault(provider['uuid'], set()).add(name)
-        return found
-
-    def ask(uuid: str) -> Collection[str]:
-        try:
-            return get_names(uuid).intersection(names)
-        except errors.Refused as exc:
-            # It was deleted since it was listed: nothing is it any more.
-            if exc.status != 404:
-                raise
-            return set()
-
-    return dict(zip(providers, pool.map(ask, providers), strict=True))
-
-
-def find_relevant_traits(
-    known: Iterable[str],
-    aggregates: Iterable[Aggregate],
-    operator_traits: Iterable[str] = (),
-) -> set[str]:
-    """Return the traits of providers that faults and plans depend on.
-
-    :param known: the traits that placement knows
-    """
-    known = set(known)
-    records = {trait for trait in known if trait.startswith(RECORD)}
-    wanted = {trait.removeprefix(RECORD) for trait in records}
-    wanted |= {*get_traits(aggregates), *operator_traits}
-    return known & (wanted | records | get_records(wanted))
-
-
 def get_traits(aggregates: Iterable[Aggregate]) -> set[str]:
     """Return the traits that any of the aggregates requires."""
     return {trait for agg in aggregates for trait in agg.traits}
@@ -245,7 +211,14 @@ def get_records(traits: Iterable[str]) -> set[str]:
 
 def index(pairs: Iterable[tuple[str, T]]) -> Mapping[str, list[T]]:
     """Return the values of each key."""
-    found: dict[str, list[T]] = {}
+    found = collections.defaultdict(list)
     for key, value in pairs:
-        found.setdefault(key, []).append(value)
-    return found
+        found[key].append(value)
+    return dict(found)
+
+
+def index_by_host(
+    aggregates: Iterable[Aggregate],
+) -> Mapping[str, list[Aggregate]]:
+    """Return the aggregates of each host that is in one."""
+    return index((host, agg) for agg in aggregates for host in agg.hosts)

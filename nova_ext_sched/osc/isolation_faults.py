@@ -16,7 +16,7 @@ What would put it right is planned in
 """
 
 from collections.abc import Iterable
-import dataclasses
+import typing
 
 from nova_ext_sched import messages
 from nova_ext_sched import syntax
@@ -28,8 +28,7 @@ from nova_ext_sched.policy import isolation
 _FORCE = force_metadata_check.ForceMetadataCheck()
 
 
-@dataclasses.dataclass(frozen=True, order=True)
-class Fault:
+class Fault(typing.NamedTuple):
     """Something that is wrong with an aggregate.
 
     :ivar kind: a word for programs that read it; it stays as it is
@@ -39,7 +38,7 @@ class Fault:
 
     kind: str
     problem: str
-    hosts: tuple[str, ...] = ()
+    hosts: list[str] = []
 
 
 def find_faults(
@@ -59,6 +58,10 @@ def find_faults(
         *_conflicts(aggregate, cloud),
         *_strays(aggregate, cloud, declared),
     ]
+
+
+def _about(kind: str, problem: str, hosts: list[str]) -> list[Fault]:
+    return [Fault(kind, problem, hosts)] if hosts else []
 
 
 def _metadata_faults(aggregate: isolation_cloud.Aggregate) -> Iterable[Fault]:
@@ -95,33 +98,29 @@ def _trait_faults(
 def _host_faults(
     aggregate: isolation_cloud.Aggregate, cloud: isolation_cloud.Cloud
 ) -> Iterable[Fault]:
-    absent = [
-        host for host in aggregate.hosts if host not in cloud.nodes_by_host
-    ]
-    if absent:
-        yield _host_fault(
-            'no-provider', 'no compute node with a resource provider', absent
-        )
+    yield from _about(
+        'no-provider',
+        'no compute node with a resource provider',
+        [host for host in aggregate.hosts if host not in cloud.nodes_by_host],
+    )
     nodes = [
         node
         for host in aggregate.hosts
         for node in cloud.nodes_by_host.get(host, ())
     ]
     for trait in filter(cloud.traits.__contains__, aggregate.traits):
-        lacking = [node for node in nodes if trait not in node.traits]
-        if lacking:
-            yield _host_fault(
-                'trait-missing',
-                f'the resource provider lacks {trait}',
-                _name_hosts(lacking, cloud),
-            )
-    outside = [node for node in nodes if aggregate.uuid not in node.aggregates]
-    if outside:
-        yield _host_fault(
-            'not-mirrored',
-            'the resource provider is not in the placement aggregate',
-            _name_hosts(outside, cloud),
+        yield from _about(
+            'trait-missing',
+            f'the resource provider lacks {trait}',
+            cloud.name_hosts(n for n in nodes if trait not in n.traits),
         )
+    yield from _about(
+        'not-mirrored',
+        'the resource provider is not in the placement aggregate',
+        cloud.name_hosts(
+            node for node in nodes if aggregate.uuid not in node.aggregates
+        ),
+    )
 
 
 def _conflicts(
@@ -135,20 +134,21 @@ def _conflicts(
             f'{messages.first_few(aggregate.traits)} in the flavor too and '
             f'rejects requests with the trait only in the image',
         )
-    shared: dict[str, list[str]] = {}
-    more: dict[str, list[str]] = {}
-    for host in aggregate.hosts if aggregate.traits else ():
-        for other in cloud.isolated_by_host.get(host, ()):
-            if lacking := sorted(set(other.traits) - set(aggregate.traits)):
-                more[other.name] = lacking
-                shared.setdefault(other.name, []).append(host)
-    for name, hosts in sorted(shared.items()):
-        yield _host_fault(
-            'conflict',
-            f'also hosts of aggregate {messages.quote(name)}, so they take '
-            f'only requests that require {messages.first_few(more[name])} too',
-            hosts,
-        )
+    others = {
+        other.name: other
+        for host in aggregate.hosts
+        for other in cloud.isolated_by_host.get(host, ())
+    }
+    for name, other in sorted(others.items()):
+        more = sorted(set(other.traits).difference(aggregate.traits))
+        if aggregate.traits and more:
+            yield Fault(
+                'conflict',
+                f'also hosts of aggregate {messages.quote(name)}, so they '
+                f'take only requests that require '
+                f'{messages.first_few(more)} too',
+                sorted(set(aggregate.hosts).intersection(other.hosts)),
+            )
 
 
 def _strays(
@@ -156,47 +156,26 @@ def _strays(
     cloud: isolation_cloud.Cloud,
     declared: isolation.DeclaredTraits,
 ) -> Iterable[Fault]:
-    hosts = set(aggregate.hosts)
-    members = [
-        node
-        for node in cloud.nodes
-        if aggregate.uuid in node.aggregates and node.host not in hosts
-    ]
-    if members:
-        yield _host_fault(
-            'stray-member',
-            'the resource provider is in the placement aggregate, but the '
-            "host is not in nova's aggregate",
-            _name_hosts(members, cloud),
-        )
-    for trait in aggregate.traits:
-        if trait not in declared:
-            continue
-        carriers = [
+    yield from _about(
+        'stray-member',
+        'the resource provider is in the placement aggregate, but the host '
+        "is not in nova's aggregate",
+        cloud.name_hosts(
             node
             for node in cloud.nodes
-            if trait in node.traits
-            and trait not in cloud.get_required_traits(node.host)
-        ]
-        if carriers:
-            yield _host_fault(
-                'trait-outside',
-                f'forbid_by_trait names {trait}, but hosts outside the '
-                f'aggregates that require it have it',
-                _name_hosts(carriers, cloud),
-            )
-
-
-def _host_fault(kind: str, problem: str, hosts: Iterable[str]) -> Fault:
-    return Fault(kind, problem, tuple(sorted(hosts)))
-
-
-def _name_hosts(
-    nodes: Iterable[isolation_cloud.Node], cloud: isolation_cloud.Cloud
-) -> list[str]:
-    return [
-        node.host
-        if len(cloud.nodes_by_host[node.host]) == 1
-        else f'{node.host} ({node.name})'
-        for node in nodes
-    ]
+            if aggregate.uuid in node.aggregates
+            and node.host not in aggregate.hosts
+        ),
+    )
+    for trait in filter(declared.__contains__, aggregate.traits):
+        yield from _about(
+            'trait-outside',
+            f'forbid_by_trait names {trait}, but hosts outside the '
+            f'aggregates that require it have it',
+            cloud.name_hosts(
+                node
+                for node in cloud.nodes
+                if trait in node.traits
+                and trait not in cloud.get_required_traits(node.host)
+            ),
+        )

@@ -27,13 +27,17 @@ no        no      no              nothing
 *Required* is what the isolated aggregates of the provider's host require.
 """
 
+from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
 import dataclasses
 import enum
-import typing
+import functools
 
 from nova_ext_sched import exception
+from nova_ext_sched import placement
 from nova_ext_sched import syntax
 from nova_ext_sched.osc import isolation_cloud
 
@@ -68,25 +72,24 @@ class Step:
 
     :ivar names: exactly what is created, added or removed: traits with their
         records, or names of aggregates
-    :ivar targets: the traits without records, or the UUIDs of the aggregates
     :ivar host: empty for the creation of a trait
-    :ivar node: whose provider is changed; None for the creation of a trait
-        and for a host that has no provider
+    :ivar provider: name of the one that is changed; empty for the creation of
+        a trait and for a host that has none
+    :ivar write: makes the change; None where it cannot be done
     :ivar reason: why it failed or cannot be done
     """
 
     change: Change
-    names: tuple[str, ...]
-    targets: tuple[str, ...]
+    names: Sequence[str]
     host: str = ''
-    node: isolation_cloud.Node | None = None
+    provider: str = ''
+    write: Callable[[placement.PlacementClient], object] | None = None
     status: Status = Status.PLANNED
     reason: str = ''
 
-    def forbid(self, reason: str) -> typing.Self:
-        """Return the step as one that cannot be done."""
-        self.status, self.reason = Status.IMPOSSIBLE, reason
-        return self
+    def __post_init__(self) -> None:
+        if self.write is None:
+            self.status = Status.IMPOSSIBLE
 
 
 def make(
@@ -100,8 +103,6 @@ def make(
     Hosts are put into placement's aggregates before they get traits: what
     was begun and interrupted keeps requests out and lets none in.
 
-    :param cloud: its nodes' traits are those of
-        :func:`.isolation_cloud.find_relevant_traits`
     :param selected: UUIDs of the aggregates to set up, and to whose nodes
         pruning is bounded; None for all
     :param prune: whether to remove traits that no aggregate requires
@@ -113,26 +114,21 @@ def make(
         if aggregate.traits
         and (selected is None or aggregate.uuid in selected)
     ]
-    by_host = isolation_cloud.index(
-        (host, aggregate)
-        for aggregate in aggregates
-        for host in aggregate.hosts
-    )
+    by_host = isolation_cloud.index_by_host(aggregates)
     joins: list[Step] = []
     additions: list[Step] = []
     for host in sorted(by_host):
         traits = sorted(isolation_cloud.get_traits(by_host[host]))
-        nodes = sorted(cloud.nodes_by_host.get(host, ()))
-        for node in nodes:
-            joins += _join(node, by_host[host])
-            additions += _add(node, traits, cloud.traits)
-        if not nodes:
-            names = tuple(traits)
-            additions.append(
-                Step(Change.ADD_TRAITS, names, names, host).forbid(
-                    'the host has no compute node with a resource provider'
-                )
+        names = {agg.uuid: agg.name for agg in by_host[host]}
+        for node in sorted(cloud.nodes_by_host.get(host, ())):
+            joins += _update(
+                Change.ADD_TO_AGGREGATES, node, frozenset(names).union, names
             )
+            additions += _add(node, traits, cloud.traits)
+        if host not in cloud.nodes_by_host:
+            reason = 'the host has no compute node with a resource provider'
+            step = Step(Change.ADD_TRAITS, traits, host, reason=reason)
+            additions.append(step)
     removals: list[Step] = []
     for node in sorted(cloud.nodes) if prune else ():
         if (
@@ -143,7 +139,7 @@ def make(
             required = cloud.get_required_traits(node.host)
             removals += _remove(node, required, operator_traits)
     wanted = isolation_cloud.get_traits(aggregates).union(
-        *(step.names for step in additions if not step.reason)
+        *(step.names for step in additions if step.write)
     )
     creations = [_create(trait) for trait in sorted(wanted - cloud.traits)]
     return [*creations, *joins, *additions, *removals]
@@ -207,27 +203,18 @@ def is_custom(trait: str) -> bool:
 
 
 def _create(trait: str) -> Step:
-    step = Step(Change.CREATE_TRAIT, (trait,), (trait,))
     if is_custom(trait):
-        return step
-    return step.forbid(
-        'the name is neither a standard trait nor CUSTOM_ followed by A-Z, '
-        '0-9 and _'
+        return Step(
+            Change.CREATE_TRAIT,
+            [trait],
+            write=lambda client: client.ensure_traits([trait]),
+        )
+    return Step(
+        Change.CREATE_TRAIT,
+        [trait],
+        reason='the name is neither a standard trait nor CUSTOM_ followed by '
+        'A-Z, 0-9 and _',
     )
-
-
-def _join(
-    node: isolation_cloud.Node,
-    aggregates: Iterable[isolation_cloud.Aggregate],
-) -> Iterable[Step]:
-    lacking = sorted(
-        (aggregate.name, aggregate.uuid)
-        for aggregate in aggregates
-        if aggregate.uuid not in node.aggregates
-    )
-    if lacking:
-        names, uuids = zip(*lacking, strict=True)
-        yield Step(Change.ADD_TO_AGGREGATES, names, uuids, node.host, node)
 
 
 def _add(
@@ -238,15 +225,18 @@ def _add(
         for trait in traits
         if trait not in node.traits and (trait in known or is_custom(trait))
     ]
-    reported = tuple(t for t in lacking if t.startswith(_REPORTED))
-    given = tuple(t for t in lacking if t not in reported)
-    if given:
-        names = tuple(sorted(add_traits(node.traits, given) - node.traits))
-        yield Step(Change.ADD_TRAITS, names, given, node.host, node)
+    reported = [trait for trait in lacking if trait.startswith(_REPORTED)]
+    given = [trait for trait in lacking if trait not in reported]
+    decide = functools.partial(add_traits, traits=given)
+    yield from _update(Change.ADD_TRAITS, node, decide)
     if reported:
         yield Step(
-            Change.ADD_TRAITS, reported, reported, node.host, node
-        ).forbid('nova-compute sets this trait itself where it is true')
+            Change.ADD_TRAITS,
+            reported,
+            node.host,
+            node.name,
+            reason='nova-compute sets this trait itself where it is true',
+        )
 
 
 def _remove(
@@ -260,13 +250,32 @@ def _remove(
         if trait.startswith(isolation_cloud.RECORD)
     }
     traits = recorded | node.traits.intersection(operator_traits)
-    traits -= set(required)
-    names = node.traits - remove_traits(node.traits, traits, operator_traits)
-    if names:
-        yield Step(
-            Change.REMOVE_TRAITS,
-            tuple(sorted(names)),
-            tuple(sorted(traits)),
-            node.host,
-            node,
-        )
+    decide = functools.partial(
+        remove_traits,
+        traits=traits.difference(required),
+        operator_traits=operator_traits,
+    )
+    return _update(Change.REMOVE_TRAITS, node, decide)
+
+
+def _update(
+    change: Change,
+    node: isolation_cloud.Node,
+    decide: Callable[[frozenset[str]], frozenset[str]],
+    names: Mapping[str, str] | None = None,
+) -> Iterable[Step]:
+    """Yield the step that gives a provider what ``decide`` returns, if any.
+
+    :param names: of aggregates, by UUID; None for traits
+    """
+
+    def write(client: placement.PlacementClient) -> None:
+        if names is None:
+            client.update_traits(node.uuid, decide)
+        else:
+            client.update_aggregates(node.uuid, decide)
+
+    current = node.traits if names is None else node.aggregates
+    if changed := decide(current) ^ current:
+        shown = sorted((names or {}).get(name, name) for name in changed)
+        yield Step(change, shown, node.host, node.name, write)

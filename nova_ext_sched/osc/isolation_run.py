@@ -4,14 +4,12 @@
 
 import collections
 from collections.abc import Callable
-from collections.abc import Collection
 from collections.abc import Sequence
 from concurrent import futures
 import itertools
 import threading
 
 from nova_ext_sched import placement
-from nova_ext_sched.osc import isolation_plan
 from nova_ext_sched.osc.isolation_plan import Change
 from nova_ext_sched.osc.isolation_plan import Status
 from nova_ext_sched.osc.isolation_plan import Step
@@ -28,14 +26,12 @@ _ONE_STEP = (400, 404, 409)
 def carry_out(
     steps: Sequence[Step],
     client: placement.PlacementClient,
-    operator_traits: Collection[str] = (),
     advance: Callable[[], None] = lambda: None,
 ) -> errors.PlacementError | None:
     """Do what is planned, several providers at a time.
 
     What became of a step is in its ``status``, up to date at any time.
 
-    :param operator_traits: traits that need no record to be removed
     :param advance: called after each step
     :returns: the error that ended the run early, None if none did
     """
@@ -43,10 +39,10 @@ def carry_out(
     ended_by: list[errors.PlacementError] = []
 
     def attempt(step: Step) -> None:
-        if stopped.is_set():
+        if stopped.is_set() or step.write is None:
             return
         try:
-            _do(step, client, operator_traits)
+            step.write(client)
         except errors.PlacementError as exc:
             step.status, step.reason = Status.FAILED, str(exc)
             if exc.status not in _ONE_STEP:
@@ -58,56 +54,22 @@ def carry_out(
     planned = [step for step in steps if step.status == Status.PLANNED]
     for step in planned:
         step.status = Status.NOT_TRIED
-    # A kind after the other: traits are created before they are used, and no
-    # provider is changed by two steps at once. The first of each alone: where
-    # all would fail, one request tells.
-    for _, kind in itertools.groupby(planned, lambda step: step.change):
-        first, *others = kind
-        for batch in ([first], others):
-            pool = futures.ThreadPoolExecutor(WORKERS)
-            try:
-                running = [pool.submit(attempt, step) for step in batch]
-                for done in futures.as_completed(running):
-                    done.result()
-                    advance()
-            except BaseException:
-                stopped.set()
-                raise
-            finally:
-                # Also where the user interrupts: what is under way ends, and
-                # what became of it is known.
-                pool.shutdown(wait=True, cancel_futures=True)
+    # Also where the user interrupts: what is under way ends, and what became
+    # of it is known.
+    with futures.ThreadPoolExecutor(WORKERS) as pool:
+        try:
+            # A kind after the other: traits are created before they are used,
+            # and no provider is changed by two steps at once. The first of
+            # each alone: where all would fail, one request tells.
+            for _, kind in itertools.groupby(planned, lambda s: s.change):
+                first, *others = kind
+                for batch in ([first], others):
+                    for _ in pool.map(attempt, batch):
+                        advance()
+        except BaseException:
+            stopped.set()
+            raise
     return ended_by[0] if ended_by else None
-
-
-def _do(
-    step: Step,
-    client: placement.PlacementClient,
-    operator_traits: Collection[str],
-) -> None:
-    if step.node is None:
-        client.ensure_traits(step.targets)
-    elif step.change == Change.ADD_TO_AGGREGATES:
-        client.update_aggregates(
-            step.node.uuid, lambda current: current.union(step.targets)
-        )
-    elif step.change == Change.ADD_TRAITS:
-        client.update_traits(
-            step.node.uuid,
-            lambda current: isolation_plan.add_traits(current, step.targets),
-        )
-    else:
-        client.update_traits(
-            step.node.uuid,
-            lambda current: isolation_plan.remove_traits(
-                current, step.targets, operator_traits
-            ),
-        )
-
-
-def count(steps: Sequence[Step], *statuses: Status) -> int:
-    """Return how many steps have one of the statuses."""
-    return sum(step.status in statuses for step in steps)
 
 
 def summarize(steps: Sequence[Step]) -> str:

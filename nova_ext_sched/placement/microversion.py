@@ -42,10 +42,7 @@ _FIELDS: dict[str, tuple[str, Version, Version]] = {
 
 
 def read_range(json: typing.Any) -> Range:
-    """Return what the JSON at the root of placement says of the server.
-
-    :raises LookupError, TypeError: it is of another form
-    """
+    """Return what the JSON at the root of placement says of the server."""
     version = json['versions'][0]
     return (
         discover.normalize_version_number(version['min_version']),

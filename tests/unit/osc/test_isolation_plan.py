@@ -51,30 +51,39 @@ def rows(steps):
     return [(str(step.change), list(step.names), step.host) for step in steps]
 
 
-def carry_out(cloud, steps, named=()):
-    """Return the cloud as it is after the steps."""
-    nodes = {node.uuid: node for node in cloud.nodes}
-    known = set(cloud.traits)
-    for step in steps:
-        if step.reason:
-            continue
-        if step.change is plan.Change.CREATE_TRAIT:
-            known |= set(step.targets)
-            continue
-        node = nodes[step.node.uuid]
-        if step.change is plan.Change.ADD_TO_AGGREGATES:
-            change = {'aggregates': node.aggregates | set(step.targets)}
-        elif step.change is plan.Change.ADD_TRAITS:
-            change = {'traits': plan.add_traits(node.traits, step.targets)}
-        else:
-            change = {
-                'traits': plan.remove_traits(node.traits, step.targets, named)
-            }
+class Placement:
+    """A client of a placement that has a cloud's traits and providers."""
+
+    def __init__(self, cloud):
+        self.known = set(cloud.traits)
+        self.nodes = {node.uuid: node for node in cloud.nodes}
+
+    def ensure_traits(self, names):
+        self.known |= set(names)
+
+    def update_traits(self, uuid, decide):
+        traits = decide(self.nodes[uuid].traits)
         # Placement answers 400 to a trait that it does not know.
-        assert change.get('traits', frozenset()) <= known
-        nodes[node.uuid] = dataclasses.replace(node, **change)
+        assert traits <= self.known
+        self._replace(uuid, traits=traits)
+
+    def update_aggregates(self, uuid, decide):
+        self._replace(uuid, aggregates=decide(self.nodes[uuid].aggregates))
+
+    def _replace(self, uuid, **change):
+        self.nodes[uuid] = dataclasses.replace(self.nodes[uuid], **change)
+
+
+def carry_out(cloud, steps):
+    """Return the cloud as it is after the steps."""
+    placement = Placement(cloud)
+    for step in steps:
+        if step.write:
+            step.write(placement)
     return isolation_cloud.Cloud(
-        cloud.aggregates, tuple(nodes.values()), frozenset(known)
+        cloud.aggregates,
+        tuple(placement.nodes.values()),
+        frozenset(placement.known),
     )
 
 
@@ -156,7 +165,7 @@ class PlanTestCase(testtools.TestCase):
         steps = plan.make(cloud)
         self.assertEqual(
             [('add to aggregates', 'node1'), ('add traits', 'node2')],
-            [(str(step.change), step.node.name) for step in steps],
+            [(str(step.change), step.provider) for step in steps],
         )
 
     def test_only_some_aggregates(self):
@@ -241,19 +250,6 @@ class PlanTestCase(testtools.TestCase):
             self.assertRaises(
                 exception.InvalidValue, plan.check_operator_trait, trait
             )
-
-    def test_interesting(self):
-        self.assertEqual(
-            {X, record(X), Z, record('CUSTOM_OLD'), 'CUSTOM_OLD', Y},
-            isolation_cloud.find_relevant_traits(
-                [
-                    *(X, record(X), Z, record('CUSTOM_OLD'), 'CUSTOM_OLD', Y),
-                    'CUSTOM_OTHER',
-                ],
-                [make_aggregate(1, [], X, Z)],
-                [Y],
-            ),
-        )
 
     def test_what_another_added_meanwhile_gets_no_record(self):
         self.assertEqual(
