@@ -79,32 +79,17 @@ QUERIES = [
     ),
 ]
 
-# A field and a value that placement would refuse; the path that is named and
-# the form that is expected.
+# A field and a value that placement would refuse (test_syntax has the forms);
+# the path that is named and the form that is expected.
 REFUSED = [
     ({'suffix': 'a b'}, 'suffix', '1 to 64 characters'),
-    ({'suffix': 'x' * 65}, 'suffix', '1 to 64 characters'),
     ({'resources': {'VCPU': 0}}, 'resources VCPU', '1 or more'),
-    ({'resources': {'VCPU': -1}}, 'resources VCPU', '1 or more'),
     ({'resources': {'vcpu': 1}}, 'resources', 'resource class name'),
-    ({'resources': {'': 1}}, 'resources', 'resource class name'),
-    ({'required_traits': {'ssd'}}, 'required_traits[ssd]', 'trait name'),
     ({'required_traits': {'A,B'}}, 'required_traits[A,B]', 'trait name'),
-    (
-        {'required_traits': {'X' * 256}},
-        f'required_traits[{"X" * 256}]',
-        'trait name',
-    ),
     ({'forbidden_traits': {'!SSD'}}, 'forbidden_traits[!SSD]', 'trait name'),
-    ({'forbidden_traits': {'SSD\n'}}, 'forbidden_traits[SSD\n]', 'trait name'),
     (
         {'required_aggregates': [[A], ['windows']]},
         'required_aggregates[1][0]',
-        'UUID',
-    ),
-    (
-        {'required_aggregates': [[A.replace('-', '')]]},
-        'required_aggregates[0][0]',
         'UUID',
     ),
     (
@@ -112,9 +97,7 @@ REFUSED = [
         f'forbidden_aggregates[!{A}]',
         'UUID',
     ),
-    ({'in_tree': 'cn1'}, 'in_tree', 'UUID'),
     ({'in_tree': ''}, 'in_tree', 'UUID'),
-    ({'suffix': '1', 'resources': {'VCPU': 0}}, 'resources VCPU', 'more'),
 ]
 
 # Forms that placement takes, beside those that we build.
@@ -159,10 +142,7 @@ UNPARSED = [
     ([('resources', '')], 'resources', 'resource class name'),
     ([('resources', 'VCPU')], 'resources VCPU', '1 or more'),
     ([('resources', 'VCPU:1,VCPU:2')], 'resources', 'each class once'),
-    ([('resources', 'VCPU:0')], 'resources VCPU', '1 or more'),
-    ([('resources', 'VCPU:-1')], 'resources VCPU', '1 or more'),
     ([('resources', 'VCPU:1.5')], 'resources VCPU', '1 or more'),
-    ([('resources', 'VCPU:\u0661')], 'resources VCPU', '1 or more'),
     ([('in_tree', 'cn1')], 'in_tree', 'UUID'),
     ([('in_tree', A), ('in_tree', B)], 'in_tree', 'once'),
     ([('member_of1', f'in:{A},!{B}')], 'member_of1', 'cannot stand inside'),
@@ -203,21 +183,18 @@ class RequestGroupTest(unittest.TestCase):
 
     @ddt.idata(REFUSED)
     @ddt.unpack
-    def test_refused_when_created(self, asked, where, expected):
-        with self.assertRaises(exception.InvalidValue) as caught:
-            objects.RequestGroup(**asked)
-        self.assertEqual(where, caught.exception.where)
-        self.assertIn(expected, caught.exception.expected)
-        self.assertIn(repr(caught.exception.got), str(caught.exception))
-
-    @ddt.idata(REFUSED)
-    @ddt.unpack
-    def test_refused_when_set_later(self, asked, where, expected):
+    def test_refused_when_created_and_when_set(self, asked, where, expected):
+        [(name, value)] = asked.items()
         group = objects.RequestGroup()
-        with self.assertRaises(exception.InvalidValue) as caught:
-            for name, value in asked.items():
-                setattr(group, name, value)
-        self.assertEqual(where, caught.exception.where)
+        for call in (
+            lambda: objects.RequestGroup(**asked),
+            lambda: setattr(group, name, value),
+        ):
+            with self.assertRaises(exception.InvalidValue) as caught:
+                call()
+            self.assertEqual(where, caught.exception.where)
+            self.assertIn(expected, caught.exception.expected)
+            self.assertIn(repr(caught.exception.got), str(caught.exception))
 
     @ddt.idata(PARSED)
     @ddt.unpack
