@@ -51,14 +51,6 @@ def _object(words: str, required: list[str], **properties: Schema) -> Schema:
     }
 
 
-def _one_of(policies: list[str]) -> Schema:
-    return {
-        'type': 'string',
-        'enum': policies,
-        'description': f'one of {", ".join(policies)}',
-    }
-
-
 # nova.api.validation.parameter_types.name
 _NAME = {
     'type': 'string',
@@ -68,10 +60,11 @@ _NAME = {
     'description': 'a name of 1 to 255 printable characters below U+FFFF, '
     'without blanks at its ends',
 }
-_WITH_RULES = _one_of([anti_affinity.POLICY])
-_WITHOUT_RULES = _one_of(
-    [name for name in anti_affinity.POLICIES if name != anti_affinity.POLICY]
-)
+_WITH_RULES = {'type': 'string', 'enum': [anti_affinity.POLICY]}
+_OTHERS = [
+    name for name in anti_affinity.POLICIES if name != anti_affinity.POLICY
+]
+_WITHOUT_RULES = {'type': 'string', 'enum': _OTHERS}
 _RULES = _object(
     'an object of rules (max_server_per_host)',
     [],
@@ -95,7 +88,7 @@ _NESTED_POLICY = [
     ),
     _object(
         'an object with only the key name, because '
-        f'{", ".join(_WITHOUT_RULES["enum"])} have no rules',
+        f'{", ".join(_OTHERS)} have no rules',
         ['name'],
         name=_WITHOUT_RULES,
     ),

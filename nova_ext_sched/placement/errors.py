@@ -6,8 +6,6 @@ Every error names its request. URLs are shown without user and password, and
 long queries are cut. Tokens are never part of an error.
 """
 
-import typing
-
 from nova_ext_sched import exception
 
 
@@ -21,20 +19,10 @@ class PlacementError(exception.NovaExtSchedError):
         None if it gave none
     """
 
-    def __init__(
-        self,
-        *,
-        method: str,
-        url: str,
-        status: int | None = None,
-        request_id: str | None = None,
-        **data: typing.Any,
-    ) -> None:
-        self.method = method
-        self.url = url
-        self.status = status
-        self.request_id = request_id
-        super().__init__(**data)
+    method: str
+    url: str
+    status: int | None = None
+    request_id: str | None = None
 
     def __str__(self) -> str:
         context = [f'{self.method} {self.url}']

@@ -41,17 +41,6 @@ class NovaExtSchedObjectTest(unittest.TestCase):
         )
 
 
-class ImportWithoutNovaTest(unittest.TestCase):
-    def test_the_objects_import_where_nova_is_not_installed(self):
-        subprocess.run(
-            [sys.executable, '-c', _WITHOUT_NOVA],
-            check=True,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-
-
 class NovasRegistryTest(unittest.TestCase):
     """nova's objects stay what they are, whoever is imported first.
 
@@ -116,19 +105,3 @@ class NovasRegistryTest(unittest.TestCase):
         self.assertEqual(
             self.nova, {name: registry.get(name) for name in self.nova}
         )
-
-
-_WITHOUT_NOVA = """
-import importlib.abc
-import sys
-
-
-class NoNova(importlib.abc.MetaPathFinder):
-    def find_spec(self, name, path, target=None):
-        if name.partition('.')[0] in ('nova', 'placement'):
-            raise ModuleNotFoundError(name)
-
-
-sys.meta_path.insert(0, NoNova())
-import nova_ext_sched.objects
-"""
