@@ -9,13 +9,11 @@ from collections.abc import Sequence
 import typing
 
 from cliff import columns
-from keystoneauth1 import exceptions as ks_exc
 from openstack import exceptions as sdk_exc
 from osc_lib import exceptions as osc_exc
 from osc_lib.cli import format_columns
 from osc_lib.command import command
 
-from nova_ext_sched import exception
 from nova_ext_sched import messages
 from nova_ext_sched import progress
 from nova_ext_sched.osc import isolation_cloud
@@ -59,9 +57,8 @@ class FaultsColumn(columns.FormattableColumn):
 class Command(command.Lister):
     """A command that reads the cloud and writes a table.
 
-    An error of this package, of openstacksdk or of keystoneauth becomes a
-    CommandError, which the OpenStackClient shows as one line. It ends with
-    status 1; with ``--debug`` it shows the traceback.
+    The OpenStackClient shows an error as one line and ends with status 1; with
+    ``--debug`` it shows the traceback.
     """
 
     app: typing.Any
@@ -70,12 +67,8 @@ class Command(command.Lister):
         """Run the command and return the exit status."""
         try:
             return super().run(parsed_args)
-        except (
-            exception.NovaExtSchedError,
-            sdk_exc.SDKException,
-            ks_exc.ClientException,
-        ) as exc:
-            raise osc_exc.CommandError(describe(exc)) from exc
+        except sdk_exc.HttpException as exc:
+            raise osc_exc.CommandError(_describe(exc)) from exc
 
     def read_cloud(
         self, operator_traits: Collection[str] = ()
@@ -93,10 +86,7 @@ class Command(command.Lister):
             )
 
 
-def describe(exc: Exception) -> str:
-    """Return what went wrong, in a sentence for the user."""
-    if not isinstance(exc, sdk_exc.HttpException):
-        return str(exc) or type(exc).__name__
+def _describe(exc: sdk_exc.HttpException) -> str:
     problem = {
         401: 'the service does not accept the token, which may have expired',
         403: 'the service does not allow the user to do this',
