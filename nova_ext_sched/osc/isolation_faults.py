@@ -19,7 +19,6 @@ from collections.abc import Iterable
 import typing
 
 from nova_ext_sched import messages
-from nova_ext_sched import syntax
 from nova_ext_sched.osc import isolation_cloud
 from nova_ext_sched.osc import isolation_plan
 from nova_ext_sched.policy import force_metadata_check
@@ -84,15 +83,11 @@ def _trait_faults(
         if trait in cloud.traits:
             continue
         problem = f'placement does not know {messages.quote(trait)}'
-        if isolation_plan.is_custom(trait):
-            yield Fault('unknown-trait', problem)
+        if fault := isolation_plan.find_name_fault(trait):
+            problem += f', and it cannot be created: {fault}'
+            yield Fault('impossible-trait', problem)
         else:
-            yield Fault(
-                'impossible-trait',
-                f'{problem}, and it cannot be created: the name is neither a '
-                f'standard trait nor {syntax.CUSTOM} followed by A-Z, 0-9 '
-                f'and _',
-            )
+            yield Fault('unknown-trait', problem)
 
 
 def _host_faults(

@@ -193,27 +193,28 @@ def check_operator_trait(trait: str) -> str:
     return trait
 
 
-def is_custom(trait: str) -> bool:
-    """Return whether a trait of the name can be created."""
+def find_name_fault(trait: str) -> str:
+    """Return why a trait of the name cannot be created; empty if it can."""
     try:
         syntax.check_custom_trait(trait, 'trait')
     except exception.InvalidValue:
-        return False
-    return True
+        return (
+            'the name is neither a standard trait nor CUSTOM_ followed by '
+            'A-Z, 0-9 and _'
+        )
+    return ''
 
 
 def _create(trait: str) -> Step:
-    if is_custom(trait):
-        return Step(
-            Change.CREATE_TRAIT,
-            [trait],
-            write=lambda client: client.ensure_traits([trait]),
-        )
+    def write(client: placement.PlacementClient) -> None:
+        client.ensure_traits([trait])
+
+    fault = find_name_fault(trait)
     return Step(
         Change.CREATE_TRAIT,
         [trait],
-        reason='the name is neither a standard trait nor CUSTOM_ followed by '
-        'A-Z, 0-9 and _',
+        write=None if fault else write,
+        reason=fault,
     )
 
 
@@ -223,7 +224,8 @@ def _add(
     lacking = [
         trait
         for trait in traits
-        if trait not in node.traits and (trait in known or is_custom(trait))
+        if trait not in node.traits
+        and (trait in known or not find_name_fault(trait))
     ]
     reported = [trait for trait in lacking if trait.startswith(_REPORTED)]
     given = [trait for trait in lacking if trait not in reported]
