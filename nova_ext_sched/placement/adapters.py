@@ -26,28 +26,29 @@ GROUP = 'placement'
 
 #: Seconds to wait for an answer; keystoneauth's own default is for ever.
 TIMEOUT = 60
-#: How often to try again where no connection could be made. The waits grow
-#: from half a second.
-CONNECT_RETRIES = 2
-#: How often to try again after 503.
-STATUS_CODE_RETRIES = 3
+
+_DEFAULTS = {
+    'service_type': SERVICE_TYPE,
+    # How often to try again where no connection could be made. The waits grow
+    # from half a second.
+    'connect_retries': 2,
+    # How often to try again after 503.
+    'status_code_retries': 3,
+}
 
 
 def from_conf(conf: cfg.ConfigOpts) -> adapter.Adapter:
     """Return the adapter that ``[placement]`` of nova.conf describes."""
     _register_opts(conf)
-    options = conf[GROUP]
     try:
         auth = loading.load_auth_from_conf_options(conf, GROUP)
         if auth is None:
             raise ks_exc.MissingRequiredOptions([loading.Opt('auth_type')])
         session = loading.load_session_from_conf_options(
-            conf, GROUP, auth=auth, timeout=options.timeout or TIMEOUT
+            conf, GROUP, auth=auth
         )
-        return _with_retries(
-            loading.load_adapter_from_conf_options(
-                conf, GROUP, session=session, auth=auth
-            )
+        return loading.load_adapter_from_conf_options(
+            conf, GROUP, session=session, auth=auth
         )
     except (ks_exc.ClientException, TypeError) as exc:
         # keystoneauth raises TypeError for options that exclude one another.
@@ -56,6 +57,21 @@ def from_conf(conf: cfg.ConfigOpts) -> adapter.Adapter:
             expected="an auth_type and keystoneauth's options for it",
             got=str(exc),
         ) from exc
+
+
+def _register_opts(conf: cfg.ConfigOpts) -> None:
+    # As nova does it.
+    loading.register_auth_conf_options(conf, GROUP)
+    loading.register_session_conf_options(conf, GROUP)
+    # nova's own form of these has the same names.
+    with contextlib.suppress(cfg.DuplicateOptError):
+        loading.register_adapter_conf_options(
+            conf, GROUP, include_deprecated=False
+        )
+    conf.set_default('timeout', TIMEOUT, GROUP)
+    conf.set_default('valid_interfaces', ['internal', 'public'], GROUP)
+    for name, value in _DEFAULTS.items():
+        conf.set_default(name, value, GROUP)
 
 
 def from_cloud(name: str | None) -> adapter.Adapter:
@@ -99,27 +115,5 @@ def from_session(
     session: typing.Any, **options: typing.Any
 ) -> adapter.Adapter:
     """Return an adapter on a session that has credentials."""
-    return _with_retries(
-        adapter.Adapter(session, service_type=SERVICE_TYPE, **options)
-    )
-
-
-def _with_retries(made: adapter.Adapter) -> adapter.Adapter:
-    if made.connect_retries is None:
-        made.connect_retries = CONNECT_RETRIES
-    if made.status_code_retries is None:
-        made.status_code_retries = STATUS_CODE_RETRIES
-    return made
-
-
-def _register_opts(conf: cfg.ConfigOpts) -> None:
-    # As nova does it.
-    loading.register_auth_conf_options(conf, GROUP)
-    loading.register_session_conf_options(conf, GROUP)
-    # nova's own form of these has the same names.
-    with contextlib.suppress(cfg.DuplicateOptError):
-        loading.register_adapter_conf_options(
-            conf, GROUP, include_deprecated=False
-        )
-    conf.set_default('service_type', SERVICE_TYPE, GROUP)
-    conf.set_default('valid_interfaces', ['internal', 'public'], GROUP)
+    given = {name: opt for name, opt in options.items() if opt is not None}
+    return adapter.Adapter(session, **_DEFAULTS | given)

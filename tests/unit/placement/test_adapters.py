@@ -42,13 +42,9 @@ class FromConfTest(unittest.TestCase):
 
     def test_our_defaults(self):
         made = adapters.from_conf(self.conf(ADMIN_TOKEN))
-        self.assertEqual(
-            (adapters.TIMEOUT, adapters.CONNECT_RETRIES),
-            (made.session.timeout, made.connect_retries),
-        )
-        self.assertEqual(
-            adapters.STATUS_CODE_RETRIES, made.status_code_retries
-        )
+        self.assertEqual(60, made.session.timeout)
+        self.assertEqual(2, made.connect_retries)
+        self.assertEqual(3, made.status_code_retries)
         self.assertEqual('placement', made.service_type)
         self.assertEqual(['internal', 'public'], made.interface)
         self.assertEqual(ADMIN_TOKEN['endpoint'], made.get_endpoint())
@@ -84,7 +80,7 @@ class FromConfTest(unittest.TestCase):
         nova_conf.register_ksa_opts(conf, 'placement', 'placement')
         made = adapters.from_conf(conf)
         self.assertEqual('here', made.region_name)
-        self.assertEqual(adapters.CONNECT_RETRIES, made.connect_retries)
+        self.assertEqual(2, made.connect_retries)
         # And the other way round.
         conf = self.conf(ADMIN_TOKEN)
         adapters._register_opts(conf)
