@@ -11,8 +11,8 @@ import collections
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
+import logging
 import typing
-import unittest
 
 import fixtures
 import nova.conf
@@ -25,6 +25,7 @@ from oslo_config import fixture as config_fixture
 from oslo_utils import uuidutils
 
 from nova_ext_sched import conf
+from nova_ext_sched import exception
 from nova_ext_sched.policy import isolation
 from nova_ext_sched.simulator import document
 from nova_ext_sched.simulator import fixtures as sim_fixtures
@@ -42,20 +43,7 @@ DEFAULT_IMAGE = 'default'
 _ADMIN = 'admin'
 _ADMIN_ROLES = ['reader', 'member', 'admin']
 
-_STANDARD_TRAITS = frozenset(os_traits.get_traits())
-
 Body = dict[str, typing.Any]
-
-
-class Refused(Exception):
-    """nova-api or placement does not take a part of the scenario.
-
-    :param fault: the part, and what it said
-    """
-
-    def __init__(self, fault: document.Fault) -> None:
-        super().__init__(str(fault))
-        self.fault = fault
 
 
 class _Driver(fake.FakeDriver):
@@ -76,14 +64,13 @@ class _Driver(fake.FakeDriver):
 class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
     """The cloud that a scenario declares.
 
-    A test case, because nova's harness is one: :func:`run` runs it outside
-    of a test runner.
+    A test case, because nova's harness is one, but none that a test runner
+    runs: ``setUp`` builds the cloud, ``doCleanups`` takes it down.
 
     :param declared: the scenario
     :param plain: run nova without our package
-    :param log: where the log goes
-    :param reasons: what its scheduler asks of placement goes there
-    :param body: what to do with the cloud once it stands
+    :param log: where the log goes, from this handler's level on
+    :param reasons: learns what its scheduler logs and asks of placement
     :param progress: called when a host is up
     """
 
@@ -94,31 +81,31 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         self,
         declared: scenario.Scenario,
         plain: bool,
-        log: sim_fixtures.Logging,
+        log: logging.Handler,
         reasons: sim_reasons.Reasons,
-        body: Callable[['Cloud'], None],
         progress: Callable[[], None],
     ) -> None:
-        super().__init__('test_scenario')
+        super().__init__('setUp')
         self._declared = declared
         self._plain = plain
         self._log = log
         self._reasons = reasons
-        self._body = body
         self._progress = progress
+        self._clients: dict[str, client.TestOpenStackClient] = {}
+        self._known_traits = set(os_traits.get_traits())
+        #: What the scenario calls what nova has UUIDs for.
+        self.names: dict[str, str] = {}
 
     def setUp(self) -> None:
-        """Start nova and placement; hosts and the rest follow."""
-        for name, replacement in (
-            ('StandardLogging', lambda: self._log),
-            # Their names are for the scenario to use.
-            ('DefaultFlavorsFixture', fixtures.Fixture),
-        ):
-            self.useFixture(
-                fixtures.MonkeyPatch(
-                    f'nova.tests.fixtures.{name}', replacement
-                )
-            )
+        """Start nova and placement, and make what the scenario declares.
+
+        :raises exception.ScenarioInvalid: nova-api does not take a part of it
+        """
+        self._set_up_log()
+        # The names of flavors are for the scenario to use.
+        self._patch(
+            'nova.tests.fixtures.DefaultFlavorsFixture', fixtures.Fixture
+        )
         self.useFixture(sim_fixtures.NovaApi())
         self.useFixture(sim_fixtures.RequestFilters())
         # Before the services start.
@@ -132,14 +119,7 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         weigher.PreferredHosts.order = tuple(self._declared.prefer)
         super().setUp()
         self._record_queries()
-
-    def test_scenario(self) -> None:
-        """Build the cloud and do what it is for."""
-        self._clients: dict[str, client.TestOpenStackClient] = {}
-        self._known_traits = set(_STANDARD_TRAITS)
         self.volumes = self.useFixture(sim_fixtures.VolumeImages())
-        #: What the scenario calls what nova has UUIDs for.
-        self.names: dict[str, str] = {}
         self._start_hosts()
         self.aggregate_ids = {
             aggregate.name: self._create_declared_aggregate(aggregate)
@@ -159,7 +139,26 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
             group.name: self._create_declared_group(group)
             for group in self._declared.server_groups
         }
-        self._body(self)
+
+    def _set_up_log(self) -> None:
+        # nova's StandardLogging formats every DEBUG line and keeps the others
+        # in memory.
+        self._patch('nova.tests.fixtures.StandardLogging', fixtures.Fixture)
+        self._patch('oslo_log.log.setup', lambda *args: None)
+        level = self._log.level
+        self.useFixture(fixtures.LogHandler(self._log, level=level))
+        for name, lowest in sim_reasons.LEVELS.items():
+            self.useFixture(
+                fixtures.LogHandler(
+                    self._reasons,
+                    name,
+                    min(level, lowest),
+                    nuke_handlers=False,
+                )
+            )
+
+    def _patch(self, name: str, replacement: typing.Any) -> None:
+        self.useFixture(fixtures.MonkeyPatch(name, replacement))
 
     def client(self, project: str) -> client.TestOpenStackClient:
         """Return an administrator's client of nova-api in a project."""
@@ -239,20 +238,16 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
             self._reasons.add_query(url)
             return get(self_, url, *args, **kwargs)
 
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                'nova.scheduler.client.report.SchedulerReportClient.get',
-                recording_get,
-            )
+        self._patch(
+            'nova.scheduler.client.report.SchedulerReportClient.get',
+            recording_get,
         )
 
     def _start_hosts(self) -> None:
         _Driver.hosts = {host.name: host for host in self._declared.hosts}
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                'nova.virt.driver.load_compute_driver',
-                lambda virtapi, compute_driver=None: _Driver(virtapi),
-            )
+        self._patch(
+            'nova.virt.driver.load_compute_driver',
+            lambda virtapi, compute_driver=None: _Driver(virtapi),
         )
         for host in self._declared.hosts:
             self._start_compute(host.name)
@@ -338,8 +333,11 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         try:
             answer = self.client(project).api_post(url, body).body
         except client.OpenStackApiException as exc:
-            raise Refused(
-                document.Fault(path, 'what nova-api takes', api_message(exc))
+            fault = document.Fault(
+                path, 'what nova-api takes', api_message(exc)
+            )
+            raise exception.ScenarioInvalid(
+                path='the scenario', faults=[fault]
             ) from exc
         (created,) = answer.values()
         if 'name' in created and 'id' in created:
@@ -358,16 +356,3 @@ def api_message(exc: client.OpenStackApiException) -> str:
         return f'{exc.response.status_code}: {fault["message"]}'
     except (ValueError, TypeError, KeyError):
         return f'{exc.response.status_code}: {exc.response.text}'
-
-
-def run(cloud: Cloud) -> None:
-    """Run a cloud's body outside of a test runner, and take it down again.
-
-    :raises Exception: what building the cloud or its body raised
-    """
-    raised: list[BaseException] = []
-    # A test result keeps no more than the text of an exception.
-    cloud.addOnException(lambda exc_info: raised.append(exc_info[1]))
-    cloud.run(unittest.TestResult())
-    if raised:
-        raise raised[0]

@@ -65,15 +65,6 @@ def suggest(got: Iterable[typing.Any], known: Collection[str]) -> str:
     return ''
 
 
-def undeclared(kind: str, name: str, names: Collection[str]) -> list[str]:
-    """Return what is expected and what was got where a name is of nothing."""
-    some = messages.first_few(sorted(names), 8) or 'there is none'
-    return [
-        f'a declared {kind} ({some})',
-        show(name) + suggest([name], names),
-    ]
-
-
 def load(file: str) -> typing.Any:
     """Read a scenario file.
 

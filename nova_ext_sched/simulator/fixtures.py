@@ -6,8 +6,6 @@ Shared by the simulator and by the functional tests.
 """
 
 from collections.abc import Mapping
-from collections.abc import Sequence
-import logging
 import os
 import sys
 import typing
@@ -19,11 +17,7 @@ from nova.volume import cinder
 from oslo_config import fixture as config_fixture
 from oslo_utils import uuidutils
 
-from nova_ext_sched import conf
-
 CONF = nova.conf.CONF
-
-ALL_FILTERS = 'nova_ext_sched.filters.all_filters'
 
 
 class NovaApi(fixtures.Fixture):
@@ -52,76 +46,6 @@ class RequestFilters(fixtures.Fixture):
         request_filters = nova_request_filter.ALL_REQUEST_FILTERS
         self.addCleanup(
             request_filters.__setitem__, slice(None), list(request_filters)
-        )
-
-
-class Plugin(fixtures.Fixture):
-    """Enable the package as nova.conf does, until the fixture ends.
-
-    Use before the scheduler starts.
-
-    :param host_filters: names to add to ``enabled_filters``
-    :param options: values of options of ``[nova_ext_sched]``
-    """
-
-    def __init__(
-        self, host_filters: tuple[str, ...] = (), **options: object
-    ) -> None:
-        super().__init__()
-        self._host_filters = host_filters
-        self._options = options
-
-    def _setUp(self) -> None:
-        conf.register_opts(CONF)
-        self.useFixture(RequestFilters())
-        config = self.useFixture(config_fixture.Config(CONF))
-        filter_scheduler = CONF.filter_scheduler
-        config.config(
-            group='filter_scheduler',
-            available_filters=[
-                *filter_scheduler.available_filters,
-                ALL_FILTERS,
-            ],
-            enabled_filters=[
-                *filter_scheduler.enabled_filters,
-                *self._host_filters,
-            ],
-        )
-        config.config(group='nova_ext_sched', **self._options)
-
-
-class Logging(fixtures.Fixture):
-    """Send the log where the simulator wants it.
-
-    In place of nova's StandardLogging, which formats every DEBUG line and
-    keeps the others in memory.
-
-    :param handlers: where the log goes
-    :param levels: the lowest level of each logger; others have WARNING
-    """
-
-    def __init__(
-        self,
-        handlers: Sequence[logging.Handler],
-        levels: Mapping[str, int],
-    ) -> None:
-        super().__init__()
-        self._log_handlers = handlers
-        self._levels = {'': logging.WARNING, **levels}
-
-    def _setUp(self) -> None:
-        for handler in self._log_handlers:
-            self.useFixture(
-                fixtures.LogHandler(
-                    handler, nuke_handlers=handler is self._log_handlers[0]
-                )
-            )
-        for name, level in self._levels.items():
-            logger = logging.getLogger(name)
-            self.addCleanup(logger.setLevel, logger.level)
-            logger.setLevel(level)
-        self.useFixture(
-            fixtures.MonkeyPatch('oslo_log.log.setup', lambda *args: None)
         )
 
 

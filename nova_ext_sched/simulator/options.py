@@ -14,19 +14,26 @@ from nova.scheduler import filters as nova_filters
 from oslo_config import cfg
 
 from nova_ext_sched import conf
+from nova_ext_sched import filters
 from nova_ext_sched import messages
 from nova_ext_sched import plugins
 from nova_ext_sched.simulator import document
 from nova_ext_sched.simulator import scenario
+from nova_ext_sched.simulator import schema
 
 CONF = nova.conf.CONF
 
 NOVA_FILTERS = 'nova.scheduler.filters.all_filters'
-ALL_FILTERS = 'nova_ext_sched.filters.all_filters'
 _PACKAGE = 'nova_ext_sched'
-_AVAILABLE = ('nova_conf', 'filter_scheduler', 'available_filters')
-_ENABLED = ('nova_conf', 'filter_scheduler', 'enabled_filters')
 _WEIGHER = 'nova_ext_sched.simulator.weigher.PreferredHosts'
+_AVAILABLE = ('filter_scheduler', 'available_filters')
+#: What options name that has to be installed.
+_KINDS = {
+    ('filter_scheduler', 'enabled_filters'): 'host filter',
+    (_PACKAGE, 'request_filters'): 'request filter',
+}
+
+Faults = Iterator[schema.Wrong]
 
 # What the simulated cloud is built from; a scenario that changes these would
 # leave it.
@@ -50,48 +57,42 @@ def compose(declared: scenario.Scenario, plain: bool) -> scenario.Options:
     :param plain: as nova is without our package
     """
     options: scenario.Options = {
-        'quota': {
-            'cores': -1,
-            'instances': -1,
-            'ram': -1,
-            'server_groups': -1,
-            'server_group_members': -1,
-        },
+        'quota': dict.fromkeys(
+            (
+                'cores',
+                'instances',
+                'ram',
+                'server_groups',
+                'server_group_members',
+            ),
+            -1,
+        )
     }
     _merge(options, declared.nova_conf)
-    host_filters = declared.host_filters
     if plain:
         _merge(options, declared.plain_nova_conf)
-        if declared.plain_host_filters is not None:
-            host_filters = declared.plain_host_filters
         options.pop(_PACKAGE, None)
     scheduler = options.setdefault('filter_scheduler', {})
-    available = _listed(
-        scheduler, 'available_filters', [NOVA_FILTERS, ALL_FILTERS]
+    default = CONF.filter_scheduler
+    available = _split(
+        scheduler.get('available_filters', [NOVA_FILTERS, filters.ALL_FILTERS])
     )
-    enabled = _listed(
-        scheduler,
-        'enabled_filters',
-        CONF.filter_scheduler.enabled_filters,
-    )
+    enabled = _split(scheduler.get('enabled_filters', default.enabled_filters))
+    host_filters = declared.host_filters
+    if plain and declared.plain_host_filters is not None:
+        host_filters = declared.plain_host_filters
     enabled += [name for name in host_filters if name not in enabled]
     if plain:
         available = [
             name for name in available if name.split('.')[0] != _PACKAGE
         ]
-        ours = _filters_that_nova_lacks()
+        ours = _declared(plugins.HOST_FILTERS) - _nova_filters()
         enabled = [name for name in enabled if name not in ours]
-    if declared.prefer:
-        scheduler['weight_classes'] = [
-            *_listed(
-                scheduler,
-                'weight_classes',
-                CONF.filter_scheduler.weight_classes,
-            ),
-            _WEIGHER,
-        ]
     scheduler['available_filters'] = available
     scheduler['enabled_filters'] = enabled
+    if declared.prefer:
+        weighers = scheduler.get('weight_classes', default.weight_classes)
+        scheduler['weight_classes'] = [*_split(weighers), _WEIGHER]
     return options
 
 
@@ -114,21 +115,11 @@ def _written(value: typing.Any) -> typing.Any:
     return str(value)
 
 
-def _listed(
-    values: dict[str, typing.Any], option: str, default: list[str]
-) -> list[str]:
-    return _split(values.get(option, default))
-
-
 def _split(value: typing.Any) -> list[str]:
     if isinstance(value, str):
         # As nova.conf would have it.
         return [name.strip() for name in value.split(',')]
     return list(value)
-
-
-def _filters_that_nova_lacks() -> set[str]:
-    return _declared(plugins.HOST_FILTERS) - _nova_filters()
 
 
 def _nova_filters(available: Iterable[str] = (NOVA_FILTERS,)) -> set[str]:
@@ -141,73 +132,91 @@ def _declared(namespace: str) -> set[str]:
     return importlib.metadata.entry_points(group=namespace).names
 
 
-def faults(data: dict[str, typing.Any]) -> list[document.Fault]:
-    """Return what nova would not take, from nova's own code.
+def keywords() -> dict[str, typing.Any]:
+    """Return the keywords of the schema that nova's own code checks.
 
-    The document may have faults of form as well: what is of the wrong type
-    is passed over.
-
-    :param data: a scenario document
+    ``nova_conf`` comes before ``host_filters`` in the schema: its
+    ``available_filters`` add to what is installed.
     """
     conf.register_opts(CONF)
-    found: list[document.Fault] = []
-    host_filters = _declared(plugins.HOST_FILTERS) | _nova_filters()
-    for path in (), ('plain',):
-        part = _get(data, *path)
-        found += _unusable(part, path)
-        # Plain nova has the options of the whole as well.
-        available = _names(_get(part, *_AVAILABLE))
-        try:
-            host_filters |= _nova_filters(
-                name for _, name in available if name.split('.')[0] != _PACKAGE
-            )
-        except (ImportError, ValueError) as exc:
-            found.append(
-                document.Fault(
-                    (*path, *_AVAILABLE),
-                    'filters that can be imported',
-                    # oslo.utils appends a traceback.
-                    messages.quote(str(exc).partition(' ([')[0]),
-                )
-            )
-        for place, kind, known in (
-            (('host_filters',), 'host filter', host_filters),
-            (_ENABLED, 'host filter', host_filters),
-            (
-                ('nova_conf', _PACKAGE, 'request_filters'),
-                'request filter',
-                _declared(plugins.REQUEST_FILTERS),
-            ),
-        ):
-            found += [
-                document.Fault(
-                    (*path, *place, *index),
+    installed = {
+        'host filter': _declared(plugins.HOST_FILTERS) | _nova_filters(),
+        'request filter': _declared(plugins.REQUEST_FILTERS),
+    }
+
+    def check_installed(
+        validator: object,
+        kind: str,
+        value: typing.Any,
+        form: object,
+        path: document.Path = (),
+    ) -> Faults:
+        known = installed[kind]
+        for index, name in _names(value):
+            if name not in known:
+                yield schema.Wrong(
                     f'a {kind} that is installed',
                     document.show(name) + document.suggest([name], known),
+                    (*path, *index),
                 )
-                for index, name in _names(_get(part, *place))
-                if name not in known
-            ]
-    for name, flavor in _items(data, 'flavors'):
-        for key, value in _items(flavor, 'extra_specs'):
+
+    def check_options(
+        validator: object, _: object, groups: typing.Any, form: object
+    ) -> Faults:
+        if not isinstance(groups, dict):
+            return
+        for group, values in groups.items():
+            if not _is_group(group):
+                yield schema.Wrong(
+                    'an option group of nova.conf',
+                    messages.quote(group) + document.suggest([group], CONF),
+                    [group],
+                )
+            elif isinstance(values, dict):
+                # First what makes the host filters of the others available.
+                for option, value in sorted(
+                    values.items(), key=lambda item: item[0] != _AVAILABLE[1]
+                ):
+                    yield from check_option((group, option), value)
+
+    def check_option(path: tuple[str, str], value: typing.Any) -> Faults:
+        if reason := _refused(*path, value):
+            yield schema.Wrong(*reason, path)
+        elif path == _AVAILABLE:
             try:
-                validators.validate(key, str(value))
-            except nova_exception.ValidationError as exc:
-                found.append(
-                    document.Fault(
-                        ('flavors', name, 'extra_specs', key),
-                        'what nova-api takes',
-                        messages.quote(exc.format_message()),
-                    )
+                installed['host filter'] |= _nova_filters(
+                    name
+                    for _, name in _names(value)
+                    if name.split('.')[0] != _PACKAGE
                 )
-    return found
+            except (ImportError, ValueError) as exc:
+                # oslo.utils appends a traceback.
+                cause = str(exc).partition(' ([')[0]
+                yield schema.Wrong(
+                    'filters that can be imported', messages.quote(cause), path
+                )
+        elif kind := _KINDS.get(path):
+            yield from check_installed(None, kind, value, None, path)
+
+    return {
+        'installed': check_installed,
+        'nova_conf': check_options,
+        'extra_specs': _check_extra_specs,
+    }
 
 
-def _get(data: typing.Any, *path: str) -> typing.Any:
-    """Return what stands at a path; an empty mapping for nothing."""
-    for key in path:
-        data = data.get(key) if isinstance(data, dict) else None
-    return data if isinstance(data, dict | list | str) else {}
+def _check_extra_specs(
+    validator: object, _: object, specs: typing.Any, form: object
+) -> Faults:
+    for key, value in specs.items() if isinstance(specs, dict) else ():
+        try:
+            validators.validate(key, str(value))
+        except nova_exception.ValidationError as exc:
+            yield schema.Wrong(
+                'what nova-api takes',
+                messages.quote(exc.format_message()),
+                [key],
+            )
 
 
 def _names(value: typing.Any) -> list[tuple[document.Path, str]]:
@@ -216,38 +225,9 @@ def _names(value: typing.Any) -> list[tuple[document.Path, str]]:
         return [((), name) for name in _split(value) if name]
     return [
         ((index,), name)
-        for index, name in enumerate(value)
+        for index, name in enumerate(value if isinstance(value, list) else ())
         if isinstance(name, str)
     ]
-
-
-def _items(data: typing.Any, *path: str) -> list[tuple[str, typing.Any]]:
-    found = _get(data, *path)
-    return list(found.items()) if isinstance(found, dict) else []
-
-
-def _unusable(
-    part: typing.Any, path: document.Path
-) -> Iterator[document.Fault]:
-    """Yield what nova's configuration does not take."""
-    for group, values in _items(part, 'nova_conf'):
-        here = (*path, 'nova_conf', group)
-        if not _is_group(group) and isinstance(values, dict):
-            yield document.Fault(
-                here,
-                'an option group of nova.conf',
-                messages.quote(group) + document.suggest([group], CONF),
-            )
-            continue
-        for option, value in _items(values):
-            if (group, option) in BUILT_IN:
-                yield document.Fault(
-                    (*here, option),
-                    'an option that the simulator does not set itself',
-                    messages.quote(option),
-                )
-            elif reason := _refused(group, option, value):
-                yield document.Fault((*here, option), *reason)
 
 
 def _is_group(name: str) -> bool:
@@ -260,6 +240,11 @@ def _is_group(name: str) -> bool:
 def _refused(
     group: str, option: str, value: typing.Any
 ) -> tuple[str, str] | None:
+    if (group, option) in BUILT_IN:
+        return (
+            'an option that the simulator does not set itself',
+            messages.quote(option),
+        )
     section = None if group == 'DEFAULT' else group
     options = CONF if section is None else CONF[section]
     try:

@@ -83,6 +83,11 @@ class Step:
     expect_plain: expectation.Expectation | None
 
     @property
+    def project(self) -> str:
+        """The project that asks for its servers."""
+        return self.arguments.get('project', DEFAULT_PROJECT)
+
+    @property
     def places(self) -> bool:
         """Whether the step's servers have a host afterwards."""
         return self.action not in ('shelve', 'delete', 'aggregate')
@@ -194,24 +199,6 @@ def parse(data: dict[str, typing.Any]) -> Scenario:
     )
 
 
-def booted(step: dict[str, typing.Any]) -> list[str]:
-    """Return the names of the servers that a boot step makes.
-
-    A boot of several names them as nova does: ``web-1``, ``web-2``, ...
-
-    :param step: as the document has it; of a step with faults, no name
-    """
-    name, count = step['boot'], step.get('count', 1)
-    # A range holds 2.0 as well.
-    if not isinstance(name, str) or not isinstance(count, int):
-        return []
-    if count == 1:
-        return [name]
-    if count not in schema.COUNTS:
-        return []
-    return [f'{name}-{number}' for number in range(1, count + 1)]
-
-
 def _strings(values: dict[str, typing.Any] | None) -> dict[str, str]:
     return {key: str(value) for key, value in (values or {}).items()}
 
@@ -223,14 +210,17 @@ def _hosts(item: str | dict[str, typing.Any]) -> list[Host]:
 
 def _step(item: dict[str, typing.Any]) -> Step:
     arguments = dict(item)
-    action = schema.action(item)
-    assert action is not None
+    (action,) = schema.STEPS.keys() & item.keys()
     target = arguments.pop(action)
     expect = arguments.pop('expect', None)
     plain = arguments.pop('expect_plain', None)
     servers = []
     if action == 'boot':
-        servers = booted(item)
+        count = item.get('count', 1)
+        # As nova names them.
+        servers = [f'{target}-{number}' for number in range(1, count + 1)]
+        if count == 1:
+            servers = [target]
     elif action != 'aggregate':
         servers = hostnames.expand_all(target)
     return Step(

@@ -29,25 +29,6 @@ Placement = expectation.Placement
 Placements = list[Placement]
 
 
-def _has_no_task(server: Body) -> bool:
-    return server[TASK] is None
-
-
-def _is_booted(server: Body) -> bool:
-    return server['status'] in ('ACTIVE', 'ERROR')
-
-
-def _is_offloaded(server: Body) -> bool:
-    return (
-        server['status'] in ('SHELVED_OFFLOADED', 'ERROR')
-        and server[TASK] is None
-    )
-
-
-def _is_deleted(server: Body) -> bool:
-    return server['status'] == 'DELETED'
-
-
 class Steps:
     """Does what steps say, and shows where their servers are afterwards.
 
@@ -136,7 +117,11 @@ class Steps:
             self._cloud.names[server['id']] = server['name']
             if 'group' in arguments:
                 self._groups[server['name']] = arguments['group']
-        return [self._settled(name, _is_booted) for name in names]
+        placements = []
+        for name in names:
+            placements.append(self._settled(name))
+            self._progress()
+        return placements
 
     def _boot_body(self, name: str, count: int, arguments: Body) -> Body:
         image = arguments.get('image', cloud.DEFAULT_IMAGE)
@@ -198,14 +183,11 @@ class Steps:
         if step.arguments.get('confirm', True):
             for placement in placements:
                 if placement.failure is None:
-                    self._confirm(str(placement.server))
+                    name = str(placement.server)
+                    self._request(name, {'confirmResize': None})
+                    # The source host's allocation goes at last.
+                    self._wait_for_events(name, 'confirmResize')
         return placements
-
-    def _confirm(self, name: str) -> None:
-        self._request(name, {'confirmResize': None})
-        self._wait(name, lambda server: server['status'] == 'ACTIVE')
-        # The source host's allocation goes after the server's status.
-        self._wait_for_events(name, 'confirmResize')
 
     def _evacuate(self, step: scenario.Step) -> Placements:
         for name in step.servers:
@@ -219,7 +201,7 @@ class Steps:
         return self._act(step, {'os-resetState': {'state': 'active'}})
 
     def _shelve(self, step: scenario.Step) -> Placements:
-        return self._act(step, {'shelve': None}, done=_is_offloaded)
+        return self._act(step, {'shelve': None})
 
     def _unshelve(self, step: scenario.Step) -> Placements:
         return [
@@ -231,7 +213,7 @@ class Steps:
         ]
 
     def _delete(self, step: scenario.Step) -> Placements:
-        return self._act(step, None, done=_is_deleted)
+        return self._act(step, None)
 
     def _aggregate(self, step: scenario.Step) -> Placements:
         name = str(step.target)
@@ -243,17 +225,15 @@ class Steps:
                 return [_refusal(None, exc)]
         self._cloud.imply_traits()
         wanted = self._api.api_get(url).body['aggregate']
-
-        def scheduler_knows() -> bool:
-            # nova-api tells the scheduler of the change by a cast.
-            known = self._cloud.scheduler_aggregate(name)
-            return (
+        # nova-api tells the scheduler of the change by a cast.
+        _look_until(
+            lambda known: (
                 known is not None
                 and known.metadata == wanted['metadata']
                 and set(known.hosts) == set(wanted['hosts'])
-            )
-
-        _wait_until(scheduler_knows)
+            ),
+            lambda: self._cloud.scheduler_aggregate(name),
+        )
         return [Placement(None)]
 
     def _act(
@@ -261,14 +241,12 @@ class Steps:
         step: scenario.Step,
         body: Body | None,
         event_of: str | None = None,
-        done: Callable[[Body], bool] = _has_no_task,
     ) -> Placements:
         """Do one action of nova-api to each server of a step.
 
         :param body: of the action; None to delete
         :param event_of: the instance action whose events tell a failure that
             leaves the server as it was
-        :param done: when the action is over
         """
         placements = []
         for name in step.servers:
@@ -277,22 +255,16 @@ class Steps:
             except client.OpenStackApiException as exc:
                 placements.append(_refusal(name, exc))
                 continue
-            placement = self._settled(name, done)
+            placement = self._settled(name)
             if event_of and placement.failure is None:
-                # An evacuated server has no task before it has its new host.
                 error = self._wait_for_events(name, event_of)
+                # An evacuated server has no task before it has its new host.
                 placement = (
-                    _placement(self._show(name), name)
-                    if error is None
-                    else _failure(name, error)
+                    _failure(name, error) if error else self._settled(name)
                 )
+            self._progress()
             placements.append(placement)
         return placements
-
-    def _settled(self, name: str, done: Callable[[Body], bool]) -> Placement:
-        server = self._wait(name, done)
-        self._progress()
-        return _placement(server, name)
 
     def _request(self, name: str, body: Body | None) -> None:
         # A server that nova refused to make is one that nova does not know.
@@ -308,23 +280,20 @@ class Steps:
         except client.OpenStackApiNotFoundException:
             return {'status': 'DELETED', TASK: None, HOST: None}
 
-    def _wait(self, name: str, done: Callable[[Body], bool]) -> Body:
-        """Return a server once it is as it should be.
-
-        Its key ``timed_out`` says that it was given up.
-        """
-        server: Body = {}
-
-        def look() -> bool:
-            server.clear()
-            server.update(self._show(name))
-            # nova sets the status before it records the reason.
-            recorded = server['status'] != 'ERROR' or 'fault' in server
-            return recorded and done(server)
-
-        if not _wait_until(look):
-            server['timed_out'] = True
-        return server
+    def _settled(self, name: str) -> Placement:
+        """Wait until nova does nothing more to a server."""
+        server = _look_until(_is_settled, lambda: self._show(name))
+        status, task = server['status'], server[TASK]
+        if not _is_settled(server):
+            return Placement(
+                name,
+                failure=expectation.FAILED,
+                detail=f'still {status}, task {task}, after {_PATIENCE} '
+                'seconds',
+            )
+        if status == 'ERROR':
+            return _failure(name, server['fault']['message'])
+        return Placement(name, host=server[HOST])
 
     def _wait_for_events(self, name: str, action: str) -> str | None:
         """Wait for the end of a server's newest action of a kind.
@@ -333,20 +302,21 @@ class Steps:
             move that fails leaves the server where it was and says so
             nowhere else
         """
-        events: list[Body] = []
 
-        def finished() -> bool:
+        def look() -> list[Body]:
             newest = next(
                 item
                 for item in self._api.get_instance_actions(self._ids[name])
                 if item['action'] == action
             )
-            events[:] = self._api.get_instance_action_details(
+            return self._api.get_instance_action_details(
                 self._ids[name], newest['request_id']
             )['events']
-            return all(event['result'] for event in events)
 
-        _wait_until(finished)
+        events = _look_until(
+            lambda events: events and all(event['result'] for event in events),
+            look,
+        )
         for event in events:
             if str(event['result']).lower() == 'error':
                 text = event.get('details') or event.get('traceback') or ''
@@ -354,27 +324,23 @@ class Steps:
         return None
 
 
-def _wait_until(done: Callable[[], bool]) -> bool:
-    """Wait for something; return False where it was given up."""
+def _is_settled(server: Body) -> bool:
+    return (
+        server['status'] != 'BUILD'
+        and server[TASK] is None
+        # nova sets the status before it records the reason.
+        and (server['status'] != 'ERROR' or 'fault' in server)
+    )
+
+
+def _look_until(
+    done: Callable[[typing.Any], typing.Any], look: Callable[[], typing.Any]
+) -> typing.Any:
+    """Return what was seen when it was done, or when it was given up."""
     deadline = time.monotonic() + _PATIENCE
-    while not done():
-        if time.monotonic() > deadline:
-            return False
+    while not done(seen := look()) and time.monotonic() < deadline:
         time.sleep(_POLL)
-    return True
-
-
-def _placement(server: Body, name: str) -> Placement:
-    """Return where a server is, or how it failed."""
-    if server.get('timed_out'):
-        detail = (
-            f'still {server["status"]}, task {server[TASK]}, after '
-            f'{_PATIENCE} seconds'
-        )
-        return Placement(name, failure=expectation.FAILED, detail=detail)
-    if server['status'] == 'ERROR':
-        return _failure(name, server['fault']['message'])
-    return Placement(name, host=server.get(HOST))
+    return seen
 
 
 def _refusal(name: str | None, exc: client.OpenStackApiException) -> Placement:

@@ -10,8 +10,7 @@ end JSON, a mapping with one of these keys:
 
 ============  =============================================================
 ``outcomes``  an :class:`expectation.Outcome` for each step
-``faults``    a :class:`document.Fault` for each part of the scenario that
-              nova does not take
+``faults``    a line for each part of the scenario that nova does not take
 ``failed``    why the cloud broke down, in words
 ============  =============================================================
 """
@@ -24,6 +23,8 @@ import logging
 import os
 import sys
 import typing
+
+from nova_ext_sched import exception
 
 #: The log file that stands for standard error.
 STDERR = '-'
@@ -88,53 +89,40 @@ def run(
     :param progress: called for each host and each server
     :returns: the result, see the module
     """
+    from nova_ext_sched.simulator import check
     from nova_ext_sched.simulator import cloud
-    from nova_ext_sched.simulator import fixtures as sim_fixtures
     from nova_ext_sched.simulator import options
     from nova_ext_sched.simulator import reasons as sim_reasons
     from nova_ext_sched.simulator import scenario
     from nova_ext_sched.simulator import steps
 
-    if faults := options.faults(request.data):
-        return {'faults': [dataclasses.astuple(fault) for fault in faults]}
+    if faults := list(check.faults(request.data, options.keywords())):
+        return {'faults': list(map(str, faults))}
     declared = scenario.parse(request.data)
     reasons = sim_reasons.Reasons()
-    outcomes: list[dict[str, typing.Any]] = []
-
-    def run_steps(simulated: cloud.Cloud) -> None:
-        runner = steps.Steps(simulated, reasons, progress)
-        for step in declared.steps:
-            outcomes.append(dataclasses.asdict(runner.run(step)))
-
-    handlers: list[logging.Handler] = [reasons]
-    levels = dict(sim_reasons.LEVELS)
-    if request.log_file is not None:
-        handlers.append(_log_handler(request))
-        levels[''] = logging.getLevelName(request.log_level)
+    simulated = cloud.Cloud(
+        declared, request.plain, _log_handler(request), reasons, progress
+    )
     try:
-        cloud.run(
-            cloud.Cloud(
-                declared,
-                request.plain,
-                sim_fixtures.Logging(handlers, levels),
-                reasons,
-                run_steps,
-                progress,
-            )
-        )
-    except cloud.Refused as exc:
-        return {'faults': [dataclasses.astuple(exc.fault)]}
-    except Exception:
-        # Taking it down after the last step is nova's business.
-        if len(outcomes) < len(declared.steps):
-            raise
-    return {'outcomes': outcomes}
+        simulated.setUp()
+        runner = steps.Steps(simulated, reasons, progress)
+        return {
+            'outcomes': [
+                dataclasses.asdict(runner.run(step)) for step in declared.steps
+            ]
+        }
+    except exception.ScenarioInvalid as exc:
+        return {'faults': list(map(str, exc.faults))}
+    finally:
+        simulated.doCleanups()
 
 
 def _log_handler(request: Request) -> logging.Handler:
+    if request.log_file is None:
+        return logging.NullHandler(logging.WARNING)
     handler = (
         logging.StreamHandler()
-        if request.log_file in (None, STDERR)
+        if request.log_file == STDERR
         else logging.FileHandler(request.log_file)
     )
     handler.setLevel(request.log_level)

@@ -15,16 +15,22 @@ import typing
 import urllib.parse
 
 import fixtures
+import nova.conf
 from nova.scheduler.client import report
 from nova.tests import fixtures as nova_fixtures
 from nova.tests.functional import integrated_helpers
+from oslo_config import fixture as config_fixture
 import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
 
 from nova_ext_sched import aggregates
+from nova_ext_sched import conf
 from nova_ext_sched import faults
+from nova_ext_sched import filters
 from nova_ext_sched.request_filters import bound
 from nova_ext_sched.simulator import fixtures as sim_fixtures
+
+CONF = nova.conf.CONF
 
 # nova.test logs to standard output from its import on: in between the results
 # of tests, whatever the services of a test that is over still have to say.
@@ -68,6 +74,39 @@ def table_away(engine, table):
         rename('away', table)
 
 
+class Plugin(fixtures.Fixture):
+    """Enable the package as nova.conf does, until the fixture ends.
+
+    Use before the scheduler starts.
+
+    :param host_filters: names to add to ``enabled_filters``
+    :param options: values of options of ``[nova_ext_sched]``
+    """
+
+    def __init__(self, host_filters=(), **options):
+        super().__init__()
+        self._host_filters = host_filters
+        self._options = options
+
+    def _setUp(self):
+        conf.register_opts(CONF)
+        self.useFixture(sim_fixtures.RequestFilters())
+        config = self.useFixture(config_fixture.Config(CONF))
+        filter_scheduler = CONF.filter_scheduler
+        config.config(
+            group='filter_scheduler',
+            available_filters=[
+                *filter_scheduler.available_filters,
+                filters.ALL_FILTERS,
+            ],
+            enabled_filters=[
+                *filter_scheduler.enabled_filters,
+                *self._host_filters,
+            ],
+        )
+        config.config(group='nova_ext_sched', **self._options)
+
+
 class PluginMixin:
     """Load the package before the services of a nova test class start."""
 
@@ -79,7 +118,7 @@ class PluginMixin:
     def setUp(self):
         # The Fixtures' own set-up resets neither: they are in place before
         # nova's base class starts the services.
-        self._plugin = sim_fixtures.Plugin(self.host_filters, **self.options)
+        self._plugin = Plugin(self.host_filters, **self.options)
         self._nova_api = sim_fixtures.NovaApi()
         for fixture in (self._nova_api, self._plugin):
             fixture.setUp()

@@ -19,7 +19,7 @@ from oslo_serialization import jsonutils
 
 from nova_ext_sched import claims
 from nova_ext_sched.filters import server_group_anti_affinity
-from nova_ext_sched.simulator import fixtures as sim_fixtures
+from tests.functional import base
 from tests.functional import server_groups
 
 
@@ -169,7 +169,7 @@ class LateCheckTest(server_groups.AntiAffinityTestCase):
         # The scheduler then learns of instances from the database alone, so
         # it does not know what it has placed a moment ago: as if another
         # scheduler had.
-        self.useFixture(config_fixture.Config(sim_fixtures.CONF)).config(
+        self.useFixture(config_fixture.Config(base.CONF)).config(
             group='filter_scheduler', track_instance_changes=False
         )
         super().setUp()

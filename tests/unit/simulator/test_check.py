@@ -59,7 +59,8 @@ class LoadTest(unittest.TestCase):
         for file in shipped:
             data = check.load(str(file))
             self.assertTrue(data['description'], file)
-            self.assertEqual([], options.faults(data), file)
+            found = check.faults(data, options.keywords())
+            self.assertEqual([], list(found), file)
 
     @ddt.unpack
     @ddt.data(
@@ -688,8 +689,12 @@ class ReferencesTest(unittest.TestCase):
         [],
         {},
         {'hosts': 3, 'steps': 3},
-        {'nova_conf': 3},
+        {'nova_conf': 3, 'plain': [], 'host_filters': 3, 'flavors': []},
+        {'nova_conf': {'filter_scheduler': 3, 'nova_ext_sched': []}},
+        {'nova_conf': {'filter_scheduler': {'available_filters': [[]]}}},
         {'nova_conf': {'DEFAULT': []}},
+        {'plain': {'nova_conf': {'a': 3}, 'host_filters': [3]}},
+        {'flavors': {'f': 3, 'g': {'extra_specs': 3}}},
         {
             'hosts': [3, {}, {'name': 3, 'traits': 3}],
             'aggregates': [],
@@ -708,9 +713,9 @@ class ReferencesTest(unittest.TestCase):
         },
     )
     def test_wrong_types_are_left_to_the_form(self, data):
-        for fault in faults(data):
+        for fault in check.faults(data, options.keywords()):
             self.assertRegex(
-                fault,
+                str(fault),
                 r'expected (the key |a mapping|option|a list|a host|a name|'
                 r'one of the keys|a server|an integer|a flavor|an? |hosts|'
                 r'servers)',

@@ -151,12 +151,12 @@ class UsageTest(CommandTestCase):
         self.assertEqual((2, ''), (status, out))
         self.assertEqual(
             [
+                f'{self.file}: host_filters[0]: expected a host filter that '
+                "is installed, got 'Nowhere'",
                 f'{self.file}: prefer[0]: expected a declared host (a, b), '
                 "got 'c'",
                 f'{self.file}: prefer[1]: expected a declared host (a, b), '
                 "got 'd'",
-                f'{self.file}: host_filters[0]: expected a host filter that '
-                "is installed, got 'Nowhere'",
             ],
             err.splitlines(),
         )

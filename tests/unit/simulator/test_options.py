@@ -6,6 +6,7 @@ import ddt
 import nova.conf
 import yaml
 
+from nova_ext_sched.simulator import check
 from nova_ext_sched.simulator import options
 from nova_ext_sched.simulator import scenario
 
@@ -118,10 +119,15 @@ class ComposeTest(unittest.TestCase):
         self.assertEqual({'filter_scheduler': {}}, declared.nova_conf)
 
 
-def faults(groups, **data):
-    return [
-        str(fault) for fault in options.faults({'nova_conf': groups, **data})
-    ]
+def faults(groups, **changes):
+    data = {
+        'hosts': ['a'],
+        'flavors': {'f': {}},
+        'steps': [{'boot': 'x', 'flavor': 'f'}],
+        'nova_conf': groups,
+        **changes,
+    }
+    return [str(fault) for fault in check.faults(data, options.keywords())]
 
 
 @ddt.ddt
@@ -261,16 +267,3 @@ class FaultsTest(unittest.TestCase):
             r'^flavors\.f\.extra_specs\.hw:cpu_policy: expected what '
             'nova-api takes, got .*sometimes',
         )
-
-    @ddt.data(
-        {},
-        {'nova_conf': 3, 'plain': [], 'host_filters': 3, 'flavors': []},
-        {
-            'nova_conf': {'filter_scheduler': 3, 'nova_ext_sched': []},
-            'plain': {'nova_conf': {'a': 3}, 'host_filters': [3]},
-            'flavors': {'f': 3, 'g': {'extra_specs': 3}},
-        },
-        {'nova_conf': {'filter_scheduler': {'available_filters': [3]}}},
-    )
-    def test_wrong_types_are_left_to_the_form(self, data):
-        options.faults(data)
