@@ -29,6 +29,9 @@ Keywords = Mapping[str, Callable[..., Iterator[jsonschema.ValidationError]]]
 #: Faults that are told of one file.
 MOST_FAULTS = 100
 
+# What names of these kinds may stand for several.
+_PATTERNS = ('host', 'server')
+
 #: The zone of hosts that are in none, unless an option names another.
 _DEFAULT_ZONE = 'nova'
 
@@ -116,14 +119,17 @@ _TYPES = jsonschema.Draft202012Validator.TYPE_CHECKER.redefine(
 )
 
 
-def _names(kind: str, value: object) -> list[str]:
+def _names(kind: str, value: typing.Any) -> list[str]:
     """Return what a value names; nothing where its form is wrong."""
-    if not isinstance(value, str):
-        return []
+    names = [value]
     try:
-        return hostnames.expand(value) if kind == 'host' else [value]
-    except ValueError:
+        if isinstance(value, dict):
+            names = scenario.booted(value)
+        elif kind in _PATTERNS:
+            names = hostnames.expand(value)
+    except (KeyError, TypeError, ValueError):
         return []
+    return [name for name in names if isinstance(name, str)]
 
 
 def _undeclared(
@@ -132,7 +138,9 @@ def _undeclared(
     """Return what is expected and what was got where a name is of nothing."""
     some = messages.first_few(sorted(names), 8) or 'there is none'
     return (
-        f'a declared {kind} ({some})',
+        'a server that an earlier step boots'
+        if kind == 'server'
+        else f'a declared {kind} ({some})',
         document.show(name) + document.suggest([name], names),
     )
 
@@ -266,7 +274,7 @@ def _zones(aggregate: scenario.Aggregate) -> set[str]:
 def _check_steps(
     declared: scenario.Scenario, hosts: Collection[str]
 ) -> Faults:
-    """Yield what a step says of servers and zones that are not there then."""
+    """Yield what a step says of servers and zones that cannot be then."""
     default = declared.nova_conf.get('DEFAULT', {}).get(
         'default_availability_zone', _DEFAULT_ZONE
     )
@@ -290,28 +298,21 @@ def _check_steps(
         if zone:
             zones.add(str(zone))
         for name in step.servers:
-            fault = _check_server(step.action, name, servers)
-            if fault:
-                yield Fault((*path, step.action), *fault)
-            if not fault or step.action == 'boot':
-                servers[name] = step.action != 'delete'
-
-
-def _check_server(
-    action: str, name: str, servers: Mapping[str, bool]
-) -> tuple[str, str] | None:
-    """Return what is expected and what was got where an action cannot be."""
-    if action == 'boot':
-        if name in servers:
-            return 'a name that no server had', document.show(name)
-    elif name not in servers:
-        return (
-            'a server that an earlier step boots',
-            document.show(name) + document.suggest([name], servers),
-        )
-    elif not servers[name]:
-        return 'a server that still exists', f'{name}, which a step deletes'
-    return None
+            here = (*path, step.action)
+            if step.action == 'boot':
+                if name in servers:
+                    yield Fault(
+                        here, 'a name that no server had', document.show(name)
+                    )
+                servers[name] = True
+            elif not servers.get(name, True):
+                yield Fault(
+                    here,
+                    'a server that still exists',
+                    f'{name}, which a step deletes',
+                )
+            elif step.action == 'delete':
+                servers[name] = False
 
 
 def _check_zone(

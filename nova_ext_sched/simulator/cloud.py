@@ -20,6 +20,7 @@ from nova.scheduler.client import report
 from nova.tests.functional import integrated_helpers
 from nova.tests.functional.api import client
 from nova.virt import fake
+from nova.volume import cinder
 import os_traits
 from oslo_config import fixture as config_fixture
 from oslo_utils import uuidutils
@@ -38,10 +39,6 @@ CONF = nova.conf.CONF
 
 #: The image of servers that name none.
 DEFAULT_IMAGE = 'default'
-
-# As nova's own user of that name, which its policies know.
-_ADMIN = 'admin'
-_ADMIN_ROLES = ['reader', 'member', 'admin']
 
 Body = dict[str, typing.Any]
 
@@ -92,6 +89,7 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         self._reasons = reasons
         self._progress = progress
         self._clients: dict[str, client.TestOpenStackClient] = {}
+        self._volume_images: dict[str, str] = {}
         self._known_traits = set(os_traits.get_traits())
         #: What the scenario calls what nova has UUIDs for.
         self.names: dict[str, str] = {}
@@ -119,7 +117,7 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         weigher.PreferredHosts.order = tuple(self._declared.prefer)
         super().setUp()
         self._record_queries()
-        self.volumes = self.useFixture(sim_fixtures.VolumeImages())
+        self._make_volumes_of_images()
         self._start_hosts()
         self.aggregate_ids = {
             aggregate.name: self._create_declared_aggregate(aggregate)
@@ -164,7 +162,11 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         """Return an administrator's client of nova-api in a project."""
         if project not in self._clients:
             self._clients[project] = client.TestOpenStackClient(
-                _ADMIN, self.api_fixture.base_url, project, _ADMIN_ROLES
+                # A user that nova's policies know.
+                'admin',
+                self.api_fixture.base_url,
+                project,
+                ['reader', 'member', 'admin'],
             )
             self._clients[project].microversion = self.microversion
         return self._clients[project]
@@ -186,13 +188,9 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         implied = collections.defaultdict(set)
         for aggregate in self._aggregates():
             for key, value in aggregate['metadata'].items():
-                prefix, trait = key.strip().partition(':')[::2]
-                if (
-                    f'{prefix.lower()}:' == isolation.PREFIX
-                    and value.strip().lower() == isolation.REQUIRED
-                ):
+                if trait := isolation.read_item(key, value).trait:
                     for host in aggregate['hosts']:
-                        implied[host].add(trait.strip())
+                        implied[host].add(trait)
         for host, names in implied.items():
             self._add_traits(host, names)
 
@@ -242,6 +240,28 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
             'nova.scheduler.client.report.SchedulerReportClient.get',
             recording_get,
         )
+
+    def create_volume(self, image: str) -> str:
+        """Return the id of a new volume of an image."""
+        volume = uuidutils.generate_uuid()
+        self._volume_images[volume] = image
+        return volume
+
+    def _make_volumes_of_images(self) -> None:
+        # CinderFixture put a Mock there, which is not given the instance.
+        get = cinder.API.get
+
+        def get_volume(
+            context: typing.Any, volume_id: str, **kwargs: typing.Any
+        ) -> Body:
+            volume = get(context, volume_id, **kwargs)
+            if image := self._volume_images.get(volume_id):
+                volume['bootable'] = True
+                # Cinder copies them, and nova-api reads them there.
+                volume['volume_image_metadata'] = self.image_properties[image]
+            return volume
+
+        self._patch('nova.volume.cinder.API.get', staticmethod(get_volume))
 
     def _start_hosts(self) -> None:
         _Driver.hosts = {host.name: host for host in self._declared.hosts}

@@ -28,8 +28,6 @@ DIFFERED = 1
 #: Anything else: usage, faults of the scenario, a cloud that broke down.
 FAILED = 2
 
-_SHIPPED = pathlib.Path(__file__).parent / 'scenarios'
-
 
 class Simulate(lister.Lister):
     """Run a placement scenario on a simulated cloud.
@@ -137,31 +135,21 @@ class Simulate(lister.Lister):
         declared = scenario.parse(data)
         requests = [
             worker.Request(
-                data,
-                plain,
-                parsed_args.nova_log,
-                parsed_args.nova_log_level,
+                data, plain, parsed_args.nova_log, parsed_args.nova_log_level
             )
-            for plain in ((False, True) if parsed_args.compare else (False,))
+            for plain in (False, True)[: 1 + parsed_args.compare]
         ]
-        total = len(requests) * (
-            len(declared.hosts)
-            + sum(len(step.servers) for step in declared.steps)
-        )
+        servers = sum(len(step.servers) for step in declared.steps)
+        total = len(requests) * (len(declared.hosts) + servers)
         with progress.bar(sys.stderr, 'Simulating', total) as advance:
             outcomes = runner.run(requests, advance, file)
         judged = report.Report(
-            declared,
-            outcomes[0],
-            outcomes[1] if parsed_args.compare else None,
-            parsed_args.reasons,
+            declared, *outcomes, verbose=parsed_args.reasons
         )
         self._status = HELD if judged.held else DIFFERED
-        self._summary = ' '.join(
-            part for part in (declared.description, judged.summary) if part
-        )
+        self._summary = f'{declared.description} {judged.summary}'.strip()
         self._text = judged.text(shutil.get_terminal_size().columns)
-        return judged.columns, [line.row for line in judged.lines]
+        return columns, [line.row for line in judged.lines]
 
     def produce_output(
         self,
@@ -186,11 +174,8 @@ class Simulate(lister.Lister):
         from nova_ext_sched.simulator import document
 
         rows = [
-            (
-                name,
-                document.load(str(_SHIPPED / f'{name}.yaml'))['description'],
-            )
-            for name in _shipped()
+            (name, document.load(str(file))['description'])
+            for name, file in _shipped().items()
         ]
         self._text = ''.join(
             f'{name}\n    {description}\n' for name, description in rows
@@ -198,12 +183,9 @@ class Simulate(lister.Lister):
         return ('Scenario', 'Description'), rows
 
 
-def _shipped() -> list[str]:
-    return sorted(path.stem for path in _SHIPPED.glob('*.yaml'))
-
-
-def _file(name: str) -> str:
-    return str(_SHIPPED / f'{name}.yaml')
+def _shipped() -> dict[str, pathlib.Path]:
+    folder = pathlib.Path(__file__).parent / 'scenarios'
+    return {file.stem: file for file in sorted(folder.glob('*.yaml'))}
 
 
 def _find(name: str) -> str:
@@ -215,7 +197,7 @@ def _find(name: str) -> str:
     if os.path.exists(name) and not (name in shipped and os.path.isdir(name)):
         return name
     if name in shipped:
-        return _file(name)
+        return str(shipped[name])
     close = difflib.get_close_matches(name, shipped, 1)
     meant = f'; did you mean {close[0]}?' if close else ''
     raise ValueError(

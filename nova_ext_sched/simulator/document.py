@@ -80,13 +80,13 @@ def load(file: str) -> typing.Any:
         with open(file, 'rb') as stream:
             text = stream.read(MAX_BYTES + 1)
         if len(text) > MAX_BYTES:
-            raise _TooLarge(f'a file of at most {MAX_BYTES} bytes', 'more')
+            raise _TooLarge(f'a file of at most {MAX_BYTES} bytes')
         loader = _Loader(text)
         node = loader.get_single_node()
         data = None if node is None else loader.read(node, ())
         faults = loader.faults
     except _TooLarge as exc:
-        faults = [Fault((), *exc.args)]
+        faults = [Fault((), str(exc), 'more')]
     except OSError as exc:
         cause = exc.strerror or str(exc)
         faults = [Fault((), 'a file that can be read', cause)]
@@ -98,17 +98,14 @@ def load(file: str) -> typing.Any:
 
 
 def _cause(exc: Exception) -> str:
-    parts = [
-        getattr(exc, name, None) for name in ('context', 'problem', 'reason')
-    ]
-    said = ', '.join(str(part) for part in parts if part) or str(exc)
-    mark = getattr(exc, 'problem_mark', None)
-    line = f' in line {mark.line + 1}' if mark else ''
-    return messages.quote(' '.join(said.split()), 200) + line
+    if not isinstance(exc, yaml.MarkedYAMLError) or not exc.problem_mark:
+        return messages.quote(' '.join(str(exc).split()), 200)
+    said = ', '.join(filter(None, (exc.context, exc.problem)))
+    return f'{messages.quote(said, 200)} in line {exc.problem_mark.line + 1}'
 
 
 class _TooLarge(Exception):
-    """The arguments are what is expected, and what was got."""
+    """The text is what is expected."""
 
 
 class _Loader(yaml.SafeLoader):
@@ -125,7 +122,7 @@ class _Loader(yaml.SafeLoader):
     ) -> yaml.Node | None:
         """Compose a node, unless it is nested too deeply."""
         self._depth += 1
-        self._check_depth(self._depth)
+        _check_depth(self._depth)
         node = super().compose_node(parent, index)
         self._depth -= 1
         return node
@@ -136,33 +133,36 @@ class _Loader(yaml.SafeLoader):
         An alias is read again wherever it stands, so that what is counted is
         what would be built.
         """
-        self._check_depth(len(path))
+        _check_depth(len(path))
         self._values += 1
         if self._values > MAX_VALUES:
-            raise _TooLarge(f'at most {MAX_VALUES} values', 'more')
-        kind = node.tag.removeprefix(_TAG)
-        if isinstance(node, yaml.MappingNode) and kind == 'map':
-            return self._read_mapping(node, path)
-        if isinstance(node, yaml.SequenceNode) and kind == 'seq':
-            return [
-                self.read(item, (*path, index))
-                for index, item in enumerate(node.value)
-            ]
-        if isinstance(node, yaml.ScalarNode):
-            match kind:
-                case 'str':
-                    return node.value
-                case 'null':
-                    return None
-                case 'bool' if node.value.lower() in self.bool_values:
-                    return self.bool_values[node.value.lower()]
-                case 'int' | 'float':
-                    return self._read_number(node, path)
-        expected, got = 'no tag', f'{kind} {node.value}'
-        if kind == 'timestamp':
-            expected, got = 'a string (quote it)', node.value
-        self.faults.append(Fault(path, expected, messages.quote(got, 100)))
+            raise _TooLarge(f'at most {MAX_VALUES} values')
+        match node.tag.removeprefix(_TAG), node:
+            case 'map', yaml.MappingNode():
+                return self._read_mapping(node, path)
+            case 'seq', yaml.SequenceNode():
+                return [
+                    self.read(item, (*path, index))
+                    for index, item in enumerate(node.value)
+                ]
+            case 'str', yaml.ScalarNode():
+                return node.value
+            case 'null', yaml.ScalarNode():
+                return None
+            case 'bool', yaml.ScalarNode() if (
+                node.value.lower() in self.bool_values
+            ):
+                return self.bool_values[node.value.lower()]
+            case 'int' | 'float', yaml.ScalarNode():
+                return self._read_number(node, path)
+            case 'timestamp', _:
+                self._add_fault(path, 'a string (quote it)', node.value)
+            case kind, _:
+                self._add_fault(path, 'no tag', f'{kind} {node.value}')
         return None
+
+    def _add_fault(self, path: Path, expected: str, got: str) -> None:
+        self.faults.append(Fault(path, expected, messages.quote(got, 100)))
 
     def _read_mapping(
         self, node: yaml.MappingNode, path: Path
@@ -170,26 +170,21 @@ class _Loader(yaml.SafeLoader):
         merged: dict[str, typing.Any] = {}
         own: dict[str, typing.Any] = {}
         for key, value in node.value:
+            name = str(key.value)
+            here = (*path, name)
             if key.tag == f'{_TAG}merge':
                 parts = self.read(value, path)
                 for part in parts if isinstance(parts, list) else [parts]:
                     if isinstance(part, dict):
                         merged = {**part, **merged}
                     else:
-                        self.faults.append(
-                            Fault(path, 'a mapping to merge', show(part))
-                        )
-                continue
-            name = messages.quote(key.value, 100)
-            if key.tag != f'{_TAG}str':
-                self.faults.append(
-                    Fault((*path, name), 'a string as key (quote it)', name)
-                )
-                continue
-            here = (*path, key.value)
-            if key.value in own:
-                self.faults.append(Fault(here, 'each key once', 'it twice'))
-            own[key.value] = self.read(value, here)
+                        self._add_fault(path, 'a mapping to merge', repr(part))
+            elif key.tag != f'{_TAG}str':
+                self._add_fault(here, 'a string as key (quote it)', name)
+            else:
+                if name in own:
+                    self._add_fault(here, 'each key once', 'it twice')
+                own[name] = self.read(value, here)
         return {**merged, **own}
 
     def _read_number(self, node: yaml.ScalarNode, path: Path) -> typing.Any:
@@ -208,11 +203,10 @@ class _Loader(yaml.SafeLoader):
         except (ValueError, LookupError):
             # A tag may say so of anything, and Python bounds integers.
             pass
-        self.faults.append(
-            Fault(path, expected, messages.quote(node.value, 100))
-        )
+        self._add_fault(path, expected, node.value)
         return None
 
-    def _check_depth(self, depth: int) -> None:
-        if depth > MAX_DEPTH:
-            raise _TooLarge(f'at most {MAX_DEPTH} levels', 'more')
+
+def _check_depth(depth: int) -> None:
+    if depth > MAX_DEPTH:
+        raise _TooLarge(f'at most {MAX_DEPTH} levels')

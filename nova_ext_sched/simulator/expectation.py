@@ -68,23 +68,17 @@ class Outcome:
     def hosts(self) -> collections.Counter[str]:
         """The number of the step's servers by host."""
         return collections.Counter(
-            placement.host
-            for placement in self.placements
-            if placement.host is not None and placement.failure is None
+            placement.host for placement in self.placements if placement.host
         )
-
-    def count(self, failure: str) -> int:
-        """Return the number of servers that ended in this failure."""
-        return sum(item.failure == failure for item in self.placements)
 
     def __str__(self) -> str:
         parts = []
         if hosts := self.hosts:
             parts.append(_summary(hosts, len(self.placements)))
+        failures = [item.failure for item in self.placements]
         for failure, words in _WORDS.items():
-            if number := self.count(failure):
-                many = f' ×{number}' if len(self.placements) > 1 else ''
-                parts.append(words + many)
+            if number := failures.count(failure):
+                parts.append(words + (f' ×{number}' if failures[1:] else ''))
         for key, members in self.domains.items():
             parts += [
                 f'{key} {value} ×{number}' if value else f'no {key} ×{number}'
@@ -147,16 +141,11 @@ class Expectation:
                                             the rest
         ==================================  ================================
         """
-        failing = 0
-        if self.failure is not None:
-            failing = (
-                len(outcome.placements)
-                if self.failures is None
-                else self.failures
-            )
-            if outcome.count(self.failure) != failing:
-                return False
-        if sum(bool(item.failure) for item in outcome.placements) != failing:
+        failed = [item.failure for item in outcome.placements if item.failure]
+        failing = self.failures if self.failure else 0
+        if failing is None:
+            failing = len(outcome.placements)
+        if failed != [self.failure] * failing:
             return False
         hosts = outcome.hosts
         return (
@@ -213,7 +202,7 @@ def _either(hosts: Sequence[str]) -> str:
 def parse(value: typing.Any) -> Expectation:
     """Return the expectation that a checked document states.
 
-    :param value: what :data:`schema.EXPECT` accepts, or None for any host
+    :param value: None for any host
     """
     if value is None:
         return Expectation()
@@ -221,9 +210,7 @@ def parse(value: typing.Any) -> Expectation:
         return Expectation(failure=NO_VALID_HOST)
     if value == schema.REFUSED:
         return Expectation(failure=REFUSED)
-    if not isinstance(value, dict):
-        return Expectation(hosts=hostnames.expand_all(value))
-    rest = dict(value)
+    rest = dict(value) if isinstance(value, dict) else {'hosts': value}
     if 'hosts' in rest:
         rest['hosts'] = hostnames.expand_all(rest['hosts'])
     if 'no_valid_host' in rest:

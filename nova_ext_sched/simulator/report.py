@@ -14,12 +14,7 @@ from nova_ext_sched.simulator import expectation
 from nova_ext_sched.simulator import scenario
 
 COLUMNS = ('Step', 'Action', 'Expected', 'Actual', 'Result', 'Reason')
-COMPARED_COLUMNS = (
-    *COLUMNS[:-1],
-    'Plain Nova',
-    'Plain Result',
-    'Reason',
-)
+COMPARED_COLUMNS = (*COLUMNS[:-1], 'Plain Nova', 'Plain Result', 'Reason')
 
 OK = 'ok'
 DIFFERS = 'DIFFERS'
@@ -56,15 +51,15 @@ class Line:
     """One step, judged.
 
     :param number: of the step, from 1
-    :param plain: what it did on plain nova; None where it was not run
     :param verbose: say why hosts were refused even where the step found one
+    :param plain: what it did on plain nova; None where it was not run
     """
 
     number: int
     step: scenario.Step
+    verbose: bool
     outcome: expectation.Outcome
     plain: expectation.Outcome | None = None
-    verbose: bool = False
 
     @property
     def expected(self) -> str:
@@ -99,37 +94,35 @@ class Line:
     @property
     def row(self) -> tuple[typing.Any, ...]:
         """The values of COLUMNS or of COMPARED_COLUMNS."""
-        plain = (
-            ()
-            if self.plain is None
-            else (Actual(self.plain), self.plain_result)
-        )
         return (
             self.number,
             str(self.step),
             self.expected,
             Actual(self.outcome),
             self.result,
-            *plain,
+            *(
+                (Actual(self.plain), self.plain_result)
+                if self.plain is not None
+                else ()
+            ),
             self.reason,
         )
 
     def text(self, width: int) -> Iterator[str]:
-        """Yield the lines that people read.
-
-        :param width: of a line, in characters
-        """
+        """Yield the lines that people read, each of this width at most."""
         yield from _wrapped(f'{self.number:>2}  ', str(self.step), width)
         entries = [
             ('expected', '', self.expected),
-            ('nova-ext-sched', self.result, str(self.outcome)),
+            ('nova-ext-sched', self.result, self.outcome),
         ]
         if self.plain is not None:
-            entries.append(('plain nova', self.plain_result, str(self.plain)))
+            entries.append(('plain nova', self.plain_result, self.plain))
         if self.plain_result == UNFORESEEN:
-            entries.append(('foreseen', '', str(self.step.expect_plain)))
+            entries.append(('foreseen', '', self.step.expect_plain))
         for name, result, words in entries:
-            yield from _wrapped(f'    {name:14}  {result:10}  ', words, width)
+            yield from _wrapped(
+                f'    {name:14}  {result:10}  ', str(words), width
+            )
         if self.reason:
             yield from _wrapped('    reason  ', self.reason, width)
         yield ''
@@ -151,29 +144,21 @@ class Report:
     """Judges the outcomes of a run.
 
     :param declared: the scenario
-    :param outcomes: what each step did
-    :param plain: what each step did on plain nova; None where it was not run
+    :param outcomes: what each step did, then, where plain nova was run, what
+        each did there
     :param verbose: say why a host was refused even where the step found one
     """
 
     def __init__(
         self,
         declared: scenario.Scenario,
-        outcomes: Sequence[expectation.Outcome],
-        plain: Sequence[expectation.Outcome] | None = None,
+        *outcomes: Sequence[expectation.Outcome],
         verbose: bool = False,
     ) -> None:
-        self.columns = COLUMNS if plain is None else COMPARED_COLUMNS
         self.lines = [
-            Line(
-                index + 1,
-                step,
-                outcome,
-                None if plain is None else plain[index],
-                verbose,
-            )
-            for index, (step, outcome) in enumerate(
-                zip(declared.steps, outcomes, strict=True)
+            Line(number, step, verbose, *done)
+            for number, (step, *done) in enumerate(
+                zip(declared.steps, *outcomes, strict=True), 1
             )
         ]
         self.results = [line.result for line in self.lines]
@@ -188,10 +173,7 @@ class Report:
         With our package, and on plain nova where the scenario says what
         plain nova does.
         """
-        return (
-            DIFFERS not in self.results
-            and UNFORESEEN not in self.plain_results
-        )
+        return not {DIFFERS, UNFORESEEN} & {*self.results, *self.plain_results}
 
     @property
     def summary(self) -> str:
@@ -206,13 +188,9 @@ class Report:
         return text
 
     def text(self, width: int) -> str:
-        """Return what people read: a paragraph for each step, and a legend.
-
-        :param width: of a line, in characters
-        """
+        """Return what people read: a paragraph for each step, and a legend."""
         lines = [part for line in self.lines for part in line.text(width)]
-        used = {*self.results, *self.plain_results}
         for result, meaning in LEGEND.items():
-            if result in used:
+            if result in (*self.results, *self.plain_results):
                 lines += _wrapped(f'{result}: ', meaning, width)
         return '\n'.join(lines).rstrip() + '\n'

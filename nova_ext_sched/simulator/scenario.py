@@ -199,6 +199,18 @@ def parse(data: dict[str, typing.Any]) -> Scenario:
     )
 
 
+def booted(step: dict[str, typing.Any]) -> list[str]:
+    """Return the names of the servers that a boot step makes, as nova's.
+
+    :raises TypeError: its form is wrong
+    """
+    name, count = step['boot'], step.get('count', 1)
+    if count == 1:
+        return [name]
+    last = min(count, hostnames.MAX_NAMES)
+    return [f'{name}-{number}' for number in range(1, last + 1)]
+
+
 def _strings(values: dict[str, typing.Any] | None) -> dict[str, str]:
     return {key: str(value) for key, value in (values or {}).items()}
 
@@ -216,11 +228,7 @@ def _step(item: dict[str, typing.Any]) -> Step:
     plain = arguments.pop('expect_plain', None)
     servers = []
     if action == 'boot':
-        count = item.get('count', 1)
-        # As nova names them.
-        servers = [f'{target}-{number}' for number in range(1, count + 1)]
-        if count == 1:
-            servers = [target]
+        servers = booted(item)
     elif action != 'aggregate':
         servers = hostnames.expand_all(target)
     return Step(

@@ -19,10 +19,19 @@ from nova_ext_sched.simulator import scenario
 _POLL = 0.15
 _PATIENCE = 120
 
+NO_VALID_HOST = 'No valid host'
+
 HOST = 'OS-EXT-SRV-ATTR:host'
 TASK = 'OS-EXT-STS:task_state'
 
-NO_VALID_HOST = 'No valid host'
+# By the action of nova-api, the instance action whose events tell of a
+# failure that leaves the server as it was, and says so nowhere else.
+_MOVES = {
+    'resize': 'resize',
+    'migrate': 'migrate',
+    'os-migrateLive': 'live-migration',
+    'evacuate': 'evacuate',
+}
 
 Body = dict[str, typing.Any]
 Placement = expectation.Placement
@@ -54,18 +63,25 @@ class Steps:
     def run(self, step: scenario.Step) -> expectation.Outcome:
         """Do one step and wait for its end."""
         self._reasons.take()
-        placements = [
-            dataclasses.replace(
-                placement,
-                # nova still shows where a deleted server was.
-                host=placement.host if step.places else None,
-                detail=self._cloud.readable(placement.detail),
-            )
-            for placement in getattr(self, f'_{step.action}')(step)
-        ]
+        if step.action == 'boot':
+            placements = self._boot(step)
+        elif step.action == 'aggregate':
+            placements = [self._change_aggregate(step)]
+        else:
+            placements = self._act(step)
+        if not step.places:
+            # nova still shows where a deleted server was.
+            placements = [
+                dataclasses.replace(placement, host=None)
+                for placement in placements
+            ]
         reason = sim_reasons.explain(
             self._reasons.take(),
-            [item.detail for item in placements if item.failure],
+            [
+                self._cloud.readable(item.detail)
+                for item in placements
+                if item.failure
+            ],
         )
         return expectation.Outcome(
             placements,
@@ -89,23 +105,21 @@ class Steps:
     def _boot(self, step: scenario.Step) -> Placements:
         names = list(step.servers)
         if step.arguments.get('multi_create'):
-            return self._create(str(step.target), names, step.arguments)
+            return self._create(str(step.target), names, step)
         # One after the other, so that each is placed by what the ones before
         # it left.
         return [
             placement
             for name in names
-            for placement in self._create(name, [name], step.arguments)
+            for placement in self._create(name, [name], step)
         ]
 
     def _create(
-        self, name: str, names: list[str], arguments: Body
+        self, name: str, names: list[str], step: scenario.Step
     ) -> Placements:
         """Ask for servers in one request; nova names several itself."""
-        api = self._cloud.client(
-            arguments.get('project', scenario.DEFAULT_PROJECT)
-        )
-        body = self._boot_body(name, len(names), arguments)
+        api = self._cloud.client(step.project)
+        body = self._boot_body(name, len(names), step.arguments)
         try:
             reservation = api.api_post('/servers', body).body['reservation_id']
         except client.OpenStackApiException as exc:
@@ -115,11 +129,11 @@ class Steps:
         ).body['servers']:
             self._ids[server['name']] = server['id']
             self._cloud.names[server['id']] = server['name']
-            if 'group' in arguments:
-                self._groups[server['name']] = arguments['group']
+            if 'group' in step.arguments:
+                self._groups[server['name']] = step.arguments['group']
         placements = []
-        for name in names:
-            placements.append(self._settled(name))
+        for each in names:
+            placements.append(self._settled(each))
             self._progress()
         return placements
 
@@ -137,13 +151,12 @@ class Steps:
             if key in arguments:
                 server[key] = arguments[key]
         if arguments.get('volume'):
-            properties = self._cloud.image_properties[image]
             server['block_device_mapping_v2'] = [
                 {
                     'boot_index': 0,
                     'source_type': 'volume',
                     'destination_type': 'volume',
-                    'uuid': self._cloud.volumes.create(properties),
+                    'uuid': self._cloud.create_volume(image),
                 }
             ]
         else:
@@ -162,67 +175,14 @@ class Steps:
         # same_host and the like name servers, by id.
         return self._ids.get(value, value)
 
-    def _rebuild(self, step: scenario.Step) -> Placements:
-        image = self._cloud.image_ids[step.arguments['image']]
-        return self._act(step, {'rebuild': {'imageRef': image}})
-
-    def _resize(self, step: scenario.Step) -> Placements:
-        flavor = self._cloud.flavor_ids[step.arguments['flavor']]
-        return self._move(step, {'resize': {'flavorRef': flavor}})
-
-    def _migrate(self, step: scenario.Step) -> Placements:
-        host = step.arguments.get('host')
-        if step.arguments.get('live'):
-            body = {'host': host, 'block_migration': 'auto'}
-            return self._act(step, {'os-migrateLive': body}, 'live-migration')
-        return self._move(step, {'migrate': {'host': host} if host else None})
-
-    def _move(self, step: scenario.Step, body: Body) -> Placements:
-        (action,) = body
-        placements = self._act(step, body, action)
-        if step.arguments.get('confirm', True):
-            for placement in placements:
-                if placement.failure is None:
-                    name = str(placement.server)
-                    self._request(name, {'confirmResize': None})
-                    # The source host's allocation goes at last.
-                    self._wait_for_events(name, 'confirmResize')
-        return placements
-
-    def _evacuate(self, step: scenario.Step) -> Placements:
-        for name in step.servers:
-            # nova evacuates from a host that is down.
-            host = self._show(name)[HOST]
-            for service in self._api.get_services('nova-compute', host):
-                self._api.put_service(service['id'], {'forced_down': True})
-        return self._act(step, {'evacuate': {}}, 'evacuate')
-
-    def _reset(self, step: scenario.Step) -> Placements:
-        return self._act(step, {'os-resetState': {'state': 'active'}})
-
-    def _shelve(self, step: scenario.Step) -> Placements:
-        return self._act(step, {'shelve': None})
-
-    def _unshelve(self, step: scenario.Step) -> Placements:
-        return [
-            # A server that fits nowhere stays as it was, without an event.
-            _failure(placement.server, NO_VALID_HOST)
-            if placement.failure is None and placement.host is None
-            else placement
-            for placement in self._act(step, {'unshelve': None})
-        ]
-
-    def _delete(self, step: scenario.Step) -> Placements:
-        return self._act(step, None)
-
-    def _aggregate(self, step: scenario.Step) -> Placements:
+    def _change_aggregate(self, step: scenario.Step) -> Placement:
         name = str(step.target)
         url = f'/os-aggregates/{self._cloud.aggregate_ids[name]}'
-        for action in _aggregate_actions(step.arguments):
-            try:
+        try:
+            for action in _aggregate_actions(step.arguments):
                 self._api.api_post(f'{url}/action', action)
-            except client.OpenStackApiException as exc:
-                return [_refusal(None, exc)]
+        except client.OpenStackApiException as exc:
+            return _refusal(None, exc)
         self._cloud.imply_traits()
         wanted = self._api.api_get(url).body['aggregate']
         # nova-api tells the scheduler of the change by a cast.
@@ -234,37 +194,78 @@ class Steps:
             ),
             lambda: self._cloud.scheduler_aggregate(name),
         )
-        return [Placement(None)]
+        return Placement(None)
 
-    def _act(
-        self,
-        step: scenario.Step,
-        body: Body | None,
-        event_of: str | None = None,
-    ) -> Placements:
-        """Do one action of nova-api to each server of a step.
-
-        :param body: of the action; None to delete
-        :param event_of: the instance action whose events tell a failure that
-            leaves the server as it was
-        """
+    def _act(self, step: scenario.Step) -> Placements:
+        """Do an action of nova-api to each server of a step."""
+        body = self._action_body(step)
+        if step.action == 'evacuate':
+            # nova evacuates from a host that is down.
+            for host in {self._show(name)[HOST] for name in step.servers}:
+                for service in self._api.get_services('nova-compute', host):
+                    self._api.put_service(service['id'], {'forced_down': True})
         placements = []
         for name in step.servers:
             try:
                 self._request(name, body)
             except client.OpenStackApiException as exc:
                 placements.append(_refusal(name, exc))
-                continue
-            placement = self._settled(name)
-            if event_of and placement.failure is None:
-                error = self._wait_for_events(name, event_of)
-                # An evacuated server has no task before it has its new host.
-                placement = (
-                    _failure(name, error) if error else self._settled(name)
-                )
-            self._progress()
-            placements.append(placement)
+            else:
+                placements.append(self._moved(name, *(body or ())))
+                self._progress()
+        if body and {*body} & {'resize', 'migrate'}:
+            if step.arguments.get('confirm', True):
+                self._confirm(placements)
         return placements
+
+    def _moved(self, name: str, action: str | None = None) -> Placement:
+        """Wait for the end of an action on a server."""
+        placement = self._settled(name)
+        if action in _MOVES and placement.failure is None:
+            if error := self._wait_for_events(name, _MOVES[action]):
+                return _failure(name, error)
+            # An evacuated server has no task before it has its new host.
+            return self._settled(name)
+        if action == 'unshelve' and (placement.failure, placement.host) == (
+            None,
+            None,
+        ):
+            # A server that fits nowhere stays as it was, without an event.
+            return _failure(name, NO_VALID_HOST)
+        return placement
+
+    def _confirm(self, placements: Placements) -> None:
+        for placement in placements:
+            if placement.failure is None:
+                name = str(placement.server)
+                self._request(name, {'confirmResize': None})
+                # The source host's allocation goes at last.
+                self._wait_for_events(name, 'confirmResize')
+
+    def _action_body(self, step: scenario.Step) -> Body | None:
+        """Return what nova-api is asked for; None to delete."""
+        arguments = step.arguments
+        host = arguments.get('host')
+        match step.action:
+            case 'rebuild':
+                image = self._cloud.image_ids[arguments['image']]
+                return {'rebuild': {'imageRef': image}}
+            case 'resize':
+                flavor = self._cloud.flavor_ids[arguments['flavor']]
+                return {'resize': {'flavorRef': flavor}}
+            case 'migrate' if arguments.get('live'):
+                live = {'host': host, 'block_migration': 'auto'}
+                return {'os-migrateLive': live}
+            case 'migrate':
+                return {'migrate': {'host': host} if host else None}
+            case 'evacuate':
+                return {'evacuate': {}}
+            case 'reset':
+                return {'os-resetState': {'state': 'active'}}
+            case 'delete':
+                return None
+        # shelve, unshelve
+        return {step.action: None}
 
     def _request(self, name: str, body: Body | None) -> None:
         # A server that nova refused to make is one that nova does not know.
@@ -298,9 +299,7 @@ class Steps:
     def _wait_for_events(self, name: str, action: str) -> str | None:
         """Wait for the end of a server's newest action of a kind.
 
-        :returns: what its events say of a failure; None where it has none. A
-            move that fails leaves the server where it was and says so
-            nowhere else
+        :returns: what its events say of a failure; None where it has none
         """
 
         def look() -> list[Body]:
