@@ -200,8 +200,10 @@ class Steps:
         """Do an action of nova-api to each server of a step."""
         body = self._action_body(step)
         if step.action == 'evacuate':
-            # nova evacuates from a host that is down.
-            for host in {self._show(name)[HOST] for name in step.servers}:
+            # nova evacuates from a host that is down. A server that is on none
+            # takes none down.
+            hosts = {self._show(name)[HOST] for name in step.servers}
+            for host in hosts - {None}:
                 for service in self._api.get_services('nova-compute', host):
                     self._api.put_service(service['id'], {'forced_down': True})
         placements = []
