@@ -97,6 +97,8 @@ class SimulatorTest(unittest.TestCase):
         text = log.read_text()
         self.assertIn(' nova-ext-sched INFO nova_ext_sched.filters: ', text)
         self.assertIn(' DEBUG nova.scheduler', text)
+        # Of loggers that tell reasons too.
+        self.assertIn(' DEBUG nova.filters: ', text)
 
     def test_differs(self):
         done = self.run_command(
