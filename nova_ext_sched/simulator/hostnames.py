@@ -23,22 +23,22 @@ def expand(pattern: str) -> list[str]:
     :raises ValueError: B is less than A, or the pattern stands for more than
         MAX_NAMES names
     """
-    pieces: list[list[str]] = []
+    text, *ranges = _RANGE.split(pattern)
+    pieces = [[text]]
     size = 1
-    end = 0
-    for match in _RANGE.finditer(pattern):
-        first, last = int(match[1]), int(match[2])
+    for begin, end, text in zip(
+        *(ranges[part::3] for part in range(3)), strict=True
+    ):
+        first, last = int(begin), int(end)
         if last < first:
-            raise ValueError(f'a range that ends before it begins: {match[0]}')
+            raise ValueError(
+                f'a range that ends before it begins: {{{begin}..{end}}}'
+            )
         size *= last - first + 1
         if size > MAX_NAMES:
             raise ValueError(f'more than {MAX_NAMES} names')
-        pieces.append([pattern[end : match.start()]])
-        pieces.append(
-            [f'{number:0{len(match[1])}}' for number in range(first, last + 1)]
-        )
-        end = match.end()
-    pieces.append([pattern[end:]])
+        numbers = range(first, last + 1)
+        pieces += [f'{number:0{len(begin)}}' for number in numbers], [text]
     return [''.join(parts) for parts in itertools.product(*pieces)]
 
 

@@ -70,7 +70,7 @@ def compose(declared: scenario.Scenario, plain: bool) -> scenario.Options:
     }
     _merge(options, declared.nova_conf)
     if plain:
-        _merge(options, declared.plain_nova_conf)
+        _merge(options, declared.plain.get('nova_conf', {}))
         options.pop(_PACKAGE, None)
     scheduler = options.setdefault('filter_scheduler', {})
     default = CONF.filter_scheduler
@@ -79,8 +79,8 @@ def compose(declared: scenario.Scenario, plain: bool) -> scenario.Options:
     )
     enabled = _split(scheduler.get('enabled_filters', default.enabled_filters))
     host_filters = declared.host_filters
-    if plain and declared.plain_host_filters is not None:
-        host_filters = declared.plain_host_filters
+    if plain:
+        host_filters = declared.plain.get('host_filters', host_filters)
     enabled += [name for name in host_filters if name not in enabled]
     if plain:
         available = [

@@ -129,31 +129,30 @@ def _words(value: typing.Any, separator: str = ' ') -> str:
 class Scenario:
     """What a scenario file states, checked and with its defaults filled in.
 
+    :param images: properties by the image's name
     :param nova_conf: options by group
     :param host_filters: names that are added to ``enabled_filters``
-    :param plain_nova_conf: options that plain nova has instead
-    :param plain_host_filters: names that are added to plain nova's
-        ``enabled_filters``; None for those of ``host_filters`` that nova has
+    :param plain: for plain nova, ``nova_conf`` (options that it has instead)
+        and ``host_filters`` (without it those of ours that nova has)
     :param prefer: hosts that the scheduler prefers to the others, best
         first; empty for nova's own weighers
     :param imply_traits: whether providers carry the traits that the isolated
         aggregates of their hosts require
-    :param images: properties by the image's name
     """
 
-    description: str
-    nova_conf: Options
-    host_filters: Collection[str]
-    plain_nova_conf: Options
-    plain_host_filters: Collection[str] | None
     hosts: Collection[Host]
-    prefer: Collection[str]
-    imply_traits: bool
     aggregates: Collection[Aggregate]
     flavors: Collection[Flavor]
     images: dict[str, dict[str, str]]
     server_groups: Collection[ServerGroup]
     steps: list[Step]
+    description: str = ''
+    nova_conf: Options = dataclasses.field(default_factory=dict)
+    host_filters: Collection[str] = ()
+    plain: dict[str, typing.Any] = dataclasses.field(default_factory=dict)
+    projects: Collection[str] = ()
+    prefer: Collection[str] = ()
+    imply_traits: bool = True
 
 
 def parse(data: dict[str, typing.Any]) -> Scenario:
@@ -161,17 +160,10 @@ def parse(data: dict[str, typing.Any]) -> Scenario:
 
     :param data: a document that :func:`check.faults` finds no fault with
     """
-    plain = data.get('plain', {})
-    return Scenario(
-        description=data.get('description', ''),
-        nova_conf=data.get('nova_conf', {}),
-        host_filters=data.get('host_filters', ()),
-        plain_nova_conf=plain.get('nova_conf', {}),
-        plain_host_filters=plain.get('host_filters'),
-        hosts=[host for item in data['hosts'] for host in _hosts(item)],
-        prefer=hostnames.expand_all(data.get('prefer', ())),
-        imply_traits=data.get('imply_traits', True),
-        aggregates=[
+    made = {
+        'hosts': [host for item in data['hosts'] for host in _hosts(item)],
+        'prefer': hostnames.expand_all(data.get('prefer', ())),
+        'aggregates': [
             Aggregate(
                 name=name,
                 hosts=hostnames.expand_all(item.get('hosts', ())),
@@ -180,23 +172,24 @@ def parse(data: dict[str, typing.Any]) -> Scenario:
             )
             for name, item in data.get('aggregates', {}).items()
         ],
-        flavors=[
+        'flavors': [
             Flavor(
                 name,
                 **{**item, 'extra_specs': _strings(item.get('extra_specs'))},
             )
             for name, item in data['flavors'].items()
         ],
-        images={
+        'images': {
             name: _strings(item.get('properties'))
             for name, item in data.get('images', {}).items()
         },
-        server_groups=[
+        'server_groups': [
             ServerGroup(name, **item)
             for name, item in data.get('server_groups', {}).items()
         ],
-        steps=[_step(item) for item in data['steps']],
-    )
+        'steps': [_step(item) for item in data['steps']],
+    }
+    return Scenario(**{**data, **made})
 
 
 def booted(step: dict[str, typing.Any]) -> list[str]:

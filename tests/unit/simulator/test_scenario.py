@@ -40,7 +40,7 @@ class ParseTest(unittest.TestCase):
         self.assertEqual([scenario.Flavor('small')], declared.flavors)
         self.assertEqual('', declared.description)
         self.assertEqual({}, declared.nova_conf)
-        self.assertIsNone(declared.plain_host_filters)
+        self.assertEqual({}, declared.plain)
         self.assertTrue(declared.imply_traits)
         (step,) = declared.steps
         self.assertEqual(expectation.Expectation(), step.expect)
@@ -49,9 +49,12 @@ class ParseTest(unittest.TestCase):
     def test_most(self):
         declared = scenario.parse(yaml.safe_load(MOST))
         self.assertEqual(['One'], declared.host_filters)
-        self.assertEqual([], declared.plain_host_filters)
         self.assertEqual(
-            {'scheduler': {'max_attempts': 3}}, declared.plain_nova_conf
+            {
+                'nova_conf': {'scheduler': {'max_attempts': 3}},
+                'host_filters': [],
+            },
+            declared.plain,
         )
         self.assertEqual(
             ['a1', 'a2', 'b1', 'b2'], [host.name for host in declared.hosts]
