@@ -80,15 +80,19 @@ def faults(
     def declares(
         validator: object, kind: str, value: object, form: object
     ) -> Faults:
-        names[kind].update(_names(kind, value))
+        # A list that is too long is read to its end.
+        if len(names[kind]) < hostnames.MAX_NAMES**2:
+            names[kind].update(_names(kind, value))
         yield from ()
 
     def declared(
         validator: object, kind: str, value: object, form: object
-    ) -> Wrongs:
+    ) -> Iterator[jsonschema.ValidationError]:
         for name in _names(kind, value):
             if name not in names[kind]:
-                yield schema.Wrong(*_undeclared(kind, name, names[kind]))
+                # _tell says what may be meant, which takes its time: of those
+                # that are told.
+                yield jsonschema.ValidationError(name)
 
     validator = jsonschema.validators.extend(
         jsonschema.Draft202012Validator,
@@ -105,7 +109,7 @@ def faults(
     for error in validator.iter_errors(data):
         for part in _parts(error):
             has_form &= part.validator in ('declared', *of_nova)
-            yield from _tell(part)
+            yield from _tell(part, names)
     if has_form:
         yield from _contradictions(data, scenario.parse(data))
 
@@ -198,14 +202,19 @@ def _parts(
     yield error
 
 
-def _tell(error: jsonschema.ValidationError) -> Faults:
+def _tell(
+    error: jsonschema.ValidationError, names: Mapping[str, Collection[str]]
+) -> Faults:
     """Yield what jsonschema found, in words."""
     path = tuple(error.absolute_path)
     form, got = error.schema, error.instance
     if isinstance(error, schema.Wrong):
+        yield Fault(path, error.message, error.got)
+    elif error.validator == 'declared':
         if 'propertyNames' in error.absolute_schema_path:
             path = (*path, got)
-        yield Fault(path, error.message, error.got)
+        kind = error.validator_value
+        yield Fault(path, *_undeclared(kind, error.message, names[kind]))
     elif error.validator == 'additionalProperties':
         known = form['properties']
         for key in (key for key in got if key not in known):

@@ -3,6 +3,7 @@
 import pathlib
 import tempfile
 import textwrap
+import time
 import unittest
 
 import ddt
@@ -112,6 +113,22 @@ class LoadTest(unittest.TestCase):
                 for fault in raised.exception.faults
             },
         )
+
+    @ddt.data(
+        # Each name that is not declared, and what may be meant by it.
+        'prefer: [PATTERNS]',
+        'aggregates: {x: {hosts: [PATTERNS]}}',
+    )
+    def test_work_is_bounded(self, text):
+        patterns = ', '.join(f"'b{number}-{{1..9}}'" for number in range(4000))
+        begin = time.process_time()
+        with self.assertRaises(exception.ScenarioInvalid) as raised:
+            self.load(
+                textwrap.dedent(SCENARIO).replace('[a]', "['a{1..999}']")
+                + text.replace('PATTERNS', patterns)
+            )
+        self.assertEqual(check.MOST_FAULTS, len(raised.exception.faults))
+        self.assertLess(time.process_time() - begin, 30)
 
     def test_faults_of_every_kind_together(self):
         with self.assertRaises(exception.ScenarioInvalid) as raised:
