@@ -248,7 +248,12 @@ class ProcessTest(unittest.TestCase):
             )
 
     def test_early_interrupt(self):
-        process = self.start('fifty_hosts', stdout=subprocess.DEVNULL)
+        process = self.start(
+            'fifty_hosts',
+            stdout=subprocess.DEVNULL,
+            # Tests that run in the background of a shell ignore it.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
         # Wherever it is by then: imports, checks or a cloud that starts. Some
         # libraries swallow the first one while they are imported.
         for _ in range(60):
