@@ -54,8 +54,6 @@ def get_metadata(
     items too; the policy decides what a key means. The answer of a policy is
     then the same on every database.
 
-    :param context: a nova RequestContext
-    :param prefixes: prefixes of metadata keys
     :raises Exception: whatever oslo.db, SQLAlchemy or the driver raises where
         the database does not answer; so do the other functions here
     """
@@ -79,27 +77,28 @@ def _read_supposed(prefixes: Collection[str]) -> list[MetadataItem]:
 
 @functools.lru_cache(maxsize=16)
 def _metadata_query(prefixes: tuple[str, ...]) -> sa.Select:
-    metadata = models.AggregateMetadata
-    key = sa.func.ltrim(metadata.key)
-    return (
-        sa.select(
-            models.Aggregate.uuid,
-            models.Aggregate.name,
-            metadata.key,
-            metadata.value,
-        )
-        .join(metadata, metadata.aggregate_id == models.Aggregate.id)
-        .where(
-            sa.or_(
-                *(
-                    # Not LIKE: its wildcards would have to be escaped.
-                    sa.func.lower(sa.func.substr(key, 1, len(prefix)))
-                    == sa.func.lower(prefix)
-                    for prefix in prefixes
-                )
+    key = sa.func.ltrim(models.AggregateMetadata.key)
+    return _select_items().where(
+        sa.or_(
+            *(
+                # Not LIKE: its wildcards would have to be escaped.
+                sa.func.lower(sa.func.substr(key, 1, len(prefix)))
+                == sa.func.lower(prefix)
+                for prefix in prefixes
             )
         )
     )
+
+
+def _select_items(*columns: typing.Any) -> sa.Select:
+    metadata = models.AggregateMetadata
+    return sa.select(
+        models.Aggregate.uuid,
+        models.Aggregate.name,
+        metadata.key,
+        metadata.value,
+        *columns,
+    ).join(metadata, metadata.aggregate_id == models.Aggregate.id)
 
 
 @api_db.context_manager.reader
@@ -111,7 +110,6 @@ def get_values(
     This is one select. Key and hosts are compared exactly, whatever the
     collation of the database.
 
-    :param context: a nova RequestContext
     :returns: each aggregate that has the key: an item for each of ``hosts``
         that it holds; one with the host None if it holds none of them, and
         perhaps also where it holds others
@@ -123,21 +121,14 @@ def get_values(
             if key in (one.metadata or {})
             for host in [*set(hosts).intersection(one.hosts), None]
         ]
-    metadata, member = models.AggregateMetadata, models.AggregateHost
+    member = models.AggregateHost
     joined = member.aggregate_id == models.Aggregate.id
     if len(hosts) <= _MOST_HOSTS:
         joined = sa.and_(joined, member.host.in_(sorted(hosts)))
     query = (
-        sa.select(
-            models.Aggregate.uuid,
-            models.Aggregate.name,
-            metadata.key,
-            metadata.value,
-            member.host,
-        )
-        .join(metadata, metadata.aggregate_id == models.Aggregate.id)
+        _select_items(member.host)
         .outerjoin(member, joined)
-        .where(metadata.key == key)
+        .where(models.AggregateMetadata.key == key)
     )
     wanted = set(hosts)
     return list(
@@ -153,18 +144,8 @@ def get_values(
 
 @api_db.context_manager.reader
 def get_host_counts(context: typing.Any) -> dict[str, int]:
-    """Return the number of hosts of each aggregate that has one, by UUID.
-
-    :param context: a nova RequestContext
-    """
-    query = (
-        sa.select(models.Aggregate.uuid, sa.func.count())
-        .join(
-            models.AggregateHost,
-            models.AggregateHost.aggregate_id == models.Aggregate.id,
-        )
-        .group_by(models.Aggregate.uuid)
-    )
+    """Return the number of hosts of each aggregate that has one, by UUID."""
+    query = _select_hosts(sa.func.count()).group_by(models.Aggregate.uuid)
     return dict(context.session.execute(query).all())
 
 
@@ -175,31 +156,17 @@ def get_uuids_by_hosts(
     """Return the UUIDs of the aggregates that hold any of the hosts.
 
     Names are compared without case, as nova compares forced hosts.
-
-    :param context: a nova RequestContext
     """
-    query = (
-        sa.select(models.Aggregate.uuid)
-        .join(
-            models.AggregateHost,
-            models.AggregateHost.aggregate_id == models.Aggregate.id,
-        )
-        .where(
-            sa.func.lower(models.AggregateHost.host).in_(
-                [host.lower() for host in hosts]
-            )
+    query = _select_hosts().where(
+        sa.func.lower(models.AggregateHost.host).in_(
+            [host.lower() for host in hosts]
         )
     )
     return set(context.session.execute(query).scalars())
 
 
-@api_db.context_manager.reader
-def get_names(context: typing.Any, uuids: Collection[str]) -> list[str]:
-    """Return the names of aggregates, for messages.
-
-    :param context: a nova RequestContext
-    """
-    query = sa.select(models.Aggregate.name).where(
-        models.Aggregate.uuid.in_(uuids)
+def _select_hosts(*columns: typing.Any) -> sa.Select:
+    member = models.AggregateHost
+    return sa.select(models.Aggregate.uuid, *columns).join(
+        member, member.aggregate_id == models.Aggregate.id
     )
-    return list(context.session.execute(query).scalars())

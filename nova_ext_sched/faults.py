@@ -31,14 +31,6 @@ class FaultLog:
         )
         self._lock = threading.Lock()
 
-    def is_new(self, key: Hashable) -> bool:
-        """Return whether a fault has not been logged, without logging it.
-
-        For faults whose message is costly to build.
-        """
-        with self._lock:
-            return key not in self._seen
-
     def warn(self, fault: str, key: Hashable = None) -> bool:
         """Log ``fault`` unless it was logged before.
 

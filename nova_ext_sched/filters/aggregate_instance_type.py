@@ -41,7 +41,6 @@ class AggregateInstanceTypeFilter(base.PolicyFilter):
     RUN_ON_REBUILD = False
 
     def judge(self, spec_obj: typing.Any) -> base.Judge:
-        """See :meth:`base.PolicyFilter.judge`."""
         ours = CONF.nova_ext_sched
         return _FlavorJudge(
             aggregate_instance_type.Decision(
@@ -58,11 +57,8 @@ class AggregateInstanceTypeFilter(base.PolicyFilter):
     def sift(
         self, hosts: list[typing.Any], judge: typing.Any
     ) -> tuple[list[typing.Any], list[typing.Any]]:
-        """See :meth:`base.PolicyFilter.sift`.
-
-        Reads each aggregate once and decides about each combined digest once,
-        so that it is as fast where every host has a set of its own.
-        """
+        # Each aggregate is read once and each combined digest decided once:
+        # as fast where every host has a set of its own.
         passed: list[typing.Any] = []
         rejected: list[typing.Any] = []
         digests, passes = judge.digests, judge.passes
@@ -77,13 +73,23 @@ class AggregateInstanceTypeFilter(base.PolicyFilter):
     def count_reasons(
         self, rejected: list[typing.Any], judge: typing.Any
     ) -> collections.Counter[str]:
-        """See :meth:`base.PolicyFilter.count_reasons`.
-
-        One reason for all hosts that fail in one way, with the names and
-        values of all their aggregates: a sentence for each set of aggregates
-        would cost more than the filter itself.
-        """
-        return judge.count_reasons(rejected)
+        # One reason for all hosts that fail in one way, with the names and
+        # values of all their aggregates: a sentence for each set of
+        # aggregates would cost more than the filter itself.
+        hosts_by_cause: dict[typing.Any, list[typing.Any]] = {}
+        for host_state in rejected:
+            cause = judge.causes[judge.digest(host_state)]
+            hosts_by_cause.setdefault(cause, []).append(host_state)
+        reasons: collections.Counter[str] = collections.Counter()
+        for cause, hosts in hosts_by_cause.items():
+            aggregates = dict.fromkeys(
+                itertools.chain.from_iterable(h.aggregates for h in hosts)
+            )
+            reason = judge.decision.reason(
+                cause, base.names_and_metadata(aggregates)
+            )
+            reasons[reason] += len(hosts)
+        return reasons
 
 
 class _FlavorJudge:
@@ -93,31 +99,21 @@ class _FlavorJudge:
         # shared by the hosts; nova compares them by identity.
         self.digests = _Cache(self._read)
         self.passes = _Cache(decision.passes)
+        self.causes = _Cache(decision.cause)
         _warn(decision.request_faults)
 
     def __call__(self, host_state: typing.Any) -> verdict.Verdict:
-        digest = self._digest(host_state)
-        if self.passes[digest]:
+        if self.passes[self.digest(host_state)]:
             return verdict.PASS
-        return verdict.reject(
-            self._reason(self.decision.cause(digest), host_state.aggregates)
+        return self.decision.judge(
+            base.names_and_metadata(host_state.aggregates)
         )
 
-    def count_reasons(
-        self, rejected: Iterable[typing.Any]
-    ) -> collections.Counter[str]:
-        causes = _Cache(self.decision.cause)
-        hosts_by_cause: dict[typing.Any, list[typing.Any]] = {}
-        for host_state in rejected:
-            cause = causes[self._digest(host_state)]
-            hosts_by_cause.setdefault(cause, []).append(host_state)
-        reasons: collections.Counter[str] = collections.Counter()
-        for cause, hosts in hosts_by_cause.items():
-            aggregates = dict.fromkeys(
-                itertools.chain.from_iterable(h.aggregates for h in hosts)
-            )
-            reasons[self._reason(cause, aggregates)] += len(hosts)
-        return reasons
+    def digest(self, host_state: typing.Any) -> int:
+        digest = 0
+        for aggregate in host_state.aggregates:
+            digest |= self.digests[aggregate]
+        return digest
 
     def _read(self, aggregate: typing.Any) -> int:
         metadata = base.aggregate_metadata(aggregate)
@@ -126,19 +122,6 @@ class _FlavorJudge:
             name = base.aggregate_name(aggregate)
             _warn(self.decision.faults(name, metadata))
         return digest
-
-    def _digest(self, host_state: typing.Any) -> int:
-        digest = 0
-        for aggregate in host_state.aggregates:
-            digest |= self.digests[aggregate]
-        return digest
-
-    def _reason(
-        self,
-        cause: aggregate_instance_type.Cause,
-        aggregates: Iterable[typing.Any],
-    ) -> str:
-        return self.decision.reason(cause, base.names_and_metadata(aggregates))
 
 
 class _Cache(dict[typing.Any, typing.Any]):

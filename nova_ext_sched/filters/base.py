@@ -14,6 +14,7 @@ from oslo_log import log as logging
 
 from nova_ext_sched import messages
 from nova_ext_sched.policy import verdict
+from nova_ext_sched.request_filters.base import get_field
 
 LOG = logging.getLogger(__name__)
 
@@ -31,9 +32,8 @@ class PolicyFilter(filters.BaseHostFilter):
     """
 
     def judge(self, spec_obj: typing.Any) -> Judge | None:
-        """Compile the request.
+        """Compile the request, a nova RequestSpec.
 
-        :param spec_obj: a nova RequestSpec
         :returns: what judges a HostState, or None if the policy does not
             apply to the request and every host passes
         """
@@ -46,12 +46,12 @@ class PolicyFilter(filters.BaseHostFilter):
 
         The level is DEBUG, or INFO if no host is left, like nova's own line
         about that. The reasons are computed only if the line is logged.
-
-        :param filter_obj_list: nova HostStates
-        :param spec_obj: a nova RequestSpec
         """
         hosts = list(filter_obj_list)
-        judge = self._judge_unless_skipped(spec_obj)
+        # BaseHostFilter does this in _filter_one, a host at a time.
+        if not self.RUN_ON_REBUILD and utils.request_is_rebuild(spec_obj):
+            return hosts
+        judge = self.judge(spec_obj)
         if judge is None:
             return hosts
         passed, rejected = self.sift(hosts, judge)
@@ -73,14 +73,18 @@ class PolicyFilter(filters.BaseHostFilter):
             )
         return passed
 
+    def host_passes(
+        self, host_state: typing.Any, filter_properties: typing.Any
+    ) -> bool:
+        """Return whether one host passes; for callers that ask one by one."""
+        return bool(self.filter_all([host_state], filter_properties))
+
     def sift(
         self, hosts: list[typing.Any], judge: typing.Any
     ) -> tuple[list[typing.Any], list[typing.Any]]:
-        """Judge every host.
+        """Return the hosts that pass and those that do not, in their order.
 
-        :param hosts: nova HostStates
         :param judge: what :meth:`judge` returned
-        :returns: the hosts that pass and those that do not, in their order
         """
         passed: list[typing.Any] = []
         rejected: list[typing.Any] = []
@@ -92,25 +96,11 @@ class PolicyFilter(filters.BaseHostFilter):
     def count_reasons(
         self, rejected: list[typing.Any], judge: typing.Any
     ) -> collections.Counter[str]:
-        """Return how many hosts are rejected for each reason.
+        """Return how many of the hosts that :meth:`sift` rejected, by reason.
 
-        :param rejected: nova HostStates that :meth:`sift` rejected
         :param judge: what :meth:`judge` returned
         """
         return collections.Counter(judge(host).reason for host in rejected)
-
-    def host_passes(
-        self, host_state: typing.Any, filter_properties: typing.Any
-    ) -> bool:
-        """Return whether one host passes; for callers that ask one by one."""
-        judge = self._judge_unless_skipped(filter_properties)
-        return judge is None or judge(host_state).passes
-
-    def _judge_unless_skipped(self, spec_obj: typing.Any) -> Judge | None:
-        # BaseHostFilter does this in _filter_one, a host at a time.
-        if not self.RUN_ON_REBUILD and utils.request_is_rebuild(spec_obj):
-            return None
-        return self.judge(spec_obj)
 
 
 class AggregatesFilter(PolicyFilter):
@@ -124,9 +114,8 @@ class AggregatesFilter(PolicyFilter):
     def judge_aggregates(
         self, spec_obj: typing.Any
     ) -> Callable[[list[typing.Any]], verdict.Verdict] | None:
-        """Compile the request.
+        """Compile the request, a nova RequestSpec.
 
-        :param spec_obj: a nova RequestSpec
         :returns: what judges a host's aggregates (a list of nova Aggregate
             objects), or None if the policy does not apply
         """
@@ -189,15 +178,10 @@ def flavor_name(spec_obj: typing.Any) -> str:
 
 
 def flavor_extra_specs(spec_obj: typing.Any) -> Mapping[str, str]:
-    """Return the extra specs of a RequestSpec's flavor.
-
-    Empty if they are None or not loaded: a host filter must not read the
-    database.
-    """
+    """Return the extra specs of a flavor; empty if None or not loaded."""
     return _flavor_field(spec_obj, 'extra_specs') or {}
 
 
 def _flavor_field(spec_obj: typing.Any, field: str) -> typing.Any:
-    # Reading a field that is not set raises, or loads it.
-    flavor = spec_obj.flavor if 'flavor' in spec_obj else None
-    return getattr(flavor, field) if flavor and field in flavor else None
+    flavor = get_field(spec_obj, 'flavor')
+    return flavor and get_field(flavor, field)

@@ -4,7 +4,6 @@
 
 from collections.abc import Callable
 from collections.abc import Iterable
-import dataclasses
 import typing
 import weakref
 
@@ -17,6 +16,7 @@ from nova_ext_sched.filters import base
 from nova_ext_sched.policy import failure_domains as policy
 from nova_ext_sched.policy import verdict
 from nova_ext_sched.request_filters import failure_domains
+from nova_ext_sched.request_filters.base import get_field
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
@@ -24,18 +24,12 @@ LOG = logging.getLogger(__name__)
 _faults = faults.FaultLog(LOG)
 
 
-@dataclasses.dataclass
-class _Request:
-    # The candidates of the first server. nova only ever drops some of them,
-    # so every pick is one of these.
-    hosts: list[typing.Any]
-    picks: int
-
-
-# What was counted here, beside what stage 1 counted.
-_requests: weakref.WeakKeyDictionary[policy.Spread, _Request] = (
-    weakref.WeakKeyDictionary()
-)
+# What was counted here, beside what stage 1 counted: the candidates of the
+# first server (nova only ever drops some of them, so every pick is one of
+# these), and how many hosts were picked.
+_requests: weakref.WeakKeyDictionary[
+    policy.Spread, tuple[list[typing.Any], int]
+] = weakref.WeakKeyDictionary()
 
 
 class FailureDomainFilter(base.AggregatesFilter):
@@ -59,7 +53,6 @@ class FailureDomainFilter(base.AggregatesFilter):
     def filter_all(
         self, filter_obj_list: Iterable[typing.Any], spec_obj: typing.Any
     ) -> list[typing.Any]:
-        """See :meth:`base.PolicyFilter.filter_all`."""
         hosts = list(filter_obj_list)
         spread = failure_domains.find_spread(spec_obj)
         if spread is not None:
@@ -69,7 +62,6 @@ class FailureDomainFilter(base.AggregatesFilter):
     def judge_aggregates(
         self, spec_obj: typing.Any
     ) -> Callable[[list[typing.Any]], verdict.Verdict] | None:
-        """See :meth:`base.AggregatesFilter.judge_aggregates`."""
         try:
             if failure_domains.read_limit(spec_obj) is None:
                 return None
@@ -98,17 +90,17 @@ def _count(
     spread: policy.Spread, hosts: list[typing.Any], group: typing.Any
 ) -> None:
     # nova appends the host of each server that it picks for the request.
-    picked = group.hosts if 'hosts' in group else []
-    request = _requests.setdefault(spread, _Request(hosts, len(picked)))
-    for host in picked[request.picks :]:
+    picked = get_field(group, 'hosts') or []
+    candidates, counted = _requests.get(spread, (hosts, len(picked)))
+    for host in picked[counted:]:
         aggregates = [
             agg
-            for state in request.hosts
+            for state in candidates
             if state.host == host
             for agg in state.aggregates
         ]
         spread.add(_read_domains(aggregates, spread.key))
-    request.picks = len(picked)
+    _requests[spread] = candidates, len(picked)
 
 
 def _read_domains(

@@ -54,7 +54,6 @@ class IsolatedAggregatesFilter(base.AggregatesFilter):
     def judge_aggregates(
         self, spec_obj: typing.Any
     ) -> Callable[[list[typing.Any]], verdict.Verdict] | None:
-        """See :meth:`base.AggregatesFilter.judge_aggregates`."""
         decisions: list[Decision] = []
         if CONF.nova_ext_sched.enable_isolated_aggregate_filtering:
             decisions.append(self._isolation(spec_obj))
@@ -81,14 +80,13 @@ class IsolatedAggregatesFilter(base.AggregatesFilter):
         except Exception as exc:
             # Flavors and images are operators' and users' data: what nova
             # cannot read in them must not open a host.
-            fault = (
+            _faults.warn(
                 f'IsolatedAggregatesFilter rejects every isolated host, '
                 f'because it cannot read which traits flavor '
                 f'{messages.quote(base.flavor_name(spec_obj))} and its image '
                 f'require: '
                 f'{messages.describe(exc)}'
             )
-            _faults.warn(fault)
             required = set()
         return lambda aggregates: isolation.judge(aggregates, required)
 

@@ -16,6 +16,7 @@ from nova_ext_sched.filters import base
 from nova_ext_sched.policy import anti_affinity
 from nova_ext_sched.policy import slots
 from nova_ext_sched.policy import verdict
+from nova_ext_sched.request_filters.base import get_field
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
@@ -48,8 +49,7 @@ class ServerGroupAntiAffinityFilter(base.PolicyFilter):
     RUN_ON_REBUILD = False
 
     def judge(self, spec_obj: typing.Any) -> base.Judge | None:
-        """See :meth:`base.PolicyFilter.judge`."""
-        group = _get(spec_obj, 'instance_group')
+        group = get_field(spec_obj, 'instance_group')
         if not group:
             return None
         if 'policy' in group:
@@ -58,7 +58,7 @@ class ServerGroupAntiAffinityFilter(base.PolicyFilter):
         else:
             _faults.warn(
                 f'The request has no policy for server group '
-                f'{messages.quote(_get(group, "uuid"))}: '
+                f'{messages.quote(get_field(group, "uuid"))}: '
                 f'ServerGroupAntiAffinityFilter treats it as '
                 f'{anti_affinity.POLICY}.'
             )
@@ -67,17 +67,18 @@ class ServerGroupAntiAffinityFilter(base.PolicyFilter):
     def sift(
         self, hosts: list[typing.Any], judge: typing.Any
     ) -> tuple[list[typing.Any], list[typing.Any]]:
-        """See :meth:`base.PolicyFilter.sift`."""
         # Most hosts hold no member, and a call of Python code for each of
         # them would cost more than finding that out.
         suspects = judge.group.suspects([host.instances for host in hosts])
         claimed = judge.find_claims([hosts[index] for index in suspects])
         if claimed:
-            suspects = [
-                index
-                for index, host in enumerate(hosts)
-                if index in set(suspects) or host.uuid in claimed
-            ]
+            suspects = sorted(
+                set(suspects).union(
+                    index
+                    for index, host in enumerate(hosts)
+                    if host.uuid in claimed
+                )
+            )
         passed: list[typing.Any] = []
         rejected: list[typing.Any] = []
         start = 0
@@ -93,14 +94,14 @@ class ServerGroupAntiAffinityFilter(base.PolicyFilter):
 class _GroupJudge:
     def __init__(self, spec_obj: typing.Any, group: typing.Any) -> None:
         self._spec = spec_obj
-        self._instance_uuid = _get(spec_obj, 'instance_uuid')
+        self._instance_uuid = get_field(spec_obj, 'instance_uuid')
         self._claims = _claims.get(spec_obj, claims.NONE)
         # nova's property ``rules`` drops rules that it does not know and
         # raises on values that are no number: the field itself does neither.
         self.group = anti_affinity.Group(
-            _get(group, 'uuid'),
-            _get(group, 'members'),
-            _get(group, '_rules') or {},
+            get_field(group, 'uuid'),
+            get_field(group, 'members'),
+            get_field(group, '_rules') or {},
         )
         if self.group.fault:
             _faults.warn(
@@ -142,13 +143,15 @@ class _GroupJudge:
         :param hosts: nova HostStates that pass
         """
         waiting = self._claims.waiting
-        if not waiting or not hosts or _get(self._spec, 'num_instances') != 1:
+        if (
+            not waiting
+            or not hosts
+            or get_field(self._spec, 'num_instances') != 1
+            or not _is_last()
+        ):
             return hosts
-        if not _is_last():
-            return hosts
-        most = len(waiting) + 1
         free_slots = {
-            host.uuid: self.group.count_free_slots(self._held(host), most)
+            host.uuid: self.group.count_free_slots(self._held(host))
             for host in hosts
         }
         mine = slots.share(
@@ -164,8 +167,3 @@ def _is_last() -> bool:
     index = names.index('ServerGroupAntiAffinityFilter')
     # nova's filter for the policy affinity has no say for this one.
     return set(names[index + 1 :]) <= {'ServerGroupAffinityFilter'}
-
-
-def _get(obj: typing.Any, field: str) -> typing.Any:
-    # Reading a field that is not set raises.
-    return getattr(obj, field) if field in obj else None

@@ -156,10 +156,10 @@ class Decision:
         # of the hosts.
         place, rule = min(
             (
-                (place, rule)
+                placed
                 for rules in self._rules.values()
-                for place, rule in rules
-                if failing >> place & 1
+                for placed in rules
+                if failing >> placed[0] & 1
             ),
             key=lambda placed: (placed[1].key, placed[1].spec or ''),
         )
@@ -196,9 +196,7 @@ class Decision:
     def faults(self, name: str, metadata: Mapping[str, str]) -> list[str]:
         """Return what is malformed where an aggregate and the flavor meet.
 
-        :param name: the aggregate's name
-        :returns: a sentence each, which names aggregate or flavor, key and
-            value
+        Each sentence names aggregate or flavor, key and value.
         """
         found = self._force.faults(name, metadata)
         flag = self._force.flag(metadata)

@@ -25,9 +25,8 @@ no                 yes               any           passes
 A host that already holds the instance always passes: a resize may stay there,
 wherever the other members are.
 
-A rule is a :class:`Rule` in :data:`RULES`. It says which policies it belongs
-to, which form its value must have, and which hosts it rejects. The schema of
-the API bodies, the versioned object and the decision all read that table.
+The schema of the API bodies, the versioned object and the decision all read
+the table :data:`RULES`.
 """
 
 from collections.abc import Callable
@@ -38,6 +37,7 @@ from collections.abc import Sequence
 from collections.abc import Set
 import contextlib
 import dataclasses
+import functools
 import sys
 import typing
 
@@ -54,45 +54,6 @@ POLICIES = (POLICY, 'affinity', 'soft-anti-affinity', 'soft-affinity')
 _FEW_MEMBERS = 64
 
 
-@dataclasses.dataclass(frozen=True)
-class Rule:
-    """A rule that a server group may put on its policy.
-
-    :param name: its key in ``rules``
-    :param policies: the policies that it belongs to
-    :param expected: the form of its value, in words
-    :param default: its value where the group does not have it
-    :param schema: JSON schema of its value in a request body
-    :param parse: reads the value, from a request body or as a database
-        stores it (a string); raises ValueError or TypeError
-    :param refuses: called with the value and the number of members that a
-        host holds, 1 or more; returns whether it may hold no further one. A
-        host that holds none is never refused.
-    """
-
-    name: str
-    policies: frozenset[str]
-    expected: str
-    default: typing.Any
-    schema: Mapping[str, typing.Any]
-    parse: Callable[[typing.Any], typing.Any]
-    refuses: Callable[[typing.Any, int], bool]
-
-    def read(self, raw: typing.Any, where: str) -> typing.Any:
-        """Return the value of the rule.
-
-        :param raw: the value as somebody wrote it
-        :param where: the path of the value, for the error
-        :raises exception.InvalidValue: the value does not have that form
-        """
-        try:
-            return self.parse(raw)
-        except (TypeError, ValueError) as exc:
-            raise exception.InvalidValue(
-                where=where, expected=self.expected, got=raw
-            ) from exc
-
-
 def _positive_integer(raw: typing.Any) -> int:
     # True is an int to Python and 2.5 is one to int().
     if isinstance(raw, bool) or not isinstance(raw, (int, str)):
@@ -103,11 +64,29 @@ def _positive_integer(raw: typing.Any) -> int:
     return value
 
 
+@dataclasses.dataclass(frozen=True)
+class Rule:
+    """A rule that a server group may put on its policy.
+
+    :param name: its key in ``rules``
+    :param policies: the policies that it belongs to
+    :param expected: the form of its value, in words
+    :param schema: JSON schema of its value in a request body
+    :param parse: reads the value, from a request body or as a database
+        stores it (a string); raises ValueError or TypeError
+    """
+
+    name: str
+    policies: frozenset[str]
+    expected: str
+    schema: Mapping[str, typing.Any]
+    parse: Callable[[typing.Any], typing.Any]
+
+
 MAX_SERVER_PER_HOST = Rule(
     name='max_server_per_host',
     policies=frozenset([POLICY]),
     expected='an integer, 1 or more',
-    default=1,
     # What nova.api.validation.parameter_types.positive_integer accepts:
     # digits in a string too.
     schema={
@@ -116,13 +95,10 @@ MAX_SERVER_PER_HOST = Rule(
         'pattern': '^0*[1-9][0-9]*$',
     },
     parse=_positive_integer,
-    refuses=lambda limit, held: held >= limit,
 )
 
 #: The rules that exist, by name.
-RULES: Mapping[str, Rule] = {
-    rule.name: rule for rule in (MAX_SERVER_PER_HOST,)
-}
+RULES: Mapping[str, Rule] = {MAX_SERVER_PER_HOST.name: MAX_SERVER_PER_HOST}
 
 
 def get_rules(policy: str) -> dict[str, Rule]:
@@ -135,13 +111,10 @@ def get_rules(policy: str) -> dict[str, Rule]:
 def read_rules(
     policy: str, rules: Mapping[str, typing.Any], where: str = 'rules'
 ) -> dict[str, typing.Any]:
-    """Return the value of each rule that a group put on its policy.
+    """Return the value of each rule that a group put on its policy, by name.
 
-    :param policy: the name of a policy
-    :param rules: the group's rules; values as a request body or a database
-        has them
+    :param rules: values as a request body or a database has them
     :param where: the path of the rules, for the error
-    :returns: values by name; a rule that ``rules`` does not have is not in it
     :raises exception.InvalidValue: a rule that the policy does not have, or a
         value of the wrong form
     """
@@ -157,16 +130,13 @@ def read_rules(
                 ),
                 got=raw,
             )
-        values[name] = known[name].read(raw, f'{where}.{name}')
+        try:
+            values[name] = known[name].parse(raw)
+        except (TypeError, ValueError) as exc:
+            raise exception.InvalidValue(
+                where=f'{where}.{name}', expected=known[name].expected, got=raw
+            ) from exc
     return values
-
-
-def with_defaults(
-    policy: str, values: Mapping[str, typing.Any]
-) -> dict[str, typing.Any]:
-    """Return the value that each rule of a policy has in effect."""
-    defaults = {name: r.default for name, r in get_rules(policy).items()}
-    return {**defaults, **values}
 
 
 class Group:
@@ -191,17 +161,18 @@ class Group:
         self.uuid = messages.quote(uuid or 'n/a')
         self.members = frozenset(members or ())
         self.fault = ''
-        self._checks: list[tuple[Rule, typing.Any]] = []
-        self._verdicts: dict[int, verdict.Verdict] = {}
+        self._limit = 1
+        # Many hosts hold as many members as others.
+        self._refuse = functools.cache(self._describe_full_host)
         if members is None:
             self.fault = 'members: expected a list of UUIDs, got None'
             return
         try:
-            values = with_defaults(POLICY, read_rules(POLICY, rules))
+            values = read_rules(POLICY, rules)
         except exception.InvalidValue as exc:
             self.fault = messages.quote(exc, 500)
-            return
-        self._checks = [(RULES[name], val) for name, val in values.items()]
+        else:
+            self._limit = values.get(MAX_SERVER_PER_HOST.name, 1)
 
     def judge(
         self, instances: Collection[str], instance_uuid: str | None
@@ -218,31 +189,22 @@ class Group:
                 f'server group {self.uuid} cannot be read: {self.fault}'
             )
         held = len(self.members.intersection(instances))
-        found = self._verdicts.get(held)
-        if found is None:
-            found = self._verdicts[held] = self._judge_held(held)
-        return found
+        return verdict.PASS if held < self._limit else self._refuse(held)
 
-    def _judge_held(self, held: int) -> verdict.Verdict:
-        for rule, value in self._checks:
-            if held and rule.refuses(value, held):
-                return verdict.reject(
-                    f'the host holds {messages.count("server", held)} of '
-                    f'server group {self.uuid} and {rule.name} is {value}'
-                )
-        return verdict.PASS
+    def _describe_full_host(self, held: int) -> verdict.Verdict:
+        return verdict.reject(
+            f'the host holds {messages.count("server", held)} of server '
+            f'group {self.uuid} and {MAX_SERVER_PER_HOST.name} is '
+            f'{self._limit}'
+        )
 
-    def count_free_slots(self, instances: Collection[str], most: int) -> int:
+    def count_free_slots(self, instances: Collection[str]) -> int:
         """Return how many more members a host may hold.
 
         :param instances: UUIDs of the instances on the host
-        :param most: the largest number that matters
         """
         held = len(self.members.intersection(instances))
-        for further in range(most):
-            if not self._judge_held(held + further).passes:
-                return further
-        return most
+        return max(0, self._limit - held)
 
     def suspects(self, hosts: Sequence[Mapping[str, object]]) -> list[int]:
         """Find the hosts that may be refused, of many at once.

@@ -52,38 +52,33 @@ class Expression:
 
     :param values: values that are accepted as they stand
     :param operators: each accepts what it accepts
-    :param any_value: whether any value is accepted
     :param absent: whether the absence of the key is accepted
     """
 
     values: frozenset[str] = frozenset()
     operators: tuple[extra_specs_ops.Operator, ...] = ()
-    any_value: bool = False
     absent: bool = False
 
     def meets(self, other: 'Expression') -> bool:
         """Return whether a state exists that both accept.
 
-        ==============  ======  =========  ===================  ===========
-        accepted by     value   any value  operator             absence
-        ==============  ======  =========  ===================  ===========
-        value           equal   yes        operator accepts it  no
-        any value       yes     yes        satisfiable          no
-        operator        as      as         Operator.meets       no
-        absence         no      no         no                   yes
-        ==============  ======  =========  ===================  ===========
+        ===========  =====  ===================  =======
+        accepted by  value  operator, ``*`` too  absence
+        ===========  =====  ===================  =======
+        value        equal  if it accepts it     no
+        operator     as     Operator.meets       no
+        absence      no     no                   yes
+        ===========  =====  ===================  =======
 
-        The table is symmetric. An expression that accepts several states
-        meets another if one of them does.
+        An expression that accepts several states meets another if one of them
+        does.
         """
         return (self.absent and other.absent) or self.meets_value(other)
 
     def meets_value(self, other: 'Expression') -> bool:
         """Return whether a value exists that both accept."""
         return (
-            (self.any_value and other._accepts_some_value())
-            or (other.any_value and self._accepts_some_value())
-            or not self.values.isdisjoint(other.values)
+            not self.values.isdisjoint(other.values)
             or self._operator_accepts(other.values)
             or other._operator_accepts(self.values)
             or any(
@@ -111,13 +106,6 @@ class Expression:
             if not extra_specs_ops.is_number(value)
         )
 
-    def _accepts_some_value(self) -> bool:
-        return (
-            self.any_value
-            or bool(self.values)
-            or any(op.satisfiable() for op in self.operators)
-        )
-
     def _operator_accepts(self, values: Iterable[str]) -> bool:
         return any(
             op.accepts(value) for op in self.operators for value in values
@@ -139,7 +127,6 @@ def union(expressions: Iterable[Expression]) -> Expression:
     return Expression(
         values=frozenset().union(*(e.values for e in expressions)),
         operators=tuple(op for e in expressions for op in e.operators),
-        any_value=any(e.any_value for e in expressions),
         absent=any(e.absent for e in expressions),
     )
 
@@ -167,11 +154,10 @@ def parse(text: str) -> Expression:
             raise _invalid(f"'{first} WORD{more}'", text)
         if first == EQUAL_STRING:
             return literal(operands[:1])
-        if first == IN:
-            return _operator(extra_specs_ops.substring(operands[:1]))
-        if first == ALL_IN:
-            return _operator(extra_specs_ops.substring(operands))
-        return _operator(extra_specs_ops.string(first, operands[0]))
+        if first in extra_specs_ops.STRINGS:
+            return _operator(extra_specs_ops.string(first, operands[0]))
+        needles = operands if first == ALL_IN else operands[:1]
+        return _operator(extra_specs_ops.substring(needles))
     if FORBIDDEN in words:
         if operands:
             raise _invalid(
@@ -181,7 +167,7 @@ def parse(text: str) -> Expression:
             )
         return ABSENCE
     if words == [ANY]:
-        return Expression(any_value=True)
+        return _operator(extra_specs_ops.ANYTHING)
     if words == [ABSENT]:
         return ABSENCE
     return literal((text,))
@@ -232,6 +218,6 @@ def _parse_or(text: str, words: list[str]) -> Expression:
         )
     return Expression(
         values=frozenset(parts) - SENTINELS,
-        any_value=ANY in parts,
+        operators=(extra_specs_ops.ANYTHING,) if ANY in parts else (),
         absent=ABSENT in parts,
     )

@@ -47,7 +47,7 @@ class Operator:
     :param accepts: whether it accepts a value; never raises
     :param operand: the operand as one string
     :param samples: values at the borders of what it accepts, of which at
-        least one is accepted where any value is
+        least one is accepted where any value is (``== nan`` accepts none)
     :param compares_numbers: whether a value that is no number is a fault
     """
 
@@ -55,10 +55,6 @@ class Operator:
     operand: str
     samples: tuple[str, ...]
     compares_numbers: bool = False
-
-    def satisfiable(self) -> bool:
-        """Return whether it accepts any value (``== nan`` does not)."""
-        return any(map(self.accepts, self.samples))
 
     def meets(self, other: 'Operator') -> bool:
         """Return whether a value is found that both accept.
@@ -78,6 +74,10 @@ class Operator:
                 (self.operand + other.operand, other.operand + self.operand),
             )
         )
+
+
+#: What accepts every value.
+ANYTHING = Operator(lambda value: True, '', ('',))
 
 
 def number(name: str, operand: str) -> Operator:

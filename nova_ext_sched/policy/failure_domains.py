@@ -52,6 +52,7 @@ A server alone in its group may use every host that is in a domain.
 """
 
 import collections
+from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -70,8 +71,6 @@ DIFFERENT = 'different_failure_domain'
 #: A hint, and the operator's option.
 LIMIT = 'max_server_per_failure_domain'
 
-_AMOUNT = re.compile(r'0*[1-9][0-9]{0,17}')
-
 Metadata = Mapping[str, str | None] | None
 
 
@@ -88,14 +87,10 @@ def read_limit(
     """
     hints = hints or {}
     limits = []
-    if DIFFERENT in hints and _read_hint(
-        hints, DIFFERENT, 'true or false', _boolean
-    ):
+    if _read_hint(hints, DIFFERENT, 'true or false', _boolean):
         limits.append(1)
-    if LIMIT in hints:
-        limits.append(
-            _read_hint(hints, LIMIT, 'an integer, 1 or more', _amount)
-        )
+    if limit := _read_hint(hints, LIMIT, 'an integer, 1 or more', _amount):
+        limits.append(limit)
     if option > 0 and policy == anti_affinity.POLICY:
         limits.append(option)
     return min(limits, default=None)
@@ -105,8 +100,10 @@ def _read_hint(
     hints: Mapping[str, typing.Any],
     name: str,
     expected: str,
-    parse: typing.Callable[[str], int],
-) -> int:
+    parse: Callable[[str], int],
+) -> int | None:
+    if name not in hints:
+        return None
     raw = hints[name]
     values = raw if isinstance(raw, (list, tuple)) else [raw]
     try:
@@ -126,7 +123,7 @@ def _boolean(text: str) -> bool:
 
 def _amount(text: str) -> int:
     # int() takes "+3", "1_000", other scripts' digits and any length too.
-    if not _AMOUNT.fullmatch(text):
+    if not re.fullmatch(r'0*[1-9][0-9]{0,17}', text):
         raise ValueError(text)
     return int(text)
 
@@ -157,14 +154,6 @@ class Count(typing.NamedTuple):
     by_domain: collections.Counter[str]
     #: Members whose host is known and in no domain, sorted.
     without_domain: list[str]
-
-    def get_exceeded(self, limit: int) -> dict[str, int]:
-        """Return the domains that hold more than ``limit``, and how many."""
-        return {
-            domain: held
-            for domain, held in sorted(self.by_domain.items())
-            if held > limit
-        }
 
 
 def count_members(

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Which metadata items an aggregate forces upon flavors.
-
-Specification "Aggregate Instance Type Filter", use cases 4 to 6.
-"""
+"""Which metadata items an aggregate forces upon flavors."""
 
 from collections.abc import Collection
 from collections.abc import Mapping
@@ -19,7 +16,7 @@ GROUP_POLICY = 'group_policy'
 
 
 class ForceMetadataCheck:
-    """Reads the flag of aggregates.
+    """Reads the flag: "Aggregate Instance Type Filter", use cases 4 to 6.
 
     ===================  =======================  ==========================
     flag                 key                      decision
@@ -73,10 +70,7 @@ class ForceMetadataCheck:
         return bool(self.flag(metadata)) and self.may_force(key)
 
     def faults(self, name: str, metadata: Mapping[str, str]) -> list[str]:
-        """Return what is wrong with the flag of an aggregate, if anything.
-
-        :param name: the aggregate's name
-        """
+        """Return what is wrong with the flag of an aggregate, if anything."""
         if self.flag(metadata) is not None:
             return []
         booleans = ', '.join(strutils.TRUE_STRINGS + strutils.FALSE_STRINGS)

@@ -68,9 +68,6 @@ NOTHING = Item(None)
 def read_item(key: str, value: str | None) -> Item:
     """Return what a metadata item of an aggregate means.
 
-    The request filter, the host filter, the status check and the commands of
-    the OpenStackClient all call this function.
-
     ==================================  =================  ========  =========
     key                                 value              requires  fault
     ==================================  =================  ========  =========
@@ -123,10 +120,9 @@ def is_trait_name(name: str) -> bool:
 
 
 def item_fault(name: str, key: str, value: str | None) -> str:
-    """Return the sentence about a metadata item that should be corrected.
+    """Return what to correct in a metadata item of the aggregate ``name``.
 
-    :param name: the aggregate's name
-    :returns: empty if nothing is wrong
+    Empty if nothing is wrong.
     """
     fault = read_item(key, value).fault
     return fault and f'aggregate {messages.quote(name)}: {fault}'
@@ -155,12 +151,8 @@ def read(items: Iterable[tuple[str, str, str, str | None]]) -> Reading:
         trait, fault = read_item(key, value)
         if fault:
             faults.append(item_fault(name, key, value))
-        if trait is None:
-            continue
-        if uuid in traits:
-            traits[uuid].add(trait)
-        else:
-            traits[uuid] = {trait}
+        if trait is not None:
+            traits.setdefault(uuid, set()).add(trait)
     return Reading(traits, faults)
 
 
@@ -179,17 +171,6 @@ def lacking_traits(
         for uuid, mine in traits.items()
         if (lacking := mine - required)
     }
-
-
-def missing_traits(
-    items: Iterable[tuple[str, str, str, str | None]], required: Iterable[str]
-) -> dict[str, Set[str]]:
-    """Return :func:`lacking_traits` of metadata items, as :func:`read` has
-    them.
-
-    If nothing is required: the isolated aggregates and their traits.
-    """
-    return lacking_traits(read(items).traits, frozenset(required))
 
 
 def judge(
@@ -224,52 +205,36 @@ class DeclaredTraits:
     """
 
     def __init__(self, patterns: Iterable[str]) -> None:
-        self._names: set[str] = set()
-        prefixes = []
-        for pattern in patterns:
-            if pattern.endswith('*'):
-                prefixes.append(pattern[:-1])
-            else:
-                self._names.add(pattern)
-        self._prefixes = tuple(prefixes)
+        self._names = set(patterns)
+        self._prefixes = tuple(p[:-1] for p in self._names if p[-1:] == '*')
 
     def __bool__(self) -> bool:
-        return bool(self._names or self._prefixes)
+        return bool(self._names)
 
     def __contains__(self, trait: str) -> bool:
         return trait in self._names or trait.startswith(self._prefixes)
 
 
-def split_by_trait(
-    missing: Mapping[str, Collection[str]],
+def choose_traits(
+    lacking: Mapping[str, Collection[str]],
     usable: Collection[str],
     limit: int,
-) -> tuple[set[str], set[str]]:
-    """Divide forbidden aggregates into those that a trait covers and others.
+) -> set[str]:
+    """Choose the traits to forbid in the query in place of aggregates.
 
     If only isolated hosts have a trait, and the request does not require it,
-    all hosts with the trait are forbidden. The query can then forbid the trait
-    in place of the aggregates.
+    all hosts with the trait are forbidden.
 
-    :param missing: as :func:`lacking_traits` returns it
+    :param lacking: as :func:`lacking_traits` returns it
     :param usable: the traits that may be forbidden in the query
     :param limit: the largest number of traits to forbid; those that cover
         most aggregates are taken
-    :returns: the traits to forbid, and the aggregates that none of them
-        covers
     """
-    covering = {
-        uuid: [trait for trait in lacking if trait in usable]
-        for uuid, lacking in missing.items()
-    }
     counts = collections.Counter(
-        trait for traits in covering.values() for trait in traits
+        trait
+        for traits in lacking.values()
+        for trait in traits
+        if trait in usable
     )
     ranked = sorted(counts, key=lambda trait: (-counts[trait], trait))
-    forbidden = set(ranked[:limit])
-    uncovered = {
-        uuid
-        for uuid, traits in covering.items()
-        if forbidden.isdisjoint(traits)
-    }
-    return forbidden, uncovered
+    return set(ranked[:limit])

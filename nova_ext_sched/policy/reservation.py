@@ -194,18 +194,18 @@ class Request:
         required: dict[str, set[str]] = {}
         for key in self.required:
             carrying = [uuid for uuid in metadata if key in metadata[uuid]]
-            found = self._judge_key(
-                key,
-                [(names[uuid], metadata[uuid]) for uuid in carrying],
-                'no aggregate',
-            )
-            if not found.passes:
-                return Resolution({}, forbidden, key, found.reason)
             required[key] = {
                 uuid
                 for uuid in carrying
                 if self._closing_items(metadata[uuid]) is None
             }
+            if not required[key]:
+                reason = self._why_closed(
+                    key,
+                    [(names[uuid], metadata[uuid]) for uuid in carrying],
+                    'no aggregate',
+                )
+                return Resolution({}, forbidden, key, reason)
         return Resolution(required, forbidden)
 
     def judge(
@@ -227,13 +227,11 @@ class Request:
                         f'key with that prefix'
                     )
         for key in self.required:
-            found = self._judge_key(
-                key,
-                [agg for agg in aggregates if key in agg[1]],
-                'no aggregate of the host',
-            )
-            if not found.passes:
-                return found
+            carrying = [agg for agg in aggregates if key in agg[1]]
+            if all(self._closing_items(agg[1]) for agg in carrying):
+                return verdict.reject(
+                    self._why_closed(key, carrying, 'no aggregate of the host')
+                )
         return verdict.PASS
 
     def _reserving_key(self, metadata: Metadata) -> str | None:
@@ -243,27 +241,26 @@ class Request:
                 return key
         return None
 
-    def _judge_key(
+    def _why_closed(
         self,
         key: str,
         carrying: Collection[tuple[str, Metadata]],
         nowhere: str,
-    ) -> verdict.Verdict:
+    ) -> str:
         if not carrying:
-            return verdict.reject(
+            return (
                 f'{nowhere} has the metadata key {messages.quote(key)}, which '
                 f'the request of project {messages.quote(self.project_id)} '
                 f'requires'
             )
-        reasons = []
-        for name, metadata in carrying:
-            reason = self._closing_items(metadata)
-            if reason is None:
-                return verdict.PASS
-            reasons.append(f'aggregate {messages.quote(name)} has {reason}')
-        return verdict.reject(
+        reasons = sorted(
+            f'aggregate {messages.quote(name)} has '
+            f'{self._closing_items(metadata)}'
+            for name, metadata in carrying
+        )
+        return (
             f'project {messages.quote(self.project_id)} may not use '
-            f'{messages.quote(key)}: {", ".join(sorted(reasons))}'
+            f'{messages.quote(key)}: {", ".join(reasons)}'
         )
 
     def _closing_items(self, metadata: Metadata) -> str | None:

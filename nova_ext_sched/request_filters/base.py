@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What the request filters share: how they fail and what they change."""
+"""What the request filters share: how they fail, and what they remember."""
 
 from collections.abc import Callable
-from collections.abc import Collection
-from collections.abc import Iterable
 import functools
 import typing
 
 from nova import exception as nova_exception
-from nova import objects
 from nova.scheduler import request_filter as nova_request_filter
 from oslo_log import log as logging
+from oslo_utils import timeutils
 
 from nova_ext_sched import messages
 
 LOG = logging.getLogger(__name__)
 
 RequestFilter = Callable[[typing.Any, typing.Any], bool]
+
+Value = typing.TypeVar('Value')
 
 # Errors of databases carry whole statements.
 _LONGEST = 1000
@@ -98,52 +98,32 @@ def fail_closed(fn: RequestFilter) -> RequestFilter:
     return wrapper
 
 
-def get_destination(request_spec: typing.Any) -> typing.Any:
-    """Return the request's nova Destination; set an empty one if missing."""
-    if (
-        'requested_destination' not in request_spec
-        or request_spec.requested_destination is None
-    ):
-        request_spec.requested_destination = objects.Destination()
-    return request_spec.requested_destination
+class Cached(typing.Generic[Value]):
+    """What a function reads, given a context, cached for some seconds."""
+
+    def __init__(
+        self, read: Callable[[typing.Any], Value], seconds: float
+    ) -> None:
+        self._read = read
+        self._seconds = seconds
+        self._until = 0.0
+        self._value: Value
+
+    def get(self, ctxt: typing.Any) -> Value:
+        """Return it; if the function raises, nothing is cached."""
+        now = timeutils.now()
+        if now >= self._until:
+            self._value = self._read(ctxt)
+            self._until = now + self._seconds
+        return self._value
 
 
-def require_aggregates(
-    request_spec: typing.Any, uuids: Collection[str]
-) -> None:
-    """Keep the request in one of these aggregates, besides earlier demands.
+def get_field(obj: typing.Any, field: str) -> typing.Any:
+    """Return a field of a nova object; None where it is not set.
 
-    nova adds a ``member_of=in:`` for each set. A set that is already required,
-    by nova's availability zone filter for example, is not added again.
-
-    :param uuids: UUIDs of aggregates, at least one
+    To read a field that is not set raises, or reads the database.
     """
-    destination = get_destination(request_spec)
-    required = destination.aggregates or []
-    if set(uuids) not in [set(one.split(',')) for one in required]:
-        destination.require_aggregates(sorted(uuids))
-
-
-def forbidden_aggregates(request_spec: typing.Any) -> set[str]:
-    """Return the UUIDs that the request is kept out of so far."""
-    destination = (
-        request_spec.requested_destination
-        if 'requested_destination' in request_spec
-        else None
-    )
-    if destination is None or 'forbidden_aggregates' not in destination:
-        return set()
-    return set(destination.forbidden_aggregates or ())
-
-
-def forbid_aggregates(request_spec: typing.Any, uuids: Iterable[str]) -> None:
-    """Keep the request out of aggregates; nova adds one ``member_of=!in:``.
-
-    A request with nothing to forbid is left as it was.
-    """
-    uuids = set(uuids)
-    if uuids:
-        get_destination(request_spec).append_forbidden_aggregates(uuids)
+    return getattr(obj, field) if field in obj else None
 
 
 def host_filters_run(request_spec: typing.Any) -> bool:
@@ -152,10 +132,8 @@ def host_filters_run(request_spec: typing.Any) -> bool:
     It does not where an administrator forced a host or node at boot
     (nova.scheduler.host_manager.HostManager.get_filtered_hosts).
     """
-    forced = ('force_hosts' in request_spec and request_spec.force_hosts) or (
-        'force_nodes' in request_spec and request_spec.force_nodes
+    forced = get_field(request_spec, 'force_hosts') or get_field(
+        request_spec, 'force_nodes'
     )
-    hints = (
-        'scheduler_hints' in request_spec and request_spec.scheduler_hints
-    ) or {}
+    hints = get_field(request_spec, 'scheduler_hints') or {}
     return not forced or bool(hints.get('_nova_check_type'))

@@ -16,13 +16,12 @@ from nova_ext_sched import messages
 from nova_ext_sched.policy import anti_affinity
 from nova_ext_sched.policy import failure_domains as policy
 from nova_ext_sched.request_filters import base
-from nova_ext_sched.request_filters import bound
 from nova_ext_sched.request_filters import group_members
+from nova_ext_sched.request_filters import member_of
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
-NAME = 'failure_domains'
 HOST_FILTER = 'FailureDomainFilter'
 
 _faults = faults.FaultLog(LOG)
@@ -62,7 +61,7 @@ def failure_domains(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     rebuild                          nova does not ask
     ===============================  =======================================
 
-    Changes ``requested_destination.forbidden_aggregates``.
+    Changes :mod:`.member_of`.
 
     :returns: False if the request asks for nothing
     :raises nova.exception.RequestFilterFailed: a hint cannot be read, or the
@@ -78,10 +77,10 @@ def failure_domains(ctxt: typing.Any, request_spec: typing.Any) -> bool:
 
     group = request_spec.instance_group
     key = CONF.nova_ext_sched.failure_domain_key
-    members = set(group.members)
-    if 'instance_uuid' in request_spec:
-        members.discard(request_spec.instance_uuid)
-    hosts = group_members.get_hosts(ctxt, members)
+    hosts = group_members.get_hosts(
+        ctxt,
+        set(group.members) - {base.get_field(request_spec, 'instance_uuid')},
+    )
     items = (
         aggregates.get_values(ctxt, key, frozenset().union(*hosts.values()))
         if hosts
@@ -93,7 +92,7 @@ def failure_domains(ctxt: typing.Any, request_spec: typing.Any) -> bool:
             by_host[item.host].append({key: item.value})
     count = policy.count_members(hosts, by_host, key)
     spread = policy.Spread(
-        group.uuid if 'uuid' in group else 'n/a', limit, key, count
+        base.get_field(group, 'uuid') or 'n/a', limit, key, count
     )
     _spreads[request_spec] = spread
 
@@ -102,14 +101,7 @@ def failure_domains(ctxt: typing.Any, request_spec: typing.Any) -> bool:
         for item in items
         if spread.find_full(policy.split_value(item.value))
     }
-    uuids = bound.choose_aggregates(
-        ctxt,
-        request_spec,
-        full,
-        HOST_FILTER,
-        candidates={item.uuid for item in items},
-    )
-    base.forbid_aggregates(request_spec, uuids)
+    uuids = member_of.forbid(ctxt, request_spec, full, HOST_FILTER, items)
     _warn(request_spec, spread, count)
     LOG.debug(
         'failure_domains: the limit of server group %(group)s is %(limit)d '
@@ -135,17 +127,11 @@ def read_limit(request_spec: typing.Any) -> int | None:
     :raises exception.InvalidValue: as
         :func:`nova_ext_sched.policy.failure_domains.read_limit`
     """
-    group = (
-        request_spec.instance_group
-        if 'instance_group' in request_spec
-        else None
-    )
+    group = base.get_field(request_spec, 'instance_group')
     if group is None:
         return None
     return policy.read_limit(
-        request_spec.scheduler_hints
-        if 'scheduler_hints' in request_spec
-        else None,
+        base.get_field(request_spec, 'scheduler_hints'),
         # As ServerGroupAntiAffinityFilter takes a group without a policy.
         group.policy if 'policy' in group else anti_affinity.POLICY,
         CONF.nova_ext_sched.max_server_per_failure_domain,

@@ -1,15 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The hosts of a server group's members, including those under way."""
+"""The hosts of a server group's members, including those under way.
 
+The one place that reads nova's instances from the cells. nova's own instance
+objects have about eighty columns; the policies need only the host.
+"""
+
+from collections.abc import Callable
 from collections.abc import Collection
+from collections.abc import Mapping
 import typing
 
+from nova import context as nova_context
+from nova import exception as nova_exception
+from nova.compute import task_states
+from nova.compute import vm_states
+from nova.db.main import api as main_db
+from nova.db.main import models
 from nova.scheduler.client import report
 from oslo_log import log as logging
+import sqlalchemy as sa
 
 from nova_ext_sched import faults
-from nova_ext_sched import instances
 
 LOG = logging.getLogger(__name__)
 
@@ -18,11 +30,28 @@ _faults = faults.FaultLog(LOG)
 # Members under way that placement is asked about, one by one.
 MOST_UNDER_WAY = 50
 
+# Databases bound the parameters of a statement; each bears more than this.
+_CHUNK = 1000
+
+# The statuses of a migration that nova counts as ended
+# (nova.db.main.api.migration_get_in_progress_by_host_and_node).
+_ENDED = (
+    'confirmed',
+    'reverted',
+    'error',
+    'failed',
+    'completed',
+    'cancelled',
+    'done',
+)
+
+Found = typing.TypeVar('Found')
+
 
 def get_hosts(
     ctxt: typing.Any, uuids: Collection[str]
 ) -> dict[str, frozenset[str]]:
-    """Return the hosts of members, by UUID.
+    """Return the hosts of members, of all projects, by UUID.
 
     =====================================  ==================================
     member                                 hosts
@@ -38,16 +67,15 @@ def get_hosts(
     Two selects a cell. While members wait to be claimed, a request to
     placement for each, up to :data:`MOST_UNDER_WAY`, and a select a cell.
 
-    :param ctxt: a nova RequestContext
-    :raises Exception: as :func:`nova_ext_sched.instances.get_places`, and as
-        nova's report client where placement does not answer
+    :raises Exception: what the database or its driver raises, or
+        nova.exception.CellTimeout, where a cell does not answer that may hold
+        a member; what nova's report client raises where placement does not
+        answer
     """
-    places = instances.get_places(ctxt, uuids)
-    found = {
-        uuid: place.hosts for uuid, place in places.items() if place.hosts
-    }
+    places = _gather(ctxt, _select_hosts, uuids)
+    found = {uuid: frozenset(hosts) for uuid, hosts in places.items() if hosts}
     under_way = sorted(
-        uuid for uuid, place in places.items() if place.is_under_way
+        uuid for uuid, hosts in places.items() if hosts == set()
     )
     if not under_way:
         return found
@@ -63,10 +91,89 @@ def get_hosts(
         uuid: client.get_allocs_for_consumer(ctxt, uuid)['allocations']
         for uuid in under_way[:MOST_UNDER_WAY]
     }
-    hosts = instances.get_compute_hosts(ctxt, set().union(*providers.values()))
+    hosts = _gather(
+        ctxt, _select_compute_hosts, set().union(*providers.values())
+    )
     for uuid, held in providers.items():
         # Other providers of the tree (of devices) are no compute nodes.
-        on = frozenset(hosts[rp] for rp in held if rp in hosts)
-        if on:
+        if on := frozenset(hosts[rp] for rp in held if rp in hosts):
             found[uuid] = on
     return found
+
+
+def _gather(
+    ctxt: typing.Any,
+    select: Callable[[typing.Any, list[str]], Mapping[str, Found]],
+    uuids: Collection[str],
+) -> dict[str, Found]:
+    wanted = sorted(uuids)
+    found: dict[str, Found] = {}
+    fault: Exception | None = None
+    for start in range(0, len(wanted), _CHUNK):
+        answers = nova_context.scatter_gather_skip_cell0(
+            ctxt, select, wanted[start : start + _CHUNK]
+        )
+        for answer in answers.values():
+            if isinstance(answer, Exception):
+                fault = answer
+            elif nova_context.is_cell_failure_sentinel(answer):
+                fault = nova_exception.CellTimeout()
+            else:
+                found.update(answer)
+    if fault is not None and len(found) < len(wanted):
+        raise fault
+    return found
+
+
+@main_db.pick_context_manager_reader
+def _select_hosts(
+    context: typing.Any, uuids: list[str]
+) -> dict[str, set[str] | None]:
+    # None: it has no host and will not get one by itself.
+    instance, migration = models.Instance, models.Migration
+    found: dict[str, set[str] | None] = {}
+    for uuid, host, vm_state, task_state in context.session.execute(
+        sa.select(
+            instance.uuid,
+            instance.host,
+            instance.vm_state,
+            instance.task_state,
+        ).where(
+            instance.uuid.in_(uuids),
+            instance.deleted == 0,
+            # The other half of a move between cells.
+            instance.hidden.is_not(True),
+        )
+    ):
+        is_under_way = (
+            vm_state == vm_states.BUILDING
+            or task_state == task_states.UNSHELVING
+        )
+        found[uuid] = {host} if host else set() if is_under_way else None
+    for uuid, *ends in context.session.execute(
+        sa.select(
+            migration.instance_uuid,
+            migration.source_compute,
+            migration.dest_compute,
+        ).where(
+            migration.instance_uuid.in_(uuids),
+            migration.deleted == 0,
+            migration.status.not_in(_ENDED),
+        )
+    ):
+        if uuid in found:
+            found[uuid] = {*(found[uuid] or ()), *filter(None, ends)}
+    return found
+
+
+@main_db.pick_context_manager_reader
+def _select_compute_hosts(
+    context: typing.Any, uuids: list[str]
+) -> dict[str, str]:
+    node = models.ComputeNode
+    rows = context.session.execute(
+        sa.select(node.uuid, node.host).where(
+            node.uuid.in_(uuids), node.deleted == 0
+        )
+    )
+    return {uuid: host for uuid, host in rows if host}

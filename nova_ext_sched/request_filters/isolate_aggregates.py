@@ -6,8 +6,10 @@ from collections.abc import Collection
 from collections.abc import Mapping
 import typing
 
+from nova import exception as nova_exception
 import nova.conf
 from nova.scheduler import utils
+from nova.scheduler.client import report
 from oslo_log import log as logging
 
 from nova_ext_sched import aggregates
@@ -15,8 +17,7 @@ from nova_ext_sched import faults
 from nova_ext_sched import messages
 from nova_ext_sched.policy import isolation
 from nova_ext_sched.request_filters import base
-from nova_ext_sched.request_filters import bound
-from nova_ext_sched.request_filters import known_traits
+from nova_ext_sched.request_filters import member_of
 from nova_ext_sched.request_filters import running_image
 
 CONF = nova.conf.CONF
@@ -25,7 +26,10 @@ LOG = logging.getLogger(__name__)
 HOST_FILTER = 'IsolatedAggregatesFilter'
 
 _faults = faults.FaultLog(LOG)
-_known_traits = known_traits.KnownTraits()
+
+# After a trait is deleted, placement refuses every query that forbids it for
+# so long.
+TRAITS_SECONDS = 30.0
 
 
 @base.fail_closed
@@ -37,9 +41,9 @@ def isolate_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     flavor (granular ones too) and the image, and those that nova derives from
     ports, device profiles and ``hw:`` extra specs.
 
-    Changes ``requested_destination.forbidden_aggregates`` and, for traits of
-    ``forbid_by_trait``, ``root_forbidden``; and ``image`` of a server that
-    was refused a rebuild (:mod:`.running_image`).
+    Changes :mod:`.member_of` and, for traits of ``forbid_by_trait``,
+    ``root_forbidden``; and ``image`` of a server that was refused a rebuild
+    (:mod:`.running_image`).
 
     :returns: False if ``enable_isolated_aggregate_filtering`` is off
     :raises nova.exception.RequestFilterFailed: the aggregates, or the image
@@ -60,12 +64,10 @@ def isolate_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     ).all_required_traits
     missing = isolation.lacking_traits(isolating, required)
 
-    traits, others = _split_by_trait(ctxt, request_spec, missing)
+    traits = _choose_traits(ctxt, request_spec, missing)
     request_spec.root_forbidden.update(traits)
-    uuids = bound.choose_aggregates(
-        ctxt, request_spec, others, HOST_FILTER, candidates=isolating
-    )
-    base.forbid_aggregates(request_spec, uuids)
+    others = [uuid for uuid in missing if traits.isdisjoint(missing[uuid])]
+    uuids = member_of.forbid(ctxt, request_spec, others, HOST_FILTER, items)
 
     if LOG.isEnabledFor(logging.DEBUG):
         names = {item[1] for item in items if item[0] in missing}
@@ -84,15 +86,17 @@ def isolate_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     return True
 
 
-def _split_by_trait(
+def _choose_traits(
     ctxt: typing.Any,
     request_spec: typing.Any,
     missing: Mapping[str, Collection[str]],
-) -> tuple[set[str], set[str]]:
-    """Return the traits to forbid, and the aggregates that none covers."""
+) -> set[str]:
+    """Return the traits to forbid in place of aggregates."""
     declared = isolation.DeclaredTraits(CONF.nova_ext_sched.forbid_by_trait)
-    if not declared or not bound.host_filter_judges(request_spec, HOST_FILTER):
-        return set(), set(missing)
+    if not declared or not member_of.host_filter_judges(
+        request_spec, HOST_FILTER
+    ):
+        return set()
     usable = {
         trait
         for traits in missing.values()
@@ -100,7 +104,7 @@ def _split_by_trait(
         # Placement answers 400 to a trait that is required and forbidden.
         if trait in declared and trait not in request_spec.root_required
     }
-    known = _known_traits.get(ctxt) if usable else frozenset()
+    known = _get_known_traits(ctxt) if usable else frozenset()
     for trait in sorted(usable - known) if known else ():
         _faults.warn(
             f'Placement does not know the trait {messages.quote(trait)}, so '
@@ -108,6 +112,39 @@ def _split_by_trait(
             f'require it instead. Correct the metadata of the aggregates or '
             f'create the trait.'
         )
-    return isolation.split_by_trait(
-        missing, usable & known, bound.remaining_entries(request_spec)
+    return isolation.choose_traits(
+        missing, usable & known, member_of.remaining_entries(request_spec)
     )
+
+
+def _get_known_traits(ctxt: typing.Any) -> frozenset[str]:
+    # Placement answers 400 to a query that forbids a trait it does not know.
+    # If they cannot be read, none counts as known, and UUIDs go in.
+    try:
+        return _known_traits.get(ctxt)
+    except Exception as exc:
+        # keystoneauth, JSON, configuration: whichever it is, the query for
+        # candidates that follows meets it too and nova reports it.
+        _faults.warn(
+            f'The traits cannot be read from placement: '
+            f'{messages.describe(exc)}',
+            # Addresses and request IDs come later in the text.
+            key=str(exc)[:20],
+        )
+        return frozenset()
+
+
+def _read_traits(ctxt: typing.Any) -> frozenset[str]:
+    response = report.report_client_singleton().get(
+        '/traits', version='1.6', global_request_id=ctxt.global_id
+    )
+    if response.status_code != 200:
+        raise nova_exception.NovaException(
+            f'status {response.status_code}: {messages.quote(response.text)}'
+        )
+    # One request for all of them: some hundred names, and a few of the
+    # operator's.
+    return frozenset(response.json()['traits'])
+
+
+_known_traits = base.Cached(_read_traits, TRAITS_SECONDS)

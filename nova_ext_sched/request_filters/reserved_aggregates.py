@@ -12,7 +12,7 @@ from nova_ext_sched import aggregates
 from nova_ext_sched import messages
 from nova_ext_sched.policy import reservation
 from nova_ext_sched.request_filters import base
-from nova_ext_sched.request_filters import bound
+from nova_ext_sched.request_filters import member_of
 from nova_ext_sched.request_filters import running_image
 
 CONF = nova.conf.CONF
@@ -34,8 +34,7 @@ def reserved_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     :mod:`nova_ext_sched.policy.reservation` makes the decision. The keys of a
     request come from the sources in ``member_sources``.
 
-    Changes ``aggregates`` and ``forbidden_aggregates`` of
-    ``requested_destination``.
+    Changes :mod:`.member_of`.
 
     :returns: False if neither prefix option is set
     :raises nova.exception.RequestFilterFailed: no aggregate has a key that
@@ -49,9 +48,8 @@ def reserved_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     _image_keys.pop(request_spec, None)
     remember_image_keys(request_spec, _read_image_keys(ctxt, request_spec))
     request = compile_request(request_spec)
-    resolution = request.resolve(
-        aggregates.get_metadata(ctxt, request.metadata_prefixes)
-    )
+    items = aggregates.get_metadata(ctxt, request.metadata_prefixes)
+    resolution = request.resolve(items)
     if resolution.unmet is not None:
         # The reason tells of other projects.
         raise base.RequestRefused(
@@ -61,11 +59,14 @@ def reserved_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
         )
 
     for uuids in resolution.required.values():
-        base.require_aggregates(request_spec, uuids)
-    forbidden = bound.choose_aggregates(
-        ctxt, request_spec, resolution.forbidden, HOST_FILTER
+        member_of.require(request_spec, uuids)
+    forbidden = member_of.forbid(
+        ctxt,
+        request_spec,
+        resolution.forbidden,
+        HOST_FILTER,
+        (item for item in items if item[0] in resolution.forbidden),
     )
-    base.forbid_aggregates(request_spec, forbidden)
     LOG.debug(
         'reserved_aggregates: the request names %(required)s and must stay '
         'out of %(forbidden)s, %(uuids)d in the placement query',
@@ -90,17 +91,18 @@ def compile_request(request_spec: typing.Any) -> reservation.Request:
     """Return what a request's keys mean. Both stages call this.
 
     The keys of the image are known if stage 1 has run on this request spec.
-
-    :param request_spec: a nova RequestSpec
     """
     mine = rules()
     sources = CONF.nova_ext_sched.member_sources
     keys: set[str] = set()
-    # Reading a field that was not loaded raises.
-    if 'flavor' in sources and 'extra_specs' in request_spec.flavor:
-        keys |= mine.keys_among(request_spec.flavor.extra_specs or {})
-    if 'hint' in sources and 'scheduler_hints' in request_spec:
-        keys |= mine.keys_in_hints(request_spec.scheduler_hints or {})
+    if 'flavor' in sources:
+        keys |= mine.keys_among(
+            base.get_field(request_spec.flavor, 'extra_specs') or {}
+        )
+    if 'hint' in sources:
+        keys |= mine.keys_in_hints(
+            base.get_field(request_spec, 'scheduler_hints') or {}
+        )
     if 'image' in sources:
         keys |= _image_keys.get(request_spec, set())
     return mine.request(keys, request_spec.project_id)

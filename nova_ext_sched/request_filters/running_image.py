@@ -51,8 +51,7 @@ def restore(ctxt: typing.Any, request_spec: typing.Any) -> None:
     A move costs a read of the instance and of its disks from its cell and,
     for a server on a volume, one of the volume from Cinder.
 
-    :param ctxt: a nova RequestContext
-    :param request_spec: a nova RequestSpec; its ``image`` may be replaced
+    :param request_spec: its ``image`` may be replaced
     :raises nova.exception.RequestFilterFailed: the image cannot be read
     """
     theirs = image_id(request_spec)
@@ -85,13 +84,8 @@ def restore(ctxt: typing.Any, request_spec: typing.Any) -> None:
 
 def image_id(request_spec: typing.Any) -> str | None:
     """Return the ID of the image in a request spec, None without one."""
-    if (
-        'image' not in request_spec
-        or request_spec.image is None
-        or 'id' not in request_spec.image
-    ):
-        return None
-    return request_spec.image.id or None
+    image = base.get_field(request_spec, 'image')
+    return (image is not None and base.get_field(image, 'id')) or None
 
 
 def read(ctxt: typing.Any, image: str) -> dict[str, typing.Any]:
@@ -112,11 +106,7 @@ def read(ctxt: typing.Any, image: str) -> dict[str, typing.Any]:
 def _is_move(request_spec: typing.Any) -> bool:
     # nova-conductor names the cell of a server that it moves, or None where
     # a resize may leave the cell; nobody names one at boot.
-    destination = (
-        request_spec.requested_destination
-        if 'requested_destination' in request_spec
-        else None
-    )
+    destination = base.get_field(request_spec, 'requested_destination')
     return destination is not None and 'cell' in destination
 
 

@@ -156,7 +156,9 @@ def test_ours_decision(benchmark, cloud):
     def decide(ctxt, spec):
         items = aggregates.get_metadata(ctxt, [isolation.PREFIX])
         required = utils.ResourceRequest.from_request_spec(spec)
-        isolation.missing_traits(items, required.all_required_traits)
+        isolation.lacking_traits(
+            isolation.read(items).traits, required.all_required_traits
+        )
 
     run(benchmark, cloud, 'ours, look-up and decision', decide)
 

@@ -27,7 +27,7 @@ from nova_ext_sched import aggregates
 from nova_ext_sched import conf
 from nova_ext_sched import faults
 from nova_ext_sched import filters
-from nova_ext_sched.request_filters import bound
+from nova_ext_sched.request_filters import member_of
 from nova_ext_sched.simulator import fixtures as sim_fixtures
 
 CONF = nova.conf.CONF
@@ -156,14 +156,14 @@ class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
         # Faults are logged once a process; a test is a scheduler of its own.
         self.useFixture(
             fixtures.MonkeyPatch(
-                'nova_ext_sched.request_filters.bound._faults',
-                faults.FaultLog(bound.LOG),
+                'nova_ext_sched.request_filters.member_of._faults',
+                faults.FaultLog(member_of.LOG),
             )
         )
         self.useFixture(
             fixtures.MonkeyPatch(
-                'nova_ext_sched.request_filters.bound._host_counts',
-                bound._HostCounts(),
+                'nova_ext_sched.request_filters.member_of._host_counts._until',
+                0.0,
             )
         )
         super().setUp()

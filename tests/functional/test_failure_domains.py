@@ -12,7 +12,7 @@ from unittest import mock
 from nova import utils
 from oslo_db import exception as db_exception
 
-from nova_ext_sched import instances
+from nova_ext_sched.request_filters import group_members
 from tests.functional import base
 
 DIFFERENT = {'different_failure_domain': 'true'}
@@ -148,7 +148,7 @@ class RequestTest(FailureDomainsTestCase):
 
     def test_nothing_is_asked(self):
         with mock.patch(
-            'nova_ext_sched.instances.get_places',
+            'nova_ext_sched.request_filters.group_members._gather',
             side_effect=AssertionError('the cells were asked'),
         ):
             group = self.create_group(rules={'max_server_per_host': 9})
@@ -447,14 +447,14 @@ class CellsTest(FailureDomainsTestCase):
     def test_a_cell_that_does_not_answer(self):
         group = self.create_group()
         self.boot_in(group, DIFFERENT)
-        select = instances._select_places
+        select = group_members._select_hosts
 
         def fail_in_first(ctxt, uuids):
             if ctxt.cell_uuid == self.cell_mappings['cell1'].uuid:
                 raise db_exception.DBConnectionError('cell1 is away')
             return select(ctxt, uuids)
 
-        with mock.patch.object(instances, '_select_places', fail_in_first):
+        with mock.patch.object(group_members, '_select_hosts', fail_in_first):
             self.assertEqual([None], self.hosts(group, DIFFERENT, 1))
         self.assertIn('failure_domains cannot decide', self.log)
         self.assertIn('cell1 is away', self.log)

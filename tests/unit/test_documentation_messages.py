@@ -61,7 +61,7 @@ WRITERS = {
     'policy/aggregate_instance_rule.py': ['examine'],
     'policy/force_metadata_check.py': ['faults'],
     'policy/isolation.py': ['read_item'],
-    'policy/reservation.py': ['_judge_key'],
+    'policy/reservation.py': ['_why_closed'],
 }
 WORDS = 4
 

@@ -24,9 +24,8 @@ from nova_ext_sched.filters import server_group_anti_affinity
 from nova_ext_sched.policy import isolation
 from nova_ext_sched.policy import reservation
 from nova_ext_sched.request_filters import base
-from nova_ext_sched.request_filters import bound
 from nova_ext_sched.request_filters import isolate_aggregates
-from nova_ext_sched.request_filters import known_traits
+from nova_ext_sched.request_filters import member_of
 from nova_ext_sched.request_filters import reserved_aggregates
 from nova_ext_sched.request_filters import running_image
 from tests.unit.filters import base as filters_base
@@ -74,15 +73,12 @@ class LogLinesTestCase(test_base.RequestFilterTestCase):
         self.addCleanup(logger.setLevel, level)
         self.addCleanup(logger.removeHandler, self.records)
         self.items = []
-        self.names = []
         self.known = frozenset()
         self.patch('aggregates.get_metadata', lambda *_: self.items)
-        self.patch('aggregates.get_names', lambda *_: self.names)
         self.patch('aggregates.get_host_counts', lambda *_: {})
         for module in (
-            bound,
+            member_of,
             isolate_aggregates,
-            known_traits,
             isolated_aggregates,
             server_group_anti_affinity,
         ):
@@ -133,7 +129,6 @@ class LogLinesTestCase(test_base.RequestFilterTestCase):
             for number, (name, mine) in enumerate(aggregates)
             for key, value in mine.items()
         ]
-        self.names = [name for name, _ in aggregates]
         self.patch(
             'request_filters.isolate_aggregates._known_traits',
             mock.Mock(
@@ -203,11 +198,11 @@ class LogLinesTestCase(test_base.RequestFilterTestCase):
         ):
             isolated_aggregates.IsolatedAggregatesFilter().filter_all([], spec)
         with mock.patch.object(
-            known_traits.report,
+            isolate_aggregates.report,
             'report_client_singleton',
             side_effect=ValueError(detail),
         ):
-            known_traits.KnownTraits().get(self.ctxt)
+            isolate_aggregates._get_known_traits(self.ctxt)
         self.assertOneLineEach()
 
     @given(text, text)

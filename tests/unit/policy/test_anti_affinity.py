@@ -3,7 +3,6 @@
 """Tests of the decision of anti-affinity, and of its rules."""
 
 import unittest
-from unittest import mock
 
 import ddt
 import hypothesis
@@ -121,9 +120,6 @@ class RulesTest(unittest.TestCase):
                 self.assertLessEqual(
                     rule.policies, set(anti_affinity.POLICIES)
                 )
-                self.assertEqual(
-                    rule.default, rule.read(rule.default, 'rules')
-                )
 
     def test_rules_belong_to_policies(self):
         self.assertEqual(
@@ -138,36 +134,3 @@ class RulesTest(unittest.TestCase):
             anti_affinity.read_rules('affinity', {'max_server_per_host': 2})
         self.assertEqual('rules.max_server_per_host', caught.exception.where)
         self.assertEqual(2, caught.exception.got)
-
-    def test_defaults(self):
-        self.assertEqual({}, anti_affinity.read_rules('anti-affinity', {}))
-        self.assertEqual(
-            {'max_server_per_host': 1},
-            anti_affinity.with_defaults('anti-affinity', {}),
-        )
-        self.assertEqual({}, anti_affinity.with_defaults('affinity', {}))
-
-    def test_a_new_rule_is_one_addition(self):
-        rule = anti_affinity.Rule(
-            name='never_three',
-            policies=frozenset(['anti-affinity']),
-            expected='true or false',
-            default=False,
-            schema={'type': 'boolean'},
-            parse=bool,
-            refuses=lambda on, held: on and held == 3,
-        )
-        with mock.patch.dict(anti_affinity.RULES, {rule.name: rule}):
-            group = anti_affinity.Group(
-                'G', MEMBERS, {'max_server_per_host': 9, 'never_three': True}
-            )
-            self.assertTrue(group.judge({'a', 'b'}, 'x').passes)
-            self.assertEqual(
-                'the host holds 3 servers of server group G and never_three '
-                'is True',
-                group.judge(set(MEMBERS), 'x').reason,
-            )
-            group = anti_affinity.Group(
-                'G', MEMBERS, {'max_server_per_host': 9}
-            )
-            self.assertTrue(group.judge(set(MEMBERS), 'x').passes)

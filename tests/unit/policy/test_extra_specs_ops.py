@@ -41,8 +41,9 @@ class OperatorTestCase(testtools.TestCase):
         (extra_specs_ops.substring(('a', 'b')), True),
     )
     @ddt.unpack
-    def test_satisfiable(self, operator, expected):
-        self.assertIs(expected, operator.satisfiable())
+    def test_anything_meets_what_accepts_some_value(self, operator, expected):
+        self.assertIs(expected, operator.meets(extra_specs_ops.ANYTHING))
+        self.assertIs(expected, extra_specs_ops.ANYTHING.meets(operator))
 
     def check_against_brute_force(self, make, names, operands, tried):
         operators = [

@@ -139,12 +139,6 @@ class CountTestCase(testtools.TestCase):
         count = self.count(m1=['a1', 'b1'], m2=['a1', 'a2'], m3=['a1', 'none'])
         self.assertEqual(({'a': 3, 'b': 1}, []), count)
 
-    def test_over(self):
-        count = self.count(m1=['a1'], m2=['a2'], m3=['ab'], m4=['none'])
-        self.assertEqual({'a': 3}, count.get_exceeded(1))
-        self.assertEqual({'a': 3}, count.get_exceeded(2))
-        self.assertEqual({}, count.get_exceeded(3))
-
 
 @ddt.ddt
 class SpreadTestCase(testtools.TestCase):
@@ -255,6 +249,3 @@ class NaiveDefinitionTestCase(unittest.TestCase):
             )
             for domain, number in zip(domains, held, strict=True):
                 self.assertEqual(number, count.by_domain[domain])
-                self.assertEqual(
-                    number > limit, domain in count.get_exceeded(limit)
-                )

@@ -22,6 +22,12 @@ def items(aggregates):
     ]
 
 
+def lacking_traits(aggregates, required):
+    """What the request filter asks, given metadata by UUID."""
+    traits = isolation.read(items(aggregates)).traits
+    return isolation.lacking_traits(traits, set(required))
+
+
 @ddt.ddt
 class TruthTableTestCase(testtools.TestCase):
     """Every row of the table in the module's docstring."""
@@ -45,9 +51,7 @@ class TruthTableTestCase(testtools.TestCase):
         self.assertEqual(allowed, verdict.passes, verdict.reason)
         self.assertEqual(
             allowed,
-            not isolation.missing_traits(
-                items({'agg': metadata(*aggregate)}), set(request)
-            ),
+            not lacking_traits({'agg': metadata(*aggregate)}, request),
         )
 
 
@@ -88,7 +92,7 @@ class ReadItemTestCase(testtools.TestCase):
     def test_table(self, key, value, trait, faulty):
         item = isolation.read_item(key, value)
         self.assertEqual((trait, faulty), (item.trait, bool(item.fault)))
-        missing = isolation.missing_traits(items({'agg': {key: value}}), set())
+        missing = lacking_traits({'agg': {key: value}}, ())
         self.assertEqual({} if trait is None else {'agg': {trait}}, missing)
         if trait:
             self.assertTrue(
@@ -128,7 +132,7 @@ class ReadItemTestCase(testtools.TestCase):
         spellings = {'trait:X': 'required', 'Trait:X': 'Required'}
         self.assertEqual(
             {'agg': {'X'}},
-            isolation.missing_traits(items({'agg': spellings}), ()),
+            lacking_traits({'agg': spellings}, ()),
         )
 
 
@@ -174,32 +178,32 @@ class DefinitionTestCase(testtools.TestCase):
                     naive.add(name)
         self.assertEqual(
             naive,
-            isolation.missing_traits(items(dict(host)), required).keys(),
+            lacking_traits(dict(host), required).keys(),
         )
         self.assertEqual(not naive, isolation.judge(host, required).passes)
 
     @given(st.lists(traits, max_size=6), traits, traits, st.integers(0, 4))
     @settings(deadline=None)
-    def test_split_by_trait_loses_no_aggregate(
+    def test_chosen_traits_are_among_those_that_the_request_lacks(
         self, aggregates, required, usable, limit
     ):
-        missing = isolation.missing_traits(
-            items(
-                {str(i): metadata(*agg) for i, agg in enumerate(aggregates)}
-            ),
+        lacking = lacking_traits(
+            {str(i): metadata(*agg) for i, agg in enumerate(aggregates)},
             required,
         )
-        forbidden, uncovered = isolation.split_by_trait(missing, usable, limit)
+        forbidden = isolation.choose_traits(lacking, usable, limit)
         # Never a trait that the request requires, or that was not offered.
         self.assertLessEqual(forbidden, usable - required)
+        self.assertLessEqual(forbidden, set().union(*lacking.values()))
         self.assertLessEqual(len(forbidden), limit)
-        # Every forbidden aggregate is covered by a trait of its own or left
-        # over, and not both.
-        for uuid, lacking in missing.items():
-            self.assertNotEqual(
-                bool(forbidden.intersection(lacking)), uuid in uncovered
+
+    def test_limit_takes_the_traits_that_cover_most(self):
+        lacking = {'1': ['A'], '2': ['B'], '3': ['B'], '4': ['C']}
+        for limit, expected in ((1, 'B'), (2, 'AB'), (9, 'ABC')):
+            self.assertEqual(
+                set(expected),
+                isolation.choose_traits(lacking, {'A', 'B', 'C'}, limit),
             )
-        self.assertLessEqual(uncovered, missing.keys())
 
 
 @ddt.ddt
@@ -220,11 +224,3 @@ class DeclaredTraitsTestCase(testtools.TestCase):
         declared = isolation.DeclaredTraits(patterns)
         self.assertEqual(expected, trait in declared)
         self.assertEqual(bool(patterns), bool(declared))
-
-    def test_limit_takes_the_traits_that_cover_most(self):
-        missing = {'1': ['A'], '2': ['B'], '3': ['B'], '4': ['C']}
-        forbidden, uncovered = isolation.split_by_trait(
-            missing, {'A', 'B', 'C'}, 2
-        )
-        self.assertEqual({'A', 'B'}, forbidden)
-        self.assertEqual({'4'}, uncovered)

@@ -4,7 +4,6 @@ import logging
 
 import fixtures
 from nova import exception as nova_exception
-from nova import objects
 
 from nova_ext_sched.request_filters import base
 from tests.unit.request_filters import base as test_base
@@ -104,26 +103,3 @@ class FailClosedTestCase(test_base.RequestFilterTestCase):
         self.assertTrue(read_database(self.ctxt, None))
         fault = OSError('gone')
         self.assertEqual([True, False], [refused() for _ in range(2)])
-
-
-class DestinationTestCase(test_base.RequestFilterTestCase):
-    def specs(self):
-        empty = test_base.request_spec()
-        unset = objects.RequestSpec()
-        present = test_base.request_spec(
-            requested_destination=objects.Destination(host='h')
-        )
-        return empty, unset, present
-
-    def test_forbid(self):
-        for spec in self.specs():
-            self.assertEqual(set(), base.forbidden_aggregates(spec))
-            base.forbid_aggregates(spec, iter(['a', 'b']))
-            base.forbid_aggregates(spec, ['b', 'c'])
-            self.assertEqual({'a', 'b', 'c'}, base.forbidden_aggregates(spec))
-        self.assertEqual('h', spec.requested_destination.host)
-
-    def test_nothing_to_forbid_changes_nothing(self):
-        spec = test_base.request_spec()
-        base.forbid_aggregates(spec, [])
-        self.assertIsNone(spec.requested_destination)

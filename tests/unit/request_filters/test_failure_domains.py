@@ -180,11 +180,6 @@ class FailureDomainsTestCase(base.RequestFilterTestCase):
                 aggregates, 'get_host_counts', return_value={'u-b': 3}
             )
         )
-        self.useFixture(
-            fixtures.MockPatchObject(
-                aggregates, 'get_names', return_value=['rack']
-            )
-        )
         self.hosts = {'m1': 'a1', 'm2': 'b1'}
         self.assertEqual((True, {'u-b'}), self.filter(self.spec()))
         # What another filter forbade takes the only entry.

@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import json
 import logging
+from unittest import mock
 
 import ddt
 import fixtures
+import requests
 
 from nova_ext_sched import faults
-from nova_ext_sched.request_filters import bound
+from nova_ext_sched.request_filters import base
 from nova_ext_sched.request_filters import isolate_aggregates
+from nova_ext_sched.request_filters import member_of
 from tests.unit.request_filters import base as test_base
 
 FILTER = isolate_aggregates.HOST_FILTER
+A, B = 'CUSTOM_A', 'CUSTOM_B'
 
 
 class FilterTestCase(test_base.RequestFilterTestCase):
@@ -35,13 +40,14 @@ class FilterTestCase(test_base.RequestFilterTestCase):
         for name, replacement in {
             'aggregates.get_metadata': lambda ctxt, prefixes: self.items,
             'aggregates.get_host_counts': lambda ctxt: self.counts,
-            'aggregates.get_names': lambda ctxt, uuids: list(uuids),
             'request_filters.isolate_aggregates._known_traits.get': self.ask,
             'request_filters.isolate_aggregates._faults': faults.FaultLog(
                 isolate_aggregates.LOG
             ),
-            'request_filters.bound._faults': faults.FaultLog(bound.LOG),
-            'request_filters.bound._host_counts': bound._HostCounts(),
+            'request_filters.member_of._faults': faults.FaultLog(
+                member_of.LOG
+            ),
+            'request_filters.member_of._host_counts._until': 0.0,
         }.items():
             self.useFixture(
                 fixtures.MonkeyPatch(f'nova_ext_sched.{name}', replacement)
@@ -183,3 +189,88 @@ class ForbidByTraitTestCase(FilterTestCase):
         self.spec = test_base.request_spec(force_hosts=['h'])
         self.assertEqual(({'a', 'x'}, set()), self.filter())
         self.assertEqual(0, self.asked)
+
+
+class KnownTraitsTestCase(test_base.RequestFilterTestCase):
+    """Against an answer of placement's form; the functional tests ask it."""
+
+    def setUp(self):
+        super().setUp()
+        self.output = self.useFixture(
+            fixtures.FakeLogger(level=logging.WARNING)
+        )
+        self.now = 1000.0
+        self.useFixture(
+            fixtures.MockPatchObject(base.timeutils, 'now', lambda: self.now)
+        )
+        self.existing = [A]
+        self.asked = 0
+        self.status = 200
+        self.client = mock.Mock()
+        self.client.get = self.get
+        self.useFixture(
+            fixtures.MockPatchObject(
+                isolate_aggregates.report,
+                'report_client_singleton',
+                lambda: self.client,
+            )
+        )
+        self.useFixture(
+            fixtures.MockPatchObject(
+                isolate_aggregates,
+                '_faults',
+                faults.FaultLog(isolate_aggregates.LOG),
+            )
+        )
+        self.useFixture(
+            fixtures.MockPatchObject(
+                isolate_aggregates._known_traits, '_until', 0.0
+            )
+        )
+
+    def known(self):
+        return isolate_aggregates._get_known_traits(self.ctxt)
+
+    def get(self, url, version, global_request_id):
+        self.assertEqual('/traits', url)
+        self.assertEqual(self.ctxt.global_id, global_request_id)
+        self.asked += 1
+        response = requests.Response()
+        response.status_code = self.status
+        response._content = json.dumps({'traits': self.existing}).encode()
+        return response
+
+    def test_what_changes_is_seen_soon(self):
+        self.assertEqual({A}, self.known())
+        self.existing = [B]
+        self.now += isolate_aggregates.TRAITS_SECONDS - 1
+        self.assertEqual({A}, self.known())
+        self.assertEqual(1, self.asked)
+        self.now += 1
+        self.assertEqual({B}, self.known())
+
+    def test_error_of_placement_knows_nothing_and_is_asked_again(self):
+        self.status = 503
+        self.existing = ['forged\nWARNING nova ' + 'x' * 60_000]
+        self.assertEqual(set(), self.known())
+        self.assertIn(
+            'traits cannot be read from placement', self.output.output
+        )
+        self.assertIn('status 503', self.output.output)
+        self.assertEqual(set(), self.known())
+        self.assertEqual(1, self.output.output.count('status 503'))
+        self.assertEqual(1, self.output.output.count('\n'))
+        self.assertLess(len(self.output.output), 1000)
+        self.status, self.existing = 200, [A]
+        self.assertEqual({A}, self.known())
+
+    def test_what_was_known_is_not_believed_in_an_outage(self):
+        self.known()
+        self.now += isolate_aggregates.TRAITS_SECONDS
+        self.status = 500
+        self.assertEqual(set(), self.known())
+
+    def test_exception_knows_nothing(self):
+        self.client.get = mock.Mock(side_effect=OSError('refused'))
+        self.assertEqual(set(), self.known())
+        self.assertIn('OSError: refused', self.output.output)

@@ -7,7 +7,9 @@ import fixtures
 from nova import objects
 
 from nova_ext_sched import aggregates
-from nova_ext_sched.request_filters import bound
+from nova_ext_sched import faults
+from nova_ext_sched.request_filters import base
+from nova_ext_sched.request_filters import member_of
 from tests.unit.request_filters import base as test_base
 
 FILTER = 'IsolatedAggregatesFilter'
@@ -15,8 +17,8 @@ COUNTS = {'a': 1, 'b': 5, 'c': 3}
 
 
 @ddt.ddt
-class ChooseAggregatesTestCase(test_base.RequestFilterTestCase):
-    """The table of choose_aggregates's docstring.
+class ForbidTestCase(test_base.RequestFilterTestCase):
+    """The table of forbid's docstring.
 
     The selects are replaced; tests/unit/test_aggregates.py runs them.
     """
@@ -28,21 +30,14 @@ class ChooseAggregatesTestCase(test_base.RequestFilterTestCase):
         )
         self.counted = 0
         self.useFixture(
-            fixtures.MockPatchObject(
-                bound, '_host_counts', bound._HostCounts()
-            )
+            fixtures.MockPatchObject(member_of._host_counts, '_until', 0.0)
         )
         self.useFixture(
             fixtures.MockPatchObject(
-                bound, '_faults', bound.faults.FaultLog(bound.LOG)
+                member_of, '_faults', faults.FaultLog(member_of.LOG)
             )
         )
         self.patch(aggregates, 'get_host_counts', self.get_host_counts)
-        self.patch(
-            aggregates,
-            'get_names',
-            lambda ctxt, uuids: [f'n-{u}' for u in uuids],
-        )
         self.patch(
             aggregates,
             'get_uuids_by_hosts',
@@ -65,9 +60,22 @@ class ChooseAggregatesTestCase(test_base.RequestFilterTestCase):
             enabled_filters=[FILTER] if judged else ['ComputeFilter'],
         )
         spec = test_base.request_spec(**(fields or {}))
-        return bound.choose_aggregates(
-            self.ctxt, spec, {'a', 'b', 'c', 'd'}, FILTER
+        return self.forbid(spec, 'abcd', 'abcd')
+
+    def forbid(self, spec, forbidden, candidates):
+        before = member_of._get_forbidden(spec)
+        chosen = member_of.forbid(
+            self.ctxt,
+            spec,
+            set(forbidden),
+            FILTER,
+            [
+                (uuid, f'n-{uuid}', 'trait:X', 'required')
+                for uuid in candidates
+            ],
         )
+        self.assertEqual(before | chosen, member_of._get_forbidden(spec))
+        return chosen
 
     @ddt.data(
         # all fit, whatever else
@@ -110,9 +118,9 @@ class ChooseAggregatesTestCase(test_base.RequestFilterTestCase):
         )
         spec = test_base.request_spec()
         spec.root_forbidden.update({'CUSTOM_A', 'COMPUTE_STATUS_DISABLED'})
-        self.assertEqual(2, bound.remaining_entries(spec))
+        self.assertEqual(2, member_of.remaining_entries(spec))
         spec.root_forbidden.update({'CUSTOM_B', 'CUSTOM_C', 'CUSTOM_D'})
-        self.assertEqual(0, bound.remaining_entries(spec))
+        self.assertEqual(0, member_of.remaining_entries(spec))
 
     @ddt.data(
         ({}, True),
@@ -137,8 +145,8 @@ class ChooseAggregatesTestCase(test_base.RequestFilterTestCase):
             # Fields that nova did not set.
             objects.RequestSpec(**fields),
         ):
-            self.assertIs(expected, bound.host_filter_judges(spec, FILTER))
-            self.assertFalse(bound.host_filter_judges(spec, 'OtherFilter'))
+            self.assertIs(expected, member_of.host_filter_judges(spec, FILTER))
+            self.assertFalse(member_of.host_filter_judges(spec, 'OtherFilter'))
 
     def test_warning_names_what_is_left_once(self):
         self.within(2, True)
@@ -153,13 +161,7 @@ class ChooseAggregatesTestCase(test_base.RequestFilterTestCase):
         self.config(group='nova_ext_sched', max_forbidden_aggregates=1)
 
         def warnings(forbidden, candidates):
-            bound.choose_aggregates(
-                self.ctxt,
-                test_base.request_spec(),
-                set(forbidden),
-                FILTER,
-                candidates=set(candidates),
-            )
+            self.forbid(test_base.request_spec(), forbidden, candidates)
             return self.output.output.count('the hosts of the other')
 
         self.assertEqual(1, warnings('abcd', 'abcd'))
@@ -167,7 +169,9 @@ class ChooseAggregatesTestCase(test_base.RequestFilterTestCase):
         self.assertEqual(1, warnings('ad', 'abcd'))
         self.assertEqual(2, warnings('ad', 'abcde'))
         # Whatever their number, what is remembered is small.
-        self.assertEqual({int}, {type(key[1]) for key in bound._faults._seen})
+        self.assertEqual(
+            {int}, {type(key[1]) for key in member_of._faults._seen}
+        )
 
     def test_warning_without_judge(self):
         self.within(2, False)
@@ -180,13 +184,39 @@ class ChooseAggregatesTestCase(test_base.RequestFilterTestCase):
         now = 1000.0
         counts = {'a': 9}
         self.useFixture(
-            fixtures.MockPatchObject(bound.timeutils, 'now', lambda: now)
+            fixtures.MockPatchObject(base.timeutils, 'now', lambda: now)
         )
         for _ in range(3):
             self.assertEqual({'b'}, self.within(1, True))
         self.assertEqual(1, self.counted)
         self.patch(aggregates, 'get_host_counts', lambda ctxt: counts)
-        now += bound.COUNTS_SECONDS - 1
+        now += member_of.COUNTS_SECONDS - 1
         self.assertEqual({'b'}, self.within(1, True))
         now += 1
         self.assertEqual({'a'}, self.within(1, True))
+
+
+class SpecTestCase(test_base.RequestFilterTestCase):
+    def specs(self):
+        yield test_base.request_spec()
+        yield objects.RequestSpec(
+            request_level_params=objects.RequestLevelParams()
+        )
+        yield test_base.request_spec(
+            requested_destination=objects.Destination(host='h')
+        )
+
+    def test_forbid(self):
+        for spec in self.specs():
+            member_of.forbid(self.ctxt, spec, ['a', 'b'], FILTER, ())
+            member_of.forbid(self.ctxt, spec, ['b', 'c'], FILTER, ())
+            destination = spec.requested_destination
+            self.assertEqual(
+                {'a', 'b', 'c'}, set(destination.forbidden_aggregates)
+            )
+        self.assertEqual('h', destination.host)
+
+    def test_nothing_to_forbid_changes_nothing(self):
+        spec = test_base.request_spec()
+        member_of.forbid(self.ctxt, spec, [], FILTER, ())
+        self.assertIsNone(spec.requested_destination)
