@@ -58,15 +58,13 @@ NONE = Claims(frozenset(), {})
 
 
 def find(servers: Collection[str]) -> Claims:
-    """Return the servers that are under way.
+    """Return those of ``servers``, which no host state shows, under way.
 
     This takes one select, and a request to placement for each server that was
     created in the last :data:`RECENT_SECONDS`. The newest come first: at most
     :data:`MOST_LOOKUPS`, and none after :data:`MOST_MILLISECONDS`. If they
     cannot be read, they do not count, with a warning: nova-compute checks the
     group again before it builds a server.
-
-    :param servers: UUIDs of servers that no host state shows
     """
     try:
         recent = _get_recent(nova_context.get_admin_context(), servers)

@@ -3,6 +3,7 @@
 """The options of ``[nova_ext_sched]`` in nova.conf."""
 
 from collections.abc import Iterable
+from collections.abc import Iterator
 import typing
 
 from oslo_config import cfg
@@ -24,37 +25,26 @@ class Prefixes(types.List):
         self._may_be_empty = may_be_empty
 
     def __call__(self, value: typing.Any) -> list[str]:
-        """Return the list.
-
-        :raises ValueError: a prefix is empty; oslo.config's error names the
-            option and the file
-        """
         if isinstance(value, str):
             if self._may_be_empty and not value.strip():
                 return []
             value = [part.strip() for part in value.split(',')]
         if not all(part.strip('\'" ') for part in value):
+            remedy = (
+                'leave it empty' if self._may_be_empty else 'remove the line'
+            )
             raise ValueError(
                 'expected prefixes of keys, separated by commas, none of '
-                f'them empty (to have none, {self._remedy}), got '
+                f'them empty (to have none, {remedy}), got '
                 + repr(','.join(value))
             )
         return list(value)
-
-    @property
-    def _remedy(self) -> str:
-        return 'leave it empty' if self._may_be_empty else 'remove the line'
 
 
 class MetadataKey(types.String):
     """A key of aggregate metadata; it must not be empty."""
 
     def __call__(self, value: typing.Any) -> str:
-        """Return the key.
-
-        :raises ValueError: the key is empty; oslo.config's error names the
-            option and the file
-        """
         key: str = super().__call__(value).strip()
         if not key:
             raise ValueError('expected a metadata key, got an empty value')
@@ -62,17 +52,9 @@ class MetadataKey(types.String):
 
 
 class Limit(types.Integer):
-    """An integer, 0 or more; an empty value is refused."""
-
-    def __init__(self) -> None:
-        super().__init__(min=0)
+    """An integer, which oslo.config lets be empty, and this does not."""
 
     def __call__(self, value: typing.Any) -> int:
-        """Return the integer.
-
-        :raises ValueError: the value is no such integer; oslo.config's error
-            names the option and the file
-        """
         limit: int | None = super().__call__(value)
         if limit is None:
             raise ValueError('expected an integer, got an empty value')
@@ -85,7 +67,7 @@ GROUP = cfg.OptGroup(
     help='Placement policies of nova-ext-sched, a plugin of nova-scheduler.',
 )
 
-LOADING_OPTS = [
+ALL_OPTS = [
     cfg.ListOpt(
         'request_filters',
         default=[
@@ -124,9 +106,6 @@ Related options:
   ``[nova_ext_sched] max_server_per_failure_domain`` is set.
 """,
     ),
-]
-
-ISOLATION_OPTS = [
     cfg.BoolOpt(
         'enable_isolated_aggregate_filtering',
         default=False,
@@ -226,9 +205,6 @@ Related options:
 * ``[nova_ext_sched] max_forbidden_aggregates``
 """,
     ),
-]
-
-RESERVATION_OPTS = [
     cfg.Opt(
         'placement_req_required_member_prefix',
         type=Prefixes(),
@@ -365,9 +341,6 @@ Related options:
   prefixes name aggregates.
 """,
     ),
-]
-
-AGGREGATE_INSTANCE_TYPE_OPTS = [
     cfg.ListOpt(
         'force_metadata_check_ignored_keys',
         default=['availability_zone'],
@@ -397,9 +370,6 @@ Related options:
   forced.
 """,
     ),
-]
-
-FAILURE_DOMAIN_OPTS = [
     cfg.Opt(
         'failure_domain_key',
         type=MetadataKey(),
@@ -428,7 +398,7 @@ Related options:
     ),
     cfg.Opt(
         'max_server_per_failure_domain',
-        type=Limit(),
+        type=Limit(min=0),
         default=0,
         help="""
 The largest number of servers of an anti-affinity group in a failure domain.
@@ -457,14 +427,6 @@ Related options:
 * ``[nova_ext_sched] request_filters`` must have ``failure_domains``.
 """,
     ),
-]
-
-ALL_OPTS = [
-    *LOADING_OPTS,
-    *ISOLATION_OPTS,
-    *RESERVATION_OPTS,
-    *AGGREGATE_INSTANCE_TYPE_OPTS,
-    *FAILURE_DOMAIN_OPTS,
 ]
 
 
@@ -516,9 +478,8 @@ def contradictions(conf: cfg.ConfigOpts) -> list[str]:
     ]
 
 
-def _isolation_contradictions(conf: cfg.ConfigOpts) -> list[str]:
+def _isolation_contradictions(conf: cfg.ConfigOpts) -> Iterator[str]:
     ours = conf.nova_ext_sched
-    found = []
     isolating = ours.enable_isolated_aggregate_filtering
     judged = (
         'IsolatedAggregatesFilter' in conf.filter_scheduler.enabled_filters
@@ -528,7 +489,7 @@ def _isolation_contradictions(conf: cfg.ConfigOpts) -> list[str]:
         or ours.placement_req_required_member_prefix
         or ours.placement_req_default_forbidden_member_prefix
     ):
-        found.append(
+        yield (
             'IsolatedAggregatesFilter is in [filter_scheduler] '
             'enabled_filters, but no option isolates or reserves an '
             'aggregate, so it checks nothing. Set [nova_ext_sched] '
@@ -536,7 +497,7 @@ def _isolation_contradictions(conf: cfg.ConfigOpts) -> list[str]:
             'reserved aggregates, or remove the filter.'
         )
     if isolating and conf.scheduler.enable_isolated_aggregate_filtering:
-        found.append(
+        yield (
             "Both [scheduler] enable_isolated_aggregate_filtering (nova's) "
             'and [nova_ext_sched] enable_isolated_aggregate_filtering are '
             "True. Every request does the work twice, and nova's filter "
@@ -545,14 +506,14 @@ def _isolation_contradictions(conf: cfg.ConfigOpts) -> list[str]:
             '[scheduler] to False.'
         )
     if isolating and 'isolate_aggregates' not in ours.request_filters:
-        found.append(
+        yield (
             '[nova_ext_sched] enable_isolated_aggregate_filtering is True, '
             'but request_filters does not have isolate_aggregates: placement '
             'is not asked to leave isolated aggregates out. Add '
             'isolate_aggregates to [nova_ext_sched] request_filters.'
         )
     if isolating and not judged:
-        found.append(
+        yield (
             '[nova_ext_sched] enable_isolated_aggregate_filtering is True, '
             'but IsolatedAggregatesFilter is not in [filter_scheduler] '
             'enabled_filters. A server on an isolated host keeps its host '
@@ -564,26 +525,24 @@ def _isolation_contradictions(conf: cfg.ConfigOpts) -> list[str]:
         'AggregateInstanceExtraSpecsFilter',
         'AggregateInstanceTypeFilter',
     } <= set(conf.filter_scheduler.enabled_filters):
-        found.append(
+        yield (
             "Both AggregateInstanceExtraSpecsFilter (nova's) and "
             'AggregateInstanceTypeFilter are in [filter_scheduler] '
             "enabled_filters. nova's filter reads *, ~ and ! as plain values "
             'and rejects hosts that AggregateInstanceTypeFilter accepts. '
             'Remove AggregateInstanceExtraSpecsFilter.'
         )
-    return found
 
 
-def _reservation_contradictions(conf: cfg.ConfigOpts) -> list[str]:
+def _reservation_contradictions(conf: cfg.ConfigOpts) -> Iterator[str]:
     ours = conf.nova_ext_sched
     required = tuple(ours.placement_req_required_member_prefix)
     forbidden = tuple(ours.placement_req_default_forbidden_member_prefix)
     if not required and not forbidden:
-        return []
-    found = []
+        return
     for prefix in required:
         if not prefix.startswith(forbidden):
-            found.append(
+            yield (
                 f'[nova_ext_sched] placement_req_required_member_prefix has '
                 f'{prefix}, but placement_req_default_forbidden_member_prefix '
                 f'does not: a request with such a key lands in the aggregate '
@@ -592,7 +551,7 @@ def _reservation_contradictions(conf: cfg.ConfigOpts) -> list[str]:
             )
     for prefix in forbidden:
         if not prefix.startswith(required):
-            found.append(
+            yield (
                 f'[nova_ext_sched] '
                 f'placement_req_default_forbidden_member_prefix has '
                 f'{prefix}, but placement_req_required_member_prefix does '
@@ -601,14 +560,14 @@ def _reservation_contradictions(conf: cfg.ConfigOpts) -> list[str]:
                 f'options.'
             )
     if 'reserved_aggregates' not in ours.request_filters:
-        found.append(
+        yield (
             '[nova_ext_sched] prefixes of reserved aggregates are set, but '
             'request_filters does not have reserved_aggregates: placement is '
             'not asked to keep requests in or out of them. Add '
             'reserved_aggregates to [nova_ext_sched] request_filters.'
         )
     if 'IsolatedAggregatesFilter' not in conf.filter_scheduler.enabled_filters:
-        found.append(
+        yield (
             '[nova_ext_sched] prefixes of reserved aggregates are set, but '
             'IsolatedAggregatesFilter is not in [filter_scheduler] '
             'enabled_filters: no filter checks a rebuild, and '
@@ -616,30 +575,28 @@ def _reservation_contradictions(conf: cfg.ConfigOpts) -> list[str]:
             'IsolatedAggregatesFilter to enabled_filters.'
         )
     if not ours.member_sources:
-        found.append(
+        yield (
             '[nova_ext_sched] member_sources is empty: no request can name '
             'a reserved aggregate. Add flavor to it.'
         )
     if not ours.member_project_keys and {'image', 'hint'}.intersection(
         ours.member_sources
     ):
-        found.append(
+        yield (
             '[nova_ext_sched] member_sources lets end users name reserved '
             'aggregates, but member_project_keys is empty: every project may '
             'use every reserved aggregate. Set member_project_keys to the '
             'metadata keys that hold the projects.'
         )
-    return found
 
 
-def _failure_domain_contradictions(conf: cfg.ConfigOpts) -> list[str]:
+def _failure_domain_contradictions(conf: cfg.ConfigOpts) -> Iterator[str]:
     ours = conf.nova_ext_sched
     enabled = 'FailureDomainFilter' in conf.filter_scheduler.enabled_filters
-    found = []
     if (
         enabled or ours.max_server_per_failure_domain
     ) and 'failure_domains' not in ours.request_filters:
-        found.append(
+        yield (
             '[nova_ext_sched] request_filters does not have failure_domains, '
             'which counts the servers of a group in each failure domain. '
             'FailureDomainFilter rejects every host for requests that ask to '
@@ -647,11 +604,10 @@ def _failure_domain_contradictions(conf: cfg.ConfigOpts) -> list[str]:
             'failure_domains to [nova_ext_sched] request_filters.'
         )
     if ours.max_server_per_failure_domain and not enabled:
-        found.append(
+        yield (
             '[nova_ext_sched] max_server_per_failure_domain is set, but '
             'FailureDomainFilter is not in [filter_scheduler] '
             'enabled_filters: hosts in no failure domain are accepted, and '
             'several servers of one request may land in one domain. Add '
             'FailureDomainFilter to enabled_filters.'
         )
-    return found

@@ -76,10 +76,7 @@ class InvalidValues(InvalidValue):
 
 
 class PluginError(NovaExtSchedError):
-    """Base: a plugin cannot be used, so the scheduler must not start.
-
-    Every one has the attributes ``namespace`` and ``name``.
-    """
+    """A plugin, ``name`` of ``namespace``, stops the scheduler at start."""
 
 
 class PluginNotFound(PluginError):

@@ -32,11 +32,9 @@ class FaultLog:
         self._lock = threading.Lock()
 
     def warn(self, fault: str, key: Hashable = None) -> bool:
-        """Log ``fault`` unless it was logged before.
+        """Log the message ``fault`` unless it was logged before.
 
-        :param fault: the message to log
-        :param key: what makes the fault distinct, if the message is
-            shortened; by default the message itself
+        :param key: what makes the fault distinct; by default the message
         :returns: whether it was logged now
         """
         key = fault if key is None else key

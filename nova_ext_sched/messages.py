@@ -21,8 +21,7 @@ def quote(text: object, longest: int = 255) -> str:
     longer than ``longest``       the beginning as a literal, then ``...``
     ============================  ==========================================
 
-    :param text: what somebody wrote; a value of another type is shown as
-        ``str`` gives it
+    :param text: what somebody wrote, or what ``str`` gives of it
     :param longest: number of characters shown; nova's metadata keys have no
         more than 255
     """
@@ -48,10 +47,7 @@ def describe(exc: BaseException) -> str:
 
 
 def count(noun: str, number: int) -> str:
-    """Return a number of things: ``1 host``, ``2 hosts``.
-
-    :param noun: in the singular; its plural has an ``s``
-    """
+    """Return a number of things: ``1 host``, ``2 hosts``."""
     return f'{number} {noun}' + ('' if number == 1 else 's')
 
 
@@ -62,7 +58,6 @@ def first_few(
 ) -> str:
     """Return the first names for a message, and how many more there are.
 
-    :param names: what people named
     :param most: number of names shown: enough to recognize, short enough to
         read
     :param show: returns the text for one name, and must quote it

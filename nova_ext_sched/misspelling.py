@@ -46,7 +46,6 @@ def check(conf: cfg.ConfigOpts, group: str) -> None:
     ==================================================  ====================
 
     :param conf: has read nova.conf, with the options of ``group`` registered
-    :param group: the section's name
     :raises exception.InvalidValues: one or more such names; each fault names
         the nearest right one
     """

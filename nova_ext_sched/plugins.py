@@ -21,21 +21,22 @@ HOST_FILTERS = 'nova_ext_sched.host_filters'
 REQUEST_FILTERS = 'nova_ext_sched.request_filters'
 
 
+Check = Callable[[str, typing.Any], str | None]
+
+
 def load(
     namespace: str,
-    check: Callable[[str, typing.Any], str | None],
+    check: Check,
     expected: str,
     names: Sequence[str] | None = None,
 ) -> list[typing.Any]:
     """Load plugins of one namespace.
 
-    :param namespace: a stevedore namespace
     :param check: called with the name and the plugin; returns None if the
         plugin is of the right kind, else what it is instead
     :param expected: the kind that the namespace promises, in words
     :param names: the plugins to load, in this order; None for all that the
         namespace has, in the order of their names
-    :returns: the loaded plugins in order
     :raises exception.PluginNotFound: a name that no distribution declares
     :raises exception.PluginAmbiguous: a name that two entry points declare
     :raises exception.PluginLoadFailed: an import that fails
@@ -62,31 +63,26 @@ def load(
                 name=name,
                 candidates=sorted(ep.value for ep in declared[name]),
             )
+    return [
+        _load_one(namespace, declared[name][0], check, expected)
+        for name in names
+    ]
 
-    def load_failed(
-        manager: typing.Any, entry_point: typing.Any, error: Exception
-    ) -> None:
+
+def _load_one(
+    namespace: str, entry_point: typing.Any, check: Check, expected: str
+) -> typing.Any:
+    data = {
+        'namespace': namespace,
+        'name': entry_point.name,
+        'target': entry_point.value,
+    }
+    try:
+        plugin = entry_point.load()
+    except Exception as exc:
         raise exception.PluginLoadFailed(
-            namespace=namespace,
-            name=entry_point.name,
-            target=entry_point.value,
-            cause=f'{type(error).__name__}: {error}',
-        ) from error
-
-    extensions = named.NamedExtensionManager(
-        namespace,
-        names=names,
-        name_order=True,
-        on_load_failure_callback=load_failed,
-    ).extensions
-    for extension in extensions:
-        got = check(extension.name, extension.plugin)
-        if got is not None:
-            raise exception.PluginInvalid(
-                namespace=namespace,
-                name=extension.name,
-                target=extension.entry_point.value,
-                expected=expected,
-                got=got,
-            )
-    return [extension.plugin for extension in extensions]
+            **data, cause=f'{type(exc).__name__}: {exc}'
+        ) from exc
+    if (got := check(entry_point.name, plugin)) is not None:
+        raise exception.PluginInvalid(**data, expected=expected, got=got)
+    return plugin

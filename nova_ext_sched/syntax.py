@@ -28,19 +28,14 @@ def check_trait(value: str, where: str) -> str:
 
 def check_custom_trait(value: str, where: str) -> str:
     """Return ``value`` if it can be a trait that an operator creates."""
-    return _check(
-        _CUSTOM_NAME,
-        value,
-        where,
-        'a trait name of CUSTOM_ followed by A-Z, 0-9 and _',
-    )
+    expected = 'a trait name of CUSTOM_ followed by A-Z, 0-9 and _'
+    return _check(_CUSTOM_NAME, value, where, expected)
 
 
 def check_resource_class(value: str, where: str) -> str:
     """Return ``value`` if it can be a resource class."""
-    return _check(
-        _NAME, value, where, 'a resource class name of A-Z, 0-9 and _'
-    )
+    expected = 'a resource class name of A-Z, 0-9 and _'
+    return _check(_NAME, value, where, expected)
 
 
 def check_uuid(value: str, where: str) -> str:
@@ -49,29 +44,18 @@ def check_uuid(value: str, where: str) -> str:
     Placement and nova compare UUIDs as strings on SQLite and PostgreSQL, and
     write them in lower case. One without dashes is refused for that reason.
     """
-    return _check(
-        _UUID,
-        value,
-        where,
-        'a UUID of the form 8-4-4-4-12 hexadecimal digits',
-    ).lower()
+    expected = 'a UUID of the form 8-4-4-4-12 hexadecimal digits'
+    return _check(_UUID, value, where, expected).lower()
 
 
 def check_suffix(value: str, where: str) -> str:
     """Return ``value`` if it can be the suffix of a granular request group."""
-    return _check(
-        _SUFFIX,
-        value,
-        where,
-        'a suffix of 1 to 64 characters a-z, A-Z, 0-9, _ and -',
-    )
+    expected = 'a suffix of 1 to 64 characters a-z, A-Z, 0-9, _ and -'
+    return _check(_SUFFIX, value, where, expected)
 
 
 def check_amount(value: int | str, where: str) -> int:
-    """Return an amount that can be asked for.
-
-    :param value: an integer, or its decimal digits
-    """
+    """Return an amount that can be asked for, given also as its digits."""
     if not _AMOUNT.fullmatch(str(value)):
         raise exception.InvalidValue(
             where=where, expected='an integer, 1 or more', got=value

@@ -46,11 +46,7 @@ class ExpressionValidator(base.ExtraSpecValidator):
     """Validates a value as an expression of AggregateInstanceTypeFilter."""
 
     def validate(self, name: str, value: str) -> None:
-        """Validate one extra spec.
-
-        :raises nova.exception.ValidationError: the value is malformed; the
-            message has the expected form
-        """
+        """Raise nova.exception.ValidationError where it is malformed."""
         super().validate(name, value)
         try:
             expression.parse(value)

@@ -52,7 +52,6 @@ class Command(lister.Lister):
     sentence = ''
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """See cliff."""
         parser = super().get_parser(prog_name)
         parser.add_argument(
             '--config-file',
@@ -72,10 +71,7 @@ class Command(lister.Lister):
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:
-        """See cliff.
-
-        :returns: the exit status
-        """
+        """Return the exit status."""
         try:
             super().run(parsed_args)
         except (exception.InvalidValue, cfg.ConfigFilesNotFoundError) as exc:

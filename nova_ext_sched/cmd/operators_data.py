@@ -8,7 +8,6 @@ exactly what the filters refuse.
 """
 
 from collections.abc import Collection
-from collections.abc import Iterable
 from collections.abc import Mapping
 import re
 
@@ -25,13 +24,16 @@ _TRAIT = re.compile(r'trait[a-zA-Z0-9_-]{0,64}:')
 _TRAIT_VALUES = ('required', 'forbidden')
 
 
-def isolation_faults(aggregates: Named) -> list[str]:
-    """Return what is wrong in the ``trait:`` metadata of aggregates.
+def read_isolation(aggregates: Named) -> isolation.Reading:
+    """Return the isolated aggregates, and what is wrong in their metadata.
 
     :param aggregates: metadata by the aggregate's name
-    :returns: a message for each
     """
-    return isolation.read(_items(aggregates)).faults
+    return isolation.read(
+        (name, name, key, value)
+        for name, metadata in sorted(aggregates.items())
+        for key, value in sorted(metadata.items())
+    )
 
 
 def trait_faults(flavors: Named) -> list[str]:
@@ -54,10 +56,7 @@ def trait_faults(flavors: Named) -> list[str]:
 def reservation_faults(
     aggregates: Named, flavors: Named, rules: reservation.Rules
 ) -> list[str]:
-    """Return which flavors name a reservation that no aggregate has.
-
-    :param rules: with ``placement_req_required_member_prefix``
-    """
+    """Return which flavors name a reservation that no aggregate has."""
     carried = {key for metadata in aggregates.values() for key in metadata}
     return [
         f'flavor {messages.quote(name)}: extra spec {messages.quoted(key)}: '
@@ -83,47 +82,20 @@ def type_faults(
     :param ignored: ``force_metadata_check_ignored_keys``
     :param reserved_prefixes: prefixes of keys of reserved aggregates
     """
-    found: dict[str, None] = {}
+    found: list[str] = []
     for name, specs in [('without extra specs', {}), *sorted(flavors.items())]:
         decision = aggregate_instance_type.Decision(
             name, specs, ignored, reserved_prefixes
         )
-        found |= dict.fromkeys(decision.request_faults)
+        found += decision.request_faults
         for aggregate, metadata in sorted(aggregates.items()):
             # Odd where there is something to report.
             if decision.digest(metadata) & 1:
-                found |= dict.fromkeys(decision.faults(aggregate, metadata))
-    return list(found)
+                found += decision.faults(aggregate, metadata)
+    return list(dict.fromkeys(found))
 
 
 def forcing_aggregates(aggregates: Named) -> list[str]:
     """Return the names of the aggregates that force their metadata."""
     force = force_metadata_check.ForceMetadataCheck()
     return sorted(name for name, md in aggregates.items() if force.flag(md))
-
-
-def isolated_aggregates(aggregates: Named) -> list[str]:
-    """Return the names of the isolated aggregates."""
-    return sorted(isolation.read(_items(aggregates)).traits)
-
-
-def reserved_aggregates(
-    aggregates: Named, prefixes: tuple[str, ...]
-) -> list[str]:
-    """Return the names of the aggregates that are reserved.
-
-    :param prefixes: ``placement_req_default_forbidden_member_prefix``
-    """
-    return sorted(
-        name
-        for name, metadata in aggregates.items()
-        if any(key.startswith(prefixes) for key in metadata)
-    )
-
-
-def _items(aggregates: Named) -> Iterable[tuple[str, str, str, str]]:
-    return [
-        (name, name, key, value)
-        for name, metadata in sorted(aggregates.items())
-        for key, value in sorted(metadata.items())
-    ]

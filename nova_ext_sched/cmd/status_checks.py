@@ -51,28 +51,21 @@ _SUCCESS = upgradecheck.Result(upgradecheck.Code.SUCCESS)
 
 
 def _failure(details: object) -> upgradecheck.Result:
-    """Return the result that nova-scheduler or a policy will not work."""
     return upgradecheck.Result(upgradecheck.Code.FAILURE, str(details))
 
 
 def _warning(details: str) -> upgradecheck.Result:
-    """Return the result that something does not work as intended."""
     return upgradecheck.Result(upgradecheck.Code.WARNING, details)
 
 
-def _warnings(
-    sentences: Sequence[str], remedy: str = ''
-) -> upgradecheck.Result:
-    """Warn of the first problems; success where there is none."""
+def _warnings(sentences: Sequence[str], *remedy: str) -> upgradecheck.Result:
+    # Of the first problems; success where there is none.
     if not sentences:
         return _SUCCESS
     shown = list(sentences[:_SHOWN])
-    if len(sentences) > _SHOWN:
-        shown.append(
-            'And ' + messages.count('more problem', len(sentences) - _SHOWN)
-        )
-    if remedy:
-        shown.append(remedy)
+    if more := len(sentences) - len(shown):
+        shown.append('And ' + messages.count('more problem', more))
+    shown += remedy
     return _warning(' '.join(text.removesuffix('.') + '.' for text in shown))
 
 
@@ -143,12 +136,8 @@ class Checks(upgradecheck.UpgradeCommands):
                 f'[filter_scheduler] available_filters cannot be imported: '
                 f'{exc}. Correct the line or install the package that has it.'
             )
-        unknown = [
-            name
-            for name in CONF.filter_scheduler.enabled_filters
-            if name not in in_use
-        ]
-        if unknown:
+        enabled = CONF.filter_scheduler.enabled_filters
+        if unknown := [name for name in enabled if name not in in_use]:
             return _failure(
                 f'nova-scheduler will not start: [filter_scheduler] '
                 f'enabled_filters names {messages.first_few(unknown)}, which '
@@ -210,12 +199,11 @@ class Checks(upgradecheck.UpgradeCommands):
     def _database(self) -> upgradecheck.Result:
         if isinstance(self._data, _Data):
             return _SUCCESS
-        first_line = str(self._data).strip().partition('\n')[0]
         return _failure(
             f'The aggregates and flavors cannot be read: '
-            f'{type(self._data).__name__}: {first_line}. Check '
-            f'[api_database] connection of nova.conf, and run where the '
-            f'database can be reached.'
+            f'{messages.describe(self._data)}. Check [api_database] '
+            f'connection of nova.conf, and run where the database can be '
+            f'reached.'
         )
 
     def _aggregates(self) -> upgradecheck.Result:
@@ -224,13 +212,9 @@ class Checks(upgradecheck.UpgradeCommands):
         aggregates = self._data.aggregates
         problems = []
         if CONF.nova_ext_sched.enable_isolated_aggregate_filtering:
-            problems += operators_data.isolation_faults(aggregates)
+            problems += operators_data.read_isolation(aggregates).faults
         if INSTANCE_TYPE in CONF.filter_scheduler.enabled_filters:
-            problems += [
-                fault
-                for fault in self._type_faults
-                if fault.startswith('aggregate ')
-            ]
+            problems += self._get_type_faults('aggregate ')
         elif forcing := operators_data.forcing_aggregates(aggregates):
             problems.append(
                 f'force_metadata_check is on in '
@@ -249,11 +233,7 @@ class Checks(upgradecheck.UpgradeCommands):
         ours = CONF.nova_ext_sched
         problems = operators_data.trait_faults(self._data.flavors)
         if INSTANCE_TYPE in CONF.filter_scheduler.enabled_filters:
-            problems += [
-                fault
-                for fault in self._type_faults
-                if not fault.startswith('aggregate ')
-            ]
+            problems += self._get_type_faults('flavor ')
         if 'flavor' in ours.member_sources:
             problems += operators_data.reservation_faults(
                 *self._data, reservation.Rules.from_options(ours)
@@ -262,6 +242,9 @@ class Checks(upgradecheck.UpgradeCommands):
             problems,
             'Correct the extra specs with openstack flavor set --property.',
         )
+
+    def _get_type_faults(self, subject: str) -> list[str]:
+        return [f for f in self._type_faults if f.startswith(subject)]
 
     @functools.cached_property
     def _type_faults(self) -> list[str]:
@@ -284,13 +267,16 @@ class Checks(upgradecheck.UpgradeCommands):
         if not isinstance(self._data, _Data):
             return _NO_DATABASE
         # Each takes a place in the query of a request that names nothing.
-        forbidden = set(
-            operators_data.reserved_aggregates(self._data.aggregates, prefixes)
-        )
+        aggregates = self._data.aggregates
+        forbidden = {
+            name
+            for name, metadata in aggregates.items()
+            if any(key.startswith(prefixes) for key in metadata)
+        }
         if isolating:
-            forbidden.update(
-                operators_data.isolated_aggregates(self._data.aggregates)
-            )
+            forbidden |= operators_data.read_isolation(
+                aggregates
+            ).traits.keys()
         limit = ours.max_forbidden_aggregates
         if len(forbidden) <= limit:
             return _SUCCESS
@@ -316,11 +302,7 @@ class Checks(upgradecheck.UpgradeCommands):
 
 
 def run(argv: Sequence[str]) -> int:
-    """Run the checks.
-
-    :param argv: the command's name and the words after it
-    :returns: the exit status
-    """
+    """Run the checks; return the exit status."""
     objects.register_all()
     conf.register_opts(CONF)
     upgradecheck.register_cli_options(CONF, Checks())

@@ -22,7 +22,6 @@ LOG = logging.getLogger(__name__)
 #: What the operator names in ``[filter_scheduler] available_filters``.
 ALL_FILTERS = 'nova_ext_sched.filters.all_filters'
 
-
 Classes = Mapping[str, type[nova_filters.BaseHostFilter]]
 
 # To tell what nova will use, all_filters calls every function that
@@ -34,16 +33,12 @@ def all_filters() -> list[type[nova_filters.BaseHostFilter]]:
     """Load the package into nova-scheduler.
 
     ``[filter_scheduler] available_filters`` names this function; nova's
-    HostManager calls it once when the scheduler starts. Calling it again
-    changes nothing.
+    HostManager calls it once when the scheduler starts, which ends where it
+    raises. Calling it again changes nothing.
 
     :returns: the host filters of the namespace ``nova_ext_sched.host_filters``
-    :raises nova_ext_sched.exception.PluginError: a plugin cannot be used; the
-        scheduler does not start
-    :raises nova_ext_sched.exception.InvalidValues: an option or the section is
-        misspelt; likewise
-    :raises oslo_config.cfg.ConfigFileValueError: the value of an option of
-        ours is not of its form; likewise
+    :raises nova_ext_sched.exception.PluginError: a plugin cannot be used
+    :raises Exception: as :func:`nova_ext_sched.conf.check`
     """
     global _asking
     conf.register_opts(CONF)
@@ -85,8 +80,6 @@ def find_shadowed(
 ) -> list[str]:
     """Return which of our filters nova replaces by others of the same name.
 
-    :param host_filters: as :func:`all_filters` returns them
-    :param in_use: as :func:`classes_in_use` returns it
     :returns: a message for each, with what to do about it
     """
     found = []

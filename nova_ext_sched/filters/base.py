@@ -26,9 +26,7 @@ class PolicyFilter(filters.BaseHostFilter):
     """A host filter that compiles the request once and then judges hosts.
 
     A subclass overrides :meth:`judge`; one that can judge many hosts faster
-    than one by one overrides :meth:`sift` too. ``RUN_ON_REBUILD`` and
-    ``run_filter_once_per_request`` mean what they mean to nova
-    (nova.scheduler.filters.BaseHostFilter).
+    than one by one overrides :meth:`sift` too.
     """
 
     def judge(self, spec_obj: typing.Any) -> Judge | None:
@@ -82,10 +80,7 @@ class PolicyFilter(filters.BaseHostFilter):
     def sift(
         self, hosts: list[typing.Any], judge: typing.Any
     ) -> tuple[list[typing.Any], list[typing.Any]]:
-        """Return the hosts that pass and those that do not, in their order.
-
-        :param judge: what :meth:`judge` returned
-        """
+        """Return the hosts that pass and those that do not, in their order."""
         passed: list[typing.Any] = []
         rejected: list[typing.Any] = []
         for host_state in hosts:
@@ -96,10 +91,7 @@ class PolicyFilter(filters.BaseHostFilter):
     def count_reasons(
         self, rejected: list[typing.Any], judge: typing.Any
     ) -> collections.Counter[str]:
-        """Return how many of the hosts that :meth:`sift` rejected, by reason.
-
-        :param judge: what :meth:`judge` returned
-        """
+        """Return the number of rejected hosts by reason."""
         return collections.Counter(judge(host).reason for host in rejected)
 
 
@@ -122,7 +114,6 @@ class AggregatesFilter(PolicyFilter):
         raise NotImplementedError
 
     def judge(self, spec_obj: typing.Any) -> Judge | None:
-        """See :meth:`PolicyFilter.judge`."""
         decide = self.judge_aggregates(spec_obj)
         if decide is None:
             return None

@@ -38,9 +38,7 @@ class Rule:
 
     :param flavor: the flavor's name
     :param key: the key in metadata
-    :param spec: the extra spec as the flavor has it; None if the flavor
-        is silent about the key
-    :param value: the extra spec's value
+    :param spec: the key as the flavor has it; None if the flavor is silent
     """
 
     def __init__(
@@ -66,8 +64,6 @@ class Rule:
     ) -> tuple[int, list[str]]:
         """Compare the rule with an aggregate that has the key.
 
-        :param name: the aggregate's name, for the sentences
-        :param value: the aggregate's value of the key
         :param forced: whether the value is an expression that the flavor must
             agree with
         :returns: the bits that apply, and a message for each fault
@@ -103,26 +99,21 @@ class Rule:
         return bits, faults
 
     def reason(self, offers: Offers) -> str:
-        """Return why hosts are rejected by this rule.
-
-        :param offers: those of the hosts' aggregates that have the key
-        """
+        """Return why hosts are rejected that have these aggregates."""
         if self.fault is not None:
             return self.fault
         faults: list[str] = []
-        malformed_values = 0
         refusing: dict[str, Sequence[str]] = {}
         offering: dict[str, list[str]] = {}
         for (value, forced), names in sorted(offers.items()):
             bits, sentences = self.examine(names[0], value, forced)
             if bits & MALFORMED:
-                faults += sentences
-                malformed_values += len(names)
+                faults += sentences * len(names)
             if bits & REFUSED:
                 refusing[value] = names
             offering.setdefault(value, []).extend(names)
         if faults:
-            more = malformed_values - 1
+            more = len(faults) - 1
             return min(faults) + (
                 f', and {more} more like this' if more else ''
             )

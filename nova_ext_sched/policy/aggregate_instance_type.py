@@ -49,10 +49,10 @@ nova's filter passes or raises there by chance. If a forced aggregate compares
 numbers, it does not accept a flavor's value that is not a number, and reports
 it.
 
-``force_metadata_check`` itself, the ignored keys, ``group_policy`` and keys of
-the reserved prefixes are never forced; where a flavor wants one of them, its
-values count as they stand. The scope ``aggregate_instance_extra_specs`` is
-taken off a flavor's key only: in metadata it is part of the key.
+Which keys are forced: :mod:`.force_metadata_check`. Where a flavor wants one
+that is not, its values count as they stand. The scope
+``aggregate_instance_extra_specs`` is taken off a flavor's key only: in
+metadata it is part of the key.
 """
 
 from collections.abc import Collection
@@ -65,10 +65,11 @@ from nova_ext_sched.policy import verdict
 
 SCOPE = 'aggregate_instance_extra_specs'
 
+# Name and metadata of each.
 Aggregates = Iterable[tuple[str, Mapping[str, str]]]
 
-# A digest is a bit set. Bit 0: something is malformed. Then four bits a rule,
-# those of aggregate_instance_rule.
+# A digest is a bit set. Bit 0: something is malformed. Then the four bits of
+# each rule.
 _REPORT = 1
 _RULE_BITS = 4
 
@@ -90,7 +91,6 @@ class Decision:
     the reason.
 
     :param flavor: the flavor's name, for reasons and faults
-    :param extra_specs: the flavor's extra specs
     :param ignored: metadata keys that no aggregate forces
     :param reserved_prefixes: prefixes of keys that belong to another policy
     """
@@ -143,13 +143,10 @@ class Decision:
         return not self._failing(digest)
 
     def cause(self, digest: int) -> Cause:
-        """Return what tells apart why hosts are rejected.
+        """Return by what the hosts of a digest fail, and in which way.
 
-        Hosts of one cause fail by the same extra spec or forced key, and in
-        the same way, so that :meth:`reason` can be given all their aggregates
-        together.
-
-        :param digest: of a host that does not pass
+        :meth:`reason` can be given all the aggregates of the hosts of one
+        cause together.
         """
         failing = self._failing(digest)
         # By key, so that of several causes one is reported whatever the order
@@ -166,11 +163,7 @@ class Decision:
         return rule, digest >> place & ((1 << _RULE_BITS) - 1)
 
     def reason(self, cause: Cause, aggregates: Aggregates) -> str:
-        """Return why hosts are rejected.
-
-        :param aggregates: name and metadata of each aggregate of the hosts;
-            the first ones are named
-        """
+        """Return why hosts in these aggregates are rejected."""
         rule, _ = cause
         offers: dict[tuple[str, bool], list[str]] = {}
         for name, metadata in aggregates:
@@ -181,10 +174,7 @@ class Decision:
         return rule.reason(offers)
 
     def judge(self, aggregates: Aggregates) -> verdict.Verdict:
-        """Decide about a host, with the reason if it is rejected.
-
-        :param aggregates: name and metadata of each aggregate of the host
-        """
+        """Decide about a host in these aggregates, with the reason."""
         aggregates = sorted(aggregates, key=lambda aggregate: aggregate[0])
         digest = 0
         for _, metadata in aggregates:

@@ -142,12 +142,7 @@ def read_rules(
 class Group:
     """A server group of policy ``anti-affinity``, compiled for one request.
 
-    :param uuid: what the group is called in reasons; None if it is not
-        known
-    :param members: UUIDs of the group's instances; None if they are not
-        known
-    :param rules: as :func:`read_rules` takes them
-
+    UUID and members, UUIDs of instances, are None where they are not known.
     Never raises on bad data: ``fault`` then says what is wrong, and is empty
     otherwise.
     """
@@ -180,7 +175,6 @@ class Group:
         """Decide about one host.
 
         :param instances: UUIDs of the instances on the host; a dict or a set
-        :param instance_uuid: the instance that is to be placed
         """
         if instance_uuid in instances:
             return verdict.PASS
@@ -199,10 +193,7 @@ class Group:
         )
 
     def count_free_slots(self, instances: Collection[str]) -> int:
-        """Return how many more members a host may hold.
-
-        :param instances: UUIDs of the instances on the host
-        """
+        """Return how many more members a host with ``instances`` may hold."""
         held = len(self.members.intersection(instances))
         return max(0, self._limit - held)
 

@@ -51,7 +51,6 @@ class Expression:
     """The states of a key that an expression, or several together, accept.
 
     :param values: values that are accepted as they stand
-    :param operators: each accepts what it accepts
     :param absent: whether the absence of the key is accepted
     """
 
@@ -95,8 +94,6 @@ class Expression:
         nova's matcher raises on these. They are always faults, whatever else
         is accepted, so the answer does not depend on which value is tried
         first.
-
-        :returns: sorted; empty if no operator here compares numbers
         """
         if not any(op.compares_numbers for op in self.operators):
             return []
@@ -134,7 +131,6 @@ def union(expressions: Iterable[Expression]) -> Expression:
 def parse(text: str) -> Expression:
     """Read an expression.
 
-    :param text: any string
     :raises exception.InvalidValue: nova's matcher would raise, or the text
         cannot mean what it seems to
     """

@@ -79,7 +79,7 @@ def read_limit(
 ) -> int | None:
     """Return how many members of a server group one domain may hold.
 
-    :param hints: scheduler hints, values as nova stores them: lists of strings
+    :param hints: values as nova stores them: lists of strings
     :param policy: the policy of the server group
     :param option: ``[nova_ext_sched] max_server_per_failure_domain``
     :returns: None if nothing is asked
@@ -129,11 +129,7 @@ def _amount(text: str) -> int:
 
 
 def read_domains(aggregates: Iterable[Metadata], key: str) -> frozenset[str]:
-    """Return the failure domains of a host.
-
-    :param aggregates: the metadata of each aggregate of the host
-    :param key: ``[nova_ext_sched] failure_domain_key``
-    """
+    """Return the failure domains of a host, given its aggregates' metadata."""
     return frozenset(
         name
         for metadata in aggregates
@@ -165,9 +161,7 @@ def count_members(
 
     :param hosts: by the UUID of a member the hosts that it is on: none where
         it is not placed, two while it moves
-    :param aggregates: by host the metadata of each of its aggregates; a host
-        that is not in it is in no aggregate
-    :param key: ``[nova_ext_sched] failure_domain_key``
+    :param aggregates: by host the metadata of each of its aggregates
     """
     by_host = {
         host: read_domains(metadata, key)
@@ -188,8 +182,6 @@ class Spread:
     """A server group of one request, and where its members stand.
 
     :param group: the UUID of the server group, for reasons
-    :param limit: as :func:`read_limit` returns it
-    :param key: ``[nova_ext_sched] failure_domain_key``
     :param count: the members that are placed, without the request's server
     """
 
@@ -208,10 +200,7 @@ class Spread:
         return sorted(d for d in domains if self.held[d] >= self.limit)
 
     def judge(self, domains: Collection[str]) -> verdict.Verdict:
-        """Decide about a host.
-
-        :param domains: as :func:`read_domains` returns them
-        """
+        """Decide about a host in these domains."""
         if not domains:
             return verdict.reject(
                 f'the host is in no failure domain: none of its aggregates '

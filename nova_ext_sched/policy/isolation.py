@@ -49,10 +49,8 @@ _TRAIT_NAME = re.compile(r'[A-Z0-9_]{1,255}')
 class Item(typing.NamedTuple):
     """What one metadata item of an aggregate means for isolation.
 
-    :ivar trait: the trait that the aggregate requires; None if the item
-        isolates nothing
-    :ivar fault: what an operator should correct, without the aggregate's
-        name; empty if nothing is wrong
+    :ivar trait: the trait that the aggregate requires; None if none
+    :ivar fault: what an operator should correct, without the aggregate's name
     """
 
     trait: str | None
@@ -159,12 +157,10 @@ def read(items: Iterable[tuple[str, str, str, str | None]]) -> Reading:
 def lacking_traits(
     traits: Mapping[str, Set[str]], required: Set[str]
 ) -> dict[str, Set[str]]:
-    """Return the aggregates that are forbidden to a request, and why.
+    """Return which traits a request lacks, by aggregate forbidden to it.
 
     :param traits: the traits that each aggregate requires, by UUID
     :param required: the traits that the request requires
-    :returns: for the UUID of each forbidden aggregate the traits that the
-        request lacks; an aggregate that the request may use is not in it
     """
     return {
         uuid: lacking
@@ -179,7 +175,7 @@ def judge(
 ) -> verdict.Verdict:
     """Decide whether a host in these aggregates may take the request.
 
-    :param aggregates: name and metadata of each aggregate of the host
+    :param aggregates: name and metadata of each
     :param required: the traits that the request requires
     """
     for name, metadata in aggregates:

@@ -60,7 +60,6 @@ class Resolution(typing.NamedTuple):
 
     :ivar required: for each key that the request must meet, the UUIDs of its
         aggregates; the host must be in one of them
-    :ivar forbidden: UUIDs of the aggregates that the host must not be in
     :ivar unmet: the key for which no host can satisfy the request, else None
     :ivar reason: why not; for operators only, because it names other projects
     """
@@ -89,10 +88,7 @@ class Rules:
 
     @classmethod
     def from_options(cls, options: typing.Any) -> 'Rules':
-        """Return the rules that the operator's options define.
-
-        :param options: ``[nova_ext_sched]`` of nova.conf
-        """
+        """Return the rules of ``[nova_ext_sched]`` of nova.conf."""
         return cls(
             tuple(options.placement_req_required_member_prefix),
             tuple(options.placement_req_default_forbidden_member_prefix),
@@ -112,14 +108,12 @@ class Rules:
         return {name for name in names if name.startswith(prefixes)}
 
     def keys_in_hints(self, hints: Mapping[str, Collection[str]]) -> set[str]:
-        """Return the keys that scheduler hints name.
+        """Return the keys that scheduler hints, lists of values, name.
 
         With the prefix ``reservation:`` these name one key:
         ``reservation=<id>``, as users of Blazar write it, and
-        ``reservation:<id>`` with any value. A list of values names several.
-        A prefix that does not end in a colon has the second form only.
-
-        :param hints: lists of values by name, as a nova RequestSpec has them
+        ``reservation:<id>`` with any value. A prefix that does not end in a
+        colon has the second form only.
         """
         keys = self.keys_among(hints)
         for prefix in self.prefixes:
@@ -132,11 +126,7 @@ class Rules:
     def request(
         self, keys: Collection[str], project_id: str | None
     ) -> 'Request':
-        """Return a request with these keys under the rules.
-
-        :param keys: every key that the request names, whatever its source
-        :param project_id: the project that the server belongs to
-        """
+        """Return what a request means that names these keys in any source."""
         return Request(
             required=tuple(
                 sorted(k for k in keys if k.startswith(self.required_prefixes))
@@ -156,8 +146,7 @@ class Request:
     """A request under the rules; :meth:`Rules.request` makes it.
 
     :ivar required: keys; a host must be in an aggregate of each
-    :ivar forbidden_prefixes: a host must not be in an aggregate with a key of
-        such a prefix
+    :ivar forbidden_prefixes: those of which the request has no key
     """
 
     required: tuple[str, ...]
@@ -213,7 +202,7 @@ class Request:
     ) -> verdict.Verdict:
         """Decide whether a host in these aggregates may take the request.
 
-        :param aggregates: name and metadata of each aggregate of the host
+        :param aggregates: name and metadata of each
         """
         aggregates = list(aggregates)
         if self.forbidden_prefixes:

@@ -37,9 +37,7 @@ def share(
 
     :param free_slots: for each host, the number of further members that it may
         hold, 1 or more
-    :param waiting: UUIDs of the servers that wait for a host, ``server``
-        among them or not
-    :param server: UUID of the server to be placed
+    :param waiting: UUIDs; ``server``, which is to be placed, among them or not
     :returns: keys of ``free_slots``, at least one if it has any
     """
     servers = {server, *waiting}

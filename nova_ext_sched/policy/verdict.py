@@ -21,5 +21,4 @@ PASS = Verdict(True)
 
 
 def reject(reason: str) -> Verdict:
-    """Return the verdict that refuses a host for ``reason``."""
     return Verdict(False, reason)

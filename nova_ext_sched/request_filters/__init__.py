@@ -14,7 +14,6 @@ from nova_ext_sched import plugins
 def install(names: Sequence[str]) -> None:
     """Append request filters to nova's list, each once, in this order.
 
-    :param names: plugins of the namespace ``nova_ext_sched.request_filters``
     :raises nova_ext_sched.exception.PluginError: a plugin cannot be used;
         nova's list is then as it was
     """

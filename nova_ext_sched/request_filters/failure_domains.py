@@ -121,11 +121,8 @@ def failure_domains(ctxt: typing.Any, request_spec: typing.Any) -> bool:
 def read_limit(request_spec: typing.Any) -> int | None:
     """Return how many servers of its group a request allows in one domain.
 
-    Both stages call this.
-
-    :returns: None if there is no limit: no group, or neither hint nor option
-    :raises exception.InvalidValue: as
-        :func:`nova_ext_sched.policy.failure_domains.read_limit`
+    Both stages call this. None and errors: as the function of the policy, and
+    None without a group.
     """
     group = base.get_field(request_spec, 'instance_group')
     if group is None:

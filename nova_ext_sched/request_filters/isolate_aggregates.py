@@ -91,7 +91,6 @@ def _choose_traits(
     request_spec: typing.Any,
     missing: Mapping[str, Collection[str]],
 ) -> set[str]:
-    """Return the traits to forbid in place of aggregates."""
     declared = isolation.DeclaredTraits(CONF.nova_ext_sched.forbid_by_trait)
     if not declared or not member_of.host_filter_judges(
         request_spec, HOST_FILTER

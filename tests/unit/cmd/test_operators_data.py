@@ -22,7 +22,7 @@ class OperatorsDataTestCase(testtools.TestCase):
     )
     @ddt.unpack
     def test_isolation(self, metadata, fault):
-        found = operators_data.isolation_faults({'agg': metadata})
+        found = operators_data.read_isolation({'agg': metadata}).faults
         self.assertEqual(0 if fault is None else 1, len(found))
         if fault is not None:
             self.assertIn('aggregate agg: metadata trait:', found[0].lower())
@@ -113,6 +113,7 @@ class OperatorsDataTestCase(testtools.TestCase):
             'd': {'trait:X': 'forbidden'},
         }
         self.assertEqual(
-            ['a', 'b', 'c'], operators_data.isolated_aggregates(aggregates)
+            {'a', 'b', 'c'},
+            operators_data.read_isolation(aggregates).traits.keys(),
         )
         self.assertEqual(['c'], operators_data.forcing_aggregates(aggregates))
