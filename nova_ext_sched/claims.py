@@ -19,16 +19,13 @@ from nova import context as nova_context
 from nova.db.api import api as api_db
 from nova.db.api import models
 from nova.scheduler.client import report
-from oslo_log import log as logging
 from oslo_utils import timeutils
 import sqlalchemy as sa
 
 from nova_ext_sched import faults
 from nova_ext_sched import messages
 
-LOG = logging.getLogger(__name__)
-
-_faults = faults.FaultLog(LOG)
+_faults = faults.FaultLog(__name__)
 
 #: Seconds after its creation in which a server may be under way. Well above
 #: [compute] scheduler_instance_sync_interval, after which host states have

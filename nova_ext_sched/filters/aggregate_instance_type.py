@@ -9,7 +9,6 @@ import itertools
 import typing
 
 import nova.conf
-from oslo_log import log as logging
 
 from nova_ext_sched import faults
 from nova_ext_sched.filters import base
@@ -17,9 +16,8 @@ from nova_ext_sched.policy import aggregate_instance_type
 from nova_ext_sched.policy import verdict
 
 CONF = nova.conf.CONF
-LOG = logging.getLogger(__name__)
 
-_faults = faults.FaultLog(LOG)
+_faults = faults.FaultLog(__name__)
 
 
 class AggregateInstanceTypeFilter(base.PolicyFilter):

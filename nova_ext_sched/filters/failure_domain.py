@@ -8,7 +8,6 @@ import typing
 import weakref
 
 import nova.conf
-from oslo_log import log as logging
 
 from nova_ext_sched import exception
 from nova_ext_sched import faults
@@ -19,9 +18,8 @@ from nova_ext_sched.request_filters import failure_domains
 from nova_ext_sched.request_filters.base import get_field
 
 CONF = nova.conf.CONF
-LOG = logging.getLogger(__name__)
 
-_faults = faults.FaultLog(LOG)
+_faults = faults.FaultLog(__name__)
 
 
 # What was counted here, beside what stage 1 counted: the candidates of the

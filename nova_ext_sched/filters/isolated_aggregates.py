@@ -8,7 +8,6 @@ import typing
 
 import nova.conf
 from nova.scheduler import utils
-from oslo_log import log as logging
 
 from nova_ext_sched import faults
 from nova_ext_sched import messages
@@ -18,9 +17,8 @@ from nova_ext_sched.policy import verdict
 from nova_ext_sched.request_filters import reserved_aggregates
 
 CONF = nova.conf.CONF
-LOG = logging.getLogger(__name__)
 
-_faults = faults.FaultLog(LOG)
+_faults = faults.FaultLog(__name__)
 
 # Judges the name and metadata of each aggregate of a host.
 Decision = Callable[[list[tuple[str, Mapping[str, str]]]], verdict.Verdict]

@@ -7,7 +7,6 @@ import typing
 import weakref
 
 import nova.conf
-from oslo_log import log as logging
 
 from nova_ext_sched import claims
 from nova_ext_sched import faults
@@ -19,9 +18,8 @@ from nova_ext_sched.policy import verdict
 from nova_ext_sched.request_filters.base import get_field
 
 CONF = nova.conf.CONF
-LOG = logging.getLogger(__name__)
 
-_faults = faults.FaultLog(LOG)
+_faults = faults.FaultLog(__name__)
 
 # What is under way, found once for each request.
 _claims: weakref.WeakKeyDictionary[typing.Any, claims.Claims] = (

@@ -24,7 +24,7 @@ LOG = logging.getLogger(__name__)
 
 HOST_FILTER = 'FailureDomainFilter'
 
-_faults = faults.FaultLog(LOG)
+_faults = faults.FaultLog(__name__)
 
 # What stage 1 counted, for stage 2, which does no I/O and sees the candidates
 # alone. nova works on one request spec from here to the last pick.

@@ -18,14 +18,11 @@ from nova.compute import vm_states
 from nova.db.main import api as main_db
 from nova.db.main import models
 from nova.scheduler.client import report
-from oslo_log import log as logging
 import sqlalchemy as sa
 
 from nova_ext_sched import faults
 
-LOG = logging.getLogger(__name__)
-
-_faults = faults.FaultLog(LOG)
+_faults = faults.FaultLog(__name__)
 
 # Members under way that placement is asked about, one by one.
 MOST_UNDER_WAY = 50

@@ -25,7 +25,7 @@ LOG = logging.getLogger(__name__)
 
 HOST_FILTER = 'IsolatedAggregatesFilter'
 
-_faults = faults.FaultLog(LOG)
+_faults = faults.FaultLog(__name__)
 
 # After a trait is deleted, placement refuses every query that forbids it for
 # so long.

@@ -15,7 +15,6 @@ import typing
 
 from nova import objects
 import nova.conf
-from oslo_log import log as logging
 
 from nova_ext_sched import aggregates
 from nova_ext_sched import faults
@@ -24,9 +23,8 @@ from nova_ext_sched.policy import isolation
 from nova_ext_sched.request_filters import base
 
 CONF = nova.conf.CONF
-LOG = logging.getLogger(__name__)
 
-_faults = faults.FaultLog(LOG)
+_faults = faults.FaultLog(__name__)
 
 COUNTS_SECONDS = 60.0
 

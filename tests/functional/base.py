@@ -25,10 +25,10 @@ from sqlalchemy.dialects import sqlite
 
 from nova_ext_sched import aggregates
 from nova_ext_sched import conf
-from nova_ext_sched import faults
 from nova_ext_sched import filters
 from nova_ext_sched.request_filters import member_of
 from nova_ext_sched.simulator import fixtures as sim_fixtures
+from tests import fault_logs
 
 CONF = nova.conf.CONF
 
@@ -153,13 +153,7 @@ class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
             self.useFixture(
                 nova_fixtures.HostNameWeigherFixture(weights=self.weights)
             )
-        # Faults are logged once a process; a test is a scheduler of its own.
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                'nova_ext_sched.request_filters.member_of._faults',
-                faults.FaultLog(member_of.LOG),
-            )
-        )
+        self.useFixture(fault_logs.Forgotten(member_of))
         self.useFixture(
             fixtures.MonkeyPatch(
                 'nova_ext_sched.request_filters.member_of._host_counts._until',

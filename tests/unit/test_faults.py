@@ -3,7 +3,6 @@
 import logging
 
 import fixtures
-from oslo_log import log
 import testtools
 
 from nova_ext_sched import faults
@@ -15,26 +14,27 @@ class FaultLogTestCase(testtools.TestCase):
         self.output = self.useFixture(
             fixtures.FakeLogger(name=__name__, level=logging.WARNING)
         )
-        self.faults = faults.FaultLog(log.getLogger(__name__), capacity=2)
+        self.faults = faults.FaultLog(__name__, capacity=2)
+
+    def warn(self, *given):
+        """Return what is logged of these faults."""
+        before = self.output.output
+        for fault in given:
+            self.faults.warn(fault)
+        return self.output.output.removeprefix(before)
 
     def test_each_fault_once(self):
-        self.assertTrue(self.faults.warn('one'))
-        self.assertFalse(self.faults.warn('one'))
-        self.assertTrue(self.faults.warn('two'))
-        self.assertEqual('one\ntwo\n', self.output.output)
+        self.assertEqual('one\ntwo\n', self.warn('one', 'one', 'two'))
 
     def test_key_makes_the_fault_distinct(self):
-        self.assertTrue(self.faults.warn('text', key=1))
-        self.assertTrue(self.faults.warn('text', key=2))
-        self.assertFalse(self.faults.warn('another text', key=1))
+        for text, key in (('text', 1), ('text', 2), ('another text', 1)):
+            self.faults.warn(text, key=key)
+        self.assertEqual('text\ntext\n', self.output.output)
 
     def test_text_is_not_a_format(self):
-        self.faults.warn('100%s of %(hosts)d')
-        self.assertEqual('100%s of %(hosts)d\n', self.output.output)
+        text = '100%s of %(hosts)d'
+        self.assertEqual(f'{text}\n', self.warn(text))
 
     def test_memory_is_bounded_and_forgets_the_oldest(self):
-        for fault in ('one', 'two', 'three'):
-            self.faults.warn(fault)
-        self.assertFalse(self.faults.warn('two'))
-        self.assertTrue(self.faults.warn('one'))
-        self.assertFalse(self.faults.warn('two'))
+        self.warn('one', 'two', 'three')
+        self.assertEqual('one\n', self.warn('two', 'one', 'two'))

@@ -18,7 +18,6 @@ from nova import exception as nova_exception
 from nova import objects
 from oslo_utils.fixture import uuidsentinel as uuids
 
-from nova_ext_sched import faults
 from nova_ext_sched.filters import isolated_aggregates
 from nova_ext_sched.filters import server_group_anti_affinity
 from nova_ext_sched.policy import isolation
@@ -28,6 +27,7 @@ from nova_ext_sched.request_filters import isolate_aggregates
 from nova_ext_sched.request_filters import member_of
 from nova_ext_sched.request_filters import reserved_aggregates
 from nova_ext_sched.request_filters import running_image
+from tests import fault_logs
 from tests.unit.filters import base as filters_base
 from tests.unit.request_filters import base as test_base
 
@@ -76,14 +76,14 @@ class LogLinesTestCase(test_base.RequestFilterTestCase):
         self.known = frozenset()
         self.patch('aggregates.get_metadata', lambda *_: self.items)
         self.patch('aggregates.get_host_counts', lambda *_: {})
-        for module in (
-            member_of,
-            isolate_aggregates,
-            isolated_aggregates,
-            server_group_anti_affinity,
-        ):
-            path = module.__name__.removeprefix('nova_ext_sched.')
-            self.patch(f'{path}._faults', faults.FaultLog(module.LOG))
+        self.useFixture(
+            fault_logs.Forgotten(
+                member_of,
+                isolate_aggregates,
+                isolated_aggregates,
+                server_group_anti_affinity,
+            )
+        )
         self.config(
             group='nova_ext_sched',
             enable_isolated_aggregate_filtering=True,

@@ -16,8 +16,8 @@ from oslo_config import fixture as config_fixture
 import testtools
 
 from nova_ext_sched import conf
-from nova_ext_sched import faults
 from nova_ext_sched.filters import aggregate_instance_type
+from tests import fault_logs
 
 CONF = nova.conf.CONF
 
@@ -49,13 +49,7 @@ class FilterTestCase(testtools.TestCase):
         conf.register_opts(CONF)
         self.config = self.useFixture(config_fixture.Config(CONF)).config
         self.filter = aggregate_instance_type.AggregateInstanceTypeFilter()
-        self.useFixture(
-            fixtures.MockPatchObject(
-                aggregate_instance_type,
-                '_faults',
-                faults.FaultLog(aggregate_instance_type.LOG),
-            )
-        )
+        self.useFixture(fault_logs.Forgotten(aggregate_instance_type))
         self.logger = self.useFixture(
             fixtures.FakeLogger('nova_ext_sched', level=logging.DEBUG)
         )

@@ -9,9 +9,9 @@ from nova import objects
 from oslo_utils.fixture import uuidsentinel as uuids
 
 from nova_ext_sched import aggregates
-from nova_ext_sched import faults
 from nova_ext_sched.request_filters import failure_domains
 from nova_ext_sched.request_filters import group_members
+from tests import fault_logs
 from tests.unit.request_filters import base
 
 DIFFERENT = {'different_failure_domain': ['true']}
@@ -31,13 +31,10 @@ class FailureDomainsTestCase(base.RequestFilterTestCase):
         self.config(group='filter_scheduler', enabled_filters=[HOST_FILTER])
         self.hosts = {}
         self.asked = []
+        self.useFixture(fault_logs.Forgotten(failure_domains))
         for target, replacement in (
             ('aggregates.get_values', self.get_values),
             ('request_filters.group_members.get_hosts', self.get_hosts),
-            (
-                'request_filters.failure_domains._faults',
-                faults.FaultLog(failure_domains.LOG),
-            ),
         ):
             self.useFixture(
                 fixtures.MonkeyPatch(f'nova_ext_sched.{target}', replacement)

@@ -13,9 +13,9 @@ import sqlalchemy as sa
 from sqlalchemy import orm
 import testtools
 
-from nova_ext_sched import faults
 from nova_ext_sched.request_filters import group_members
 from tests import databases
+from tests import fault_logs
 
 
 class SelectsMixin:
@@ -227,12 +227,12 @@ class GetHostsTestCase(testtools.TestCase):
         self.client.get_allocs_for_consumer.side_effect = lambda ctxt, uuid: {
             'allocations': {f'node of {uuid}': {}, f'device of {uuid}': {}}
         }
+        self.useFixture(fault_logs.Forgotten(group_members))
         for name, replacement in (
             ('_select_hosts', self.places),
             ('_select_compute_hosts', self.nodes),
             ('_gather', lambda ctxt, select, uuids: select),
             ('report.report_client_singleton', lambda: self.client),
-            ('_faults', faults.FaultLog(group_members.LOG)),
         ):
             self.useFixture(
                 fixtures.MonkeyPatch(

@@ -8,10 +8,10 @@ import ddt
 import fixtures
 import requests
 
-from nova_ext_sched import faults
 from nova_ext_sched.request_filters import base
 from nova_ext_sched.request_filters import isolate_aggregates
 from nova_ext_sched.request_filters import member_of
+from tests import fault_logs
 from tests.unit.request_filters import base as test_base
 
 FILTER = isolate_aggregates.HOST_FILTER
@@ -37,16 +37,11 @@ class FilterTestCase(test_base.RequestFilterTestCase):
         self.known = set()
         self.asked = 0
         self.counts = {}
+        self.useFixture(fault_logs.Forgotten(isolate_aggregates, member_of))
         for name, replacement in {
             'aggregates.get_metadata': lambda ctxt, prefixes: self.items,
             'aggregates.get_host_counts': lambda ctxt: self.counts,
             'request_filters.isolate_aggregates._known_traits.get': self.ask,
-            'request_filters.isolate_aggregates._faults': faults.FaultLog(
-                isolate_aggregates.LOG
-            ),
-            'request_filters.member_of._faults': faults.FaultLog(
-                member_of.LOG
-            ),
             'request_filters.member_of._host_counts._until': 0.0,
         }.items():
             self.useFixture(
@@ -215,13 +210,7 @@ class KnownTraitsTestCase(test_base.RequestFilterTestCase):
                 lambda: self.client,
             )
         )
-        self.useFixture(
-            fixtures.MockPatchObject(
-                isolate_aggregates,
-                '_faults',
-                faults.FaultLog(isolate_aggregates.LOG),
-            )
-        )
+        self.useFixture(fault_logs.Forgotten(isolate_aggregates))
         self.useFixture(
             fixtures.MockPatchObject(
                 isolate_aggregates._known_traits, '_until', 0.0

@@ -7,9 +7,9 @@ import fixtures
 from nova import objects
 
 from nova_ext_sched import aggregates
-from nova_ext_sched import faults
 from nova_ext_sched.request_filters import base
 from nova_ext_sched.request_filters import member_of
+from tests import fault_logs
 from tests.unit.request_filters import base as test_base
 
 FILTER = 'IsolatedAggregatesFilter'
@@ -32,11 +32,7 @@ class ForbidTestCase(test_base.RequestFilterTestCase):
         self.useFixture(
             fixtures.MockPatchObject(member_of._host_counts, '_until', 0.0)
         )
-        self.useFixture(
-            fixtures.MockPatchObject(
-                member_of, '_faults', faults.FaultLog(member_of.LOG)
-            )
-        )
+        self.useFixture(fault_logs.Forgotten(member_of))
         self.patch(aggregates, 'get_host_counts', self.get_host_counts)
         self.patch(
             aggregates,
