@@ -59,10 +59,7 @@ class FilterTestCase(testtools.TestCase):
         host_state = make_host(
             [make_aggregate(f'agg{i}', m) for i, m in enumerate(metadata)]
         )
-        spec = make_spec(extra_specs)
-        passed = self.filter.filter_all([host_state], spec)
-        self.assertIs(bool(passed), self.filter.host_passes(host_state, spec))
-        return bool(passed)
+        return self.filter.host_passes(host_state, make_spec(extra_specs))
 
     def lines(self, level):
         return [
@@ -228,19 +225,12 @@ class AggregateInstanceTypeFilterTestCase(FilterTestCase):
         self.assertTrue(self.filter.run_filter_for_index(0))
         self.assertFalse(self.filter.run_filter_for_index(1))
 
-    @ddt.data('filter_all', 'host_passes')
-    def test_not_on_rebuild(self, method):
-        host_state = make_host([])
-        spec = make_spec({'key': '1'})
-        self.assertFalse(self.filter.host_passes(host_state, spec))
+    def test_not_on_rebuild(self):
+        self.assertFalse(self.passes({'key': '1'}))
         spec = make_spec(
             {'key': '1'}, scheduler_hints={'_nova_check_type': ['rebuild']}
         )
-        if method == 'filter_all':
-            passed = self.filter.filter_all([host_state], spec)
-            self.assertEqual([host_state], passed)
-        else:
-            self.assertTrue(self.filter.host_passes(host_state, spec))
+        self.assertTrue(self.filter.host_passes(make_host([]), spec))
 
     def test_no_extra_specs(self):
         spec = objects.RequestSpec(flavor=objects.Flavor(name='tiny'))
@@ -332,6 +322,27 @@ class AggregateInstanceTypeFilterTestCase(FilterTestCase):
         host_state.aggregates[0].metadata['key'] = '2'
         self.assertEqual([], self.filter.filter_all([host_state], spec))
 
+    def test_sets_of_one_size_are_judged_by_themselves(self):
+        one, two = (make_aggregate('agg', {'key': v}) for v in '12')
+        hosts = [make_host([one]), make_host([two]), make_host([one, two])]
+        spec = make_spec({'key': '1'})
+        for some in (hosts, hosts[::-1]):
+            passed = self.filter.filter_all(some, spec)
+            self.assertEqual([h for h in some if h is not hosts[1]], passed)
+        judge = self.filter.judge(spec)
+        self.assertEqual(
+            [True, False, True], [judge(host).passes for host in hosts]
+        )
+
+    def test_objects_without_a_name(self):
+        # As nova's own filter, ours reads names only to report them.
+        host_state = make_host([objects.Aggregate(metadata={'k': 'x'})])
+        spec = objects.RequestSpec(
+            flavor=objects.Flavor(extra_specs={'k': '>= 4'})
+        )
+        self.assertEqual([], self.filter.filter_all([host_state], spec))
+        self.assertIn('aggregate without a name', self.logger.output)
+
     def test_nothing_is_kept_beyond_the_request(self):
         spec = make_spec({'key': '1'})
         host_state = make_host([make_aggregate('agg', {'key': '<or>'})])
@@ -419,7 +430,6 @@ class LogTestCase(FilterTestCase):
         for _ in range(3):
             spec = make_spec(extra_specs)
             self.assertEqual([], self.filter.filter_all(hosts, spec))
-            self.assertFalse(self.filter.host_passes(hosts[0], spec))
         warnings = [line for line in self.lines('') if 'rejected' not in line]
         self.assertEqual(1, len(warnings), warnings)
         self.assertIn(f'AggregateInstanceTypeFilter: {expected}', warnings[0])
@@ -530,17 +540,6 @@ class NovaTestCase(FilterTestCase):
             self.assertEqual([], self.filter.filter_all([host_state], spec))
 
 
-class BaseTestCase(FilterTestCase):
-    def test_objects_without_a_name(self):
-        # As nova's own filter, ours reads names only to report them.
-        host_state = make_host([objects.Aggregate(metadata={'k': 'x'})])
-        spec = objects.RequestSpec(
-            flavor=objects.Flavor(extra_specs={'k': '>= 4'})
-        )
-        self.assertEqual([], self.filter.filter_all([host_state], spec))
-        self.assertIn('aggregate without a name', self.logger.output)
-
-
 class AnyStringTestCase(FilterTestCase):
     anything = st.text(max_size=20) | st.text('<or>=!~*s in1,\n', max_size=9)
     items = st.dictionaries(anything | keys, anything, max_size=4)
@@ -566,7 +565,6 @@ class AnyStringTestCase(FilterTestCase):
             'nova_ext_sched', level=logging.DEBUG, format='>%(message)s'
         ) as logger:
             passed = self.filter.filter_all([host_state], spec)
-        self.assertIs(bool(passed), self.filter.host_passes(host_state, spec))
         verdict = self.filter.judge(spec)(host_state)
         self.assertIs(bool(passed), verdict.passes)
         self.assertTrue(verdict.reason.isprintable(), ascii(verdict.reason))
@@ -575,17 +573,3 @@ class AnyStringTestCase(FilterTestCase):
         for line in lines:
             self.assertTrue(line.startswith('>'), ascii(line))
             self.assertTrue(line.isprintable(), ascii(line))
-
-
-class TwoHostsTestCase(FilterTestCase):
-    def test_sets_of_one_size_are_judged_by_themselves(self):
-        one, two = (make_aggregate('agg', {'key': v}) for v in '12')
-        hosts = [make_host([one]), make_host([two]), make_host([one, two])]
-        spec = make_spec({'key': '1'})
-        for some in (hosts, hosts[::-1]):
-            passed = self.filter.filter_all(some, spec)
-            self.assertEqual([h for h in some if h is not hosts[1]], passed)
-        judge = self.filter.judge(spec)
-        self.assertEqual(
-            [True, False, True], [judge(host).passes for host in hosts]
-        )

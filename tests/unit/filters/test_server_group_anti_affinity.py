@@ -65,12 +65,7 @@ class ServerGroupAntiAffinityFilterTest(testtools.TestCase):
         self.log = self.useFixture(fixtures.FakeLogger(level=logging.WARNING))
 
     def passing(self, spec):
-        passed = [s.host for s in self.filter.filter_all(HOSTS, spec)]
-        one_by_one = [
-            s.host for s in HOSTS if self.filter.host_passes(s, spec)
-        ]
-        self.assertEqual(passed, one_by_one)
-        return passed
+        return [s.host for s in self.filter.filter_all(HOSTS, spec)]
 
     @ddt.data(
         # No group; a group without rules, and one of a very old request spec
