@@ -4,6 +4,7 @@
 
 from collections.abc import Collection
 from collections.abc import Mapping
+import functools
 
 from oslo_utils import strutils
 
@@ -41,7 +42,6 @@ class ForceMetadataCheck:
         # The empty prefix would be that of every key.
         self._reserved = tuple(filter(None, reserved_prefixes))
         self._unforced = {FLAG, GROUP_POLICY, *ignored}
-        self._flags: dict[str, bool | None] = {}
 
     def is_foreign(self, key: str) -> bool:
         """Return whether a key, in flavor or aggregate, is not compared."""
@@ -53,17 +53,7 @@ class ForceMetadataCheck:
 
     def flag(self, metadata: Mapping[str, str]) -> bool | None:
         """Return the flag of an aggregate; None if it is malformed."""
-        if FLAG not in metadata:
-            return False
-        text = metadata[FLAG]
-        if text not in self._flags:
-            try:
-                self._flags[text] = strutils.bool_from_string(
-                    text, strict=True
-                )
-            except ValueError:
-                self._flags[text] = None
-        return self._flags[text]
+        return _read_flag(metadata[FLAG]) if FLAG in metadata else False
 
     def forces(self, metadata: Mapping[str, str], key: str) -> bool:
         """Return whether an aggregate forces a key that it has."""
@@ -79,3 +69,12 @@ class ForceMetadataCheck:
             f'one of {booleans}, got {messages.quoted(metadata[FLAG])}; the '
             f'aggregate forces nothing'
         ]
+
+
+# oslo takes longer than the filter has for an aggregate.
+@functools.lru_cache(maxsize=1024)
+def _read_flag(text: str) -> bool | None:
+    try:
+        return strutils.bool_from_string(text, strict=True)
+    except ValueError:
+        return None

@@ -102,7 +102,7 @@ def failure_domains(ctxt: typing.Any, request_spec: typing.Any) -> bool:
         if spread.find_full(policy.split_value(item.value))
     }
     uuids = member_of.forbid(ctxt, request_spec, full, HOST_FILTER, items)
-    _warn(request_spec, spread, count)
+    _warn(spread, count)
     LOG.debug(
         'failure_domains: the limit of server group %(group)s is %(limit)d '
         'in each failure domain. Its servers by domain: %(held)s. Aggregates '
@@ -140,9 +140,7 @@ def find_spread(request_spec: typing.Any) -> policy.Spread | None:
     return _spreads.get(request_spec)
 
 
-def _warn(
-    request_spec: typing.Any, spread: policy.Spread, count: policy.Count
-) -> None:
+def _warn(spread: policy.Spread, count: policy.Count) -> None:
     if HOST_FILTER not in CONF.filter_scheduler.enabled_filters:
         _faults.warn(
             f'Requests ask to be spread over failure domains, but '
