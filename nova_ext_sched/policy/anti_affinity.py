@@ -157,8 +157,6 @@ class Group:
         self.members = frozenset(members or ())
         self.fault = ''
         self._limit = 1
-        # Many hosts hold as many members as others.
-        self._refuse = functools.cache(self._describe_full_host)
         if members is None:
             self.fault = 'members: expected a list of UUIDs, got None'
             return
@@ -183,14 +181,9 @@ class Group:
                 f'server group {self.uuid} cannot be read: {self.fault}'
             )
         held = len(self.members.intersection(instances))
-        return verdict.PASS if held < self._limit else self._refuse(held)
-
-    def _describe_full_host(self, held: int) -> verdict.Verdict:
-        return verdict.reject(
-            f'the host holds {messages.count("server", held)} of server '
-            f'group {self.uuid} and {MAX_SERVER_PER_HOST.name} is '
-            f'{self._limit}'
-        )
+        if held < self._limit:
+            return verdict.PASS
+        return _refuse(self.uuid, self._limit, held)
 
     def count_free_slots(self, instances: Collection[str]) -> int:
         """Return how many more members a host with ``instances`` may hold."""
@@ -215,6 +208,15 @@ class Group:
         else:
             clear = list(map(_sparse(members).isdisjoint, hosts))
         return _false_at(clear)
+
+
+# Many hosts hold as many members as others.
+@functools.lru_cache(maxsize=1024)
+def _refuse(group: str, limit: int, held: int) -> verdict.Verdict:
+    return verdict.reject(
+        f'the host holds {messages.count("server", held)} of server group '
+        f'{group} and {MAX_SERVER_PER_HOST.name} is {limit}'
+    )
 
 
 def _false_at(values: list[bool]) -> list[int]:
