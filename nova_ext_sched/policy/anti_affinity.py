@@ -24,19 +24,14 @@ no                 yes               any           passes
 
 A host that already holds the instance always passes: a resize may stay there,
 wherever the other members are.
-
-The schema of the API bodies, the versioned object and the decision all read
-the table :data:`RULES`.
 """
 
-from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from collections.abc import Set
 import contextlib
-import dataclasses
 import functools
 import sys
 import typing
@@ -50,93 +45,39 @@ POLICY = 'anti-affinity'
 #: Every policy that a server group may have.
 POLICIES = (POLICY, 'affinity', 'soft-anti-affinity', 'soft-affinity')
 
+#: The rule that exists; its absence means 1.
+MAX_SERVER_PER_HOST = 'max_server_per_host'
+
 # Past it, looking up each member on each host cannot win.
 _FEW_MEMBERS = 64
 
 
-def _positive_integer(raw: typing.Any) -> int:
-    # True is an int to Python and 2.5 is one to int().
-    if isinstance(raw, bool) or not isinstance(raw, (int, str)):
-        raise TypeError(raw)
-    value = int(raw)
-    if value < 1:
-        raise ValueError(raw)
-    return value
+def read_limit(rules: Mapping[str, typing.Any]) -> int:
+    """Return how many members of a group with these rules a host may hold.
 
-
-@dataclasses.dataclass(frozen=True)
-class Rule:
-    """A rule that a server group may put on its policy.
-
-    :param name: its key in ``rules``
-    :param policies: the policies that it belongs to
-    :param expected: the form of its value, in words
-    :param schema: JSON schema of its value in a request body
-    :param parse: reads the value, from a request body or as a database
-        stores it (a string); raises ValueError or TypeError
+    :param rules: the rules that the group put on its policy, by name; values
+        as a request body or a database (a string) has them
+    :raises exception.InvalidValue: a rule that does not exist, or a value of
+        the wrong form
     """
-
-    name: str
-    policies: frozenset[str]
-    expected: str
-    schema: Mapping[str, typing.Any]
-    parse: Callable[[typing.Any], typing.Any]
-
-
-MAX_SERVER_PER_HOST = Rule(
-    name='max_server_per_host',
-    policies=frozenset([POLICY]),
-    expected='an integer, 1 or more',
-    # What nova.api.validation.parameter_types.positive_integer accepts:
-    # digits in a string too.
-    schema={
-        'type': ['integer', 'string'],
-        'minimum': 1,
-        'pattern': '^0*[1-9][0-9]*$',
-    },
-    parse=_positive_integer,
-)
-
-#: The rules that exist, by name.
-RULES: Mapping[str, Rule] = {MAX_SERVER_PER_HOST.name: MAX_SERVER_PER_HOST}
-
-
-def get_rules(policy: str) -> dict[str, Rule]:
-    """Return the rules that a policy may have, by name."""
-    return {
-        name: rule for name, rule in RULES.items() if policy in rule.policies
-    }
-
-
-def read_rules(
-    policy: str, rules: Mapping[str, typing.Any], where: str = 'rules'
-) -> dict[str, typing.Any]:
-    """Return the value of each rule that a group put on its policy, by name.
-
-    :param rules: values as a request body or a database has them
-    :param where: the path of the rules, for the error
-    :raises exception.InvalidValue: a rule that the policy does not have, or a
-        value of the wrong form
-    """
-    known = get_rules(policy)
-    values = {}
     for name, raw in rules.items():
-        if name not in known:
+        if name != MAX_SERVER_PER_HOST:
             raise exception.InvalidValue(
-                where=f'{where}.{messages.quote(name)}',
-                expected=(
-                    f'a rule of policy {policy} '
-                    f'({", ".join(known) or "it has none"})'
-                ),
+                where=f'rules.{messages.quote(name)}',
+                expected=f'a rule of policy {POLICY} ({MAX_SERVER_PER_HOST})',
                 got=raw,
             )
-        try:
-            values[name] = known[name].parse(raw)
-        except (TypeError, ValueError) as exc:
-            raise exception.InvalidValue(
-                where=f'{where}.{name}', expected=known[name].expected, got=raw
-            ) from exc
-    return values
+    raw = rules.get(MAX_SERVER_PER_HOST, 1)
+    # True is an int to Python and 2.5 is one to int().
+    if not isinstance(raw, bool) and isinstance(raw, int | str):
+        with contextlib.suppress(ValueError):
+            if int(raw) >= 1:
+                return int(raw)
+    raise exception.InvalidValue(
+        where=f'rules.{MAX_SERVER_PER_HOST}',
+        expected='an integer, 1 or more',
+        got=raw,
+    )
 
 
 class Group:
@@ -161,11 +102,9 @@ class Group:
             self.fault = 'members: expected a list of UUIDs, got None'
             return
         try:
-            values = read_rules(POLICY, rules)
+            self._limit = read_limit(rules)
         except exception.InvalidValue as exc:
             self.fault = messages.quote(exc, 500)
-        else:
-            self._limit = values.get(MAX_SERVER_PER_HOST.name, 1)
 
     def judge(
         self, instances: Collection[str], instance_uuid: str | None
@@ -215,7 +154,7 @@ class Group:
 def _refuse(group: str, limit: int, held: int) -> verdict.Verdict:
     return verdict.reject(
         f'the host holds {messages.count("server", held)} of server group '
-        f'{group} and {MAX_SERVER_PER_HOST.name} is {limit}'
+        f'{group} and {MAX_SERVER_PER_HOST} is {limit}'
     )
 
 

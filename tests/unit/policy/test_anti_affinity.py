@@ -111,26 +111,12 @@ class GroupTest(unittest.TestCase):
         self.assertEqual(list(range(1, len(hosts), 2)), group.suspects(hosts))
 
 
-class RulesTest(unittest.TestCase):
-    def test_every_rule_is_whole(self):
-        for name, rule in anti_affinity.RULES.items():
-            with self.subTest(name):
-                self.assertEqual(name, rule.name)
-                self.assertTrue(rule.policies)
-                self.assertLessEqual(
-                    rule.policies, set(anti_affinity.POLICIES)
-                )
-
-    def test_rules_belong_to_policies(self):
-        self.assertEqual(
-            ['max_server_per_host'],
-            [*anti_affinity.get_rules('anti-affinity')],
-        )
-        for policy in ('affinity', 'soft-anti-affinity', 'soft-affinity'):
-            self.assertEqual({}, anti_affinity.get_rules(policy))
-
-    def test_a_rule_on_a_policy_that_has_none(self):
+class ReadLimitTest(unittest.TestCase):
+    def test_rule_that_does_not_exist(self):
         with self.assertRaises(exception.InvalidValue) as caught:
-            anti_affinity.read_rules('affinity', {'max_server_per_host': 2})
-        self.assertEqual('rules.max_server_per_host', caught.exception.where)
-        self.assertEqual(2, caught.exception.got)
+            anti_affinity.read_limit({'max_server_per_rack\n': 2})
+        self.assertEqual(
+            "rules.'max_server_per_rack\\n': expected a rule of policy "
+            'anti-affinity (max_server_per_host), got 2',
+            str(caught.exception),
+        )
