@@ -14,7 +14,7 @@ from oslo_log import log as logging
 
 from nova_ext_sched import messages
 from nova_ext_sched.policy import verdict
-from nova_ext_sched.request_filters.base import get_field
+from nova_ext_sched.request_filters import base as request_filters
 
 LOG = logging.getLogger(__name__)
 
@@ -174,5 +174,5 @@ def flavor_extra_specs(spec_obj: typing.Any) -> Mapping[str, str]:
 
 
 def _flavor_field(spec_obj: typing.Any, field: str) -> typing.Any:
-    flavor = get_field(spec_obj, 'flavor')
-    return flavor and get_field(flavor, field)
+    flavor = request_filters.get_field(spec_obj, 'flavor')
+    return flavor and request_filters.get_field(flavor, field)

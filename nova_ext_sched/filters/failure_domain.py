@@ -14,8 +14,8 @@ from nova_ext_sched import faults
 from nova_ext_sched.filters import base
 from nova_ext_sched.policy import failure_domains as policy
 from nova_ext_sched.policy import verdict
+from nova_ext_sched.request_filters import base as request_filters
 from nova_ext_sched.request_filters import failure_domains
-from nova_ext_sched.request_filters.base import get_field
 
 CONF = nova.conf.CONF
 
@@ -88,7 +88,7 @@ def _count(
     spread: policy.Spread, hosts: list[typing.Any], group: typing.Any
 ) -> None:
     # nova appends the host of each server that it picks for the request.
-    picked = get_field(group, 'hosts') or []
+    picked = request_filters.get_field(group, 'hosts') or []
     candidates, counted = _requests.get(spread, (hosts, len(picked)))
     for host in picked[counted:]:
         aggregates = [

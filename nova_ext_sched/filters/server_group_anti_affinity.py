@@ -15,7 +15,7 @@ from nova_ext_sched.filters import base
 from nova_ext_sched.policy import anti_affinity
 from nova_ext_sched.policy import slots
 from nova_ext_sched.policy import verdict
-from nova_ext_sched.request_filters.base import get_field
+from nova_ext_sched.request_filters import base as request_filters
 
 CONF = nova.conf.CONF
 
@@ -47,7 +47,7 @@ class ServerGroupAntiAffinityFilter(base.PolicyFilter):
     RUN_ON_REBUILD = False
 
     def judge(self, spec_obj: typing.Any) -> base.Judge | None:
-        group = get_field(spec_obj, 'instance_group')
+        group = request_filters.get_field(spec_obj, 'instance_group')
         if not group:
             return None
         if 'policy' in group:
@@ -56,7 +56,7 @@ class ServerGroupAntiAffinityFilter(base.PolicyFilter):
         else:
             _faults.warn(
                 f'The request has no policy for server group '
-                f'{messages.quote(get_field(group, "uuid"))}: '
+                f'{messages.quote(request_filters.get_field(group, "uuid"))}: '
                 f'ServerGroupAntiAffinityFilter treats it as '
                 f'{anti_affinity.POLICY}.'
             )
@@ -92,14 +92,16 @@ class ServerGroupAntiAffinityFilter(base.PolicyFilter):
 class _GroupJudge:
     def __init__(self, spec_obj: typing.Any, group: typing.Any) -> None:
         self._spec = spec_obj
-        self._instance_uuid = get_field(spec_obj, 'instance_uuid')
+        self._instance_uuid = request_filters.get_field(
+            spec_obj, 'instance_uuid'
+        )
         self._claims = _claims.get(spec_obj, claims.NONE)
         # nova's property ``rules`` drops rules that it does not know and
         # raises on values that are no number: the field itself does neither.
         self.group = anti_affinity.Group(
-            get_field(group, 'uuid'),
-            get_field(group, 'members'),
-            get_field(group, '_rules') or {},
+            request_filters.get_field(group, 'uuid'),
+            request_filters.get_field(group, 'members'),
+            request_filters.get_field(group, '_rules') or {},
         )
         if self.group.fault:
             _faults.warn(
@@ -144,7 +146,7 @@ class _GroupJudge:
         if (
             not waiting
             or not hosts
-            or get_field(self._spec, 'num_instances') != 1
+            or request_filters.get_field(self._spec, 'num_instances') != 1
             or not _is_last()
         ):
             return hosts
