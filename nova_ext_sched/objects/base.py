@@ -8,14 +8,33 @@ would replace nova's in nova-scheduler. The base class therefore gives each of
 ours a name of its own.
 """
 
+from collections.abc import Callable
 import typing
 
 from oslo_versionedobjects import base
+from oslo_versionedobjects import fields
 
 #: What the registered name of each of our objects begins with.
 NAME_PREFIX = 'NovaExtSched'
 
 register = base.VersionedObjectRegistry.register
+
+
+class Checked(fields.FieldType):
+    """What a function accepts.
+
+    :param check: gets a value and its place, for the error; returns the value
+        in the form that is kept
+    """
+
+    def __init__(self, check: Callable[[typing.Any, str], typing.Any]) -> None:
+        self._check = check
+
+    def coerce(
+        self, obj: typing.Any, attr: str, value: typing.Any
+    ) -> typing.Any:
+        """See oslo.versionedobjects."""
+        return self._check(value, attr)
 
 
 class NovaExtSchedObject(base.VersionedObject):

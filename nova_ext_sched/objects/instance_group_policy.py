@@ -24,8 +24,9 @@ class InstanceGroupPolicy(base.NovaExtSchedObject):
         may be an integer or, as an old database row has it, its digits
     :param group_id: the key of the group's row, where there is one
     :raises exception.InvalidValues: a policy that does not exist, a rule that
-        the policy does not have, or a value of the wrong form. What is set
-        later is checked when a body is written.
+        the policy does not have, or a value of the wrong form. Of what is set
+        later, values are checked at once (InvalidValue), and whether policy
+        and rules go together when a body is written.
     """
 
     # Version 1.0: Initial version
@@ -33,7 +34,9 @@ class InstanceGroupPolicy(base.NovaExtSchedObject):
 
     fields = {
         'policy': fields.StringField(),
-        'rules': fields.DictOfIntegersField(default={}),
+        'rules': fields.Field(
+            fields.Dict(base.Checked(anti_affinity.read_value)), default={}
+        ),
         'group_id': fields.IntegerField(nullable=True, default=None),
     }
 

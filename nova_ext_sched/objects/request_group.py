@@ -16,11 +16,9 @@ and placement.lib and placement.util, which parse the same on the server:
 =========================  ================================================
 """
 
-from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 import re
-import typing
 from urllib import parse
 
 from oslo_versionedobjects import fields
@@ -33,19 +31,6 @@ from nova_ext_sched.objects import base
 _KEY = re.compile(
     r'(resources|required|member_of|in_tree)([a-zA-Z0-9_-]{1,64}|)'
 )
-
-
-class Checked(fields.FieldType):
-    """What a function of :mod:`nova_ext_sched.syntax` accepts."""
-
-    def __init__(self, check: Callable[[typing.Any, str], typing.Any]) -> None:
-        self._check = check
-
-    def coerce(
-        self, obj: typing.Any, attr: str, value: typing.Any
-    ) -> typing.Any:
-        """Return ``value`` as the function does."""
-        return self._check(value, attr)
 
 
 def _check_suffix(value: str, where: str) -> str:
@@ -88,25 +73,26 @@ class RequestGroup(base.NovaExtSchedObject):
 
     fields = {
         # '' for the group without a suffix.
-        'suffix': fields.Field(Checked(_check_suffix), default=''),
+        'suffix': fields.Field(base.Checked(_check_suffix), default=''),
         # Amounts by resource class, in the units of the class.
-        'resources': fields.Field(Checked(_check_resources), default={}),
+        'resources': fields.Field(base.Checked(_check_resources), default={}),
         'required_traits': fields.Field(
-            fields.Set(Checked(syntax.check_trait)), default=set()
+            fields.Set(base.Checked(syntax.check_trait)), default=set()
         ),
         'forbidden_traits': fields.Field(
-            fields.Set(Checked(syntax.check_trait)), default=set()
+            fields.Set(base.Checked(syntax.check_trait)), default=set()
         ),
         # OR sets of UUIDs; each of the sets must hold.
         'required_aggregates': fields.Field(
-            fields.List(fields.List(Checked(syntax.check_uuid))), default=[]
+            fields.List(fields.List(base.Checked(syntax.check_uuid))),
+            default=[],
         ),
         'forbidden_aggregates': fields.Field(
-            fields.Set(Checked(syntax.check_uuid)), default=set()
+            fields.Set(base.Checked(syntax.check_uuid)), default=set()
         ),
         # UUID of a provider, root or not, in whose tree to stay.
         'in_tree': fields.Field(
-            Checked(syntax.check_uuid), nullable=True, default=None
+            base.Checked(syntax.check_uuid), nullable=True, default=None
         ),
     }
 

@@ -67,16 +67,24 @@ def read_limit(rules: Mapping[str, typing.Any]) -> int:
                 expected=f'a rule of policy {POLICY} ({MAX_SERVER_PER_HOST})',
                 got=raw,
             )
-    raw = rules.get(MAX_SERVER_PER_HOST, 1)
+    return read_value(
+        rules.get(MAX_SERVER_PER_HOST, 1), f'rules.{MAX_SERVER_PER_HOST}'
+    )
+
+
+def read_value(raw: typing.Any, where: str) -> int:
+    """Return the value of the rule, an integer or its digits.
+
+    :param where: the path of the value, for the error
+    :raises exception.InvalidValue: it has another form
+    """
     # True is an int to Python and 2.5 is one to int().
     if not isinstance(raw, bool) and isinstance(raw, int | str):
         with contextlib.suppress(ValueError):
             if int(raw) >= 1:
                 return int(raw)
     raise exception.InvalidValue(
-        where=f'rules.{MAX_SERVER_PER_HOST}',
-        expected='an integer, 1 or more',
-        got=raw,
+        where=where, expected='an integer, 1 or more', got=raw
     )
 
 

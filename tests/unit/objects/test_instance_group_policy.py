@@ -83,16 +83,19 @@ class InstanceGroupPolicyTest(unittest.TestCase):
         self.assertEqual(where, caught.exception.where)
         self.assertEqual(got, caught.exception.got)
 
-    def test_rules_are_checked_when_they_are_set_anew(self):
+    @ddt.data('x', 0, -1, 2.5, 3.0, True)
+    def test_values_are_checked_when_they_are_set_anew(self, value):
         policy = Policy(policy='anti-affinity')
-        with self.assertRaises(ValueError):
-            policy.rules = {'max_server_per_host': 'x'}
+        with self.assertRaises(exception.InvalidValue) as caught:
+            policy.rules = {'max_server_per_host': value}
+        self.assertEqual(value, caught.exception.got)
+        with self.assertRaises(exception.InvalidValue):
+            policy.rules['max_server_per_host'] = value
         self.assertEqual({}, policy.rules)
 
     @ddt.data('to_nova_body', 'to_nested_body')
     def test_rules_set_in_place_are_checked_when_written(self, method):
         for policy, name, value, got in (
-            ('anti-affinity', 'max_server_per_host', 0, 0),
             ('anti-affinity', 'other', 1, 1),
             ('affinity', 'max_server_per_host', 2, None),
         ):
