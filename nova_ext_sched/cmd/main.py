@@ -7,13 +7,14 @@ The subcommands are the entry points of the namespace
 """
 
 from collections.abc import Sequence
+import signal
 import sys
 
 NAMESPACE = 'nova_ext_sched.commands'
 
 # As argparse ends for wrong usage.
 _USAGE = 2
-# As cliff ends where it is interrupted before the subcommand runs.
+# As cliff ends where it is interrupted.
 _INTERRUPTED = 130
 
 
@@ -26,6 +27,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _run(sys.argv[1:] if argv is None else list(argv))
     except KeyboardInterrupt:
+        # An impatient second Ctrl-C must not change how this ends.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         print('interrupted', file=sys.stderr)
         return _USAGE
 

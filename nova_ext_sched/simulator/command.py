@@ -97,8 +97,6 @@ class Simulate(lister.Lister):
             return self._status
         except exception.ScenarioInvalid as exc:
             lines = [f'{exc.path}: {fault}' for fault in exc.faults]
-        except KeyboardInterrupt:
-            lines = ['interrupted']
         except BrokenPipeError:
             lines = ['the output was closed before its end']
         except OSError as exc:

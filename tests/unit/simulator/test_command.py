@@ -206,6 +206,9 @@ class ResultTest(CommandTestCase):
         (RuntimeError('a\nb'), "'a\\nb'\n"),
     )
     def test_anything_else(self, raised, line):
+        self.addCleanup(
+            signal.signal, signal.SIGINT, signal.getsignal(signal.SIGINT)
+        )
         self.cloud_does(side_effect=raised)
         self.assertEqual((2, '', line), self.run_command(self.file))
 
@@ -254,10 +257,11 @@ class ProcessTest(unittest.TestCase):
             # Tests that run in the background of a shell ignore it.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
-        # Wherever it is by then: imports, checks or a cloud that starts. Some
-        # libraries swallow the first one while they are imported.
-        for _ in range(60):
-            time.sleep(2)
+        # Wherever it is by then: imports, checks, a cloud that starts, or the
+        # end that the one before began. Some libraries swallow the first one
+        # while they are imported.
+        for _ in range(120):
+            time.sleep(1)
             if process.poll() is not None:
                 break
             process.send_signal(signal.SIGINT)
