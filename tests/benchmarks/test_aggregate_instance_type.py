@@ -185,6 +185,6 @@ def test_reject_every_host(benchmark, caplog, cloud, whose):
     assert _filter(NOVAS, hosts, spec) == []
     assert _filter(OURS, hosts, spec) == []
     (line,) = caplog.messages
-    assert "wants 'gen1' of 'cpu'" in line
-    assert "wants 'perhaps' of 'ssd'" in line
+    assert "wants 'cpu' to be 'gen1'" in line
+    assert "wants 'ssd' to be 'perhaps'" in line
     benchmark(_filter, OURS if whose == 'ours' else NOVAS, hosts, spec)
