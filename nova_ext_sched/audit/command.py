@@ -5,6 +5,7 @@
 import argparse
 from collections.abc import Iterator
 from collections.abc import Sequence
+import functools
 import io
 import sys
 import typing
@@ -96,7 +97,7 @@ class Audit(base.Command):
             metavar='[GROUP.]NAME=VALUE',
             action='append',
             default=[],
-            type=_pair,
+            type=functools.partial(base.read_pair, form='[group.]name=value'),
             help='as if nova.conf had this',
         )
         change.add_argument(
@@ -121,12 +122,7 @@ class Audit(base.Command):
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterator[Sequence[typing.Any]]]:
         names = (*_COLUMNS, 'Where') if parsed_args.where else _COLUMNS
-        try:
-            self._generate_columns_and_selector(parsed_args, names)
-        except ValueError as exc:
-            raise exception.InvalidValue(
-                where='--column', expected='existing columns', got=exc
-            ) from exc
+        self.check_columns(parsed_args, names)
         self.configure(parsed_args, dict(parsed_args.option))
         return names, self._rows(parsed_args)
 
@@ -178,7 +174,7 @@ class Audit(base.Command):
                 if parsed_args.where:
                     row += (Hosts(auditing.find_destinations(finding)),)
                 yield row
-        self.sentence = base.without_secrets(auditing.sentence)
+        self.sentence = auditing.sentence
         if auditing.faults:
             self.status = base.FAULT
         elif auditing.found:
@@ -191,12 +187,3 @@ def _check_host(scheduler: typing.Any, name: str) -> None:
         raise exception.InvalidValue(
             where='--host', expected='a host of a compute node', got=name
         )
-
-
-def _pair(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition('=')
-    if not name or not equals:
-        raise argparse.ArgumentTypeError(
-            f'expected [group.]name=value, got {text!r}'
-        )
-    return name, value

@@ -8,6 +8,7 @@ runs, and how its threads work, is decided first.
 
 import argparse
 from collections.abc import Mapping
+from collections.abc import Sequence
 import inspect
 import logging
 import re
@@ -80,8 +81,22 @@ class Command(lister.Lister):
             return self._fail(exc, FAULT)
         if self.sentence:
             self.app.stdout.flush()
-            print(self.sentence, file=sys.stderr)
+            print(without_secrets(self.sentence), file=sys.stderr)
         return self.status
+
+    def check_columns(
+        self, parsed_args: argparse.Namespace, columns: Sequence[str]
+    ) -> None:
+        """Refuse before the work what cliff would refuse after it.
+
+        :raises exception.InvalidValue: ``--column`` names none of the columns
+        """
+        try:
+            self._generate_columns_and_selector(parsed_args, columns)
+        except ValueError as exc:
+            raise exception.InvalidValue(
+                where='--column', expected='existing columns', got=exc
+            ) from exc
 
     def configure(
         self,
@@ -125,6 +140,18 @@ class Command(lister.Lister):
             file=sys.stderr,
         )
         return status
+
+
+def read_pair(text: str, form: str = 'KEY=VALUE') -> tuple[str, str]:
+    """Return name and value of an argument.
+
+    :param form: the form that is expected, for the error
+    :raises argparse.ArgumentTypeError: it has another
+    """
+    name, equals, value = text.partition('=')
+    if not name or not equals:
+        raise argparse.ArgumentTypeError(f'expected {form}, got {text!r}')
+    return name, value
 
 
 def without_secrets(text: str) -> str:

@@ -81,7 +81,7 @@ class Explain(base.Command):
             metavar='KEY=VALUE',
             action='append',
             default=[],
-            type=_pair,
+            type=base.read_pair,
             help='a property of the image, instead of one of Glance or beside '
             'it (may be repeated)',
         )
@@ -102,7 +102,7 @@ class Explain(base.Command):
             metavar='KEY=VALUE',
             action='append',
             default=[],
-            type=_pair,
+            type=base.read_pair,
             help='a scheduler hint (may be repeated)',
         )
         request.add_argument(
@@ -134,10 +134,7 @@ class Explain(base.Command):
     ) -> tuple[Sequence[str], list[Sequence[object]]]:
         of_hosts = bool(parsed_args.host or parsed_args.hosts)
         columns = funnel.HOST_COLUMNS if of_hosts else funnel.COLUMNS
-        try:
-            self._generate_columns_and_selector(parsed_args, columns)
-        except ValueError as exc:
-            raise _usage('--column', 'existing columns', exc) from exc
+        self.check_columns(parsed_args, columns)
         _check_usage(parsed_args)
         self.configure(parsed_args)
         # Not before: they import nova.
@@ -159,7 +156,7 @@ class Explain(base.Command):
             else:
                 explanation.explain(scheduler, found, ctxt, spec_obj)
         self.status = base.FOUND if found.finds_host else base.NOT_FOUND
-        self.sentence = base.without_secrets(found.sentence)
+        self.sentence = found.sentence
         return columns, found.words if of_hosts else found.lines
 
 
@@ -224,13 +221,6 @@ def _select(hosts: typing.Any, parsed_args: argparse.Namespace) -> list[str]:
             raise _usage('--host', 'a host of a compute node', name)
         found += uuids
     return found
-
-
-def _pair(text: str) -> tuple[str, str]:
-    key, equals, value = text.partition('=')
-    if not key or not equals:
-        raise argparse.ArgumentTypeError(f'expected KEY=VALUE, got {text!r}')
-    return key, value
 
 
 def _positive(text: str) -> int:
