@@ -169,9 +169,7 @@ class PlacementClient:
             lambda params: self._transport.request(
                 'GET',
                 '/resource_providers',
-                lambda json: {
-                    p['uuid']: p for p in json['resource_providers']
-                },
+                _read_providers,
                 needs,
                 params,
             ),
@@ -297,3 +295,15 @@ class PlacementClient:
             part.needs,
             json=body,
         )
+
+
+def _read_providers(json: typing.Any) -> dict[str, Json]:
+    # An answer without these is not placement's.
+    return {
+        provider['uuid']: {
+            'name': provider['name'],
+            'generation': provider['generation'],
+        }
+        | provider
+        for provider in json['resource_providers']
+    }

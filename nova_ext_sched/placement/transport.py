@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import contextlib
 import dataclasses
 import functools
+import http.client
 import typing
 from urllib import parse
 
@@ -30,6 +31,13 @@ _LOST = (
     'There must be at least one resources',
     'At least one request group',
     "'resources' is a required property",
+)
+# What is raised where the server took the connection and then closed it.
+_HUNG_UP = (
+    ConnectionResetError,
+    ConnectionAbortedError,
+    BrokenPipeError,
+    http.client.BadStatusLine,
 )
 # Bytes of a query that are shown.
 _SHOWN = 160
@@ -153,10 +161,12 @@ class Transport:
     def _failure(self, call: '_Call', exc: Exception) -> errors.PlacementError:
         """Return our error for a request without an answer."""
         context = call.context()
-        first: BaseException = exc
-        while cause := first.__cause__ or first.__context__:
-            first = cause
-        told = messages.quote(str(first) or type(first).__name__)
+        chain: list[BaseException] = [exc]
+        while cause := chain[-1].__cause__ or chain[-1].__context__:
+            if cause in chain:
+                break
+            chain.append(cause)
+        told = messages.quote(str(chain[-1]) or type(chain[-1]).__name__)
         if call.is_sent and isinstance(exc, ks_exc.ConnectTimeout):
             timeout = self._adapter.session.timeout
             return errors.TimedOut(
@@ -171,7 +181,7 @@ class Transport:
         ):
             # A server that reads too long a request line may just hang up.
             # One that refuses connections has read nothing.
-            if call.is_long and 'Connection aborted' in str(exc):
+            if call.is_long and any(isinstance(e, _HUNG_UP) for e in chain):
                 return call.too_long(told)
             return errors.ConnectionFailed(cause=told, **context)
         # Also in the request: a token that placement refused is asked for
@@ -179,7 +189,8 @@ class Transport:
         if isinstance(exc, ks_exc.HttpError):
             context = {
                 'method': exc.method,
-                'url': messages.quote(exc.url),
+                # Keystone may have answered with another place.
+                'url': messages.quote((exc.url or '').rpartition('@')[2]),
                 'status': exc.http_status,
                 'request_id': exc.request_id,
             }
