@@ -118,7 +118,9 @@ class Servers:
                         sort_keys=['uuid'],
                         sort_dirs=['asc'],
                     )
-                stored = request_specs.select(self._ctxt, uuids)
+                stored = request_specs.select(
+                    self._ctxt, [instance.uuid for instance in instances]
+                )
                 for instance in instances:
                     mine = copy.copy(state)
                     mine.instances = dict.fromkeys(occupants)

@@ -82,17 +82,18 @@ def type_faults(
     :param ignored: ``force_metadata_check_ignored_keys``
     :param reserved_prefixes: prefixes of keys of reserved aggregates
     """
-    found: list[str] = []
+    # A fault of an aggregate is met by every flavor.
+    found: dict[str, None] = {}
     for name, specs in [('without extra specs', {}), *sorted(flavors.items())]:
         decision = aggregate_instance_type.Decision(
             name, specs, ignored, reserved_prefixes
         )
-        found += decision.request_faults
+        found |= dict.fromkeys(decision.request_faults)
         for aggregate, metadata in sorted(aggregates.items()):
             # Odd where there is something to report.
             if decision.digest(metadata) & 1:
-                found += decision.faults(aggregate, metadata)
-    return list(dict.fromkeys(found))
+                found |= dict.fromkeys(decision.faults(aggregate, metadata))
+    return list(found)
 
 
 def forcing_aggregates(aggregates: Named) -> list[str]:
