@@ -2,125 +2,184 @@
 
 """What a JSON schema finds wrong with a document, in words.
 
-The ``description`` of a schema is the expected form in words. It is the only
-thing that a schema needs for this module beside what jsonschema reads.
+The ``description`` of a schema is the expected form in words, and its
+``$comment`` why it has no other keys. A keyword that jsonschema does not have
+yields :class:`Wrong`.
 """
 
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
+import dataclasses
 import difflib
+import itertools
 import typing
+
+import jsonschema
 
 from nova_ext_sched import messages
 
+Path = tuple[str | int, ...]
 
-class Fault(typing.NamedTuple):
+
+@dataclasses.dataclass(frozen=True)
+class Fault:
     """One value of a document that is not of the form that it must have.
 
-    :ivar path: where it stands, such as ``server_group.rules`` or
-        ``steps[2].boot``; empty for the document itself
-    :ivar expected: the form, in words
-    :ivar got: the value
+    :param path: keys and list indexes from the top
+    :param expected: the form, in words
+    :param got: what was found, in words
+    :param value: what was found
     """
 
-    path: str
+    path: Path
     expected: str
-    got: typing.Any
+    got: str
+    value: typing.Any = None
+
+    def __str__(self) -> str:
+        place = format_path(self.path) or '(top)'
+        return f'{place}: expected {self.expected}, got {self.got}'
 
 
-def find_faults(errors: Iterable[typing.Any]) -> list[Fault]:
-    """Return what jsonschema found, each fault once.
+class Wrong(jsonschema.ValidationError):
+    """What a keyword of our own finds.
 
-    Of the branches of a ``oneOf`` or ``anyOf``, the one that the document
-    means counts: the one whose ``const`` and ``enum`` keywords it meets.
+    :param expected: the form that is expected, in words
+    :param got: what was found, in words
+    :param path: keys and list indexes from the value that has the keyword
+    """
+
+    def __init__(
+        self, expected: str, got: str, path: Iterable[str | int] = ()
+    ) -> None:
+        super().__init__(expected, path=path)
+        self.got = got
+
+
+def format_path(path: Iterable[str | int]) -> str:
+    """Return a path as people write it: ``steps[2].flavor``."""
+    text = ''
+    for part in path:
+        if isinstance(part, int):
+            text += f'[{part}]'
+        else:
+            text += ('.' if text else '') + messages.quote(part, 100)
+    return text
+
+
+def show(value: typing.Any) -> str:
+    """Return a value of a document as a fault shows it."""
+    return messages.quote(repr(value), 100)
+
+
+def show_keys(value: Iterable[typing.Any]) -> str:
+    """Return the keys of a mapping as a fault shows them."""
+    return messages.first_few(list(value)) or 'no key'
+
+
+def suggest(got: Iterable[typing.Any], known: Collection[str]) -> str:
+    """Return what somebody may have meant, to follow what was got."""
+    for word in got:
+        close = difflib.get_close_matches(str(word)[:255], known, 1)
+        if close:
+            return f'; did you mean {messages.quote(close[0])}?'
+    return ''
+
+
+def find_faults(
+    errors: Iterable[jsonschema.ValidationError],
+) -> Iterator[Fault]:
+    """Yield what jsonschema found.
 
     :param errors: what ``iter_errors`` of a jsonschema validator yields
     """
-    # jsonschema yields the error of a missing key once for each such key.
-    faults = {
-        (fault.path, fault.expected): fault
-        for error in errors
-        for fault in _translate(error)
-    }
-    return list(faults.values())
+    for error in errors:
+        for part in find_parts(error):
+            yield from tell(part)
 
 
-def _translate(error: typing.Any) -> Iterator[Fault]:
-    path = format_path(error.absolute_path)
-    schema, got = error.schema, error.instance
-    if error.validator in ('oneOf', 'anyOf') and error.context:
-        yield from _translate_branches(error)
-    elif error.validator == 'required':
-        for key in schema['required']:
-            if key not in got:
-                yield Fault(path, f'the key {key}', got)
-    elif error.validator == 'additionalProperties':
-        unknown = set(got) - set(schema.get('properties', ()))
-        for key in sorted(unknown, key=str):
-            yield _unknown_key(error, key)
-    else:
-        expected = schema.get('description') or messages.quote(error.message)
-        yield Fault(path, expected, got)
+def find_parts(
+    error: jsonschema.ValidationError,
+) -> Iterator[jsonschema.ValidationError]:
+    """Yield what is wrong by the alternative of a ``oneOf`` that is meant.
 
-
-def _unknown_key(error: typing.Any, key: typing.Any) -> Fault:
-    known = list(error.schema.get('properties', ()))
-    near = difflib.get_close_matches(str(key), known, 1)
-    hint = f' (did you mean {near[0]}?)' if near else ''
-    form = error.schema.get('description') or ', '.join(known)
-    return Fault(
-        format_path([*error.absolute_path, key]),
-        f'no such key{hint}, but {form}',
-        error.instance[key],
-    )
-
-
-def _translate_branches(error: typing.Any) -> Iterator[Fault]:
-    branches: dict[int, list[typing.Any]] = {}
-    for found in error.context:
-        branches.setdefault(found.schema_path[0], []).append(found)
-    selecting = [
-        [found for found in branch if found.validator in ('const', 'enum')]
-        for branch in branches.values()
-    ]
-    if all(selecting) and len({_place(found[0]) for found in selecting}) == 1:
-        # No branch is meant: every one wants another word at this place.
-        words = [word for found in selecting for word in _words(found[0])]
-        yield Fault(
-            _place(selecting[0][0]),
-            f'one of {", ".join(map(str, words))}',
-            selecting[0][0].instance,
-        )
-        return
-    meant = min(
-        branches.values(),
-        key=lambda branch: (
-            sum(found.validator in ('const', 'enum') for found in branch),
-            len(branch),
-        ),
-    )
-    for found in meant:
-        yield from _translate(found)
-
-
-def _place(error: typing.Any) -> str:
-    return format_path(error.absolute_path)
-
-
-def _words(error: typing.Any) -> list[typing.Any]:
-    value = error.validator_value
-    return list(value) if error.validator == 'enum' else [value]
-
-
-def format_path(parts: Iterable[str | int]) -> str:
-    """Return the path of a value in a document, as people write it.
-
-    :param parts: keys and, in a list, indices; keys are quoted
+    It is the first one whose ``const`` and ``enum`` the value meets, and whose
+    ``type`` and ``pattern`` it has itself. Where there is none, the
+    alternatives together say it better.
     """
-    path = ''
-    for part in parts:
-        if isinstance(part, int):
-            path += f'[{part}]'
-        else:
-            path += ('.' if path else '') + messages.quote(part)
-    return path
+    for alternative in _get_alternatives(error):
+        if not any(map(_selects, alternative)):
+            for part in alternative:
+                yield from find_parts(part)
+            return
+    yield error
+
+
+def tell(error: jsonschema.ValidationError) -> Iterator[Fault]:
+    """Yield what jsonschema found, in words."""
+    path = tuple(error.absolute_path)
+    form, got = error.schema, error.instance
+    if isinstance(error, Wrong):
+        yield Fault(path, error.message, error.got, got)
+    elif error.validator == 'additionalProperties':
+        known = form.get('properties', {})
+        expected = f'one of the keys {", ".join(known)}' if known else 'no key'
+        if '$comment' in form:
+            expected += f' ({form["$comment"]})'
+        for key in (key for key in got if key not in known):
+            shown = messages.quote(key, 100) + suggest([key], known)
+            yield Fault((*path, key), expected, shown, got[key])
+    elif error.validator == 'required':
+        missing = [key for key in error.validator_value if key not in got]
+        # Of several that are missing, jsonschema has an error for each.
+        if error.message.startswith(repr(missing[0])):
+            expected = f'the key {" and ".join(missing)}'
+            yield Fault(path, expected, show_keys(got), got)
+    else:
+        yield _tell_value(error)
+
+
+def _tell_value(error: jsonschema.ValidationError) -> Fault:
+    selecting = [
+        part
+        for alternative in _get_alternatives(error)
+        for part in filter(_selects, alternative)
+    ]
+    words = [
+        str(word)
+        for part in (*selecting, error)
+        for word in {
+            'enum': part.validator_value,
+            'const': [part.validator_value],
+        }.get(part.validator, ())
+    ]
+    expected = error.schema.get('description', messages.quote(error.message))
+    if len({tuple(part.absolute_path) for part in selecting}) == 1 and all(
+        part.validator in ('const', 'enum') for part in selecting
+    ):
+        # Each alternative wants other words at this place.
+        error = selecting[0]
+        expected = f'one of {", ".join(words)}'
+    got = error.instance
+    shown = show(got) + suggest([got], words)
+    return Fault(tuple(error.absolute_path), expected, shown, got)
+
+
+def _get_alternatives(
+    error: jsonschema.ValidationError,
+) -> list[list[jsonschema.ValidationError]]:
+    """Return what is wrong by each alternative of a ``oneOf``."""
+    found = (error.context or ()) if error.validator == 'oneOf' else ()
+    return [
+        list(parts)
+        for _, parts in itertools.groupby(
+            found, lambda part: part.schema_path[0]
+        )
+    ]
+
+
+def _selects(error: jsonschema.ValidationError) -> bool:
+    return error.validator in ('const', 'enum') or (
+        error.validator in ('type', 'pattern') and not error.path
+    )

@@ -41,13 +41,16 @@ def _is_name(text: typing.Any) -> bool:
     )
 
 
-def _object(words: str, required: list[str], **properties: Schema) -> Schema:
+def _object(
+    words: str, required: list[str], why: str = '', /, **properties: Schema
+) -> Schema:
     return {
         'type': 'object',
         'properties': properties,
         'required': required,
         'additionalProperties': False,
         'description': words,
+        **({'$comment': why} if why else {}),
     }
 
 
@@ -77,7 +80,8 @@ _RULES = _object(
         'description': 'an integer, 1 or more',
     },
 )
-_NO_RULES = _object('an object of rules (the policy has none)', [])
+_WHY_NONE = f'{", ".join(_OTHERS)} have no rules'
+_NO_RULES = _object('an object without rules', [], _WHY_NONE)
 
 _NESTED_POLICY = [
     _object(
@@ -87,30 +91,29 @@ _NESTED_POLICY = [
         rules=_RULES,
     ),
     _object(
-        'an object with only the key name, because '
-        f'{", ".join(_OTHERS)} have no rules',
-        ['name'],
-        name=_WITHOUT_RULES,
+        'an object with the key name', ['name'], _WHY_NONE, name=_WITHOUT_RULES
     ),
 ]
 
 
+def _either(words: str, alternatives: list[Schema]) -> Schema:
+    return {'oneOf': alternatives, 'description': words}
+
+
 def _flat(**name: Schema) -> Schema:
-    return {
-        'oneOf': [
+    words = f'an object with the keys {", ".join((*name, "policy", "rules"))}'
+    return _either(
+        words,
+        [
             _object(
-                'an object with the keys name, policy and rules',
-                [*name, 'policy'],
-                **name,
-                policy=policy,
-                rules=rules,
+                words, [*name, 'policy'], **name, policy=policy, rules=rules
             )
             for policy, rules in (
                 (_WITH_RULES, _RULES),
                 (_WITHOUT_RULES, _NO_RULES),
             )
-        ]
-    }
+        ],
+    )
 
 
 def _body(server_group: Schema) -> Schema:
@@ -127,7 +130,9 @@ NESTED = _body(
         'an object with the keys name and policy',
         ['name', 'policy'],
         name=_NAME,
-        policy={'oneOf': _NESTED_POLICY},
+        policy=_either(
+            'an object with the keys name and rules', _NESTED_POLICY
+        ),
     )
 )
 
@@ -148,8 +153,12 @@ def validate(body: typing.Any, kind: Schema) -> None:
     # Later drafts take 3.0 for an integer.
     validator = jsonschema.Draft4Validator(kind, format_checker=_FORMATS)
     faults = [
-        exception.InvalidValue(where=path or 'body', expected=form, got=got)
-        for path, form, got in schema.find_faults(validator.iter_errors(body))
+        exception.InvalidValue(
+            where=schema.format_path(fault.path) or 'body',
+            expected=fault.expected,
+            got=fault.value,
+        )
+        for fault in schema.find_faults(validator.iter_errors(body))
     ]
     if faults:
         raise exception.InvalidValues(faults)

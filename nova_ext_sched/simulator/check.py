@@ -16,12 +16,13 @@ import jsonschema
 
 from nova_ext_sched import exception
 from nova_ext_sched import messages
+from nova_ext_sched import schema
 from nova_ext_sched.simulator import document
 from nova_ext_sched.simulator import hostnames
 from nova_ext_sched.simulator import scenario
-from nova_ext_sched.simulator import schema
+from nova_ext_sched.simulator import schema as sim_schema
 
-Fault = document.Fault
+Fault = schema.Fault
 Faults = Iterator[Fault]
 Wrongs = Iterator[schema.Wrong]
 Keywords = Mapping[str, Callable[..., Iterator[jsonschema.ValidationError]]]
@@ -64,7 +65,7 @@ def load(file: str) -> dict[str, typing.Any]:
 
 
 def faults(
-    data: typing.Any, of_nova: Keywords = types.MappingProxyType({})
+    data: typing.Any, nova_keywords: Keywords = types.MappingProxyType({})
 ) -> Faults:
     """Yield each fault of a document.
 
@@ -72,7 +73,7 @@ def faults(
     take are found together. How its parts agree is checked where the form is
     right.
 
-    :param of_nova: the keywords of the schema that nova alone can check
+    :param nova_keywords: the keywords of the schema that nova alone can check
     """
     names: dict[str, set[str]] = collections.defaultdict(set)
     names['project'].add(scenario.DEFAULT_PROJECT)
@@ -90,8 +91,8 @@ def faults(
     ) -> Iterator[jsonschema.ValidationError]:
         for name in _names(kind, value):
             if name not in names[kind]:
-                # _tell says what may be meant, which takes its time: of those
-                # that are told.
+                # What may be meant takes its time to find: for those that are
+                # told.
                 yield jsonschema.ValidationError(name)
 
     validator = jsonschema.validators.extend(
@@ -101,15 +102,18 @@ def faults(
             'declared': declared,
             'names': _check_pattern,
             'step': _check_step,
-            **of_nova,
+            **nova_keywords,
         },
         type_checker=_TYPES,
-    )(schema.SCENARIO)
+    )(sim_schema.SCENARIO)
     has_form = True
     for error in validator.iter_errors(data):
-        for part in _parts(error):
-            has_form &= part.validator in ('declared', *of_nova)
-            yield from _tell(part, names)
+        for part in schema.find_parts(error):
+            has_form &= part.validator in ('declared', *nova_keywords)
+            if part.validator == 'declared':
+                yield _tell_undeclared(part, names)
+            else:
+                yield from schema.tell(part)
     if has_form:
         yield from _contradictions(data, scenario.parse(data))
 
@@ -128,7 +132,7 @@ def _names(kind: str, value: typing.Any) -> list[str]:
     names = [value]
     try:
         if isinstance(value, dict):
-            names = scenario.booted(value)
+            names = scenario.name_servers(value)
         elif kind in _PATTERNS:
             names = hostnames.expand(value)
     except (KeyError, TypeError, ValueError):
@@ -145,8 +149,18 @@ def _undeclared(
         'a server that an earlier step boots'
         if kind == 'server'
         else f'a declared {kind} ({some})',
-        document.show(name) + document.suggest([name], names),
+        schema.show(name) + schema.suggest([name], names),
     )
+
+
+def _tell_undeclared(
+    error: jsonschema.ValidationError, names: Mapping[str, Collection[str]]
+) -> Fault:
+    path = tuple(error.absolute_path)
+    if 'propertyNames' in error.absolute_schema_path:
+        path = (*path, error.instance)
+    kind = error.validator_value
+    return Fault(path, *_undeclared(kind, error.message, names[kind]))
 
 
 def _check_pattern(
@@ -176,73 +190,8 @@ def _check_step(
         else:
             yield schema.Wrong(
                 'one of the keys ' + ', '.join(forms),
-                _keys(value) + document.suggest(value, forms),
+                schema.show_keys(value) + schema.suggest(value, forms),
             )
-
-
-def _parts(
-    error: jsonschema.ValidationError,
-) -> Iterator[jsonschema.ValidationError]:
-    """Yield what is wrong by the alternative that the value looks like.
-
-    Where it looks like none, the alternatives together say it better.
-    """
-    context = error.context if error.validator == 'oneOf' else None
-    for _, alternative in itertools.groupby(
-        context or (), lambda part: part.schema_path[0]
-    ):
-        parts = list(alternative)
-        if not any(
-            part.validator in ('type', 'enum', 'pattern') and not part.path
-            for part in parts
-        ):
-            for part in parts:
-                yield from _parts(part)
-            return
-    yield error
-
-
-def _tell(
-    error: jsonschema.ValidationError, names: Mapping[str, Collection[str]]
-) -> Faults:
-    """Yield what jsonschema found, in words."""
-    path = tuple(error.absolute_path)
-    form, got = error.schema, error.instance
-    if isinstance(error, schema.Wrong):
-        yield Fault(path, error.message, error.got)
-    elif error.validator == 'declared':
-        if 'propertyNames' in error.absolute_schema_path:
-            path = (*path, got)
-        kind = error.validator_value
-        yield Fault(path, *_undeclared(kind, error.message, names[kind]))
-    elif error.validator == 'additionalProperties':
-        known = form['properties']
-        for key in (key for key in got if key not in known):
-            yield Fault(
-                (*path, key),
-                'one of the keys ' + ', '.join(known),
-                messages.quote(key, 100) + document.suggest([key], known),
-            )
-    elif error.validator == 'required':
-        missing = [key for key in error.validator_value if key not in got]
-        # Of several that are missing, jsonschema has an error for each.
-        if error.message.startswith(repr(missing[0])):
-            yield Fault(path, f'the key {" and ".join(missing)}', _keys(got))
-    else:
-        more = (
-            document.suggest([got], (schema.NO_VALID_HOST, schema.REFUSED))
-            if error.validator == 'oneOf'
-            else ''
-        )
-        yield Fault(
-            path,
-            form.get('description', error.message),
-            document.show(got) + more,
-        )
-
-
-def _keys(value: typing.Any) -> str:
-    return messages.first_few(list(value)) or 'no key'
 
 
 def _contradictions(
@@ -251,12 +200,12 @@ def _contradictions(
     """Yield where the parts of a scenario do not agree."""
     seen = set()
     for index, item in enumerate(data['hosts']):
-        path: document.Path = ('hosts', index)
+        path: schema.Path = ('hosts', index)
         if isinstance(item, dict):
             path, item = (*path, 'name'), item['name']
         for name in hostnames.expand(item):
             if name in seen:
-                yield Fault(path, 'each host once', document.show(name))
+                yield Fault(path, 'each host once', schema.show(name))
             seen.add(name)
     zones_of: dict[str, set[str]] = collections.defaultdict(set)
     for aggregate in declared.aggregates:
@@ -311,7 +260,7 @@ def _check_steps(
             if step.action == 'boot':
                 if name in servers:
                     yield Fault(
-                        here, 'a name that no server had', document.show(name)
+                        here, 'a name that no server had', schema.show(name)
                     )
                 servers[name] = True
             elif not servers.get(name, True):
@@ -325,7 +274,7 @@ def _check_steps(
 
 
 def _check_zone(
-    path: document.Path,
+    path: schema.Path,
     step: scenario.Step,
     zones: Collection[str],
     hosts: Collection[str],

@@ -27,8 +27,8 @@ from oslo_utils import uuidutils
 
 from nova_ext_sched import conf
 from nova_ext_sched import exception
+from nova_ext_sched import schema
 from nova_ext_sched.policy import isolation
-from nova_ext_sched.simulator import document
 from nova_ext_sched.simulator import fixtures as sim_fixtures
 from nova_ext_sched.simulator import options
 from nova_ext_sched.simulator import reasons as sim_reasons
@@ -344,7 +344,7 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
 
     def _create(
         self,
-        path: document.Path,
+        path: schema.Path,
         url: str,
         project: str = scenario.DEFAULT_PROJECT,
         **body: Body,
@@ -353,9 +353,7 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         try:
             answer = self.client(project).api_post(url, body).body
         except client.OpenStackApiException as exc:
-            fault = document.Fault(
-                path, 'what nova-api takes', api_message(exc)
-            )
+            fault = schema.Fault(path, 'what nova-api takes', api_message(exc))
             raise exception.ScenarioInvalid(
                 path='the scenario', faults=[fault]
             ) from exc

@@ -9,7 +9,6 @@ that it can say what is missing.
 import argparse
 from collections.abc import Sequence
 import contextlib
-import difflib
 import importlib.metadata
 import os
 import pathlib
@@ -22,6 +21,7 @@ from cliff import lister
 
 from nova_ext_sched import exception
 from nova_ext_sched import messages
+from nova_ext_sched import schema
 
 HELD = 0
 DIFFERED = 1
@@ -196,8 +196,7 @@ def _find(name: str) -> str:
         return name
     if name in shipped:
         return str(shipped[name])
-    close = difflib.get_close_matches(name, shipped, 1)
-    meant = f'; did you mean {close[0]}?' if close else ''
+    meant = schema.suggest([name], shipped)
     raise ValueError(
         'expected a file or the name of a scenario that --list shows, got '
         f'{messages.quote(name)}{meant}'

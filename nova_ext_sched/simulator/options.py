@@ -17,9 +17,8 @@ from nova_ext_sched import conf
 from nova_ext_sched import filters
 from nova_ext_sched import messages
 from nova_ext_sched import plugins
-from nova_ext_sched.simulator import document
+from nova_ext_sched import schema
 from nova_ext_sched.simulator import scenario
-from nova_ext_sched.simulator import schema
 
 CONF = nova.conf.CONF
 
@@ -149,14 +148,14 @@ def keywords() -> dict[str, typing.Any]:
         kind: str,
         value: typing.Any,
         form: object,
-        path: document.Path = (),
+        path: schema.Path = (),
     ) -> Faults:
         known = installed[kind]
         for index, name in _names(value):
             if name not in known:
                 yield schema.Wrong(
                     f'a {kind} that is installed',
-                    document.show(name) + document.suggest([name], known),
+                    schema.show(name) + schema.suggest([name], known),
                     (*path, *index),
                 )
 
@@ -169,7 +168,7 @@ def keywords() -> dict[str, typing.Any]:
             if not _is_group(group):
                 yield schema.Wrong(
                     'an option group of nova.conf',
-                    messages.quote(group) + document.suggest([group], CONF),
+                    messages.quote(group) + schema.suggest([group], CONF),
                     [group],
                 )
             elif isinstance(values, dict):
@@ -219,7 +218,7 @@ def _check_extra_specs(
             )
 
 
-def _names(value: typing.Any) -> list[tuple[document.Path, str]]:
+def _names(value: typing.Any) -> list[tuple[schema.Path, str]]:
     """Return names of a list, with their place in it, or of a string."""
     if isinstance(value, str):
         return [((), name) for name in _split(value) if name]
@@ -252,13 +251,13 @@ def _refused(
     except cfg.NoSuchOptError:
         return (
             f'an option of [{group}]',
-            messages.quote(option) + document.suggest([option], options),
+            messages.quote(option) + schema.suggest([option], options),
         )
     except (TypeError, ValueError) as exc:
-        return f"the option's type ({exc})", document.show(value)
+        return f"the option's type ({exc})", schema.show(value)
     used = getattr(options, option)
     CONF.clear_override(option, section)
     if isinstance(value, bool) and used is not value:
-        # YAML takes on and no for booleans; the text is lost by now.
-        return 'a string (quote it)', document.show(value)
+        # A string would have the capitals that it was written with.
+        return 'a string (quote it)', schema.show(value)
     return None

@@ -192,7 +192,7 @@ def parse(data: dict[str, typing.Any]) -> Scenario:
     return Scenario(**{**data, **made})
 
 
-def booted(step: dict[str, typing.Any]) -> list[str]:
+def name_servers(step: dict[str, typing.Any]) -> list[str]:
     """Return the names of the servers that a boot step makes, as nova's.
 
     :raises TypeError: its form is wrong
@@ -221,7 +221,7 @@ def _step(item: dict[str, typing.Any]) -> Step:
     plain = arguments.pop('expect_plain', None)
     servers = []
     if action == 'boot':
-        servers = booted(item)
+        servers = name_servers(item)
     elif action != 'aggregate':
         servers = hostnames.expand_all(target)
     return Step(

@@ -2,11 +2,9 @@
 
 """The form of a scenario, see ``schema.yaml``."""
 
-from collections.abc import Iterable
 import pathlib
 import typing
 
-import jsonschema
 import os_traits
 import yaml
 
@@ -20,18 +18,3 @@ SCENARIO: dict[str, typing.Any] = _DEFS['scenario']
 STEPS: dict[str, dict[str, typing.Any]] = _DEFS['steps']
 
 NO_VALID_HOST, REFUSED = _DEFS['expect']['oneOf'][0]['enum']
-
-
-class Wrong(jsonschema.ValidationError):
-    """What a keyword of our own finds.
-
-    :param expected: the form that is expected, in words
-    :param got: what was found, in words
-    :param path: keys and list indexes from the value that has the keyword
-    """
-
-    def __init__(
-        self, expected: str, got: str, path: Iterable[str | int] = ()
-    ) -> None:
-        super().__init__(expected, path=path)
-        self.got = got

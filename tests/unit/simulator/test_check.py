@@ -69,10 +69,9 @@ class LoadTest(unittest.TestCase):
         ("'yes'", 'yes'),
         ('7', '7'),
         ('-1', '-1'),
-        ('08', '08'),
-        ('1.10.0', '1.10.0'),
-        ('"2026-01-01"', '2026-01-01'),
         ('"~"', '~'),
+        *((text, text) for text in ('010', '0x10', '1_000', '12:30', '1.10')),
+        *((text, text) for text in ('yes', 'on', 'no', '2026-01-01')),
     )
     def test_values_are_as_they_were_written(self, written, expected):
         declared = scenario.parse(
@@ -90,11 +89,7 @@ class LoadTest(unittest.TestCase):
         ]
         self.assertEqual([expected] * 7, list(map(str, found)))
 
-    @ddt.data(
-        *('010', '0x10', '1_000', '12:30', '1.10', '1.0e+3', '.inf'),
-        *('yes', 'on', 'no', 'true'),
-        *('2026-01-01', '~', '!!binary aGk='),
-    )
+    @ddt.data('true', '~', '!!binary aGk=')
     def test_values_that_would_be_others(self, written):
         with self.assertRaises(exception.ScenarioInvalid) as raised:
             self.load(EVERY_VALUE.replace('VALUE', written))
@@ -440,12 +435,6 @@ class FormTest(unittest.TestCase):
         found = form_faults(**changes)
         self.assertTrue(
             [fault for fault in found if fault.startswith(beginning)], found
-        )
-
-    def test_options_may_have_a_fraction(self):
-        self.assertEqual(
-            [],
-            form_faults(nova_conf={'DEFAULT': {'cpu_allocation_ratio': 16.0}}),
         )
 
     def test_all_faults(self):

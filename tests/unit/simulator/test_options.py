@@ -148,7 +148,7 @@ class FaultsTest(unittest.TestCase):
                     },
                     'DEFAULT': {
                         'reserved_host_memory_mb': 0,
-                        'cpu_allocation_ratio': 16.0,
+                        'cpu_allocation_ratio': '16.0',
                         'resize_confirm_window': '010',
                         'use_rootwrap_daemon': True,
                         'force_config_drive': False,
