@@ -132,8 +132,8 @@ class Explain(base.Command):
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], list[Sequence[object]]]:
-        of_hosts = bool(parsed_args.host or parsed_args.hosts)
-        columns = funnel.HOST_COLUMNS if of_hosts else funnel.COLUMNS
+        by_host = bool(parsed_args.host or parsed_args.hosts)
+        columns = funnel.HOST_COLUMNS if by_host else funnel.COLUMNS
         self.check_columns(parsed_args, columns)
         _check_usage(parsed_args)
         self.configure(parsed_args)
@@ -157,7 +157,7 @@ class Explain(base.Command):
                 explanation.explain(scheduler, found, ctxt, spec_obj)
         self.status = base.FOUND if found.finds_host else base.NOT_FOUND
         self.sentence = found.sentence
-        return columns, found.words if of_hosts else found.lines
+        return columns, found.words if by_host else found.lines
 
 
 def _check_usage(parsed_args: argparse.Namespace) -> None:

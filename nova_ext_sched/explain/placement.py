@@ -51,12 +51,12 @@ class Placement:
         candidates = None
         # Of each request filter its name, its effect, and what it added.
         added: list[tuple[str, str, list[query.Part]]] = []
-        before = query.parts_of(ctxt, spec_obj, self._scheduler)
+        before = query.get_parts(ctxt, spec_obj, self._scheduler)
         try:
             for filter_ in request_filter.ALL_REQUEST_FILTERS:
                 stage, name = 'request filter', _name(filter_)
                 effect = _run(filter_, ctxt, spec_obj)
-                after = query.parts_of(ctxt, spec_obj, self._scheduler)
+                after = query.get_parts(ctxt, spec_obj, self._scheduler)
                 new = [part for part in after if part not in before]
                 effect = self._describe(new) or effect
                 spread = failure_domains.find_spread(spec_obj)
@@ -97,7 +97,7 @@ class Placement:
             for form in resources
         ]
         self._add_parts(forms[0], forms[-1])
-        self._add_whole(ctxt, resources, candidates)
+        self._add_query(ctxt, resources, candidates)
         return candidates
 
     def _add_parts(
@@ -140,7 +140,7 @@ class Placement:
             },
         )
 
-    def _add_whole(
+    def _add_query(
         self,
         ctxt: typing.Any,
         resources: list[typing.Any],
@@ -175,7 +175,7 @@ class Placement:
         """Return the reasons of the hosts outside that lack a part."""
         refused: dict[str, str] = {}
         for part in query.merge(parts) if self._outside else ():
-            lacking = self._providers.lacking(part, self._outside)
+            lacking = self._providers.find_lacking(part, self._outside)
             lacking -= refused.keys()
             if part.key == 'member_of' and part.forbids:
                 for uuid in lacking:

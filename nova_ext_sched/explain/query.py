@@ -118,7 +118,7 @@ def forms(
     return found
 
 
-def parts_of(
+def get_parts(
     ctxt: typing.Any, spec_obj: typing.Any, host_manager: typing.Any
 ) -> list[Part]:
     """Return the parts that a request has as it stands, of its first form.
@@ -186,7 +186,7 @@ class Providers:
             if provider['uuid'] == provider['root_provider_uuid']
         }
 
-    def lacking(self, part: Part, hosts: set[str]) -> set[str]:
+    def find_lacking(self, part: Part, hosts: set[str]) -> set[str]:
         """Return the hosts that do not satisfy a part.
 
         :param part: if it forbids, a trait or aggregates (``!in:a,b``)

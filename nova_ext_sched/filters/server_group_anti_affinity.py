@@ -110,9 +110,11 @@ class _GroupJudge:
             )
 
     def __call__(self, host_state: typing.Any) -> verdict.Verdict:
-        return self.group.judge(self._held(host_state), self._instance_uuid)
+        return self.group.judge(
+            self._get_instances(host_state), self._instance_uuid
+        )
 
-    def _held(self, host_state: typing.Any) -> Collection[str]:
+    def _get_instances(self, host_state: typing.Any) -> Collection[str]:
         claimed = self._claims.by_provider.get(host_state.uuid)
         if claimed:
             return claimed.union(host_state.instances)
@@ -151,7 +153,7 @@ class _GroupJudge:
         ):
             return hosts
         free_slots = {
-            host.uuid: self.group.count_free_slots(self._held(host))
+            host.uuid: self.group.count_free_slots(self._get_instances(host))
             for host in hosts
         }
         mine = slots.share(

@@ -59,7 +59,7 @@ def find_faults(
     ]
 
 
-def _about(kind: str, problem: str, hosts: list[str]) -> list[Fault]:
+def _report(kind: str, problem: str, hosts: list[str]) -> list[Fault]:
     return [Fault(kind, problem, hosts)] if hosts else []
 
 
@@ -93,7 +93,7 @@ def _trait_faults(
 def _host_faults(
     aggregate: isolation_cloud.Aggregate, cloud: isolation_cloud.Cloud
 ) -> Iterable[Fault]:
-    yield from _about(
+    yield from _report(
         'no-provider',
         'no compute node with a resource provider',
         [host for host in aggregate.hosts if host not in cloud.nodes_by_host],
@@ -104,12 +104,12 @@ def _host_faults(
         for node in cloud.nodes_by_host.get(host, ())
     ]
     for trait in filter(cloud.traits.__contains__, aggregate.traits):
-        yield from _about(
+        yield from _report(
             'trait-missing',
             f'the resource provider lacks {trait}',
             cloud.name_hosts(n for n in nodes if trait not in n.traits),
         )
-    yield from _about(
+    yield from _report(
         'not-mirrored',
         'the resource provider is not in the placement aggregate',
         cloud.name_hosts(
@@ -151,7 +151,7 @@ def _strays(
     cloud: isolation_cloud.Cloud,
     declared: isolation.DeclaredTraits,
 ) -> Iterable[Fault]:
-    yield from _about(
+    yield from _report(
         'stray-member',
         'the resource provider is in the placement aggregate, but the host '
         "is not in nova's aggregate",
@@ -163,7 +163,7 @@ def _strays(
         ),
     )
     for trait in filter(declared.__contains__, aggregate.traits):
-        yield from _about(
+        yield from _report(
             'trait-outside',
             f'forbid_by_trait names {trait}, but hosts outside the '
             f'aggregates that require it have it',

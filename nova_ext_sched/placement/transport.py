@@ -166,7 +166,7 @@ class Transport:
             if cause in chain:
                 break
             chain.append(cause)
-        told = messages.quote(str(chain[-1]) or type(chain[-1]).__name__)
+        words = messages.quote(str(chain[-1]) or type(chain[-1]).__name__)
         if call.is_sent and isinstance(exc, ks_exc.ConnectTimeout):
             timeout = self._adapter.session.timeout
             return errors.TimedOut(
@@ -182,8 +182,8 @@ class Transport:
             # A server that reads too long a request line may just hang up.
             # One that refuses connections has read nothing.
             if call.is_long and any(isinstance(e, _HUNG_UP) for e in chain):
-                return call.too_long(told)
-            return errors.ConnectionFailed(cause=told, **context)
+                return call.too_long(words)
+            return errors.ConnectionFailed(cause=words, **context)
         # Also in the request: a token that placement refused is asked for
         # anew meanwhile.
         if isinstance(exc, ks_exc.HttpError):

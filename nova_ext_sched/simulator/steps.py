@@ -87,12 +87,12 @@ class Steps:
             placements,
             self._cloud.readable(reason),
             {
-                key: self._cloud.domains(key, self._hosts_of_groups(step))
+                key: self._cloud.domains(key, self._find_group_hosts(step))
                 for key in step.domain_keys
             },
         )
 
-    def _hosts_of_groups(self, step: scenario.Step) -> list[str]:
+    def _find_group_hosts(self, step: scenario.Step) -> list[str]:
         """Return where the members of the step's groups stand."""
         groups = {self._groups.get(name) for name in step.servers} - {None}
         members = {

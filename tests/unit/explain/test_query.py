@@ -111,12 +111,12 @@ class ProvidersTestCase(testtools.TestCase):
         providers = query.Providers(Client())
         self.assertEqual(
             HOSTS - satisfying,
-            providers.lacking(query.Part(key, value), HOSTS),
+            providers.find_lacking(query.Part(key, value), HOSTS),
         )
 
     def test_each_question_is_asked_once(self):
         client = Client()
         providers = query.Providers(client)
         for _ in range(3):
-            providers.lacking(query.Part('resources', 'VCPU'), HOSTS)
+            providers.find_lacking(query.Part('resources', 'VCPU'), HOSTS)
         self.assertEqual(len(set(client.asked)), len(client.asked))
