@@ -11,6 +11,7 @@ import itertools
 import logging
 import types
 import typing
+import warnings
 
 import jsonschema
 
@@ -50,15 +51,16 @@ def load(file: str) -> dict[str, typing.Any]:
     """
     data = document.load(file)
     if any(faults(data)):
-        # nova takes seconds to import, and logs meanwhile.
+        # nova takes seconds to import; it logs and warns meanwhile.
         logging.disable(logging.WARNING)
         try:
-            from nova_ext_sched.simulator import options
+            with warnings.catch_warnings(action='ignore'):
+                from nova_ext_sched.simulator import options
 
-            found = itertools.islice(
-                faults(data, options.keywords()), MOST_FAULTS
-            )
-            raise exception.ScenarioInvalid(path=file, faults=list(found))
+                found = itertools.islice(
+                    faults(data, options.keywords()), MOST_FAULTS
+                )
+                raise exception.ScenarioInvalid(path=file, faults=list(found))
         finally:
             logging.disable(logging.NOTSET)
     return data

@@ -220,8 +220,6 @@ class ProcessTest(unittest.TestCase):
         return subprocess.Popen(
             [
                 sys.executable,
-                '-W',
-                'ignore',
                 '-m',
                 'nova_ext_sched.cmd.main',
                 'simulate',
@@ -248,6 +246,16 @@ class ProcessTest(unittest.TestCase):
             self.assertEnds(
                 self.start('--list', stdout=full),
                 'No space left on device\n',
+            )
+
+    def test_faults_without_a_warning_of_what_nova_imports(self):
+        with tempfile.NamedTemporaryFile('w', suffix='.yaml') as file:
+            file.write('hosts: [a]\n')
+            file.flush()
+            self.assertEnds(
+                self.start(file.name),
+                f'{file.name}: (top): expected the key flavors and steps, got '
+                'hosts\n',
             )
 
     def test_early_interrupt(self):
