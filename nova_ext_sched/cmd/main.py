@@ -58,7 +58,8 @@ def _run(argv: list[str]) -> int:
         version=importlib.metadata.version('nova-ext-sched'),
         command_manager=commandmanager.CommandManager(NAMESPACE),
         deferred_help=True,
-    ).run(argv)
+        # Without a command cliff would begin a conversation.
+    ).run(argv or ['--help'])
     if status == _INTERRUPTED:
         raise KeyboardInterrupt
     return status
