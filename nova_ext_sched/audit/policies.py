@@ -86,7 +86,7 @@ class Isolation(Policy):
         )
 
     def judge(self, server: servers.Server) -> verdict.Verdict:
-        decide = self._filter._isolation(server.request_spec)
+        decide = self._filter.compile_isolation(server.request_spec)
         return decide(base.names_and_metadata(server.host_state.aggregates))
 
 
@@ -102,7 +102,7 @@ class Reservation(Policy):
         return bool(reserved_aggregates.rules().prefixes) and super().is_on()
 
     def judge(self, server: servers.Server) -> verdict.Verdict:
-        decide = self._filter._reservation(server.request_spec)
+        decide = self._filter.compile_reservation(server.request_spec)
         return decide(base.names_and_metadata(server.host_state.aggregates))
 
 

@@ -54,9 +54,9 @@ class IsolatedAggregatesFilter(base.AggregatesFilter):
     ) -> Callable[[list[typing.Any]], verdict.Verdict] | None:
         decisions: list[Decision] = []
         if CONF.nova_ext_sched.enable_isolated_aggregate_filtering:
-            decisions.append(self._isolation(spec_obj))
+            decisions.append(self.compile_isolation(spec_obj))
         if reserved_aggregates.rules().prefixes:
-            decisions.append(self._reservation(spec_obj))
+            decisions.append(self.compile_reservation(spec_obj))
         if not decisions:
             return None
 
@@ -70,7 +70,8 @@ class IsolatedAggregatesFilter(base.AggregatesFilter):
 
         return decide
 
-    def _isolation(self, spec_obj: typing.Any) -> Decision:
+    def compile_isolation(self, spec_obj: typing.Any) -> Decision:
+        """Return what judges isolated aggregates alone."""
         try:
             required = utils.ResourceRequest.from_request_spec(
                 spec_obj
@@ -88,7 +89,8 @@ class IsolatedAggregatesFilter(base.AggregatesFilter):
             required = set()
         return lambda aggregates: isolation.judge(aggregates, required)
 
-    def _reservation(self, spec_obj: typing.Any) -> Decision:
+    def compile_reservation(self, spec_obj: typing.Any) -> Decision:
+        """Return what judges reserved aggregates alone."""
         try:
             return reserved_aggregates.compile_request(spec_obj).judge
         except Exception as exc:
