@@ -164,7 +164,7 @@ def _check_usage(parsed_args: argparse.Namespace) -> None:
     operation = parsed_args.operation
     if parsed_args.server is None:
         if parsed_args.flavor is None:
-            raise _usage('explain', '--server or --flavor', 'neither')
+            raise _usage('arguments', '--server or --flavor', 'neither')
         if operation != 'boot':
             raise _usage('--operation', 'boot without --server', operation)
         return

@@ -50,7 +50,9 @@ def compose(declared: scenario.Scenario, plain: bool) -> scenario.Options:
     """Return the options that a cloud runs with, by group.
 
     Quotas are unlimited unless the scenario limits them: they would end a
-    scenario of many servers before the scheduler is asked.
+    scenario of many servers before the scheduler is asked. Services do not
+    report that they are up: for hundreds of hosts that takes longer than the
+    steps.
 
     :param declared: the scenario
     :param plain: as nova is without our package
@@ -65,7 +67,8 @@ def compose(declared: scenario.Scenario, plain: bool) -> scenario.Options:
                 'server_group_members',
             ),
             -1,
-        )
+        ),
+        'DEFAULT': {'report_interval': 0, 'service_down_time': 10**9},
     }
     _merge(options, declared.nova_conf)
     if plain:
