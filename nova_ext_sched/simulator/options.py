@@ -50,9 +50,7 @@ def compose(declared: scenario.Scenario, plain: bool) -> scenario.Options:
     """Return the options that a cloud runs with, by group.
 
     Quotas are unlimited unless the scenario limits them: they would end a
-    scenario of many servers before the scheduler is asked. Services do not
-    report that they are up: for hundreds of hosts that takes longer than the
-    steps.
+    scenario of many servers before the scheduler is asked.
 
     :param declared: the scenario
     :param plain: as nova is without our package
@@ -67,8 +65,7 @@ def compose(declared: scenario.Scenario, plain: bool) -> scenario.Options:
                 'server_group_members',
             ),
             -1,
-        ),
-        'DEFAULT': {'report_interval': 0, 'service_down_time': 10**9},
+        )
     }
     _merge(options, declared.nova_conf)
     if plain:

@@ -35,7 +35,6 @@ class ComposeTest(unittest.TestCase):
             made['filter_scheduler'],
         )
         self.assertEqual(-1, made['quota']['instances'])
-        self.assertEqual(0, made['DEFAULT']['report_interval'])
 
     def test_plain_defaults(self):
         made = options.compose(declare(), plain=True)
