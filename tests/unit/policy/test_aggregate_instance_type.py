@@ -102,6 +102,11 @@ class DecisionTestCase(testtools.TestCase):
             [{'group_policy': 'isolate'}],
             False,
         ),
+        # The specification mentions it once: a key like any other.
+        ({'flavor_extra_spec': '1'}, [{'flavor_extra_spec': '1'}], True),
+        ({'flavor_extra_spec': '1'}, [{'flavor_extra_spec': '2'}], False),
+        ({}, [{'flavor_extra_spec': '1'}], True),
+        ({}, [{'flavor_extra_spec': '1', **FORCE}], False),
         # Without the flag, the language of metadata is plain text.
         ({'k': '1'}, [{'k': '*'}], False),
         ({'k': '*'}, [{'k': '!'}], True),
