@@ -25,8 +25,8 @@ def load(file: str) -> typing.Any:
 
     Nothing but YAML is checked here, that it is small enough, and that every
     key is a string and stands once in its mapping. Integers, ``true``,
-    ``false`` and ``null`` are YAML's; anything else is a string, as it is
-    written.
+    ``false`` and ``null`` keep the type that YAML gives them; anything else is
+    a string, as it is written.
 
     :param file: the path of the file
     :returns: mappings, lists, strings, integers, booleans and None
@@ -103,7 +103,10 @@ class _Loader(yaml.SafeLoader):
                 ]
             case 'str', yaml.ScalarNode():
                 return node.value
-            case kind, yaml.ScalarNode() if kind in _SCALARS:
+            case kind, yaml.ScalarNode() if (
+                # A tag may say so of any text.
+                kind in _SCALARS and _SCALARS[kind][0].match(node.value)
+            ):
                 return _SCALARS[kind][1](node.value)
             case kind, _:
                 self._add_fault(path, 'no tag', f'{kind} {node.value}')
@@ -142,20 +145,18 @@ class _Loader(yaml.SafeLoader):
 # 1.1 takes 010 for 8, 12:30 for 750, 1.10 for 1.1 and no for false. Most of
 # what a scenario states becomes a string in the cloud, which would then not be
 # the one that was written.
-_SCALARS: dict[str, tuple[str, Callable[[str], typing.Any]]] = {
-    'int': ('0|-?[1-9][0-9]{,17}', int),
+_SCALARS: dict[str, tuple[re.Pattern[str], Callable[[str], typing.Any]]] = {
+    'int': (re.compile(r'(0|-?[1-9][0-9]{,17})\Z'), int),
     'bool': (
-        '[Tt]rue|[Ff]alse',
-        lambda text: bool(['false', 'true'].index(text.lower())),
+        re.compile(r'([Tt]rue|[Ff]alse)\Z'),
+        lambda text: text[0] in 'tT',
     ),
-    'null': ('null|~|', lambda text: None),
-    'merge': ('<<', str),
+    'null': (re.compile(r'(null|~|)\Z'), lambda text: None),
+    'merge': (re.compile(r'<<\Z'), str),
 }
 _Loader.yaml_implicit_resolvers = {}
 for _kind, (_pattern, _) in _SCALARS.items():
-    _Loader.add_implicit_resolver(
-        _TAG + _kind, re.compile(rf'({_pattern})\Z'), None
-    )
+    _Loader.add_implicit_resolver(_TAG + _kind, _pattern, None)
 
 
 def _check_depth(depth: int) -> None:

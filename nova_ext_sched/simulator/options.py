@@ -258,6 +258,6 @@ def _refused(
     used = getattr(options, option)
     CONF.clear_override(option, section)
     if isinstance(value, bool) and used is not value:
-        # A string would have the capitals that it was written with.
+        # Whether it was written true or True is not known by now.
         return 'a string (quote it)', schema.show(value)
     return None

@@ -89,6 +89,12 @@ class LoadTest(unittest.TestCase):
         ]
         self.assertEqual([expected] * 7, list(map(str, found)))
 
+    def test_options_may_have_a_fraction(self):
+        data = self.load(
+            SCENARIO + '    nova_conf: {DEFAULT: {cpu_allocation_ratio: 16.0}}'
+        )
+        self.assertEqual([], list(check.faults(data, options.keywords())))
+
     @ddt.data('true', '~', '!!binary aGk=')
     def test_values_that_would_be_others(self, written):
         with self.assertRaises(exception.ScenarioInvalid) as raised:
