@@ -54,6 +54,7 @@ class TableTestCase(testtools.TestCase):
         run = stream(
             (0, 'tests.unit.test_a.ATest.test_1', 10, 12),
             (1, 'tests.unit.test_b.BTest.test_1', 11, 15),
+            (0, 'setUpClass (tests.unit.test_c.CTest)', 13, 14),
             (0, 'tests.unit.test_c.CTest.test_1', 20, 21),
         )
         self.assertEqual(
