@@ -9,7 +9,7 @@ class. A class has a line if its folder's is wrong for it by a second or more.
 
 After a run of all tests, this writes the table anew:
 
-    tox exec -e nova34 -- python tools/times.py
+    .tox/nova34/bin/python tools/times.py
 """
 
 import collections
