@@ -9,8 +9,6 @@ it.
 
 import contextlib
 import gc
-import logging
-import sys
 import typing
 import urllib.parse
 
@@ -31,12 +29,6 @@ from nova_ext_sched.request_filters import member_of
 from tests import log_once
 
 CONF = nova.conf.CONF
-
-# nova.test logs to standard output from its import on: in between the results
-# of tests, whatever the services of a test that is over still have to say.
-for _handler in list(logging.root.handlers):
-    if getattr(_handler, 'stream', None) is sys.stdout:
-        logging.root.removeHandler(_handler)
 
 
 def share_compiled_statements():
