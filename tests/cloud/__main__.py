@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Leave a cloud standing, to try things on; or take it away.
+"""Leave a cloud standing, to try things on; take it away; run the tests.
 
-python -m tests.cloud up [--form whole|smallest] [--plain]
-python -m tests.cloud down
+Usage::
+
+    python -m tests.cloud up [--form whole|smallest] [--plain]
+    python -m tests.cloud down
+    python -m tests.cloud test [arguments of stestr run]
 """
 
 import argparse
 import pathlib
 import signal
+import subprocess
 import sys
 
 import fixtures
@@ -112,14 +116,34 @@ def down(args):
     return 0
 
 
+def test(args):
+    """Run the tests on a cloud of their own."""
+    return subprocess.run(
+        [
+            sys.executable,
+            'tools/run_tests.py',
+            '--serial',
+            '--test-path',
+            'tests/cloud',
+            *args.arguments,
+        ],
+        cwd=environments.ROOT,
+    ).returncode
+
+
 def main():
     parser = argparse.ArgumentParser(
         prog='python -m tests.cloud', description=__doc__.splitlines()[0]
     )
     commands = parser.add_subparsers(required=True)
-    for function in (up, down):
-        command = commands.add_parser(function.__name__, help=function.__doc__)
+    for function in (up, down, test):
+        command = commands.add_parser(
+            function.__name__, help=function.__doc__.splitlines()[0]
+        )
         command.set_defaults(function=function)
+        if function is test:
+            command.add_argument('arguments', nargs=argparse.REMAINDER)
+            continue
         command.add_argument(
             '--folder',
             type=lambda path: pathlib.Path(path).absolute(),
