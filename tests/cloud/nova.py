@@ -210,7 +210,12 @@ class Nova(service.Service):
         sync = ('nova-manage', 'db', 'sync', '--local_cell')
         self.fill('nova_cell0', self.conf, *sync)
         for name in self.cells:
-            self.fill(f'nova_{name}', self._cell_conf(name), *sync)
+            self.fill(
+                f'nova_{name}',
+                self._cell_conf(name),
+                *sync,
+                like='nova_cell0',
+            )
         for name in self.cells:
             self._manage(
                 'cell_v2',
