@@ -10,8 +10,6 @@ operator does after a change of nova.conf.
 import contextlib
 import json
 
-import sqlalchemy as sa
-
 from tests.cloud import cloud
 from tests.cloud import configuration
 from tests.cloud import service
@@ -272,16 +270,14 @@ class Nova(service.Service):
         self.cloud.processes.stop(self.process)
 
     def _computes_are_mapped(self):
-        self._manage('cell_v2', 'discover_hosts')
-        engine = sa.create_engine(self.databases['api'])
-        try:
-            with engine.connect() as connection:
-                count = connection.execute(
-                    sa.text('SELECT COUNT(*) FROM host_mappings')
-                ).scalar()
-        finally:
-            engine.dispose()
-        return count == len(self.hosts)
+        count = self.cloud.mariadb.count
+        if count('nova_api.host_mappings') < len(self.hosts):
+            self._manage('cell_v2', 'discover_hosts')
+        return (
+            count('nova_api.host_mappings')
+            == count('placement.resource_providers')
+            == len(self.hosts)
+        )
 
     @property
     def hosts(self):

@@ -35,6 +35,7 @@ class FaultsTestCase(base.CloudTestCase):
         self.world = world.World(cloud)
         cloud.nova.start_schedulers(nova.EVERYTHING)
         cloud.nova.wait_for_schedulers()
+        self.addCleanup(world.remove_everything, self.world.admin)
         self.world.create()
         self.allowed = self.world.allowed('plain', 'linux')
         for fault in (

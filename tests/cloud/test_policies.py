@@ -36,6 +36,7 @@ class PoliciesTestCase(base.CloudTestCase):
         self.world = world.World(cloud)
         cloud.nova.start_schedulers(nova.EVERYTHING)
         cloud.nova.wait_for_schedulers()
+        self.addCleanup(world.remove_everything, self.world.admin)
         self.world.create()
         self.misplaced = []
         for flavor, image, user in LIVES:
