@@ -93,6 +93,7 @@ class Nova(service.Service):
             self.write(f'{name}.conf', self._cell_options(name))
         self._create_databases()
         self._running = {}
+        self._added = []
         self._start_conductors()
         self.start_schedulers()
         self.processes = {
@@ -253,6 +254,13 @@ class Nova(service.Service):
             name=f'nova-compute-{host}',
         )
 
+    def add_compute(self, cell, host):
+        """Start one more compute; return its process when nova knows it."""
+        process = self.start_compute(cell, host)
+        self._added.append(host)
+        self.cloud.processes.wait(self._computes_are_mapped, host)
+        return process
+
     def run(self):
         """Start the API, on the port that it had."""
         self.process, self.port = web.start(
@@ -271,12 +279,14 @@ class Nova(service.Service):
 
     def _computes_are_mapped(self):
         count = self.cloud.mariadb.count
-        if count('nova_api.host_mappings') < len(self.hosts):
+        if count('nova_api.host_mappings') < count(
+            'placement.resource_providers'
+        ):
             self._manage('cell_v2', 'discover_hosts')
         return (
             count('nova_api.host_mappings')
             == count('placement.resource_providers')
-            == len(self.hosts)
+            == len(self.hosts) + len(self._added)
         )
 
     @property

@@ -7,6 +7,8 @@ import time
 
 from openstack import exceptions
 
+from tests.cloud import base
+from tests.cloud import nova
 from tests.cloud import oracle
 from tests.cloud import processes
 
@@ -206,6 +208,20 @@ class World:
     def delete(self, *servers):
         """Delete servers and wait until nova does not know them."""
         delete_servers(self.admin, servers)
+
+
+class WorldTestCase(base.CloudTestCase):
+    """Runs in a world that is made once, with every policy on."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cloud = base.standing(cls.form)
+        cloud.nova.start_schedulers(nova.EVERYTHING)
+        cloud.nova.wait_for_schedulers()
+        cls.world = World(cloud)
+        cls.addClassCleanup(remove_everything, cls.world.admin)
+        cls.world.create()
 
 
 def delete_servers(admin, servers=None):
