@@ -39,7 +39,7 @@ class Simulate(lister.Lister):
     _epilog = (
         'Exit status: 0 every expectation held; 1 one did not; 2 anything '
         'else: the usage or the scenario is wrong, the simulated cloud broke '
-        'down, the output could not be written, or the run was interrupted.'
+        'down, or the output could not be written; 130 after Ctrl-C.'
     )
 
     # In place of a table where no column is chosen.
