@@ -133,9 +133,7 @@ class TraitSourcesTestCase(testtools.TestCase):
     )
     @ddt.unpack
     def test_good(self, line, expected):
-        self.assertEqual(
-            expected, read(line.format(self.OPTION), self.OPTION)
-        )
+        self.assertEqual(expected, read(line.format(self.OPTION), self.OPTION))
 
     @ddt.data('', 'image', 'flavors', 'flavor,hint')
     def test_other_sources_are_refused(self, value):
