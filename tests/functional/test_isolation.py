@@ -43,6 +43,18 @@ class DecisionTestCase(IsolationTestCase):
         self.assertBootsOn('host1', image=windows)
         self.assertNotIn('member_of', self.queries[-1])
 
+    def test_the_log_says_what_placement_was_asked_for(self):
+        self.isolate('windows', ['host1'], WINDOWS)
+        self.isolate('sgx', ['host2'], Y)
+        self.assertNoValidHost()
+        self.assertEqual(
+            1,
+            self.log.count('isolate_aggregates: no host of 2 aggregates.'),
+        )
+        self.assertRegex(
+            self.log, 'INFO .*nova got no host from placement for request req-'
+        )
+
     def test_off_by_default(self):
         self.flags(
             enable_isolated_aggregate_filtering=False, group='nova_ext_sched'
