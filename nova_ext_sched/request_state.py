@@ -8,6 +8,7 @@ filters, which do no I/O, as long as that object lives. On rebuild there is
 no stage 1, and nothing is here.
 """
 
+import threading
 import typing
 import weakref
 
@@ -31,3 +32,9 @@ spreads: weakref.WeakKeyDictionary[typing.Any, failure_domains.Spread] = (
 picks: weakref.WeakKeyDictionary[
     failure_domains.Spread, tuple[list[typing.Any], int]
 ] = weakref.WeakKeyDictionary()
+
+#: What the request filters asked of placement for the request that a thread
+#: works on: ``spec``, a weak reference to its RequestSpec; ``request_id``;
+#: ``demands``, by the name of the request filter (:mod:`nova_ext_sched.
+#: request_filters.no_candidates`). Each thread has its own.
+asked = threading.local()

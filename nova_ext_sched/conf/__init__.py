@@ -48,7 +48,7 @@ def check(conf: cfg.ConfigOpts) -> None:
     :raises nova_ext_sched.exception.InvalidValues: an option or the section
         is misspelt (:mod:`.misspelling`)
     """
-    misspelling.check(conf, GROUP.name)
+    misspelling.check(conf, [GROUP.name])
     check_values(conf)
 
 
@@ -77,8 +77,11 @@ def contradictions(conf: cfg.ConfigOpts) -> list[str]:
     :returns: a message for each, with what to do about it
     """
     return [
-        message
-        for topic in _TOPICS
-        if hasattr(topic, 'contradictions')
-        for message in topic.contradictions(conf)
+        *misspelling.warnings(conf, [GROUP.name]),
+        *(
+            message
+            for topic in _TOPICS
+            if hasattr(topic, 'contradictions')
+            for message in topic.contradictions(conf)
+        ),
     ]
