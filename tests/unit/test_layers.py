@@ -58,7 +58,7 @@ WITHOUT_NOVA = {
     'osc',
 }
 # Of the commands, the OpenStackClient's need only this.
-CMD_FOR_OSC = {'progress'}
+CMD_FOR_OSC = {'aggregates', 'base', 'lines', 'progress'}
 LIBRARIES_OF_POLICY = set(sys.stdlib_module_names) | {'oslo_utils'}
 
 
