@@ -98,7 +98,7 @@ def faults(
                 yield jsonschema.ValidationError(name)
 
     validator = jsonschema.validators.extend(
-        jsonschema.Draft202012Validator,
+        schema.Validator,
         {
             'declares': declares,
             'declared': declared,
@@ -106,7 +106,6 @@ def faults(
             'step': _check_step,
             **nova_keywords,
         },
-        type_checker=_TYPES,
     )(sim_schema.SCENARIO)
     has_form = True
     for error in validator.iter_errors(data):
@@ -118,15 +117,6 @@ def faults(
                 yield from schema.tell(part)
     if has_form:
         yield from _contradictions(data, scenario.parse(data))
-
-
-# JSON schema takes 2.0 for an integer; nova does not, nor does Python.
-_TYPES = jsonschema.Draft202012Validator.TYPE_CHECKER.redefine(
-    'integer',
-    lambda checker, value: (
-        isinstance(value, int) and not isinstance(value, bool)
-    ),
-)
 
 
 def _names(kind: str, value: typing.Any) -> list[str]:
