@@ -9,7 +9,6 @@ from nova_ext_sched import objects
 from tests.functional import openstackclient
 from tests.functional import server_groups
 
-
 BAD = [
     {'policy': 'anti-affinity', 'rules': {'max_server_per_host': 0}},
     {'policy': 'anti-affinity', 'rules': {'max_server_per_host': 'x'}},

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Mapping
+import dataclasses
 import itertools
 import logging
 import types
@@ -77,6 +78,16 @@ def faults(
 
     :param nova_keywords: the keywords of the schema that nova alone can check
     """
+    for fault in _find_faults(data, nova_keywords):
+        match fault.path:
+            case ('steps', int(index), *rest):
+                # As reports count them.
+                path = (f'step {index + 1}', *rest)
+                fault = dataclasses.replace(fault, path=path)
+        yield fault
+
+
+def _find_faults(data: typing.Any, nova_keywords: Keywords) -> Faults:
     names: dict[str, set[str]] = collections.defaultdict(set)
     names['project'].add(scenario.DEFAULT_PROJECT)
 
@@ -179,9 +190,11 @@ def _check_step(
         actions = [action for action in forms if action in value]
         if len(actions) == 1:
             yield from validator.descend(value, forms[actions[0]])
+        elif actions:
+            yield schema.Wrong('one action', ' and '.join(actions))
         else:
             yield schema.Wrong(
-                'one of the keys ' + ', '.join(forms),
+                f'one action of {", ".join(forms)}',
                 schema.show_keys(value) + schema.suggest(value, forms),
             )
 
@@ -246,7 +259,7 @@ def _check_steps(
                 )
         zone = step.arguments.get('set', {}).get('availability_zone')
         if zone:
-            zones.add(str(zone))
+            zones.add(zone)
         for name in step.servers:
             here = (*path, step.action)
             if step.action == 'boot':
