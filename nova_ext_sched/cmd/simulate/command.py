@@ -145,7 +145,9 @@ class Simulate(lister.Lister):
             declared, *outcomes, verbose=parsed_args.reasons
         )
         self._status = HELD if judged.held else DIFFERED
-        self._summary = f'{declared.description} {judged.summary}'.strip()
+        self._summary = '\n'.join(
+            filter(None, (declared.description, judged.summary))
+        )
         self._text = judged.text(shutil.get_terminal_size().columns)
         return columns, [line.row for line in judged.lines]
 

@@ -108,7 +108,7 @@ class UsageTest(CommandTestCase):
         status, out, err = self.run_command('--list')
         self.assertEqual((0, ''), (status, err))
         self.assertIn(
-            'windows_licensing\n    Servers without a Windows licence', out
+            'windows_licensing\n    Licences, a reservation and racks', out
         )
         status, out, _ = self.run_command('--list', '-f', 'value')
         self.assertIn('rebuild A rebuild cannot smuggle', out)
