@@ -196,6 +196,14 @@ class Spread:
         """Return those of ``domains`` that take no further member, sorted."""
         return sorted(d for d in domains if self.held[d] >= self.limit)
 
+    def find_above(self, limit: int) -> list[str]:
+        """Return the domains with more members, and how many, sorted."""
+        return sorted(
+            f'{messages.clean(domain)}: {held}'
+            for domain, held in self.held.items()
+            if held > limit
+        )
+
     def judge(self, domains: Collection[str]) -> verdict.Verdict:
         """Decide about a host in these domains."""
         if not domains:

@@ -137,6 +137,8 @@ class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
     compute_driver = 'fake.MediumFakeDriver'
     microversion = 'latest'
     weights: typing.ClassVar[dict[str, int]] = {}
+    #: Names to add to [filter_scheduler] weight_classes.
+    weigher_classes: typing.ClassVar[tuple[str, ...]] = ()
     #: The hosts to start; None for all that have a weight.
     started: typing.ClassVar[tuple[str, ...] | None] = None
 
@@ -144,6 +146,14 @@ class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
         if self.weights:
             self.useFixture(
                 nova_fixtures.HostNameWeigherFixture(weights=self.weights)
+            )
+        if self.weigher_classes:
+            weight_classes = CONF.filter_scheduler.weight_classes
+            self.useFixture(
+                nova_fixtures.ConfPatcher(
+                    group='filter_scheduler',
+                    weight_classes=[*weight_classes, *self.weigher_classes],
+                )
             )
         self.useFixture(log_once.Forgotten(member_of))
         self.useFixture(
