@@ -48,8 +48,16 @@ class PageTestCase(explain.ExplainTestCase):
             {'name': 'web', 'policy': 'anti-affinity'}
         )
         hints = {'group': self.group['id']}
+        small = self._create_flavor(
+            name='small', vcpu=1, memory_mb=64, disk=0, ephemeral=0
+        )
         web = [
-            self.boot(hints=hints, az=f'nova:host{number}', name='web')
+            self.boot(
+                flavor=small,
+                hints=hints,
+                az=f'nova:host{number}',
+                name='web',
+            )
             for number in (1, 2)
         ]
         self.set_service('host9', forced_down=True)
@@ -59,10 +67,7 @@ class PageTestCase(explain.ExplainTestCase):
         for number in (3, 4):
             self.boot(az=f'nova:host{number}')
 
-        image = self.image(name='debian-13')
-        server = self.assertNoValidHost(
-            flavor=flavor, image=image, name='db-1'
-        )
+        server = self.assertNoValidHost(flavor=flavor, name='db-1')
         self._check('boot', f'--server {server["id"]}', 3)
         self._check('host', f'--server {server["id"]} --host host6', 3)
         self._check('all', f'--server {server["id"]} --all', 3)
