@@ -269,7 +269,10 @@ class PinnedCpusTestCase(explain.ExplainTestCase):
             vcpu = body['inventories'].pop('VCPU')
             if resource:
                 body['inventories'][resource] = vcpu
-            self._set_inventory(uuid, body)
+            answer = self.placement.put(
+                f'/resource_providers/{uuid}/inventories', body
+            )
+            self.assertEqual(200, answer.status, answer.body)
         self.flavor_id = self.flavor(specs={'hw:cpu_policy': 'dedicated'})
 
     def refused(self):
