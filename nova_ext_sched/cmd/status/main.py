@@ -7,6 +7,7 @@ until it knows that nova is installed.
 """
 
 import importlib.util
+import itertools
 import logging
 import sys
 
@@ -31,7 +32,27 @@ def main() -> int:
     logging.getLogger('nova_ext_sched').setLevel(logging.ERROR)
     from nova_ext_sched.cmd.status import checks as status_checks
 
-    return status_checks.run(sys.argv)
+    return status_checks.run(_move_options(sys.argv))
+
+
+def _move_options(argv: list[str]) -> list[str]:
+    """Return arguments with those that name nova.conf first.
+
+    oslo.config wants them before ``upgrade``; our other commands take them
+    after their name too.
+    """
+    moved: list[str] = []
+    rest: list[str] = []
+    arguments = iter(argv[1:])
+    for argument in arguments:
+        name, equals, _ = argument.partition('=')
+        if name not in ('--config-file', '--config-dir'):
+            rest.append(argument)
+            continue
+        moved.append(argument)
+        if not equals:
+            moved += itertools.islice(arguments, 1)
+    return [*argv[:1], *moved, *rest]
 
 
 if __name__ == '__main__':

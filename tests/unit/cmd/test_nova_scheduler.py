@@ -6,7 +6,7 @@ from unittest import mock
 import ddt
 from keystoneauth1 import exceptions as ks_exc
 from nova import context
-from nova import objects
+from nova.objects import cell_mapping
 from nova.volume import cinder
 from oslo_db import exception as db_exception
 import testtools
@@ -121,7 +121,7 @@ class CredentialsTestCase(testtools.TestCase):
 
 class CellTestCase(testtools.TestCase):
     def test_a_database_that_is_down(self):
-        cell = objects.CellMapping(
+        cell = cell_mapping.CellMapping(
             uuid='x', name='cell1', database_connection='sqlite://',
             transport_url='fake://',
         )  # fmt: skip
