@@ -118,7 +118,7 @@ class Command(lister.Lister):
                 from nova import monkey_patch
         except ImportError as exc:
             raise exception.InvalidValue(
-                where=f'nova-ext-sched {self.cmd_name}',
+                where='nova',
                 expected="the Python of nova-scheduler's environment",
                 got=f'a Python without nova ({sys.executable})',
             ) from exc
