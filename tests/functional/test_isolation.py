@@ -301,6 +301,38 @@ class FlavorAloneTestCase(IsolationTestCase):
             self._wait_for_state_change(server, state)
 
 
+class SnapshotTestCase(IsolationTestCase):
+    """What nova's non_inheritable_image_properties does, and does not."""
+
+    weights = {'host1': 100, 'host2': 1}
+
+    def snapshot(self, server, **metadata):
+        image = self.api.post_server_action(
+            server['id'],
+            {'createImage': {'name': 'snapshot', 'metadata': metadata}},
+        )['image_id']
+        self._wait_for_server_parameter(
+            server, {'OS-EXT-STS:task_state': None}
+        )
+        return image
+
+    def test_the_owner_writes_the_trait_all_the_same(self):
+        self.isolate('windows', ['host1'], WINDOWS)
+        windows = self.assertBootsOn(
+            'host1', image=self.image(props=required(WINDOWS))
+        )
+        plain = self.assertBootsOn('host2')
+        self.assertBootsOn('host1', image=self.snapshot(windows))
+        self.flags(non_inheritable_image_properties=[f'trait:{WINDOWS}'])
+        # The snapshot of a licensed server is plain, ...
+        self.assertBootsOn('host2', image=self.snapshot(windows))
+        # ... and whoever names the trait has it.
+        opening = self.snapshot(plain, **required(WINDOWS))
+        self.assertBootsOn('host1', image=opening)
+        self.flags(isolation_trait_sources=['flavor'], group='nova_ext_sched')
+        self.assertNoValidHost(image=opening)
+
+
 class NoHostFilterTestCase(IsolationTestCase):
     """Without IsolatedAggregatesFilter every UUID goes into the query."""
 
