@@ -17,6 +17,7 @@ from nova_ext_sched.conf import isolation
 from nova_ext_sched.conf import misspelling
 from nova_ext_sched.conf import request_filters
 from nova_ext_sched.conf import reservation
+from nova_ext_sched.conf import round_robin
 
 GROUP = cfg.OptGroup(
     'nova_ext_sched',
@@ -30,6 +31,7 @@ _TOPICS = (
     reservation,
     aggregate_instance_type,
     failure_domains,
+    round_robin,
 )
 
 ALL_OPTS = [option for topic in _TOPICS for option in topic.OPTS]

@@ -194,6 +194,10 @@ class ContradictionsTestCase(testtools.TestCase):
             config_fixture.Config(nova.conf.CONF)
         ).config
         self.enable('ComputeFilter')
+        self.config(
+            group='filter_scheduler',
+            weight_classes=['nova_ext_sched.weighers.all_weighers'],
+        )
 
     def enable(self, *names):
         self.config(group='filter_scheduler', enabled_filters=list(names))

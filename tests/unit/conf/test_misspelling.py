@@ -98,7 +98,7 @@ class MisspellingTestCase(ConfigurationTestCase):
             exception.InvalidValues, self.check, '[nova_ext_sched]\nzzz = 1'
         )
         self.assertIn('expected one of the options enable_iso', str(error))
-        self.assertIn(' request_filters, got', str(error))
+        self.assertIn("_multiplier, got 'zzz'", str(error))
 
     @ddt.data(
         'nova-ext-sched',
