@@ -322,9 +322,7 @@ class SnapshotTestCase(IsolationTestCase):
         # The snapshot of a licensed server is plain, ...
         self.assertEqual('host2', self.boot_from_snapshot(windows))
         # ... and whoever names the trait has it.
-        self.assertEqual(
-            'host1', self.boot_from_snapshot(**required(WINDOWS))
-        )
+        self.assertEqual('host1', self.boot_from_snapshot(**required(WINDOWS)))
 
 
 class NoHostFilterTestCase(IsolationTestCase):
