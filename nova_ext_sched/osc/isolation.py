@@ -99,11 +99,13 @@ class Command(command.Lister):
     ) -> int:
         """Write the rows, and the summary after them."""
         stream = self.app.stderr
-        if parsed_args.formatter == 'table' and not parsed_args.columns:
+        if parsed_args.formatter == 'table' and not (
+            parsed_args.columns or parsed_args.sort_columns
+        ):
             self.formatter = self.text()
             stream = self.app.stdout
         super().produce_output(parsed_args, column_names, data)
-        for line in lines.fill(self.summary):
+        for line in lines.fill(self.summary, width=parsed_args.max_width):
             print(line, file=stream)
         return self.status
 

@@ -37,9 +37,10 @@ class Text:
         names: Sequence[str],
         data: Iterable[Sequence[typing.Any]],
         stdout: typing.TextIO,
-        _: argparse.Namespace,
+        parsed_args: argparse.Namespace,
     ) -> None:
         """Write them, as cliff asks its formatters to."""
+        self._width = parsed_args.max_width
         rows = [dict(zip(names, row, strict=True)) for row in data]
         for line in self.lines(rows):
             print(line, file=stdout)
@@ -47,6 +48,9 @@ class Text:
     def lines(self, rows: Iterable[Row]) -> Iterator[str]:
         """Yield the lines of rows with all columns."""
         raise NotImplementedError
+
+    def _fill(self, text: str, first: str = '', later: str = '') -> list[str]:
+        return lines.fill(text, first, later, self._width)
 
 
 class Aggregates(Text):
@@ -56,14 +60,14 @@ class Aggregates(Text):
         for row in rows:
             hosts = row['Hosts'].machine_readable()
             traits = row['Traits'].machine_readable()
-            yield from lines.fill(
+            yield from self._fill(
                 f'{messages.clean(row["Name"])}, '
                 f'{messages.count("host", len(hosts))}: '
                 + (f'requires {_few(traits)}' if traits else 'not isolated'),
                 later=' ' * 4,
             )
             for finding in row['Faults'].findings:
-                yield from lines.fill(describe(finding), '  ', ' ' * 4)
+                yield from self._fill(describe(finding), '  ', ' ' * 4)
 
 
 class Steps(Text):
@@ -80,9 +84,9 @@ class Steps(Text):
             found = by_result.setdefault(row['Result'], {})
             found.setdefault(change, []).extend(folded)
         for result, found in by_result.items():
-            yield from lines.fill(f'{result}:')
+            yield from self._fill(f'{result}:')
             for change, folded in found.items():
-                yield from lines.fill(
+                yield from self._fill(
                     f'{change} ({len(folded)}): {_few(folded)}', '  ', ' ' * 6
                 )
 

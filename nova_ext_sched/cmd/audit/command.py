@@ -137,7 +137,9 @@ class Audit(base.Command):
     ) -> int:
         if parsed_args.formatter in _DOCUMENTS:
             self.formatter = report.Document(self._auditing, self.formatter)
-        elif parsed_args.formatter == 'table' and not parsed_args.columns:
+        elif parsed_args.formatter == 'table' and not (
+            parsed_args.columns or parsed_args.sort_columns
+        ):
             self.formatter = report.Text(self._auditing)
         status = super().produce_output(parsed_args, column_names, data)
         if not isinstance(self.formatter, report.Text):
