@@ -208,14 +208,14 @@ class ListTest(IsolationTestCase):
             ],
         }
         self.assertEqual([aggregate], self.openstack.json(*LIST))
-        _, output = self.openstack.run(*LIST, '-f', 'yaml')
+        _, output, _ = self.openstack.run_apart(*LIST, '-f', 'yaml')
         self.assertEqual([aggregate], yaml.safe_load(output))
-        _, output = self.openstack.run(*LIST, '-f', 'csv')
+        _, output, _ = self.openstack.run_apart(*LIST, '-f', 'csv')
         self.assertEqual(
             '"ID","Name","UUID","Traits","Hosts","Faults"',
             output.splitlines()[0],
         )
-        _, output = self.openstack.run(
+        _, output, _ = self.openstack.run_apart(
             *LIST, '-f', 'value', '-c', 'Name', '-c', 'Traits'
         )
         self.assertEqual(f"windows ['{WINDOWS}']\n", output)
