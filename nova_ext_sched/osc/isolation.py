@@ -77,7 +77,7 @@ class Command(command.Lister):
     #: The columns of the table.
     names: Sequence[str]
     #: What the command ends with; set by ``take_action``.
-    status = base.FOUND
+    status = base.FINE
     #: The last line; of a table or document, on standard error.
     summary = ''
 
@@ -179,7 +179,7 @@ class ListIsolation(Command):
         faulty = [item for item in found if item[1]]
         fine = [item for item in found if not item[1]]
         self.summary = _summarize(len(found), faulty)
-        self.status = base.NOT_FOUND if faulty else base.FOUND
+        self.status = base.SOME_FOUND if faulty else base.FINE
         return self.names, [
             (
                 agg.id,
@@ -280,7 +280,7 @@ class SyncIsolation(Command):
             operator_traits,
         )
         if parsed_args.dry_run:
-            self.status = base.NOT_FOUND if self._steps else base.FOUND
+            self.status = base.SOME_FOUND if self._steps else base.FINE
         else:
             self._carry_out()
         self.summary = isolation_run.summarize(self._steps)

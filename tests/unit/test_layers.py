@@ -34,6 +34,7 @@ ROOMS = {
     'request_state': {'policy'},
     'request_filters': BASE | {'queries', 'request_state'},
     'filters': BASE | {'queries', 'request_state', 'request_filters'},
+    'weighers': BASE | {'queries', 'request_state', 'request_filters'},
     'validators': {'exception', 'messages', 'policy'},
     # A library for placement.
     'objects': WORDS | {'policy'},

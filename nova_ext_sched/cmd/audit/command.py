@@ -18,7 +18,7 @@ from nova_ext_sched.cmd import progress
 from nova_ext_sched.cmd.audit import report
 
 #: The exit status where a server violates a policy.
-SOME_FOUND = base.NOT_FOUND
+SOME_FOUND = base.SOME_FOUND
 
 #: The policies, as nova_ext_sched.cmd.audit.policies has them, which imports
 #: nova.

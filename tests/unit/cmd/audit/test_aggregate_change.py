@@ -33,7 +33,7 @@ class AggregateChangeTestCase(testtools.TestCase):
         aggregate_change.remove_property(self.aggregates, name, key)
         return [aggregate.metadata for aggregate in self.aggregates]
 
-    @ddt.data('gpu', uuids.gpu)
+    @ddt.named_data(['name', 'gpu'], ['uuid', uuids.gpu])
     def test_set(self, name):
         self.assertEqual(
             [{'a': '1', 'b': '2'}, None, {}], self.set(name, 'b=2')
