@@ -14,6 +14,7 @@ import typing
 
 from nova_ext_sched import messages
 from nova_ext_sched.cmd import lines
+from nova_ext_sched.osc import isolation_cloud
 from nova_ext_sched.osc import isolation_findings
 
 # Names that people see of many.
@@ -79,7 +80,7 @@ class Steps(Text):
             names = row['Names'].machine_readable()
             change, folded = row['Change'], names
             if row['Host']:
-                change += f' {_few(names)}'
+                change += f' {_fold_records(names)}'
                 folded = [row['Host']]
             found = by_result.setdefault(row['Result'], {})
             found.setdefault(change, []).extend(folded)
@@ -89,6 +90,18 @@ class Steps(Text):
                 yield from self._fill(
                     f'{change} ({len(folded)}): {_few(folded)}', '  ', ' ' * 6
                 )
+
+
+def _fold_records(names: Sequence[str]) -> str:
+    """Return names without the record of each that has one."""
+    plain = [
+        name
+        for name in names
+        if name.removeprefix(isolation_cloud.RECORD) not in names
+        or not name.startswith(isolation_cloud.RECORD)
+    ]
+    more = '' if len(plain) == len(names) else ' and record'
+    return _few(plain) + more + ('s' if more and len(plain) > 1 else '')
 
 
 def _few(names: Sequence[str]) -> str:

@@ -189,6 +189,20 @@ class OutputTestCase(testtools.TestCase):
         )
         self.assertEqual([finding(1)], auditing.asked)
 
+    def test_options_as_if_nova_conf_had_them(self):
+        with mock.patch.object(command.Audit, 'configure') as configure:
+            audit = command.Audit(
+                mock.Mock(stdout=io.StringIO()), None, cmd_name='audit'
+            )
+            parsed = audit.get_parser('audit').parse_args(
+                ['--option', 'a.b=c=d', '--option', 'e=f']
+            )
+            with mock.patch.object(
+                command, '_make_auditor', return_value=Auditor()
+            ):
+                audit.run(parsed)
+        configure.assert_called_once_with(parsed, {'a.b': 'c=d', 'e': 'f'})
+
     def test_without_where_nothing_is_asked(self):
         auditing = Auditor(finding(1))
         self.run_command(auditing, '-f', 'csv')

@@ -120,13 +120,19 @@ class DestinationsTestCase(testtools.TestCase):
         self.assertEqual(1, len(self.destinations._answers))
 
     def test_hosts_are_read_once_a_cell(self):
-        for args in (
-            {},
-            {},
-            {'cell': 'c1'},
-            {'cell': 'c1'},
-            # nova then asks every cell.
-            {'cell': 'c1', 'cross': True},
+        for args, calls in (
+            ({}, 1),
+            ({}, 1),
+            ({'cell': 'c1'}, 2),
+            ({'cell': 'c1'}, 2),
         ):
             self.find(make_spec(**args))
+            self.assertEqual(
+                calls, self.scheduler.get_host_states_by_uuids.call_count
+            )
+
+    def test_move_that_may_leave_its_cell(self):
+        """nova asks every cell."""
+        for cross in (False, True, True):
+            self.find(make_spec(cell='c1', cross=cross))
         self.assertEqual(2, self.scheduler.get_host_states_by_uuids.call_count)

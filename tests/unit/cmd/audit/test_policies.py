@@ -194,3 +194,22 @@ class JudgeTestCase(testtools.TestCase):
         )
         yes = mock.Mock(return_value=verdict.PASS)
         self.assertTrue(self.judge(policies.AntiAffinity, yes).passes)
+
+    def test_halves_of_one_host_filter(self):
+        """Isolation and reservation are two policies and one filter."""
+        for policy, half in (
+            (policies.Isolation, 'compile_isolation'),
+            (policies.Reservation, 'compile_reservation'),
+        ):
+            made = policy('ctxt', 'scheduler')
+            aggregate = objects.Aggregate(name='rack1', metadata={'k': 'v'})
+            server = mock.Mock()
+            server.host_state.aggregates = [aggregate]
+            with mock.patch.object(made, '_filter') as host_filter:
+                decide = getattr(host_filter, half).return_value
+                self.assertIs(decide.return_value, made.judge(server))
+            getattr(host_filter, half).assert_called_once_with(
+                server.request_spec
+            )
+            [names] = decide.call_args.args
+            self.assertEqual([('rack1', {'k': 'v'})], list(names))

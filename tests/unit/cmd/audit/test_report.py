@@ -63,11 +63,11 @@ class ReportTestCase(testtools.TestCase):
 
 @ddt.ddt
 class TextTestCase(ReportTestCase):
-    def write(self, rows, names=COLUMNS, columns=80):
+    def write(self, rows, names=COLUMNS, columns=80, max_width=0):
         out = io.StringIO()
         with mock.patch.dict('os.environ', COLUMNS=str(columns)):
             report.Text(self.auditing).emit_list(
-                names, iter(rows), out, argparse.Namespace(max_width=0)
+                names, iter(rows), out, argparse.Namespace(max_width=max_width)
             )
         return out.getvalue().splitlines()
 
@@ -146,6 +146,8 @@ class TextTestCase(ReportTestCase):
             found = lines[lines.index('isolation, 1 server: why') + 1 :]
             self.assertEqual(expected, len(found), found)
             self.assertGreaterEqual(columns, max(map(len, lines)))
+            # That of the command line comes before the terminal's.
+            self.assertEqual(lines, self.write(rows, names, 200, columns))
         self.assertIn(
             'could go to: compute013.example.org, compute013.example.org',
             ' '.join(' '.join(found).split()),
