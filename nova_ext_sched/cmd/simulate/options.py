@@ -83,9 +83,11 @@ def compose(declared: scenario.Scenario, plain: bool) -> scenario.Options:
     }
     _merge(options, declared.nova_conf)
     if plain:
-        ours = options.pop(_PACKAGE, {})
-        if _ISOLATION in ours:
-            options.setdefault('scheduler', {})[_ISOLATION] = ours[_ISOLATION]
+        package = options.pop(_PACKAGE, {})
+        if _ISOLATION in package:
+            options.setdefault('scheduler', {})[_ISOLATION] = package[
+                _ISOLATION
+            ]
         _merge(options, declared.plain.get('nova_conf', {}))
         options.pop(_PACKAGE, None)
     scheduler = options.setdefault('filter_scheduler', {})
