@@ -22,17 +22,3 @@ class WithoutNovaTestCase(testtools.TestCase):
             'nova',
             errors.getvalue(),
         )
-
-
-class OptionsTestCase(testtools.TestCase):
-    def test_they_may_stand_after_the_command(self):
-        expected = ['x', '--config-file', 'a', '--config-dir=b']
-        expected += ['upgrade', 'check', '--json']
-        for argv in (
-            expected,
-            ['x', 'upgrade', 'check', '--config-file', 'a']
-            + ['--config-dir=b', '--json'],
-            ['x', '--config-file', 'a', 'upgrade', '--config-dir=b']
-            + ['check', '--json'],
-        ):
-            self.assertEqual(expected, main._move_options(argv))
