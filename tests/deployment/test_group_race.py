@@ -243,7 +243,7 @@ def table(rows):
 
 
 def measure(cloud, arguments):
-    """Yield a row of the table for each case, setup and number of schedulers."""
+    """Yield a row of the table for each case, setup and load."""
     known = {}
     for number, name in enumerate(arguments.cases):
         case = NAMES[name]
