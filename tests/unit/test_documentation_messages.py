@@ -30,6 +30,7 @@ MODULES = sorted(
         *(PACKAGE / 'request_filters').glob('*.py'),
         *(PACKAGE / 'policy').glob('*.py'),
         *(PACKAGE / 'queries').glob('*.py'),
+        *(PACKAGE / 'weighers').glob('*.py'),
         *(PACKAGE / 'cmd' / 'status').glob('*.py'),
     ]
 )
@@ -54,6 +55,7 @@ WRITERS = {
     'conf/failure_domains.py': ['contradictions', '__call__'],
     'conf/isolation.py': ['contradictions'],
     'conf/reservation.py': ['contradictions', '__call__'],
+    'conf/round_robin.py': ['contradictions', '__call__'],
     'cmd/status/operators_data.py': ['check_traits', 'check_reservations'],
     'cmd/status/checks.py': ['_filters', '_aggregates', '_placement'],
     'filters/__init__.py': ['find_shadowed'],
