@@ -242,6 +242,16 @@ def table(rows):
     return '\n'.join([rule, lines[0], rule, *lines[1:], rule])
 
 
+def racks(runs):
+    """Return the cells of the racks of some runs."""
+    if not runs[0].by_rack:
+        return '-', '-'
+    return (
+        ' '.join(run.by_rack for run in runs),
+        str(sum(run.above for run in runs)),
+    )
+
+
 def measure(cloud, arguments):
     """Yield a row of the table for each case, setup and load."""
     known = {}
@@ -273,8 +283,7 @@ def measure(cloud, arguments):
                         )
                         + f' of {case.servers}',
                         str(max(run.on_host for run in runs)),
-                        ' '.join(r.by_rack for r in runs) or '-',
-                        str(sum(run.above for run in runs)),
+                        *racks(runs),
                         f'{max(run.seconds for run in runs):.0f} s',
                     )
 
