@@ -32,7 +32,7 @@ from tests.unit.request_filters import base
 
 CONF = nova.conf.CONF
 RACKS, HOSTS_OF_RACK, MEMBERS = 100, 100, 5000
-ROUNDS = 5
+ROUNDS = 3
 #: The share that is allowed.
 SHARE = 0.02
 
@@ -166,6 +166,7 @@ class Cloud:
             instance_group=objects.InstanceGroup(
                 uuid=uuidutils.generate_uuid(),
                 policy='anti-affinity',
+                policies=['anti-affinity'],
                 members=self.members,
                 hosts=[],
                 _rules={'max_server_per_host': '3'},
@@ -207,9 +208,12 @@ def cloud(tmp_path_factory):
             conf.round_robin.ALL_WEIGHERS,
         ],
     }
+    # The heartbeats are of the time when the services were made.
+    CONF.set_override('service_down_time', 86400)
     for name, value in overrides.items():
         CONF.set_override(name, value, 'filter_scheduler')
     yield Cloud(engine)
+    CONF.clear_override('service_down_time')
     for name in overrides:
         CONF.clear_override(name, 'filter_scheduler')
     reset()

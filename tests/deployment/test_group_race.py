@@ -322,11 +322,14 @@ def main():
             'longest',
         )
     ]
-    with base.Deployment(hosts) as cloud:
-        for row in measure(cloud, arguments):
-            print(*row, sep='; ', file=sys.stderr, flush=True)
-            rows.append(row)
-    print(table(rows))
+    try:
+        with base.Deployment(hosts) as cloud:
+            for row in measure(cloud, arguments):
+                print(*row, sep='; ', file=sys.stderr, flush=True)
+                rows.append(row)
+    finally:
+        # Also what there is when a later case fails.
+        print(table(rows))
 
 
 if __name__ == '__main__':
