@@ -29,6 +29,15 @@ class MetadataItem(typing.NamedTuple):
     value: str
 
 
+class AggregateItem(typing.NamedTuple):
+    """One metadata item of an aggregate that may have none."""
+
+    uuid: str
+    name: str
+    key: str | None
+    value: str | None
+
+
 class HostValue(typing.NamedTuple):
     """The value of one key in one aggregate, for one host or for none."""
 
@@ -65,6 +74,87 @@ def get_metadata(
     return context.session.execute(query).all()
 
 
+@api_db.context_manager.reader
+def get_by_name_or_value(
+    context: typing.Any,
+    names: Collection[str],
+    key: str,
+    prefixes: Collection[str],
+    keys: Collection[str],
+) -> Sequence[AggregateItem]:
+    """Return at least the aggregates of some names, or with a value of a key.
+
+    This is one light select. As databases differ in how they compare text, it
+    may return other aggregates and items too.
+
+    :param names: of aggregates
+    :param key: one of ``keys``; aggregates count whose value begins with one
+        of ``prefixes``
+    :param keys: the metadata keys to return
+    :returns: the items of each aggregate, or one whose key is None
+    """
+    keys = sorted(set(keys))
+    if supposed is not None:
+        return _read_supposed_by(names, key, tuple(prefixes), keys)
+    metadata = models.AggregateMetadata
+    by_value = sa.select(metadata.aggregate_id).where(
+        metadata.key == key,
+        sa.or_(*(_begins_with(metadata.value, one) for one in prefixes)),
+    )
+    query = (
+        sa.select(
+            models.Aggregate.uuid,
+            models.Aggregate.name,
+            metadata.key,
+            metadata.value,
+        )
+        .outerjoin(
+            metadata,
+            sa.and_(
+                metadata.aggregate_id == models.Aggregate.id,
+                metadata.key.in_(keys),
+            ),
+        )
+        .where(
+            sa.or_(
+                models.Aggregate.name.in_(sorted(names)),
+                models.Aggregate.id.in_(by_value) if prefixes else sa.false(),
+            )
+        )
+    )
+    return [
+        AggregateItem(*row) for row in context.session.execute(query).all()
+    ]
+
+
+def _read_supposed_by(
+    names: Collection[str],
+    key: str,
+    prefixes: tuple[str, ...],
+    keys: Collection[str],
+) -> list[AggregateItem]:
+    found = []
+    for aggregate in supposed or ():
+        metadata = aggregate.metadata or {}
+        if aggregate.name in names or metadata.get(key, '').startswith(
+            prefixes
+        ):
+            found += [
+                AggregateItem(
+                    aggregate.uuid, aggregate.name, one, metadata.get(one)
+                )
+                for one in [None, *filter(metadata.__contains__, keys)]
+            ]
+    return found
+
+
+def _begins_with(text: typing.Any, prefix: str) -> typing.Any:
+    # Not LIKE: its wildcards would have to be escaped.
+    return sa.func.lower(
+        sa.func.substr(text, 1, len(prefix))
+    ) == sa.func.lower(prefix)
+
+
 def _read_supposed(prefixes: Collection[str]) -> list[MetadataItem]:
     wanted = tuple(prefix.lower() for prefix in prefixes)
     return [
@@ -79,14 +169,7 @@ def _read_supposed(prefixes: Collection[str]) -> list[MetadataItem]:
 def _metadata_query(prefixes: tuple[str, ...]) -> sa.Select:
     key = sa.func.ltrim(models.AggregateMetadata.key)
     return _select_items().where(
-        sa.or_(
-            *(
-                # Not LIKE: its wildcards would have to be escaped.
-                sa.func.lower(sa.func.substr(key, 1, len(prefix)))
-                == sa.func.lower(prefix)
-                for prefix in prefixes
-            )
-        )
+        sa.or_(*(_begins_with(key, prefix) for prefix in prefixes))
     )
 
 

@@ -434,6 +434,9 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
     """Register every option of the package on ``conf``; idempotent."""
     conf.register_group(GROUP)
     conf.register_opts(ALL_OPTS, group=GROUP)
+    from nova_ext_sched import conf_blazar
+
+    conf_blazar.register_blazar_opts(conf)
 
 
 def check(conf: cfg.ConfigOpts) -> None:
