@@ -78,30 +78,39 @@ def get_metadata(
 def get_by_name_or_value(
     context: typing.Any,
     names: Collection[str],
+    keys: Collection[str],
     key: str,
     prefixes: Collection[str],
-    keys: Collection[str],
 ) -> Sequence[AggregateItem]:
-    """Return at least the aggregates of some names, or with a value of a key.
+    """Return at least some items of aggregates of some names or values.
 
     This is one light select. As databases differ in how they compare text, it
-    may return other aggregates and items too.
+    may return other items too.
 
     :param names: of aggregates
-    :param key: one of ``keys``; aggregates count whose value begins with one
-        of ``prefixes``
-    :param keys: the metadata keys to return
-    :returns: the items of each aggregate, or one whose key is None
+    :param keys: the metadata keys to return of them, ``key`` among them. An
+        aggregate of the name that has none gives an item whose key is None.
+    :param key: the metadata key to return of every other aggregate where its
+        value begins with one of ``prefixes``
     """
-    keys = sorted(set(keys))
     if supposed is not None:
-        return _read_supposed_by(names, key, tuple(prefixes), keys)
-    metadata = models.AggregateMetadata
-    by_value = sa.select(metadata.aggregate_id).where(
-        metadata.key == key,
-        sa.or_(*(_begins_with(metadata.value, one) for one in prefixes)),
+        return _read_supposed_by(names, keys, key, tuple(prefixes))
+    query = _name_or_value_query(
+        tuple(sorted(names)), tuple(keys), key, tuple(prefixes)
     )
-    query = (
+    return context.session.execute(query).all()
+
+
+# To make the statement takes longer than to execute it.
+@functools.lru_cache(maxsize=64)
+def _name_or_value_query(
+    names: tuple[str, ...],
+    keys: tuple[str, ...],
+    key: str,
+    prefixes: tuple[str, ...],
+) -> sa.Select:
+    metadata = models.AggregateMetadata
+    return (
         sa.select(
             models.Aggregate.uuid,
             models.Aggregate.name,
@@ -117,35 +126,35 @@ def get_by_name_or_value(
         )
         .where(
             sa.or_(
-                models.Aggregate.name.in_(sorted(names)),
-                models.Aggregate.id.in_(by_value) if prefixes else sa.false(),
+                models.Aggregate.name.in_(names),
+                sa.and_(
+                    metadata.key == key,
+                    sa.or_(
+                        sa.false(),
+                        *(
+                            _begins_with(metadata.value, one)
+                            for one in prefixes
+                        ),
+                    ),
+                ),
             )
         )
     )
-    return [
-        AggregateItem(*row) for row in context.session.execute(query).all()
-    ]
 
 
 def _read_supposed_by(
     names: Collection[str],
+    keys: Collection[str],
     key: str,
     prefixes: tuple[str, ...],
-    keys: Collection[str],
 ) -> list[AggregateItem]:
-    found = []
-    for aggregate in supposed or ():
-        metadata = aggregate.metadata or {}
-        if aggregate.name in names or metadata.get(key, '').startswith(
-            prefixes
-        ):
-            found += [
-                AggregateItem(
-                    aggregate.uuid, aggregate.name, one, metadata.get(one)
-                )
-                for one in [None, *filter(metadata.__contains__, keys)]
-            ]
-    return found
+    return [
+        AggregateItem(aggregate.uuid, aggregate.name, one, value)
+        for aggregate in supposed or ()
+        for one, value in [(None, None), *(aggregate.metadata or {}).items()]
+        if (aggregate.name in names and (one is None or one in keys))
+        or (one == key and value.startswith(prefixes))
+    ]
 
 
 def _begins_with(text: typing.Any, prefix: str) -> typing.Any:

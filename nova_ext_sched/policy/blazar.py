@@ -95,18 +95,19 @@ class Request(typing.Protocol):
     """A request under the rules.
 
     :ivar names: names of aggregates that :meth:`resolve` must know
-    :ivar zone_prefixes: it must know aggregates in such zones too
-    :ivar keys: the metadata keys that it must know of these aggregates
+    :ivar keys: the metadata keys that it must know of them
+    :ivar zone_prefixes: it must know the zones with such a prefix too, and
+        nothing else of the aggregates in them
     """
 
     @property
     def names(self) -> Collection[str]: ...
 
     @property
-    def zone_prefixes(self) -> Collection[str]: ...
+    def keys(self) -> Collection[str]: ...
 
     @property
-    def keys(self) -> Collection[str]: ...
+    def zone_prefixes(self) -> Collection[str]: ...
 
     def judge(self, aggregates: Aggregates) -> verdict.Verdict:
         """Decide whether a host in these aggregates may take the request.
@@ -119,9 +120,9 @@ class Request(typing.Protocol):
     ) -> Resolution:
         """Decide about all aggregates of a cloud, for the placement query.
 
-        :param items: (UUID, name, key, value): at least those of ``names``
-            and ``zone_prefixes``, with ``keys``; an aggregate without any of
-            the keys has one item whose key is None
+        :param items: (UUID, name, key, value): at least those that
+            ``names``, ``keys`` and ``zone_prefixes`` say; an aggregate
+            without any of the keys has one whose key is None
         """
 
 

@@ -40,7 +40,7 @@ def blazar_reservations(ctxt: typing.Any, request_spec: typing.Any) -> bool:
         return False
 
     items = aggregates.get_by_name_or_value(
-        ctxt, request.names, blazar.ZONE, request.zone_prefixes, request.keys
+        ctxt, request.names, request.keys, blazar.ZONE, request.zone_prefixes
     )
     resolution = request.resolve(items)
     if resolution.unmet:
