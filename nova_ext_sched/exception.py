@@ -46,10 +46,10 @@ class InvalidValue(NovaExtSchedError, ValueError):
         # Keys in a path and the value are what somebody wrote.
         super().__init__(
             where=where,
-            place=messages.quote(where, 1000),
+            place=messages.clean(where, 1000),
             expected=expected,
             got=got,
-            value=messages.quote(repr(got), 1000),
+            value=messages.clean(repr(got), 1000),
             **data,
         )
 
@@ -72,6 +72,26 @@ class InvalidValues(InvalidValue):
             expected=first.expected,
             got=first.got,
             text='; '.join(str(fault) for fault in faults),
+        )
+
+
+class RequestRefused(NovaExtSchedError):
+    """No host may take a request.
+
+    :param reason: what the owner of the server reads in its fault
+    :param detail: what only operators read, in the log and in their tools
+    """
+
+    message = '{text}'
+
+    reason: str
+    detail: str
+
+    def __init__(self, reason: str, detail: str = '') -> None:
+        super().__init__(
+            reason=reason,
+            detail=detail,
+            text=f'{reason} ({detail})' if detail else reason,
         )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import typing
 
 
-def quote(text: object, longest: int = 255) -> str:
+def clean(text: object, longest: int = 255) -> str:
     """Return a text that a user or an operator wrote, safe for one line.
 
     A name, a metadata value or a scheduler hint may have any length and any
@@ -34,7 +34,7 @@ def quote(text: object, longest: int = 255) -> str:
 
 def quoted(text: object) -> str:
     """Return a value that somebody wrote, in quotation marks, for one line."""
-    return f"'{quote(text)}'"
+    return f"'{clean(text)}'"
 
 
 def describe(exc: BaseException) -> str:
@@ -43,7 +43,7 @@ def describe(exc: BaseException) -> str:
     The further lines of a database's error are its statement.
     """
     line = str(exc).strip().partition('\n')[0]
-    return f'{type(exc).__name__}: {quote(line, 1000)}'
+    return f'{type(exc).__name__}: {clean(line, 1000)}'
 
 
 def count(noun: str, number: int) -> str:
@@ -54,13 +54,13 @@ def count(noun: str, number: int) -> str:
 def first_few(
     names: Sequence[typing.Any],
     most: int = 10,
-    show: Callable[[typing.Any], str] = quote,
+    show: Callable[[typing.Any], str] = clean,
 ) -> str:
     """Return the first names for a message, and how many more there are.
 
     :param most: number of names shown: enough to recognize, short enough to
         read
-    :param show: returns the text for one name, and must quote it
+    :param show: returns the text for one name, and must clean it
     """
     more = len(names) - most
     shown = ', '.join(show(name) for name in names[:most])

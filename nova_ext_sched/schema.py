@@ -64,13 +64,13 @@ def format_path(path: Iterable[str | int]) -> str:
         if isinstance(part, int):
             text += f'[{part}]'
         else:
-            text += ('.' if text else '') + messages.quote(part, 100)
+            text += ('.' if text else '') + messages.clean(part, 100)
     return text
 
 
 def show(value: typing.Any) -> str:
     """Return a value of a document as a fault shows it."""
-    return messages.quote(repr(value), 100)
+    return messages.clean(repr(value), 100)
 
 
 def show_keys(value: Iterable[typing.Any]) -> str:
@@ -83,7 +83,7 @@ def suggest(got: Iterable[typing.Any], known: Collection[str]) -> str:
     for word in got:
         close = difflib.get_close_matches(str(word)[:255], known, 1)
         if close:
-            return f'; did you mean {messages.quote(close[0])}?'
+            return f'; did you mean {messages.clean(close[0])}?'
     return ''
 
 
@@ -128,7 +128,7 @@ def tell(error: jsonschema.ValidationError) -> Iterator[Fault]:
         if '$comment' in form:
             expected += f' ({form["$comment"]})'
         for key in (key for key in got if key not in known):
-            shown = messages.quote(key, 100) + suggest([key], known)
+            shown = messages.clean(key, 100) + suggest([key], known)
             yield Fault((*path, key), expected, shown, got[key])
     elif error.validator == 'required':
         missing = [key for key in error.validator_value if key not in got]
@@ -154,7 +154,7 @@ def _tell_value(error: jsonschema.ValidationError) -> Fault:
             'const': [part.validator_value],
         }.get(part.validator, ())
     ]
-    expected = error.schema.get('description', messages.quote(error.message))
+    expected = error.schema.get('description', messages.clean(error.message))
     if len({tuple(part.absolute_path) for part in selecting}) == 1 and all(
         part.validator in ('const', 'enum') for part in selecting
     ):

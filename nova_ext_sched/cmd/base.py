@@ -105,7 +105,7 @@ class Command(lister.Lister):
     ) -> None:
         """Make this process what nova-scheduler's is.
 
-        :param options: see nova_ext_sched.explain.scheduler.override
+        :param options: see nova_ext_sched.cmd.nova_scheduler.override
         :raises exception.InvalidValue: see there
         """
         try:
@@ -122,7 +122,7 @@ class Command(lister.Lister):
                 patch(backend='threading')
             else:
                 patch()
-        from nova_ext_sched.explain import scheduler
+        from nova_ext_sched.cmd import nova_scheduler as scheduler
 
         if not self.app_args or not self.app_args.debug:
             # nova has lines for each host, which cliff would let through.

@@ -152,4 +152,4 @@ def _path(cls: type) -> str:
 
 
 def _join(names: Iterable[str]) -> str:
-    return ', '.join(map(messages.quote, names)) or 'none'
+    return ', '.join(map(messages.clean, names)) or 'none'

@@ -10,14 +10,15 @@ import typing
 
 import nova.conf
 
-from nova_ext_sched import faults
+from nova_ext_sched import log_once
 from nova_ext_sched.filters import base
 from nova_ext_sched.policy import aggregate_instance_type
 from nova_ext_sched.policy import verdict
+from nova_ext_sched.queries import fields
 
 CONF = nova.conf.CONF
 
-_faults = faults.FaultLog(__name__)
+LOG_ONCE = log_once.LogOnce(__name__)
 
 
 class AggregateInstanceTypeFilter(base.PolicyFilter):
@@ -42,8 +43,8 @@ class AggregateInstanceTypeFilter(base.PolicyFilter):
         ours = CONF.nova_ext_sched
         return _FlavorJudge(
             aggregate_instance_type.Decision(
-                base.flavor_name(spec_obj),
-                base.flavor_extra_specs(spec_obj),
+                fields.flavor_name(spec_obj),
+                fields.flavor_extra_specs(spec_obj),
                 ours.force_metadata_check_ignored_keys,
                 (
                     *ours.placement_req_required_member_prefix,
@@ -84,7 +85,7 @@ class AggregateInstanceTypeFilter(base.PolicyFilter):
                 itertools.chain.from_iterable(h.aggregates for h in hosts)
             )
             reason = judge.decision.reason(
-                cause, base.names_and_metadata(aggregates)
+                cause, fields.names_and_metadata(aggregates)
             )
             reasons[reason] += len(hosts)
         return reasons
@@ -104,7 +105,7 @@ class _FlavorJudge:
         if self.passes[self.digest(host_state)]:
             return verdict.PASS
         return self.decision.judge(
-            base.names_and_metadata(host_state.aggregates)
+            fields.names_and_metadata(host_state.aggregates)
         )
 
     def digest(self, host_state: typing.Any) -> int:
@@ -114,10 +115,10 @@ class _FlavorJudge:
         return digest
 
     def _read(self, aggregate: typing.Any) -> int:
-        metadata = base.aggregate_metadata(aggregate)
+        metadata = fields.aggregate_metadata(aggregate)
         digest = self.decision.digest(metadata)
         if digest & 1:
-            name = base.aggregate_name(aggregate)
+            name = fields.aggregate_name(aggregate)
             _warn(self.decision.faults(name, metadata))
         return digest
 
@@ -136,4 +137,4 @@ class _Cache(dict[typing.Any, typing.Any]):
 
 def _warn(sentences: Iterable[str]) -> None:
     for sentence in sentences:
-        _faults.warn(f'AggregateInstanceTypeFilter: {sentence}')
+        LOG_ONCE.warning(f'AggregateInstanceTypeFilter: {sentence}')

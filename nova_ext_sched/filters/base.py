@@ -5,7 +5,6 @@
 import collections
 from collections.abc import Callable
 from collections.abc import Iterable
-from collections.abc import Mapping
 import typing
 
 from nova.scheduler import filters
@@ -14,7 +13,6 @@ from oslo_log import log as logging
 
 from nova_ext_sched import messages
 from nova_ext_sched.policy import verdict
-from nova_ext_sched.request_filters import base as request_filters
 
 LOG = logging.getLogger(__name__)
 
@@ -132,47 +130,3 @@ class AggregatesFilter(PolicyFilter):
             return found
 
         return judge
-
-
-def names_and_metadata(
-    aggregates: Iterable[typing.Any],
-) -> list[tuple[str, Mapping[str, str]]]:
-    """Return what policies judge of nova Aggregate objects."""
-    return [
-        (aggregate_name(agg), aggregate_metadata(agg)) for agg in aggregates
-    ]
-
-
-def aggregate_name(aggregate: typing.Any) -> str:
-    """Return an aggregate's name for messages."""
-    # nova's filters read no names, so an object may have none.
-    return _field(aggregate, 'name') or 'without a name'
-
-
-def aggregate_metadata(aggregate: typing.Any) -> Mapping[str, str]:
-    """Return an aggregate's metadata; empty if it is None or not set."""
-    return _field(aggregate, 'metadata') or {}
-
-
-def _field(aggregate: typing.Any, field: str) -> typing.Any:
-    # To ask first whether it is set takes twice as long, and there may be
-    # tens of thousands of aggregates.
-    try:
-        return getattr(aggregate, field)
-    except NotImplementedError:
-        return None
-
-
-def flavor_name(spec_obj: typing.Any) -> str:
-    """Return the name of a RequestSpec's flavor for messages."""
-    return _flavor_field(spec_obj, 'name') or 'without a name'
-
-
-def flavor_extra_specs(spec_obj: typing.Any) -> Mapping[str, str]:
-    """Return the extra specs of a flavor; empty if None or not loaded."""
-    return _flavor_field(spec_obj, 'extra_specs') or {}
-
-
-def _flavor_field(spec_obj: typing.Any, field: str) -> typing.Any:
-    flavor = request_filters.get_field(spec_obj, 'flavor')
-    return flavor and request_filters.get_field(flavor, field)

@@ -5,14 +5,14 @@
 from collections.abc import Callable
 import typing
 
-from nova_ext_sched import faults
+from nova_ext_sched import log_once
 from nova_ext_sched import messages
 from nova_ext_sched.filters import base
 from nova_ext_sched.policy import verdict
-from nova_ext_sched.request_filters import base as request_filters
+from nova_ext_sched.queries import fields
 from nova_ext_sched.request_filters import blazar_reservations
 
-_faults = faults.FaultLog(__name__)
+LOG_ONCE = log_once.LogOnce(__name__)
 
 
 class BlazarFilter(base.AggregatesFilter):
@@ -39,7 +39,7 @@ class BlazarFilter(base.AggregatesFilter):
         try:
             request = blazar_reservations.compile_request(spec_obj)
         except Exception as exc:
-            _faults.warn(
+            LOG_ONCE.warning(
                 f'BlazarFilter rejects every host, because it cannot read '
                 f'which reservations a request names: '
                 f'{messages.describe(exc)}'
@@ -55,8 +55,8 @@ class BlazarFilter(base.AggregatesFilter):
         def decide(aggregates: list[typing.Any]) -> verdict.Verdict:
             described = []
             for aggregate in aggregates:
-                name = request_filters.get_field(aggregate, 'name')
-                metadata = request_filters.get_field(aggregate, 'metadata')
+                name = fields.get_field(aggregate, 'name')
+                metadata = fields.get_field(aggregate, 'metadata')
                 if name is None or metadata is None:
                     return verdict.reject(
                         'the host is in an aggregate without a name or '

@@ -5,29 +5,21 @@
 from collections.abc import Callable
 from collections.abc import Iterable
 import typing
-import weakref
 
 import nova.conf
 
 from nova_ext_sched import exception
-from nova_ext_sched import faults
+from nova_ext_sched import log_once
+from nova_ext_sched import request_state
 from nova_ext_sched.filters import base
 from nova_ext_sched.policy import failure_domains as policy
 from nova_ext_sched.policy import verdict
-from nova_ext_sched.request_filters import base as request_filters
+from nova_ext_sched.queries import fields
 from nova_ext_sched.request_filters import failure_domains
 
 CONF = nova.conf.CONF
 
-_faults = faults.FaultLog(__name__)
-
-
-# What was counted here, beside what stage 1 counted: the candidates of the
-# first server (nova only ever drops some of them, so every pick is one of
-# these), and how many hosts were picked.
-_requests: weakref.WeakKeyDictionary[
-    policy.Spread, tuple[list[typing.Any], int]
-] = weakref.WeakKeyDictionary()
+LOG_ONCE = log_once.LogOnce(__name__)
 
 
 class FailureDomainFilter(base.AggregatesFilter):
@@ -52,7 +44,7 @@ class FailureDomainFilter(base.AggregatesFilter):
         self, filter_obj_list: Iterable[typing.Any], spec_obj: typing.Any
     ) -> list[typing.Any]:
         hosts = list(filter_obj_list)
-        spread = failure_domains.find_spread(spec_obj)
+        spread = request_state.spreads.get(spec_obj)
         if spread is not None:
             _count(spread, hosts, spec_obj.instance_group)
         return super().filter_all(hosts, spec_obj)
@@ -66,13 +58,13 @@ class FailureDomainFilter(base.AggregatesFilter):
         except exception.InvalidValue as exc:
             malformed = verdict.reject(str(exc))
             return lambda aggregates: malformed
-        spread = failure_domains.find_spread(spec_obj)
+        spread = request_state.spreads.get(spec_obj)
         if spread is None:
             uncounted = verdict.reject(
                 'the members of the server group were not counted: the '
                 'request filter failure_domains did not run'
             )
-            _faults.warn(
+            LOG_ONCE.warning(
                 'FailureDomainFilter rejects every host for requests that ask '
                 'to be spread over failure domains, because the request '
                 'filter failure_domains did not run. Add failure_domains to '
@@ -88,8 +80,8 @@ def _count(
     spread: policy.Spread, hosts: list[typing.Any], group: typing.Any
 ) -> None:
     # nova appends the host of each server that it picks for the request.
-    picked = request_filters.get_field(group, 'hosts') or []
-    candidates, counted = _requests.get(spread, (hosts, len(picked)))
+    picked = fields.get_field(group, 'hosts') or []
+    candidates, counted = request_state.picks.get(spread, (hosts, len(picked)))
     for host in picked[counted:]:
         aggregates = [
             agg
@@ -98,12 +90,12 @@ def _count(
             for agg in state.aggregates
         ]
         spread.add(_read_domains(aggregates, spread.key))
-    _requests[spread] = candidates, len(picked)
+    request_state.picks[spread] = candidates, len(picked)
 
 
 def _read_domains(
     aggregates: Iterable[typing.Any], key: str
 ) -> frozenset[str]:
     return policy.read_domains(
-        (base.aggregate_metadata(agg) for agg in aggregates), key
+        (fields.aggregate_metadata(agg) for agg in aggregates), key
     )

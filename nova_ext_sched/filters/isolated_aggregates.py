@@ -9,16 +9,17 @@ import typing
 import nova.conf
 from nova.scheduler import utils
 
-from nova_ext_sched import faults
+from nova_ext_sched import log_once
 from nova_ext_sched import messages
 from nova_ext_sched.filters import base
 from nova_ext_sched.policy import isolation
 from nova_ext_sched.policy import verdict
+from nova_ext_sched.queries import fields
 from nova_ext_sched.request_filters import reserved_aggregates
 
 CONF = nova.conf.CONF
 
-_faults = faults.FaultLog(__name__)
+LOG_ONCE = log_once.LogOnce(__name__)
 
 # Judges the name and metadata of each aggregate of a host.
 Decision = Callable[[list[tuple[str, Mapping[str, str]]]], verdict.Verdict]
@@ -61,7 +62,7 @@ class IsolatedAggregatesFilter(base.AggregatesFilter):
             return None
 
         def decide(aggregates: list[typing.Any]) -> verdict.Verdict:
-            described = base.names_and_metadata(aggregates)
+            described = fields.names_and_metadata(aggregates)
             for decision in decisions:
                 found = decision(described)
                 if not found.passes:
@@ -79,11 +80,11 @@ class IsolatedAggregatesFilter(base.AggregatesFilter):
         except Exception as exc:
             # Flavors and images are operators' and users' data: what nova
             # cannot read in them must not open a host.
-            _faults.warn(
+            LOG_ONCE.warning(
                 f'IsolatedAggregatesFilter rejects every isolated host, '
                 f'because it cannot read which traits flavor '
-                f'{messages.quote(base.flavor_name(spec_obj))} and its image '
-                f'require: '
+                f'{messages.clean(fields.flavor_name(spec_obj))} and its '
+                f'image require: '
                 f'{messages.describe(exc)}'
             )
             required = set()
@@ -99,6 +100,6 @@ class IsolatedAggregatesFilter(base.AggregatesFilter):
                 f'cannot read which reserved aggregates a request names: '
                 f'{messages.describe(exc)}'
             )
-            _faults.warn(fault)
+            LOG_ONCE.warning(fault)
             # Which hosts the request may use is not known, so none.
             return lambda aggregates: verdict.reject(fault)

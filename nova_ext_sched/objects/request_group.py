@@ -24,8 +24,8 @@ from urllib import parse
 from oslo_versionedobjects import fields
 
 from nova_ext_sched import exception
-from nova_ext_sched import syntax
 from nova_ext_sched.objects import base
+from nova_ext_sched.objects import syntax
 
 # A parameter of a request group: its kind, and its suffix.
 _KEY = re.compile(

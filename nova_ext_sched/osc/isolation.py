@@ -15,9 +15,9 @@ from osc_lib.cli import format_columns
 from osc_lib.command import command
 
 from nova_ext_sched import messages
-from nova_ext_sched import progress
+from nova_ext_sched.cmd import progress
 from nova_ext_sched.osc import isolation_cloud
-from nova_ext_sched.osc import isolation_faults
+from nova_ext_sched.osc import isolation_findings
 from nova_ext_sched.osc import isolation_plan
 from nova_ext_sched.osc import isolation_run
 from nova_ext_sched.placement import answers
@@ -92,7 +92,7 @@ def _describe(exc: sdk_exc.HttpException) -> str:
         403: 'the service does not allow the user to do this',
     }.get(exc.status_code or 0, 'the service refuses the request')
     context = [
-        messages.quote(f'{exc.method} {exc.url}'),
+        messages.clean(f'{exc.method} {exc.url}'),
         f'status {exc.status_code}',
     ]
     if exc.request_id:
@@ -135,9 +135,7 @@ class ListIsolation(Command):
                 agg.uuid,
                 format_columns.ListColumn(agg.traits),
                 NamesColumn(agg.hosts),
-                FaultsColumn(
-                    isolation_faults.find_faults(agg, cloud, declared)
-                ),
+                FaultsColumn(isolation_findings.find(agg, cloud, declared)),
             )
             for agg in sorted(cloud.aggregates, key=lambda agg: agg.name)
             if agg.has_trait_keys
@@ -257,7 +255,7 @@ def _select_aggregates(
             for aggregate in cloud.aggregates
             if text in (aggregate.name, aggregate.uuid, str(aggregate.id))
         ]
-        shown = messages.quote(text)
+        shown = messages.clean(text)
         if len(found) != 1:
             raise osc_exc.CommandError(
                 f'{shown}: expected the name, ID or UUID of one aggregate, '
@@ -267,7 +265,7 @@ def _select_aggregates(
             metadata = sorted(found[0].metadata.items())
             raise osc_exc.CommandError(
                 f'aggregate {shown}: expected metadata trait:<NAME>=required, '
-                f'got {messages.quote(metadata, 1000)}'
+                f'got {messages.clean(metadata, 1000)}'
             )
         selected.add(found[0].uuid)
     return selected

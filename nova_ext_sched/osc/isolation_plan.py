@@ -38,7 +38,7 @@ import functools
 
 from nova_ext_sched import exception
 from nova_ext_sched import placement
-from nova_ext_sched import syntax
+from nova_ext_sched.objects import syntax
 from nova_ext_sched.osc import isolation_cloud
 
 # Standard traits that say what a host is or can do. nova-compute reports

@@ -90,7 +90,7 @@ def from_cloud(name: str | None) -> adapter.Adapter:
     except (sdk_exc.ConfigException, ks_exc.ClientException) as exc:
         raise exception.InvalidValue(
             where='clouds.yaml',
-            expected=f'a cloud {messages.quote(name)}' if name else 'a cloud',
+            expected=f'a cloud {messages.clean(name)}' if name else 'a cloud',
             got=str(exc),
         ) from exc
 

@@ -39,7 +39,7 @@ def decode(response: typing.Any) -> typing.Any:
 def describe(response: typing.Any) -> str:
     """Return what an answer is that is not placement's, in words."""
     content_type = response.headers.get('content-type', 'no content type')
-    return f'{messages.quote(content_type)}: {get_detail(response)}'
+    return f'{messages.clean(content_type)}: {get_detail(response)}'
 
 
 def get_detail(response: typing.Any) -> str:
@@ -78,4 +78,4 @@ def clean(text: str) -> str:
     text = ' '.join(_TAG.sub(' ', text).split())
     # Its patterns are costly: they get no more than can be shown.
     text = strutils.mask_password(text[: 2 * _SHOWN])
-    return messages.quote(text, _SHOWN)
+    return messages.clean(text, _SHOWN)

@@ -14,7 +14,7 @@ from oslo_config import cfg
 
 from nova_ext_sched import exception
 from nova_ext_sched import objects
-from nova_ext_sched import syntax
+from nova_ext_sched.objects import syntax
 from nova_ext_sched.placement import adapters
 from nova_ext_sched.placement import division
 from nova_ext_sched.placement import errors

@@ -62,7 +62,7 @@ class Transport:
 
     def __init__(self, adapter: typing.Any, credentials: str) -> None:
         self._adapter = adapter
-        self._credentials = messages.quote(credentials)
+        self._credentials = messages.clean(credentials)
 
     @functools.cached_property
     def microversions(self) -> microversion.Range:
@@ -118,7 +118,7 @@ class Transport:
                 raise ValueError('no JSON object')
             return read(value)
         except (LookupError, TypeError, ValueError, AttributeError) as exc:
-            cause = f'{type(exc).__name__}: {messages.quote(exc)}'
+            cause = f'{type(exc).__name__}: {messages.clean(exc)}'
             raise errors.UnexpectedAnswer(
                 expected="placement's JSON of this request",
                 got=f'{answers.describe(response)} ({cause})',
@@ -134,7 +134,7 @@ class Transport:
                 return self._check_url(endpoint)
         raise errors.EndpointNotFound(
             credentials=self._credentials,
-            wanted=messages.quote(
+            wanted=messages.clean(
                 f'service type {adapter.service_type}, interface '
                 f'{adapter.interface}, region {adapter.region_name}'
             ),
@@ -151,7 +151,7 @@ class Transport:
             if not url or '@' not in parse.urlsplit(url).netloc:
                 return url
         except ValueError as exc:
-            expected = f'a URL ({messages.quote(exc)})'
+            expected = f'a URL ({messages.clean(exc)})'
         raise exception.InvalidValue(
             where=self._credentials,
             expected=expected,
@@ -166,7 +166,7 @@ class Transport:
             if cause in chain:
                 break
             chain.append(cause)
-        words = messages.quote(str(chain[-1]) or type(chain[-1]).__name__)
+        words = messages.clean(str(chain[-1]) or type(chain[-1]).__name__)
         if call.is_sent and isinstance(exc, ks_exc.ConnectTimeout):
             timeout = self._adapter.session.timeout
             return errors.TimedOut(
@@ -190,13 +190,13 @@ class Transport:
             context = {
                 'method': exc.method,
                 # Keystone may have answered with another place.
-                'url': messages.quote((exc.url or '').rpartition('@')[2]),
+                'url': messages.clean((exc.url or '').rpartition('@')[2]),
                 'status': exc.http_status,
                 'request_id': exc.request_id,
             }
         return errors.AuthenticationFailed(
             credentials=self._credentials,
-            cause=messages.quote(exc, 1000),
+            cause=messages.clean(exc, 1000),
             **context,
         )
 
@@ -248,14 +248,14 @@ class _Call:
         return len(self.query) >= _LONG
 
     def context(self, response: typing.Any = None) -> dict[str, typing.Any]:
-        url, query = messages.quote(self.url, 500), self.query
+        url, query = messages.clean(self.url, 500), self.query
         if len(query) > _SHOWN:
             query = f'{query[:_SHOWN]}... ({len(query)} bytes)'
         found = {'method': self.method, 'url': f'{url}?{query}'.rstrip('?')}
         if response is not None:
             request_id = response.headers.get('x-openstack-request-id')
             found['status'] = response.status_code
-            found['request_id'] = request_id and messages.quote(request_id)
+            found['request_id'] = request_id and messages.clean(request_id)
         return found
 
     def too_long(

@@ -49,7 +49,7 @@ class Rule:
         self.wants = language.ABSENCE
         self.fault: str | None = None
         # As messages show them.
-        self._flavor = f'flavor {messages.quote(flavor)}'
+        self._flavor = f'flavor {messages.clean(flavor)}'
         self._spec = f'{self._flavor}: extra spec {messages.quoted(spec)}'
         self._key = messages.quoted(key)
         self._value = messages.quoted(value)
@@ -70,7 +70,7 @@ class Rule:
         """
         if self.fault is not None:
             return MALFORMED, [self.fault]
-        where = f'aggregate {messages.quote(name)}: metadata {self._key}'
+        where = f'aggregate {messages.clean(name)}: metadata {self._key}'
         try:
             offer = (
                 language.parse_values(value)

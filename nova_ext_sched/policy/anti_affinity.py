@@ -63,7 +63,7 @@ def read_limit(rules: Mapping[str, typing.Any]) -> int:
     for name, raw in rules.items():
         if name != MAX_SERVER_PER_HOST:
             raise exception.InvalidValue(
-                where=f'rules.{messages.quote(name)}',
+                where=f'rules.{messages.clean(name)}',
                 expected=f'a rule of policy {POLICY} ({MAX_SERVER_PER_HOST})',
                 got=raw,
             )
@@ -102,7 +102,7 @@ class Group:
         members: Iterable[str] | None,
         rules: Mapping[str, typing.Any],
     ) -> None:
-        self.uuid = messages.quote(uuid or 'n/a')
+        self.uuid = messages.clean(uuid or 'n/a')
         self.members = frozenset(members or ())
         self.fault = ''
         self._limit = 1
@@ -112,7 +112,7 @@ class Group:
         try:
             self._limit = read_limit(rules)
         except exception.InvalidValue as exc:
-            self.fault = messages.quote(exc, 500)
+            self.fault = messages.clean(exc, 500)
 
     def judge(
         self, instances: Collection[str], instance_uuid: str | None
@@ -131,11 +131,6 @@ class Group:
         if held < self._limit:
             return verdict.PASS
         return _refuse(self.uuid, self._limit, held)
-
-    def count_free_slots(self, instances: Collection[str]) -> int:
-        """Return how many more members a host with ``instances`` may hold."""
-        held = len(self.members.intersection(instances))
-        return max(0, self._limit - held)
 
     def suspects(self, hosts: Sequence[Mapping[str, object]]) -> list[int]:
         """Find the hosts that may be refused, of many at once.

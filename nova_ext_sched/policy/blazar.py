@@ -233,7 +233,7 @@ class _WithReservations:
         closed = sorted(self._why_closed(*pool) for pool in pools.values())
         return Resolution(
             unmet=f'no reservation that project '
-            f'{messages.quote(self.project_id)} may use is named '
+            f'{messages.clean(self.project_id)} may use is named '
             f'{self._wanted}',
             detail='; '.join(closed)
             or f'no pool of Blazar is named {self._wanted}',
@@ -254,14 +254,14 @@ class _WithReservations:
     def _why_closed(self, name: str, metadata: Metadata) -> str:
         owner = metadata.get(self.rules.owner_key)
         whose = (
-            f'has {messages.quote(self.rules.owner_key)}='
-            f'{messages.quote(owner)}'
+            f'has {messages.clean(self.rules.owner_key)}='
+            f'{messages.clean(owner)}'
             if owner
-            else f'has no {messages.quote(self.rules.owner_key)}'
+            else f'has no {messages.clean(self.rules.owner_key)}'
         )
         return (
-            f"Blazar's pool {messages.quote(name)} {whose} and no key for "
-            f'project {messages.quote(self.project_id)}, which asks for it'
+            f"Blazar's pool {messages.clean(name)} {whose} and no key for "
+            f'project {messages.clean(self.project_id)}, which asks for it'
         )
 
     @property
@@ -287,7 +287,7 @@ class _WithoutReservation:
         for name, metadata in aggregates:
             for why in self.rules.why_pool(name, metadata):
                 return verdict.reject(
-                    f'aggregate {messages.quote(name)} is a pool of Blazar '
+                    f'aggregate {messages.clean(name)} is a pool of Blazar '
                     f'({why}) and the request names no reservation'
                 )
         return verdict.PASS
@@ -315,14 +315,14 @@ class _Preemptible(_WithoutReservation):
             return verdict.PASS
         wanted = (
             f'a preemptible server must be in aggregate '
-            f'{messages.quote(self.rules.preemptible)} and no other pool of '
+            f'{messages.clean(self.rules.preemptible)} and no other pool of '
             f'Blazar; the host is in '
         )
         return verdict.reject(
             wanted
             + (
                 messages.first_few(
-                    [f'{messages.quote(n)} ({why})' for n, why in pools],
+                    [f'{messages.clean(n)} ({why})' for n, why in pools],
                     show=str,
                 )
                 or 'none'
@@ -343,7 +343,7 @@ class _Preemptible(_WithoutReservation):
         if not required:
             return Resolution(
                 unmet=f'no aggregate '
-                f'{messages.quote(self.rules.preemptible)} takes preemptible '
+                f'{messages.clean(self.rules.preemptible)} takes preemptible '
                 f'servers'
             )
         return Resolution(frozenset(required), frozenset(forbidden))

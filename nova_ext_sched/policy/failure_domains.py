@@ -113,7 +113,7 @@ def _read_hint(
         raise exception.InvalidValue(
             where=f'scheduler hint {name}',
             expected=f'one value, {expected}',
-            got=messages.quote(', '.join(map(str, values))),
+            got=messages.clean(', '.join(map(str, values))),
         ) from exc
 
 
@@ -204,11 +204,11 @@ class Spread:
         if not domains:
             return verdict.reject(
                 f'the host is in no failure domain: none of its aggregates '
-                f'has a value for the metadata key {messages.quote(self.key)}'
+                f'has a value for the metadata key {messages.clean(self.key)}'
             )
         for domain in self.find_full(domains):
             return verdict.reject(
-                f'failure domain {messages.quote(domain)} holds '
+                f'failure domain {messages.clean(domain)} holds '
                 f'{messages.count("server", self.held[domain])} of server '
                 f'group {self.group} and the limit is {self.limit}'
             )

@@ -65,7 +65,7 @@ class ForceMetadataCheck:
             return []
         booleans = ', '.join(strutils.TRUE_STRINGS + strutils.FALSE_STRINGS)
         return [
-            f'aggregate {messages.quote(name)}: metadata {FLAG!r}: expected '
+            f'aggregate {messages.clean(name)}: metadata {FLAG!r}: expected '
             f'one of {booleans}, got {messages.quoted(metadata[FLAG])}; the '
             f'aggregate forces nothing'
         ]

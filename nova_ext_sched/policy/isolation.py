@@ -90,23 +90,23 @@ def read_item(key: str, value: str | None) -> Item:
     if value.strip().lower() != REQUIRED:
         return Item(
             None,
-            f'metadata {messages.quote(key)}: expected {REQUIRED!r}, got '
-            f"'{messages.quote(value)}'; the item isolates nothing",
+            f'metadata {messages.clean(key)}: expected {REQUIRED!r}, got '
+            f"'{messages.clean(value)}'; the item isolates nothing",
         )
     trait = stripped[len(PREFIX) :].strip()
     if not is_trait_name(trait):
         return Item(
             trait,
-            f'metadata {messages.quote(key)}: expected a trait name of A-Z, '
-            f"0-9 and _, got '{messages.quote(trait)}'; no request can "
+            f'metadata {messages.clean(key)}: expected a trait name of A-Z, '
+            f"0-9 and _, got '{messages.clean(trait)}'; no request can "
             f'require it, so the aggregate takes no server',
         )
     if (key, value) != (PREFIX + trait, REQUIRED):
         return Item(
             trait,
-            f"metadata {messages.quote(key)}: expected '{PREFIX}{trait}="
-            f"{REQUIRED}', got '{messages.quote(key)}="
-            f"{messages.quote(value)}'; it isolates all the same, but "
+            f"metadata {messages.clean(key)}: expected '{PREFIX}{trait}="
+            f"{REQUIRED}', got '{messages.clean(key)}="
+            f"{messages.clean(value)}'; it isolates all the same, but "
             f"with nova's own filter on some databases only: correct it",
         )
     return Item(trait)
@@ -123,7 +123,7 @@ def item_fault(name: str, key: str, value: str | None) -> str:
     Empty if nothing is wrong.
     """
     fault = read_item(key, value).fault
-    return fault and f'aggregate {messages.quote(name)}: {fault}'
+    return fault and f'aggregate {messages.clean(name)}: {fault}'
 
 
 class Reading(typing.NamedTuple):
@@ -186,7 +186,7 @@ def judge(
         }
         if lacking := traits.difference(required):
             return verdict.reject(
-                f'aggregate {messages.quote(name)} is isolated and the '
+                f'aggregate {messages.clean(name)} is isolated and the '
                 f'request does not require '
                 f'{messages.first_few(sorted(lacking))}'
             )

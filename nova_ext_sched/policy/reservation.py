@@ -210,9 +210,9 @@ class Request:
                 key = self._reserving_key(metadata)
                 if key is not None:
                     return verdict.reject(
-                        f'aggregate {messages.quote(name)} is reserved by '
+                        f'aggregate {messages.clean(name)} is reserved by '
                         f'{_quote_item(key, metadata[key])} and the request '
-                        f'of project {messages.quote(self.project_id)} has no '
+                        f'of project {messages.clean(self.project_id)} has no '
                         f'key with that prefix'
                     )
         for key in self.required:
@@ -238,18 +238,18 @@ class Request:
     ) -> str:
         if not carrying:
             return (
-                f'{nowhere} has the metadata key {messages.quote(key)}, which '
-                f'the request of project {messages.quote(self.project_id)} '
+                f'{nowhere} has the metadata key {messages.clean(key)}, which '
+                f'the request of project {messages.clean(self.project_id)} '
                 f'requires'
             )
         reasons = sorted(
-            f'aggregate {messages.quote(name)} has '
+            f'aggregate {messages.clean(name)} has '
             f'{self._closing_items(metadata)}'
             for name, metadata in carrying
         )
         return (
-            f'project {messages.quote(self.project_id)} may not use '
-            f'{messages.quote(key)}: {", ".join(reasons)}'
+            f'project {messages.clean(self.project_id)} may not use '
+            f'{messages.clean(key)}: {", ".join(reasons)}'
         )
 
     def _closing_items(self, metadata: Metadata) -> str | None:
@@ -271,4 +271,4 @@ class Request:
 
 
 def _quote_item(key: str, value: str | None) -> str:
-    return f'{messages.quote(key)}={messages.quote(value)}'
+    return f'{messages.clean(key)}={messages.clean(value)}'

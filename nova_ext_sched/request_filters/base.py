@@ -11,6 +11,7 @@ from nova.scheduler import request_filter as nova_request_filter
 from oslo_log import log as logging
 from oslo_utils import timeutils
 
+from nova_ext_sched import exception
 from nova_ext_sched import messages
 
 LOG = logging.getLogger(__name__)
@@ -21,18 +22,6 @@ Value = typing.TypeVar('Value')
 
 # Errors of databases carry whole statements.
 _LONGEST = 1000
-
-
-class RequestRefused(nova_exception.RequestFilterFailed):
-    """No host may take the request.
-
-    :param reason: what the owner of the server reads in its fault
-    :param detail: what only the log has, for operators
-    """
-
-    def __init__(self, reason: str, detail: str = '') -> None:
-        super().__init__(reason=reason)
-        self.detail = detail
 
 
 def fail_closed(fn: RequestFilter) -> RequestFilter:
@@ -47,8 +36,8 @@ def fail_closed(fn: RequestFilter) -> RequestFilter:
     ============================  ===========================================
     the filter raises             what is logged
     ============================  ===========================================
-    RequestFilterFailed           a warning: the reason, and the detail of a
-                                  :class:`RequestRefused`
+    exception.RequestRefused,     a warning: the reason, and the detail that
+    RequestFilterFailed           only operators read
     anything else                 an error: the exception; with a traceback
                                   for the first of its type since the filter
                                   last answered, so once an outage
@@ -64,20 +53,24 @@ def fail_closed(fn: RequestFilter) -> RequestFilter:
     def wrapper(ctxt: typing.Any, request_spec: typing.Any) -> bool:
         try:
             applied = fn(ctxt, request_spec)
-        except nova_exception.RequestFilterFailed as exc:
+        except (
+            exception.RequestRefused,
+            nova_exception.RequestFilterFailed,
+        ) as exc:
             outage.clear()
-            detail = getattr(exc, 'detail', '')
             LOG.warning(
                 '%(filter)s: no host for request %(request)s: %(reason)s',
                 {
                     'filter': fn.__name__,
                     'request': ctxt.global_id,
-                    'reason': messages.quote(
-                        exc.message + (detail and f' ({detail})'), _LONGEST
-                    ),
+                    'reason': messages.clean(str(exc), _LONGEST),
                 },
             )
-            raise
+            if isinstance(exc, nova_exception.RequestFilterFailed):
+                raise
+            raise nova_exception.RequestFilterFailed(
+                reason=exc.reason
+            ) from exc
         except Exception as exc:
             reason = f'{fn.__name__} cannot decide'
             LOG.error(
@@ -116,24 +109,3 @@ class Cached(typing.Generic[Value]):
             self._value = self._read(ctxt)
             self._until = now + self._seconds
         return self._value
-
-
-def get_field(obj: typing.Any, field: str) -> typing.Any:
-    """Return a field of a nova object; None where it is not set.
-
-    To read a field that is not set raises, or reads the database.
-    """
-    return getattr(obj, field) if field in obj else None
-
-
-def host_filters_run(request_spec: typing.Any) -> bool:
-    """Return whether nova will run the host filters on this request.
-
-    It does not where an administrator forced a host or node at boot
-    (nova.scheduler.host_manager.HostManager.get_filtered_hosts).
-    """
-    forced = get_field(request_spec, 'force_hosts') or get_field(
-        request_spec, 'force_nodes'
-    )
-    hints = get_field(request_spec, 'scheduler_hints') or {}
-    return not forced or bool(hints.get('_nova_check_type'))

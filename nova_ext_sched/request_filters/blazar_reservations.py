@@ -7,9 +7,12 @@ import typing
 import nova.conf
 from oslo_log import log as logging
 
-from nova_ext_sched import aggregates
+from nova_ext_sched import exception
 from nova_ext_sched import messages
+from nova_ext_sched.conf import blazar as conf
 from nova_ext_sched.policy import blazar
+from nova_ext_sched.queries import aggregates
+from nova_ext_sched.queries import fields
 from nova_ext_sched.request_filters import base
 from nova_ext_sched.request_filters import member_of
 
@@ -33,7 +36,7 @@ def blazar_reservations(ctxt: typing.Any, request_spec: typing.Any) -> bool:
         its project may use; no aggregate takes preemptible servers; the
         aggregates cannot be read
     """
-    if HOST_FILTER not in CONF.filter_scheduler.enabled_filters:
+    if not conf.is_on(CONF):
         return False
     request = compile_request(request_spec)
     if request is None:
@@ -44,7 +47,7 @@ def blazar_reservations(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     )
     resolution = request.resolve(items)
     if resolution.unmet:
-        raise base.RequestRefused(resolution.unmet, detail=resolution.detail)
+        raise exception.RequestRefused(resolution.unmet, resolution.detail)
     if resolution.required:
         member_of.require(request_spec, resolution.required)
     forbidden = member_of.forbid(
@@ -77,9 +80,9 @@ def compile_request(request_spec: typing.Any) -> blazar.Request | None:
     :returns: None where it may use every host
     """
     rules = blazar.Rules.from_options(CONF['blazar:physical:host'])
-    hints = base.get_field(request_spec, 'scheduler_hints') or {}
+    hints = fields.get_field(request_spec, 'scheduler_hints') or {}
     if reservations := hints.get(blazar.HINT):
         return rules.with_reservations(reservations, request_spec.project_id)
     return rules.without_reservation(
-        base.get_field(request_spec.flavor, 'extra_specs') or {}
+        fields.get_field(request_spec.flavor, 'extra_specs') or {}
     )

@@ -4,19 +4,20 @@
 
 import collections
 import typing
-import weakref
 
 import nova.conf
 from oslo_log import log as logging
 
-from nova_ext_sched import aggregates
 from nova_ext_sched import exception
-from nova_ext_sched import faults
+from nova_ext_sched import log_once
 from nova_ext_sched import messages
+from nova_ext_sched import request_state
 from nova_ext_sched.policy import anti_affinity
 from nova_ext_sched.policy import failure_domains as policy
+from nova_ext_sched.queries import aggregates
+from nova_ext_sched.queries import fields
+from nova_ext_sched.queries import group_members
 from nova_ext_sched.request_filters import base
-from nova_ext_sched.request_filters import group_members
 from nova_ext_sched.request_filters import member_of
 
 CONF = nova.conf.CONF
@@ -24,13 +25,7 @@ LOG = logging.getLogger(__name__)
 
 HOST_FILTER = 'FailureDomainFilter'
 
-_faults = faults.FaultLog(__name__)
-
-# What stage 1 counted, for stage 2, which does no I/O and sees the candidates
-# alone. nova works on one request spec from here to the last pick.
-_spreads: weakref.WeakKeyDictionary[typing.Any, policy.Spread] = (
-    weakref.WeakKeyDictionary()
-)
+LOG_ONCE = log_once.LogOnce(__name__)
 
 
 @base.fail_closed
@@ -67,11 +62,11 @@ def failure_domains(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     :raises nova.exception.RequestFilterFailed: a hint cannot be read, or the
         members' hosts or the aggregates cannot be read
     """
-    _spreads.pop(request_spec, None)
+    request_state.spreads.pop(request_spec, None)
     try:
         limit = read_limit(request_spec)
     except exception.InvalidValue as exc:
-        raise base.RequestRefused(str(exc)) from None
+        raise exception.RequestRefused(str(exc)) from None
     if limit is None:
         return False
 
@@ -79,7 +74,7 @@ def failure_domains(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     key = CONF.nova_ext_sched.failure_domain_key
     hosts = group_members.get_hosts(
         ctxt,
-        set(group.members) - {base.get_field(request_spec, 'instance_uuid')},
+        set(group.members) - {fields.get_field(request_spec, 'instance_uuid')},
     )
     items = (
         aggregates.get_values(ctxt, key, frozenset().union(*hosts.values()))
@@ -92,9 +87,9 @@ def failure_domains(ctxt: typing.Any, request_spec: typing.Any) -> bool:
             by_host[item.host].append({key: item.value})
     count = policy.count_members(hosts, by_host, key)
     spread = policy.Spread(
-        base.get_field(group, 'uuid') or 'n/a', limit, key, count
+        fields.get_field(group, 'uuid') or 'n/a', limit, key, count
     )
-    _spreads[request_spec] = spread
+    request_state.spreads[request_spec] = spread
 
     full = {
         item.uuid
@@ -124,25 +119,20 @@ def read_limit(request_spec: typing.Any) -> int | None:
     Both stages call this. None and errors: as the function of the policy, and
     None without a group.
     """
-    group = base.get_field(request_spec, 'instance_group')
+    group = fields.get_field(request_spec, 'instance_group')
     if group is None:
         return None
     return policy.read_limit(
-        base.get_field(request_spec, 'scheduler_hints'),
+        fields.get_field(request_spec, 'scheduler_hints'),
         # As ServerGroupAntiAffinityFilter takes a group without a policy.
         group.policy if 'policy' in group else anti_affinity.POLICY,
         CONF.nova_ext_sched.max_server_per_failure_domain,
     )
 
 
-def find_spread(request_spec: typing.Any) -> policy.Spread | None:
-    """Return what stage 1 counted; None if it did not run or not apply."""
-    return _spreads.get(request_spec)
-
-
 def _warn(spread: policy.Spread, count: policy.Count) -> None:
     if HOST_FILTER not in CONF.filter_scheduler.enabled_filters:
-        _faults.warn(
+        LOG_ONCE.warning(
             f'Requests ask to be spread over failure domains, but '
             f'{HOST_FILTER} is not in [filter_scheduler] enabled_filters: '
             f'hosts in no domain are accepted, and several servers of one '
@@ -150,10 +140,10 @@ def _warn(spread: policy.Spread, count: policy.Count) -> None:
             f'enabled_filters.'
         )
     if count.without_domain:
-        _faults.warn(
+        LOG_ONCE.warning(
             f'Some servers of server group {spread.group} are on hosts '
             f'without a failure domain (no aggregate with the metadata key '
-            f'{messages.quote(spread.key)}) and do not count: '
+            f'{messages.clean(spread.key)}) and do not count: '
             f'{messages.first_few(count.without_domain)}',
             key=(spread.group, hash(tuple(count.without_domain))),
         )

@@ -12,20 +12,20 @@ from nova.scheduler import utils
 from nova.scheduler.client import report
 from oslo_log import log as logging
 
-from nova_ext_sched import aggregates
-from nova_ext_sched import faults
+from nova_ext_sched import log_once
 from nova_ext_sched import messages
 from nova_ext_sched.policy import isolation
+from nova_ext_sched.queries import aggregates
+from nova_ext_sched.queries import running_image
 from nova_ext_sched.request_filters import base
 from nova_ext_sched.request_filters import member_of
-from nova_ext_sched.request_filters import running_image
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 HOST_FILTER = 'IsolatedAggregatesFilter'
 
-_faults = faults.FaultLog(__name__)
+LOG_ONCE = log_once.LogOnce(__name__)
 
 # After a trait is deleted, placement refuses every query that forbids it for
 # so long.
@@ -55,7 +55,7 @@ def isolate_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     items = aggregates.get_metadata(ctxt, [isolation.PREFIX])
     isolating, slips = isolation.read(items)
     for slip in slips:
-        _faults.warn(slip)
+        LOG_ONCE.warning(slip)
     if not isolating:
         return True
     running_image.restore(ctxt, request_spec)
@@ -105,8 +105,8 @@ def _choose_traits(
     }
     known = _get_known_traits(ctxt) if usable else frozenset()
     for trait in sorted(usable - known) if known else ():
-        _faults.warn(
-            f'Placement does not know the trait {messages.quote(trait)}, so '
+        LOG_ONCE.warning(
+            f'Placement does not know the trait {messages.clean(trait)}, so '
             f'no query can forbid it. The query names the aggregates that '
             f'require it instead. Correct the metadata of the aggregates or '
             f'create the trait.'
@@ -124,7 +124,7 @@ def _get_known_traits(ctxt: typing.Any) -> frozenset[str]:
     except Exception as exc:
         # keystoneauth, JSON, configuration: whichever it is, the query for
         # candidates that follows meets it too and nova reports it.
-        _faults.warn(
+        LOG_ONCE.warning(
             f'The traits cannot be read from placement: '
             f'{messages.describe(exc)}',
             # Addresses and request IDs come later in the text.
@@ -139,7 +139,7 @@ def _read_traits(ctxt: typing.Any) -> frozenset[str]:
     )
     if response.status_code != 200:
         raise nova_exception.NovaException(
-            f'status {response.status_code}: {messages.quote(response.text)}'
+            f'status {response.status_code}: {messages.clean(response.text)}'
         )
     # One request for all of them: some hundred names, and a few of the
     # operator's.

@@ -16,15 +16,16 @@ import typing
 from nova import objects
 import nova.conf
 
-from nova_ext_sched import aggregates
-from nova_ext_sched import faults
+from nova_ext_sched import log_once
 from nova_ext_sched import messages
 from nova_ext_sched.policy import isolation
+from nova_ext_sched.queries import aggregates
+from nova_ext_sched.queries import fields
 from nova_ext_sched.request_filters import base
 
 CONF = nova.conf.CONF
 
-_faults = faults.FaultLog(__name__)
+LOG_ONCE = log_once.LogOnce(__name__)
 
 COUNTS_SECONDS = 60.0
 
@@ -83,8 +84,8 @@ def forbid(
             ranked = sorted(chosen, key=lambda uuid: (-counts[uuid], uuid))
             _warn_rest(ranked, limit, host_filter, items)
             chosen = set(ranked[:limit])
-        elif base.host_filters_run(request_spec):
-            _faults.warn(
+        elif fields.host_filters_run(request_spec):
+            LOG_ONCE.warning(
                 f'A placement query names '
                 f'{messages.count("forbidden aggregate", len(chosen))}, '
                 f'although max_forbidden_aggregates has room for {limit} '
@@ -95,7 +96,7 @@ def forbid(
                 f'enabled_filters.',
                 key=(host_filter, 'unbounded'),
             )
-        elif hosts := base.get_field(request_spec, 'force_hosts'):
+        elif hosts := fields.get_field(request_spec, 'force_hosts'):
             # nova looks at the forced hosts alone.
             chosen &= aggregates.get_uuids_by_hosts(ctxt, hosts)
     if chosen:
@@ -107,7 +108,7 @@ def host_filter_judges(request_spec: typing.Any, host_filter: str) -> bool:
     """Return whether a host filter will judge what the query lets through."""
     return (
         host_filter in CONF.filter_scheduler.enabled_filters
-        and base.host_filters_run(request_spec)
+        and fields.host_filters_run(request_spec)
     )
 
 
@@ -125,17 +126,17 @@ def remaining_entries(request_spec: typing.Any) -> int:
 
 
 def _get_destination(request_spec: typing.Any) -> typing.Any:
-    if base.get_field(request_spec, 'requested_destination') is None:
+    if fields.get_field(request_spec, 'requested_destination') is None:
         request_spec.requested_destination = objects.Destination()
     return request_spec.requested_destination
 
 
 def _get_forbidden(request_spec: typing.Any) -> set[str]:
     # By the filters before.
-    destination = base.get_field(request_spec, 'requested_destination')
+    destination = fields.get_field(request_spec, 'requested_destination')
     if destination is None:
         return set()
-    return set(base.get_field(destination, 'forbidden_aggregates') or ())
+    return set(fields.get_field(destination, 'forbidden_aggregates') or ())
 
 
 def _warn_rest(
@@ -146,7 +147,7 @@ def _warn_rest(
 ) -> None:
     names = {uuid: name for uuid, name, *_ in items}
     rest = sorted(names[uuid] for uuid in ranked[limit:])
-    _faults.warn(
+    LOG_ONCE.warning(
         f'A request must stay out of '
         f'{messages.count("aggregate", len(ranked))}. Its placement query '
         f'names {limit} of them, those with the most hosts (see '

@@ -3,28 +3,24 @@
 """Stage 1 of reservation: keep requests in and out of reserved aggregates."""
 
 import typing
-import weakref
 
 import nova.conf
 from oslo_log import log as logging
 
-from nova_ext_sched import aggregates
+from nova_ext_sched import exception
 from nova_ext_sched import messages
+from nova_ext_sched import request_state
 from nova_ext_sched.policy import reservation
+from nova_ext_sched.queries import aggregates
+from nova_ext_sched.queries import fields
+from nova_ext_sched.queries import running_image
 from nova_ext_sched.request_filters import base
 from nova_ext_sched.request_filters import member_of
-from nova_ext_sched.request_filters import running_image
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 HOST_FILTER = 'IsolatedAggregatesFilter'
-
-# What stage 1 read in Glance, for stage 2, which does no I/O. On rebuild
-# there is no stage 1, so no key of the new image counts there.
-_image_keys: weakref.WeakKeyDictionary[typing.Any, set[str]] = (
-    weakref.WeakKeyDictionary()
-)
 
 
 @base.fail_closed
@@ -45,16 +41,18 @@ def reserved_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
         return False
 
     # A spec that is filtered again has no keys of before.
-    _image_keys.pop(request_spec, None)
-    remember_image_keys(request_spec, _read_image_keys(ctxt, request_spec))
+    request_state.image_keys.pop(request_spec, None)
+    request_state.image_keys[request_spec] = _read_image_keys(
+        ctxt, request_spec
+    )
     request = compile_request(request_spec)
     items = aggregates.get_metadata(ctxt, request.metadata_prefixes)
     resolution = request.resolve(items)
     if resolution.unmet is not None:
         # The reason tells of other projects.
-        raise base.RequestRefused(
-            f'no aggregate that project {messages.quote(request.project_id)} '
-            f'may use has the metadata key {messages.quote(resolution.unmet)}',
+        raise exception.RequestRefused(
+            f'no aggregate that project {messages.clean(request.project_id)} '
+            f'may use has the metadata key {messages.clean(resolution.unmet)}',
             detail=resolution.reason,
         )
 
@@ -97,14 +95,14 @@ def compile_request(request_spec: typing.Any) -> reservation.Request:
     keys: set[str] = set()
     if 'flavor' in sources:
         keys |= mine.keys_among(
-            base.get_field(request_spec.flavor, 'extra_specs') or {}
+            fields.get_field(request_spec.flavor, 'extra_specs') or {}
         )
     if 'hint' in sources:
         keys |= mine.keys_in_hints(
-            base.get_field(request_spec, 'scheduler_hints') or {}
+            fields.get_field(request_spec, 'scheduler_hints') or {}
         )
     if 'image' in sources:
-        keys |= _image_keys.get(request_spec, set())
+        keys |= request_state.image_keys.get(request_spec, set())
     return mine.request(keys, request_spec.project_id)
 
 
@@ -114,14 +112,9 @@ def read_image_keys(ctxt: typing.Any, image: str) -> set[str]:
     nova's request spec has only the properties that nova knows.
 
     :param image: its ID
-    :raises nova.exception.RequestFilterFailed: it cannot be read
+    :raises exception.RequestRefused: it cannot be read
     """
     return rules().keys_among(running_image.read(ctxt, image)['properties'])
-
-
-def remember_image_keys(request_spec: typing.Any, keys: set[str]) -> None:
-    """Let :func:`compile_request` know the keys of a request's image."""
-    _image_keys[request_spec] = keys
 
 
 def _read_image_keys(ctxt: typing.Any, request_spec: typing.Any) -> set[str]:

@@ -23,9 +23,9 @@ from nova.db.main import models as main_models
 from oslo_utils import uuidutils
 import sqlalchemy as sa
 
-from nova_ext_sched.audit import auditor
-from nova_ext_sched.audit import policies
-from nova_ext_sched.explain import scheduler
+from nova_ext_sched.cmd import nova_scheduler as scheduler
+from nova_ext_sched.cmd.audit import auditor
+from nova_ext_sched.cmd.audit import policies
 from tests.functional import audits
 
 SERVERS = 10_000

@@ -23,7 +23,7 @@ from placement import db_api as placement_db
 from placement.db.sqlalchemy import models as placement_models
 import sqlalchemy as sa
 
-from nova_ext_sched.explain import scheduler
+from nova_ext_sched.cmd import nova_scheduler as scheduler
 from tests.functional import base
 from tests.functional import explain
 
@@ -188,7 +188,7 @@ class ManyHostsTestCase(base.CloudTestCase):
 
         self.useFixture(
             fixtures.MonkeyPatch(
-                'nova_ext_sched.explain.scheduler.ReportClient.get', timed_get
+                'nova_ext_sched.cmd.nova_scheduler.ReportClient.get', timed_get
             )
         )
         self._time_databases(spent)

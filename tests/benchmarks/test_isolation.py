@@ -19,9 +19,9 @@ from oslo_utils import uuidutils
 import pytest
 import sqlalchemy as sa
 
-from nova_ext_sched import aggregates
 from nova_ext_sched import conf
 from nova_ext_sched.policy import isolation
+from nova_ext_sched.queries import aggregates
 from nova_ext_sched.request_filters import isolate_aggregates
 from tests.unit.request_filters import base
 

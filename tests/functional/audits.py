@@ -6,8 +6,8 @@ import io
 import json
 import types
 
-from nova_ext_sched.audit import command
-from nova_ext_sched.explain import scheduler
+from nova_ext_sched.cmd import nova_scheduler as scheduler
+from nova_ext_sched.cmd.audit import command
 from tests.functional import base
 
 

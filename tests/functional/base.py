@@ -23,12 +23,12 @@ from oslo_config import fixture as config_fixture
 import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
 
-from nova_ext_sched import aggregates
 from nova_ext_sched import conf
 from nova_ext_sched import filters
+from nova_ext_sched.cmd.simulate import fixtures as sim_fixtures
+from nova_ext_sched.queries import aggregates
 from nova_ext_sched.request_filters import member_of
-from nova_ext_sched.simulator import fixtures as sim_fixtures
-from tests import fault_logs
+from tests import log_once
 
 CONF = nova.conf.CONF
 
@@ -153,7 +153,7 @@ class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
             self.useFixture(
                 nova_fixtures.HostNameWeigherFixture(weights=self.weights)
             )
-        self.useFixture(fault_logs.Forgotten(member_of))
+        self.useFixture(log_once.Forgotten(member_of))
         self.useFixture(
             fixtures.MonkeyPatch(
                 'nova_ext_sched.request_filters.member_of._host_counts._until',

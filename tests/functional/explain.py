@@ -9,7 +9,7 @@ import typing
 from unittest import mock
 import warnings
 
-from nova_ext_sched.explain import command
+from nova_ext_sched.cmd.explain import command
 from tests.functional import base
 
 

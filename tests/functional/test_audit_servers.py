@@ -9,9 +9,9 @@ from nova.db.api import models as api_models
 from nova.db.main import api as main_db
 import sqlalchemy as sa
 
-from nova_ext_sched.audit import auditor
-from nova_ext_sched.audit import policies
-from nova_ext_sched.explain import scheduler
+from nova_ext_sched.cmd import nova_scheduler as scheduler
+from nova_ext_sched.cmd.audit import auditor
+from nova_ext_sched.cmd.audit import policies
 from tests.functional import audits
 from tests.functional import base
 

@@ -5,7 +5,7 @@
 from nova import context as nova_context
 from nova import objects
 
-from nova_ext_sched.audit import request_specs
+from nova_ext_sched.cmd.audit import request_specs
 from tests.functional import audits
 
 # nova.objects.RequestSpec._from_db_object leaves them out or empties them.

@@ -14,7 +14,7 @@ from nova.scheduler import request_filter
 from nova.scheduler.client import report
 import sqlalchemy as sa
 
-from nova_ext_sched.explain import scheduler as explain_scheduler
+from nova_ext_sched.cmd import nova_scheduler
 from tests.functional import base
 from tests.functional import explain
 
@@ -387,7 +387,7 @@ class ServerTestCase(ExplainTestCase):
         )
 
     def test_a_client_that_only_reads(self):
-        client = explain_scheduler.Scheduler().placement
+        client = nova_scheduler.ReadOnlyHostManager().placement
         for method in (client.post, client.put, client.delete):
             self.assertRaises(RuntimeError, method, '/traits/CUSTOM_X', {})
 

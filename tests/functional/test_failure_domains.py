@@ -12,7 +12,7 @@ from unittest import mock
 from nova import utils
 from oslo_db import exception as db_exception
 
-from nova_ext_sched.request_filters import group_members
+from nova_ext_sched.queries import group_members
 from tests.functional import base
 
 DIFFERENT = {'different_failure_domain': 'true'}
@@ -148,7 +148,7 @@ class RequestTest(FailureDomainsTestCase):
 
     def test_nothing_is_asked(self):
         with mock.patch(
-            'nova_ext_sched.request_filters.group_members._gather',
+            'nova_ext_sched.queries.group_members._gather',
             side_effect=AssertionError('the cells were asked'),
         ):
             group = self.create_group(rules={'max_server_per_host': 9})

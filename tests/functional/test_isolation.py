@@ -409,7 +409,7 @@ class DatabaseDownTestCase(IsolationTestCase):
 
         self.isolate('windows', ['host1'], WINDOWS)
         with fixtures.MonkeyPatch(
-            'nova_ext_sched.aggregates.get_metadata', fail
+            'nova_ext_sched.queries.aggregates.get_metadata', fail
         ):
             self.assertNoValidHost()
         self.assertEqual([], self.queries)

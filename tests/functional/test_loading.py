@@ -57,14 +57,10 @@ FOREIGN_LIBRARIES = {
 OTHER_ROOMS = tuple(
     f'nova_ext_sched.{room}'
     for room in (
-        'audit',
         'cmd',
-        'explain',
         'objects',
         'osc',
         'placement',
-        'progress',
-        'simulator',
         'validators',
     )
 )

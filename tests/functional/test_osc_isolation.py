@@ -12,7 +12,7 @@ from nova.api import auth
 import webob.exc
 import yaml
 
-from nova_ext_sched import progress
+from nova_ext_sched.cmd import progress
 from nova_ext_sched.osc import isolation_cloud
 from nova_ext_sched.osc import isolation_run
 from nova_ext_sched.placement import client

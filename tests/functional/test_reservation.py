@@ -5,7 +5,7 @@
 import ddt
 import sqlalchemy as sa
 
-from nova_ext_sched import aggregates
+from nova_ext_sched.queries import aggregates
 from tests.functional import reservations
 
 WINDOWS = 'CUSTOM_LICENSED_WINDOWS'

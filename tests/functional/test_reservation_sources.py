@@ -90,7 +90,7 @@ class SourcesTestCase(reservations.ReservationTestCase):
         down.API.return_value.get.side_effect = error
         # The scheduler's client alone: nova-api reads the image before.
         with fixtures.MonkeyPatch(
-            'nova_ext_sched.request_filters.running_image.glance', down
+            'nova_ext_sched.queries.running_image.glance', down
         ):
             server = self.assertNoValidHost(image=image)
         self.assertEqual([], self.queries)

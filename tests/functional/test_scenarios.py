@@ -11,14 +11,14 @@ import unittest
 
 import ddt
 
-from nova_ext_sched import simulator
-from nova_ext_sched.simulator import check
-from nova_ext_sched.simulator import expectation
-from nova_ext_sched.simulator import report
-from nova_ext_sched.simulator import scenario
-from nova_ext_sched.simulator import worker
+from nova_ext_sched.cmd import simulate
+from nova_ext_sched.cmd.simulate import check
+from nova_ext_sched.cmd.simulate import expectation
+from nova_ext_sched.cmd.simulate import report
+from nova_ext_sched.cmd.simulate import scenario
+from nova_ext_sched.cmd.simulate import worker
 
-SCENARIOS = pathlib.Path(simulator.__file__).parent / 'scenarios'
+SCENARIOS = pathlib.Path(simulate.__file__).parent / 'scenarios'
 
 
 @ddt.ddt

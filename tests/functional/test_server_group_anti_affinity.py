@@ -9,7 +9,6 @@ holds the group already: a pass proves that ours acted.
 import threading
 from unittest import mock
 
-import fixtures
 from nova import context as nova_context
 from nova import utils
 from nova.db.api import api as api_db
@@ -17,7 +16,6 @@ from nova.db.api import models as api_models
 from oslo_config import fixture as config_fixture
 from oslo_serialization import jsonutils
 
-from nova_ext_sched import claims
 from nova_ext_sched.filters import server_group_anti_affinity
 from tests.functional import base
 from tests.functional import server_groups
@@ -173,12 +171,6 @@ class LateCheckTest(server_groups.AntiAffinityTestCase):
             group='filter_scheduler', track_instance_changes=False
         )
         super().setUp()
-        # As if both asked placement before either claimed resources there.
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                'nova_ext_sched.claims.find', lambda servers: claims.NONE
-            )
-        )
 
     def test_two_schedulers_race_for_the_last_place(self):
         chosen = []

@@ -23,7 +23,7 @@ from placement.tests.functional.fixtures import placement as placement_fixture
 import sqlalchemy as sa
 
 from nova_ext_sched import conf
-from nova_ext_sched.cmd import status_checks
+from nova_ext_sched.cmd.status import checks as status_checks
 from tests.functional.placement import servers
 
 NOVA = 'nova.scheduler.filters.all_filters'

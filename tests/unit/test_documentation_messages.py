@@ -25,11 +25,12 @@ BEGIN, END = '.. messages begin', '.. messages end'
 MODULES = sorted(
     [
         *PACKAGE.glob('*.py'),
+        *(PACKAGE / 'conf').glob('*.py'),
         *(PACKAGE / 'filters').glob('*.py'),
         *(PACKAGE / 'request_filters').glob('*.py'),
         *(PACKAGE / 'policy').glob('*.py'),
-        *(PACKAGE / 'cmd').glob('status*.py'),
-        PACKAGE / 'cmd' / 'operators_data.py',
+        *(PACKAGE / 'queries').glob('*.py'),
+        *(PACKAGE / 'cmd' / 'status').glob('*.py'),
     ]
 )
 
@@ -44,19 +45,17 @@ CALLS = {
 }
 
 # Modules whose InvalidValue reaches the log as it is.
-EXPECTING = ('misspelling.py', 'policy/failure_domains.py')
+EXPECTING = ('conf/misspelling.py', 'policy/failure_domains.py')
 
 # Functions that write sentences which others log, and the number of words
 # that tells one from a piece of a sentence.
 WRITERS = {
-    'conf.py': [
-        '_isolation_contradictions',
-        '_reservation_contradictions',
-        '_failure_domain_contradictions',
-        '__call__',
-    ],
-    'cmd/operators_data.py': ['trait_faults', 'reservation_faults'],
-    'cmd/status_checks.py': ['_filters', '_aggregates', '_placement'],
+    'conf/aggregate_instance_type.py': ['contradictions'],
+    'conf/failure_domains.py': ['contradictions', '__call__'],
+    'conf/isolation.py': ['contradictions'],
+    'conf/reservation.py': ['contradictions', '__call__'],
+    'cmd/status/operators_data.py': ['check_traits', 'check_reservations'],
+    'cmd/status/checks.py': ['_filters', '_aggregates', '_placement'],
     'filters/__init__.py': ['find_shadowed'],
     'policy/aggregate_instance_rule.py': ['examine'],
     'policy/force_metadata_check.py': ['faults'],
@@ -260,26 +259,25 @@ class MessagesTestCase(testtools.TestCase):
     def test_calls_are_found(self):
         """A line of the log, a refusal, an exception, a result of a check."""
         for module, count in (
-            ('claims.py', 1),
             ('request_filters/base.py', 3),
-            ('request_filters/running_image.py', 5),
+            ('queries/running_image.py', 5),
             ('exception.py', 4),
-            ('misspelling.py', 4),
-            ('cmd/status_checks.py', 10),
+            ('conf/misspelling.py', 4),
+            ('cmd/status/checks.py', 10),
         ):
             found = set(text for text, _ in messages_of(PACKAGE / module))
             self.assertGreaterEqual(len(found), count, module)
 
     def test_no_other_module_logs(self):
         """The simulator is a cloud of its own, with its own report."""
-        logs = re.compile(rf'\b(LOG|_faults)\.({"|".join(LOGGING)})\(')
+        logs = re.compile(rf'\b(LOG|LOG_ONCE)\.({"|".join(LOGGING)})\(')
         self.assertEqual(
             [],
             [
                 str(path)
                 for path in PACKAGE.rglob('*.py')
                 if path not in MODULES
-                and 'simulator' not in path.parts
+                and 'simulate' not in path.parts
                 and logs.search(path.read_text())
             ],
         )

@@ -18,16 +18,17 @@ from nova import exception as nova_exception
 from nova import objects
 from oslo_utils.fixture import uuidsentinel as uuids
 
+from nova_ext_sched import exception
 from nova_ext_sched.filters import isolated_aggregates
 from nova_ext_sched.filters import server_group_anti_affinity
 from nova_ext_sched.policy import isolation
 from nova_ext_sched.policy import reservation
+from nova_ext_sched.queries import running_image
 from nova_ext_sched.request_filters import base
 from nova_ext_sched.request_filters import isolate_aggregates
 from nova_ext_sched.request_filters import member_of
 from nova_ext_sched.request_filters import reserved_aggregates
-from nova_ext_sched.request_filters import running_image
-from tests import fault_logs
+from tests import log_once
 from tests.unit.filters import base as filters_base
 from tests.unit.request_filters import base as test_base
 
@@ -74,10 +75,10 @@ class LogLinesTestCase(test_base.RequestFilterTestCase):
         self.addCleanup(logger.removeHandler, self.records)
         self.items = []
         self.known = frozenset()
-        self.patch('aggregates.get_metadata', lambda *_: self.items)
-        self.patch('aggregates.get_host_counts', lambda *_: {})
+        self.patch('queries.aggregates.get_metadata', lambda *_: self.items)
+        self.patch('queries.aggregates.get_host_counts', lambda *_: {})
         self.useFixture(
-            fault_logs.Forgotten(
+            log_once.Forgotten(
                 member_of,
                 isolate_aggregates,
                 isolated_aggregates,
@@ -179,7 +180,7 @@ class LogLinesTestCase(test_base.RequestFilterTestCase):
         for error in (
             RuntimeError(reason),
             nova_exception.RequestFilterFailed(reason=reason),
-            base.RequestRefused(reason, detail=detail),
+            exception.RequestRefused(reason, detail=detail),
         ):
 
             @base.fail_closed
@@ -209,11 +210,11 @@ class LogLinesTestCase(test_base.RequestFilterTestCase):
     @examples
     def test_images(self, running, theirs):
         self.patch(
-            'request_filters.running_image._read_server',
+            'queries.running_image._read_server',
             lambda *_: (running, None),
         )
         glance = mock.Mock()
-        self.patch('request_filters.running_image.glance', glance)
+        self.patch('queries.running_image.glance', glance)
         spec = test_base.request_spec(
             instance_uuid=uuids.server,
             requested_destination=objects.Destination(cell=None),
@@ -225,7 +226,7 @@ class LogLinesTestCase(test_base.RequestFilterTestCase):
         reason = ''
         try:
             running_image.restore(self.ctxt, spec)
-        except base.RequestRefused as exc:
+        except exception.RequestRefused as exc:
             reason = f'{exc} {exc.detail}'
         glance.API.return_value.get.side_effect = lambda ctxt, image: {
             'id': image

@@ -21,7 +21,7 @@ class MessagesTestCase(testtools.TestCase):
     )
     @ddt.unpack
     def test_quote(self, text, expected):
-        self.assertEqual(expected, messages.quote(text))
+        self.assertEqual(expected, messages.clean(text))
 
     @ddt.data((0, '0 hosts'), (1, '1 host'), (2, '2 hosts'))
     @ddt.unpack

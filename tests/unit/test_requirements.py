@@ -21,20 +21,15 @@ ROOT = PACKAGE.parent
 # which is no requirement and brings what nova itself declares. Rooms that are
 # not named need nothing more.
 NEEDS = {
-    'aggregates': ['nova'],
-    'claims': ['nova'],
-    'instances': ['nova'],
+    'queries': ['nova'],
     'filters': ['nova'],
     'request_filters': ['nova'],
     'validators': ['nova'],
-    'cmd': ['nova', 'commands'],
-    'explain': ['nova', 'commands'],
-    'audit': ['nova', 'commands'],
+    # Its folder simulate alone needs the extra of that name.
+    'cmd': ['nova', 'commands', 'simulator'],
     'osc': ['openstackclient'],
     # For clouds.yaml, where it is installed.
     'placement': ['openstackclient'],
-    'progress': ['commands', 'openstackclient', 'simulator'],
-    'simulator': ['nova', 'simulator'],
 }
 
 # Installed for what nova's fixtures import, or held back for nova.
@@ -121,8 +116,8 @@ class RequirementsTestCase(testtools.TestCase):
         )
 
     def test_every_extra_that_shows_progress_has_what_it_needs(self):
-        needed = set().union(*imported('progress').values())
-        for extra in NEEDS['progress']:
+        needed = set().union(*imported('cmd/progress').values())
+        for extra in ('commands', 'openstackclient', 'simulator'):
             self.assertLessEqual(needed, self.declared[extra], extra)
 
     def test_what_is_declared_is_imported(self):

@@ -9,7 +9,7 @@ import ddt
 import testtools
 
 from nova_ext_sched.cmd import base
-from nova_ext_sched.explain import command as explain
+from nova_ext_sched.cmd.explain import command as explain
 
 
 @ddt.ddt
@@ -55,7 +55,7 @@ class MonkeyPatchTestCase(testtools.TestCase):
         parsed_args = argparse.Namespace(config_file=[], config_dir=[])
         with (
             mock.patch('nova.monkey_patch.patch', patch, create=True),
-            mock.patch('nova_ext_sched.explain.scheduler.configure') as call,
+            mock.patch('nova_ext_sched.cmd.nova_scheduler.configure') as call,
         ):
             command.configure(parsed_args)
         call.assert_called_once_with([], [], None)

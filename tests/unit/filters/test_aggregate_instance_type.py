@@ -17,7 +17,7 @@ import testtools
 
 from nova_ext_sched import conf
 from nova_ext_sched.filters import aggregate_instance_type
-from tests import fault_logs
+from tests import log_once
 
 CONF = nova.conf.CONF
 
@@ -49,7 +49,7 @@ class FilterTestCase(testtools.TestCase):
         conf.register_opts(CONF)
         self.config = self.useFixture(config_fixture.Config(CONF)).config
         self.filter = aggregate_instance_type.AggregateInstanceTypeFilter()
-        self.useFixture(fault_logs.Forgotten(aggregate_instance_type))
+        self.useFixture(log_once.Forgotten(aggregate_instance_type))
         self.logger = self.useFixture(
             fixtures.FakeLogger('nova_ext_sched', level=logging.DEBUG)
         )

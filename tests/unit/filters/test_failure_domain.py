@@ -11,10 +11,10 @@ from oslo_utils.fixture import uuidsentinel as uuids
 import testtools
 
 from nova_ext_sched import conf
+from nova_ext_sched import request_state
 from nova_ext_sched.filters import failure_domain
 from nova_ext_sched.policy import failure_domains as policy
-from nova_ext_sched.request_filters import failure_domains
-from tests import fault_logs
+from tests import log_once
 from tests.unit.filters import base
 
 KEY = 'failure_domain'
@@ -27,7 +27,7 @@ class FailureDomainFilterTestCase(testtools.TestCase):
         conf.register_opts(failure_domain.CONF)
         self.useFixture(config_fixture.Config(failure_domain.CONF))
         self.log = self.useFixture(fixtures.FakeLogger(level=logging.DEBUG))
-        self.useFixture(fault_logs.Forgotten(failure_domain))
+        self.useFixture(log_once.Forgotten(failure_domain))
         self.filter = failure_domain.FailureDomainFilter()
         a, b = (base.aggregate(name, failure_domain=name) for name in 'ab')
         comma = base.aggregate('comma', failure_domain='b, c')
@@ -59,9 +59,7 @@ class FailureDomainFilterTestCase(testtools.TestCase):
         )
         if counted:
             count = policy.Count(collections.Counter(held), [])
-            failure_domains._spreads[spec] = policy.Spread(
-                'g', limit, KEY, count
-            )
+            request_state.spreads[spec] = policy.Spread('g', limit, KEY, count)
         return spec
 
     def passing(self, spec, hosts=None):

@@ -16,7 +16,6 @@ from nova.tests.unit.scheduler.filters import test_affinity_filters
 from oslo_utils.fixture import uuidsentinel as uuids
 import testtools
 
-from nova_ext_sched import claims
 from nova_ext_sched.filters import server_group_anti_affinity
 
 objects.register_all()
@@ -59,9 +58,6 @@ class ServerGroupAntiAffinityFilterTest(testtools.TestCase):
             server_group_anti_affinity.ServerGroupAntiAffinityFilter()
         )
         self.nova = affinity_filter.ServerGroupAntiAffinityFilter()
-        self.find = self.useFixture(
-            fixtures.MockPatchObject(claims, 'find', return_value=claims.NONE)
-        ).mock
         self.log = self.useFixture(fixtures.FakeLogger(level=logging.WARNING))
 
     def passing(self, spec):

@@ -9,7 +9,7 @@ import requests
 import testtools
 
 from nova_ext_sched.osc import isolation
-from nova_ext_sched.osc import isolation_faults
+from nova_ext_sched.osc import isolation_findings
 
 HOSTS = [f'host{number:02}' for number in range(12)]
 TEN = ', '.join(HOSTS[:10])
@@ -27,8 +27,8 @@ class ColumnsTestCase(testtools.TestCase):
     def test_faults(self):
         column = isolation.FaultsColumn(
             [
-                isolation_faults.Fault('one', 'a problem'),
-                isolation_faults.Fault('two', 'another', HOSTS),
+                isolation_findings.Finding('one', 'a problem'),
+                isolation_findings.Finding('two', 'another', HOSTS),
             ]
         )
         self.assertEqual(

@@ -156,6 +156,7 @@ class TruthTableTestCase(testtools.TestCase):
     @ddt.data(
         ((), INSTANCE, False, True),
         ((), {**INSTANCE, **PREEMPTIBLE}, True, True),
+        ((), {blazar.INSTANCE_RESERVATION: ''}, False, True),
         (('a',), INSTANCE, False, False),
         ((), {'reservation': 'a'}, False, False),
         ((), PREEMPTIBLE, False, False),
@@ -179,6 +180,8 @@ class TruthTableTestCase(testtools.TestCase):
         (APART, False, SPOT, FREE),
         (APART, False, FREE),
         (APART, False, SPOT, pool('a')),
+        (APART, False, SPOT, TWICE),
+        (ON, False, FREE, pool('spot')),
         ({}, False, FREE),
         ({}, True, PLAIN),
     )

@@ -5,6 +5,7 @@ import logging
 import fixtures
 from nova import exception as nova_exception
 
+from nova_ext_sched import exception
 from nova_ext_sched.request_filters import base
 from tests.unit.request_filters import base as test_base
 
@@ -32,7 +33,7 @@ class FailClosedTestCase(test_base.RequestFilterTestCase):
     def test_a_refusal_is_one_line(self):
         @base.fail_closed
         def refuse(ctxt, request_spec):
-            raise base.RequestRefused('no aggregate', detail='q has it')
+            raise exception.RequestRefused('no aggregate', detail='q has it')
 
         error = self.assertRaises(
             nova_exception.RequestFilterFailed, refuse, self.ctxt, None
@@ -40,8 +41,8 @@ class FailClosedTestCase(test_base.RequestFilterTestCase):
         # The owner of the server reads the reason, the log has the detail.
         self.assertEqual('Scheduling failed: no aggregate', str(error))
         self.assertEqual(
-            f'refuse: no host for request {self.ctxt.global_id}: Scheduling '
-            f'failed: no aggregate (q has it)\n',
+            f'refuse: no host for request {self.ctxt.global_id}: '
+            f'no aggregate (q has it)\n',
             self.output.output,
         )
 

@@ -7,7 +7,7 @@ import fixtures
 from nova import exception as nova_exception
 from nova import objects
 
-from nova_ext_sched import aggregates
+from nova_ext_sched.queries import aggregates
 from nova_ext_sched.request_filters import blazar_reservations
 from tests.unit.request_filters import base as test_base
 
@@ -40,7 +40,8 @@ class BlazarReservationsTestCase(test_base.RequestFilterTestCase):
         self.asked = []
         self.useFixture(
             fixtures.MonkeyPatch(
-                'nova_ext_sched.aggregates.get_by_name_or_value', self.get
+                'nova_ext_sched.queries.aggregates.get_by_name_or_value',
+                self.get,
             )
         )
         self.spec = test_base.request_spec()
@@ -163,7 +164,7 @@ class BlazarReservationsTestCase(test_base.RequestFilterTestCase):
         self.config(group='nova_ext_sched', max_forbidden_aggregates=2)
         self.useFixture(
             fixtures.MonkeyPatch(
-                'nova_ext_sched.aggregates.get_host_counts',
+                'nova_ext_sched.queries.aggregates.get_host_counts',
                 lambda ctxt: {'B': 9, 'F': 10, 'A': 1},
             )
         )

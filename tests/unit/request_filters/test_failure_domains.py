@@ -8,10 +8,11 @@ from nova import exception as nova_exception
 from nova import objects
 from oslo_utils.fixture import uuidsentinel as uuids
 
-from nova_ext_sched import aggregates
+from nova_ext_sched import request_state
+from nova_ext_sched.queries import aggregates
+from nova_ext_sched.queries import group_members
 from nova_ext_sched.request_filters import failure_domains
-from nova_ext_sched.request_filters import group_members
-from tests import fault_logs
+from tests import log_once
 from tests.unit.request_filters import base
 
 DIFFERENT = {'different_failure_domain': ['true']}
@@ -31,10 +32,10 @@ class FailureDomainsTestCase(base.RequestFilterTestCase):
         self.config(group='filter_scheduler', enabled_filters=[HOST_FILTER])
         self.hosts = {}
         self.asked = []
-        self.useFixture(fault_logs.Forgotten(failure_domains))
+        self.useFixture(log_once.Forgotten(failure_domains))
         for target, replacement in (
-            ('aggregates.get_values', self.get_values),
-            ('request_filters.group_members.get_hosts', self.get_hosts),
+            ('queries.aggregates.get_values', self.get_values),
+            ('queries.group_members.get_hosts', self.get_hosts),
         ):
             self.useFixture(
                 fixtures.MonkeyPatch(f'nova_ext_sched.{target}', replacement)
@@ -162,13 +163,13 @@ class FailureDomainsTestCase(base.RequestFilterTestCase):
         self.hosts = {'m1': 'a1'}
         spec = self.spec()
         self.filter(spec)
-        first = failure_domains.find_spread(spec)
+        first = request_state.spreads.get(spec)
         self.assertEqual({'a': 1}, first.held)
         self.filter(spec)
-        self.assertIsNot(first, failure_domains.find_spread(spec))
+        self.assertIsNot(first, request_state.spreads.get(spec))
         spec.scheduler_hints = {}
         self.filter(spec)
-        self.assertIsNone(failure_domains.find_spread(spec))
+        self.assertIsNone(request_state.spreads.get(spec))
 
     def test_the_bound(self):
         self.config(group='nova_ext_sched', max_forbidden_aggregates=1)

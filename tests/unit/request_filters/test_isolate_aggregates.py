@@ -11,7 +11,7 @@ import requests
 from nova_ext_sched.request_filters import base
 from nova_ext_sched.request_filters import isolate_aggregates
 from nova_ext_sched.request_filters import member_of
-from tests import fault_logs
+from tests import log_once
 from tests.unit.request_filters import base as test_base
 
 FILTER = isolate_aggregates.HOST_FILTER
@@ -37,10 +37,12 @@ class FilterTestCase(test_base.RequestFilterTestCase):
         self.known = set()
         self.asked = 0
         self.counts = {}
-        self.useFixture(fault_logs.Forgotten(isolate_aggregates, member_of))
+        self.useFixture(log_once.Forgotten(isolate_aggregates, member_of))
         for name, replacement in {
-            'aggregates.get_metadata': lambda ctxt, prefixes: self.items,
-            'aggregates.get_host_counts': lambda ctxt: self.counts,
+            'queries.aggregates.get_metadata': lambda ctxt, prefixes: (
+                self.items
+            ),
+            'queries.aggregates.get_host_counts': lambda ctxt: self.counts,
             'request_filters.isolate_aggregates._known_traits.get': self.ask,
             'request_filters.member_of._host_counts._until': 0.0,
         }.items():
@@ -210,7 +212,7 @@ class KnownTraitsTestCase(test_base.RequestFilterTestCase):
                 lambda: self.client,
             )
         )
-        self.useFixture(fault_logs.Forgotten(isolate_aggregates))
+        self.useFixture(log_once.Forgotten(isolate_aggregates))
         self.useFixture(
             fixtures.MockPatchObject(
                 isolate_aggregates._known_traits, '_until', 0.0

@@ -6,10 +6,10 @@ import ddt
 import fixtures
 from nova import objects
 
-from nova_ext_sched import aggregates
+from nova_ext_sched.queries import aggregates
 from nova_ext_sched.request_filters import base
 from nova_ext_sched.request_filters import member_of
-from tests import fault_logs
+from tests import log_once
 from tests.unit.request_filters import base as test_base
 
 FILTER = 'IsolatedAggregatesFilter'
@@ -32,7 +32,7 @@ class ForbidTestCase(test_base.RequestFilterTestCase):
         self.useFixture(
             fixtures.MockPatchObject(member_of._host_counts, '_until', 0.0)
         )
-        self.useFixture(fault_logs.Forgotten(member_of))
+        self.useFixture(log_once.Forgotten(member_of))
         self.patch(aggregates, 'get_host_counts', self.get_host_counts)
         self.patch(
             aggregates,
@@ -166,7 +166,7 @@ class ForbidTestCase(test_base.RequestFilterTestCase):
         self.assertEqual(2, warnings('ad', 'abcde'))
         # Whatever their number, what is remembered is small.
         self.assertEqual(
-            {int}, {type(key[1]) for key in member_of._faults._seen}
+            {int}, {type(key[1]) for key in member_of.LOG_ONCE._seen}
         )
 
     def test_warning_without_judge(self):

@@ -9,8 +9,8 @@ from nova import exception as nova_exception
 from nova import objects
 from oslo_utils.fixture import uuidsentinel as uuids
 
-from nova_ext_sched import aggregates
 from nova_ext_sched.filters import isolated_aggregates
+from nova_ext_sched.queries import aggregates
 from nova_ext_sched.request_filters import reserved_aggregates
 from tests.unit.filters import base as filters_base
 from tests.unit.policy import reservation_table
@@ -30,13 +30,14 @@ class ReservationTestCase(test_base.RequestFilterTestCase):
         self.selects = 0
         self.useFixture(
             fixtures.MonkeyPatch(
-                'nova_ext_sched.aggregates.get_metadata', self.get_metadata
+                'nova_ext_sched.queries.aggregates.get_metadata',
+                self.get_metadata,
             )
         )
         self.glance = mock.Mock()
         self.useFixture(
             fixtures.MonkeyPatch(
-                'nova_ext_sched.request_filters.running_image.glance',
+                'nova_ext_sched.queries.running_image.glance',
                 self.glance,
             )
         )

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Every server of every cell against the policies that are on."""
+
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterator
+from collections.abc import Sequence
+import typing
+
+from nova_ext_sched import messages
+from nova_ext_sched.cmd import nova_scheduler
+from nova_ext_sched.cmd.audit import destinations
+from nova_ext_sched.cmd.audit import policies
+from nova_ext_sched.cmd.audit import servers
+
+#: The policy of a server that no policy could judge.
+UNJUDGED = '-'
+
+
+class Finding(typing.NamedTuple):
+    """A server that the scheduler would not put where it stands.
+
+    ``policy`` is the name of the policy that refuses the host, or
+    :data:`UNJUDGED`.
+    """
+
+    server: str
+    project: str
+    host: str
+    policy: str
+    reason: str
+
+
+class Auditor:
+    """Judges servers, cell by cell and host by host.
+
+    What it holds in memory grows with the hosts and the aggregates, not with
+    the servers.
+
+    :param ctxt: a nova RequestContext of an administrator
+    :param scheduler: what nova-scheduler has in memory
+    :param judging: the policies to judge by
+    :param hosts: the hosts to look at; None for all
+    :param project: the ID of the project to look at; None for all
+    :ivar judged: number of servers judged so far
+    :ivar found: number of those that were found
+    :ivar faults: what could not be read, a sentence each
+    """
+
+    def __init__(
+        self,
+        ctxt: typing.Any,
+        scheduler: nova_scheduler.ReadOnlyHostManager,
+        judging: Sequence[type[policies.Policy]],
+        hosts: Collection[str] | None = None,
+        project: str | None = None,
+    ) -> None:
+        self._scheduler = scheduler
+        self._policies = [policy(ctxt, scheduler) for policy in judging]
+        self._hosts = hosts
+        self._servers = servers.Servers(ctxt, scheduler, project)
+        self._counts: dict[str, dict[str, int]] = {}
+        self.judged = 0
+        self.found = 0
+        self.faults: list[str] = []
+
+    def count(self) -> int:
+        """Return the number of servers to judge, for a progress bar."""
+        for cell, counts in self._servers.count().items():
+            self._counts[cell] = {
+                host: number
+                for host, number in counts.items()
+                if self._hosts is None or host in self._hosts
+            }
+        for cell, problem in self._scheduler.silent_cells.items():
+            self._report(cell, problem)
+        return sum(sum(counts.values()) for counts in self._counts.values())
+
+    def findings(
+        self, advance: Callable[[], object] = lambda: None
+    ) -> Iterator[Finding]:
+        """Yield what is found, as it is found; after :meth:`count`.
+
+        A cell that stops answering goes to ``faults``, and the next one
+        follows.
+
+        :param advance: called after each server
+        """
+        for cell, counts in self._counts.items():
+            try:
+                for host in counts:
+                    for server in self._servers.read(cell, host):
+                        found = [
+                            Finding(server.uuid, server.project_id, host, *why)
+                            for why in self._judge(server)
+                        ]
+                        self.judged += 1
+                        self.found += bool(found)
+                        yield from found
+                        advance()
+            except servers.CellDown as exc:
+                self._report(cell, str(exc))
+
+    def find_destinations(self, finding: Finding) -> list[str] | None:
+        """Return the hosts that would take a server that was found.
+
+        :returns: None where they are unknown; the finding or ``faults``
+            then say why
+        """
+        if finding.policy == UNJUDGED:
+            return None
+        try:
+            return destinations.find(self._scheduler, finding.server)
+        except Exception as exc:
+            self.faults.append(
+                f'the hosts for server {finding.server} are unknown: '
+                f'{messages.describe(exc)}'
+            )
+            return None
+
+    @property
+    def sentence(self) -> str:
+        """What was found, by which policies, and what could not be read."""
+        names = ', '.join(policy.name for policy in self._policies)
+        said = (
+            f'{self.found} of {self.judged} servers stand where the policies '
+            f'would not put them ({names})'
+            if names
+            else 'No policy is on'
+        )
+        return ' '.join(f'{text}.' for text in (said, *self.faults))
+
+    def _judge(self, server: servers.Server) -> Iterator[tuple[str, str]]:
+        """Yield each policy that refuses the host, and its reason."""
+        if server.fault:
+            yield UNJUDGED, f'cannot be judged: {server.fault}'
+            return
+        for policy in self._policies:
+            try:
+                passes, reason = policy.judge(server)
+            except Exception as exc:
+                # Silence would say that all is well.
+                passes = False
+                reason = f'cannot be judged: {messages.describe(exc)}'
+            if not passes:
+                yield policy.name, reason
+
+    def _report(self, cell: str, problem: str) -> None:
+        self.faults.append(
+            f'cell {self._scheduler.cell_name(cell)} cannot be read, and '
+            f'servers of it are not judged: {problem}'
+        )

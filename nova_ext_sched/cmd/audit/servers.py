@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The servers of every cell, host by host, each with its request."""
+
+from collections.abc import Iterator
+import contextlib
+import copy
+import functools
+import typing
+
+from nova import context as nova_context
+from nova import objects
+import nova.conf
+from nova.db.main import api as main_db
+from nova.db.main import models
+from oslo_db import exception as db_exception
+import sqlalchemy as sa
+
+from nova_ext_sched import messages
+from nova_ext_sched import request_state
+from nova_ext_sched.cmd import nova_scheduler
+from nova_ext_sched.cmd.audit import request_specs
+from nova_ext_sched.queries import running_image
+from nova_ext_sched.request_filters import reserved_aggregates
+
+CONF = nova.conf.CONF
+
+# Servers read at once; it bounds the memory whatever a host holds.
+PAGE = 500
+
+# Images whose keys are remembered.
+_IMAGES = 1024
+
+
+class Server(typing.NamedTuple):
+    """A server and the host on which it stands.
+
+    ``host_state`` is a nova HostState with the host's aggregates and with its
+    instances but this one, as if the server were to be placed there now.
+    ``request_spec`` is what the scheduler would be asked for its move; where
+    that is unknown it is None, and ``fault`` says why.
+    """
+
+    uuid: str
+    project_id: str
+    host_state: typing.Any
+    request_spec: typing.Any
+    fault: str = ''
+
+
+class CellDown(Exception):
+    """A cell's database does not answer; the text says what it said."""
+
+
+class Servers:
+    """The servers that stand on a host.
+
+    A server that never landed, that is shelved and offloaded or that was
+    deleted (softly too) stands nowhere, and is none of them.
+
+    :param ctxt: a nova RequestContext of an administrator
+    :param scheduler: what nova-scheduler has in memory
+    :param project: only servers of the project with this ID
+    """
+
+    def __init__(
+        self,
+        ctxt: typing.Any,
+        scheduler: nova_scheduler.ReadOnlyHostManager,
+        project: str | None = None,
+    ) -> None:
+        self._ctxt = ctxt
+        self._scheduler = scheduler
+        self._project = project
+        self._specs = request_specs.Loader(ctxt)
+        self._image_is_source = (
+            bool(reserved_aggregates.rules().prefixes)
+            and 'image' in CONF.nova_ext_sched.member_sources
+        )
+        # Many servers have one image, and each read is a request to Glance.
+        self._image_keys = functools.lru_cache(maxsize=_IMAGES)(
+            functools.partial(reserved_aggregates.read_image_keys, ctxt)
+        )
+
+    def count(self) -> dict[str, dict[str, int]]:
+        """Return the number of servers of each host that has one, by cell.
+
+        What does not answer is in the scheduler's ``silent_cells``.
+        """
+        return self._scheduler.ask_cells(_select_counts, self._project)
+
+    def read(self, cell: str, host: str) -> Iterator[Server]:
+        """Yield the servers of one host.
+
+        :param cell: the UUID of its cell
+        :param host: a name of :meth:`count`
+        :raises CellDown: the database stops answering
+        """
+        mapping = self._scheduler.cells[cell]
+        # What HostManager gives filters, but without a compute node: a host
+        # whose nova-compute is gone may still hold servers.
+        state = self._scheduler.host_state_cls(host, host, cell)
+        state.aggregates = self._scheduler.aggregates_of(host)
+        filters = {'deleted': False, 'host': host}
+        if self._project is not None:
+            filters['project_id'] = self._project
+        with nova_context.target_cell(self._ctxt, mapping) as target:
+            with _answering():
+                occupants = sorted(
+                    objects.InstanceList.get_uuids_by_host(target, host)
+                )
+            for start in range(0, len(occupants), PAGE):
+                uuids = occupants[start : start + PAGE]
+                with _answering():
+                    instances = objects.InstanceList.get_by_filters(
+                        target,
+                        {**filters, 'uuid': uuids},
+                        expected_attrs=['flavor'],
+                        sort_keys=['uuid'],
+                        sort_dirs=['asc'],
+                    )
+                stored = request_specs.select(
+                    self._ctxt, [instance.uuid for instance in instances]
+                )
+                for instance in instances:
+                    mine = copy.copy(state)
+                    mine.instances = dict.fromkeys(occupants)
+                    mine.instances.pop(instance.uuid)
+                    request = self._request(
+                        instance, mapping, stored.get(instance.uuid)
+                    )
+                    yield Server(
+                        instance.uuid, instance.project_id, mine, *request
+                    )
+
+    def _request(
+        self, instance: typing.Any, mapping: typing.Any, text: str | None
+    ) -> tuple[typing.Any, str]:
+        """Return the request of a move, or None and why it is unknown."""
+        if text is None:
+            return None, 'nova has no request spec of the server'
+        try:
+            spec = self._specs.load(instance.uuid, text)
+        except Exception as exc:
+            problem = messages.describe(exc)
+            return None, f'the request spec cannot be read: {problem}'
+        try:
+            # As nova-conductor does before it asks the scheduler.
+            spec.ensure_project_and_user_id(instance)
+            spec.flavor = instance.flavor
+            spec.requested_destination = objects.Destination(cell=mapping)
+            image = running_image.image_id(spec)
+            if image is not None and image != instance.image_ref:
+                running_image.restore(self._ctxt, spec)
+                image = running_image.image_id(spec)
+            if image is not None and self._image_is_source:
+                request_state.image_keys[spec] = self._image_keys(image)
+        except Exception as exc:
+            return None, messages.describe(exc)
+        return spec, ''
+
+
+@main_db.pick_context_manager_reader
+def _select_counts(context: typing.Any, project: str | None) -> dict[str, int]:
+    instances = models.Instance
+    query = (
+        sa.select(instances.host, sa.func.count())
+        .where(instances.deleted == 0, instances.host.is_not(None))
+        .group_by(instances.host)
+        .order_by(instances.host)
+    )
+    if project is not None:
+        query = query.where(instances.project_id == project)
+    return {host: count for host, count in context.session.execute(query)}
+
+
+@contextlib.contextmanager
+def _answering() -> Iterator[None]:
+    try:
+        yield
+    except (db_exception.DBError, sa.exc.SQLAlchemyError) as exc:
+        raise CellDown(messages.describe(exc)) from exc

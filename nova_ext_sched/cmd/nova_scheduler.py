@@ -1,0 +1,337 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""nova-scheduler's code in this process, for tools that only read.
+
+:func:`configure` makes the process what nova-scheduler's is: its nova.conf,
+its databases, its objects. :class:`ReadOnlyHostManager` then uses nova, and
+needs nothing but a configured process; nova's functional tests are one as
+they are. Nothing here writes to a database or to placement, or sends a
+message.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import functools
+import os
+import typing
+
+from keystoneauth1 import exceptions as ks_exc
+from nova import config
+from nova import context as nova_context
+from nova import objects
+import nova.conf
+from nova.db.main import api as main_db
+from nova.db.main import models
+from nova.scheduler import host_manager
+from nova.scheduler.client import report
+from openstack import config as openstack_config
+from oslo_config import cfg
+import sqlalchemy as sa
+
+from nova_ext_sched import conf
+from nova_ext_sched import exception
+from nova_ext_sched import messages
+
+CONF = nova.conf.CONF
+
+# Databases limit the number of values in one statement.
+_HOSTS_AT_ONCE = 1000
+
+
+class PlacementFailed(exception.NovaExtSchedError):
+    """Placement did not answer, or not as it should.
+
+    :param query: what it was asked
+    :param cause: what came back
+    """
+
+    message = 'placement: expected an answer to GET {query}, got: {cause}'
+
+
+class FilterFailed(exception.NovaExtSchedError):
+    """A filter raised what nova does not expect.
+
+    :param name: of the filter
+    :param cause: type and text of the exception
+    """
+
+    message = (
+        '{name}: expected an answer, got {cause}; nova-scheduler would fail '
+        'the request with this error'
+    )
+
+
+class Host(typing.NamedTuple):
+    """One compute node of a cell's database."""
+
+    host: str
+    node: str
+    cell_uuid: str
+
+    @property
+    def name(self) -> str:
+        """The host, and the node where it has another name (ironic)."""
+        if self.host == self.node:
+            return self.host
+        return f'{self.host}:{self.node}'
+
+
+def configure(
+    config_files: Sequence[str] = (),
+    config_dirs: Sequence[str] = (),
+    options: Mapping[str, str] | None = None,
+) -> None:
+    """Make this process what nova-scheduler's is, once.
+
+    As nova.cmd.scheduler does before it starts its service, except that the
+    log is left alone: a tool must not write into the scheduler's. What must
+    come before nova is imported is nova_ext_sched.cmd.base's.
+
+    :param config_files: paths; by default where nova-scheduler looks
+    :param config_dirs: likewise, directories of ``*.conf``
+    :param options: see :func:`override`
+    :raises exception.InvalidValue: there is no nova.conf, or an option is
+        unknown or malformed
+    :raises cfg.Error: nova.conf cannot be read
+    """
+    files = config_files or cfg.find_config_files('nova', 'nova-scheduler')
+    dirs = config_dirs or cfg.find_config_dirs('nova', 'nova-scheduler')
+    if not files and not dirs:
+        raise exception.InvalidValue(
+            where='--config-file',
+            expected="nova-scheduler's nova.conf where it is usually found",
+            got='no such file',
+        )
+    argv = ['nova-scheduler']
+    argv += [f'--config-file={path}' for path in files]
+    argv += [f'--config-dir={path}' for path in dirs]
+    # It registers what osprofiler needs, connects the databases, and prepares
+    # RPC without a connection.
+    config.parse_args(argv)
+    objects.register_all()
+    objects.Service.enable_min_version_cache()
+    override(options or {})
+
+
+def override(options: Mapping[str, str]) -> None:
+    """Let options of nova.conf have other values in this process.
+
+    Call it before a :class:`ReadOnlyHostManager` is made.
+
+    :param options: texts as in nova.conf, by ``name`` for ``[DEFAULT]`` or
+        ``group.name``
+    :raises exception.InvalidValue: an option is unknown, or its value
+        malformed
+    """
+    conf.register_opts(CONF)
+    for option, value in options.items():
+        group, _, name = option.rpartition('.')
+        try:
+            CONF.set_override(name, value, group or None)
+        except cfg.NoSuchOptError as exc:
+            raise exception.InvalidValue(
+                where='--option',
+                expected='[group.]name of an option of nova.conf',
+                got=option,
+            ) from exc
+        except ValueError as exc:
+            raise exception.InvalidValue(
+                where=f'--option {option}', expected=str(exc), got=value
+            ) from exc
+
+
+def context(project_id: str | None = None) -> typing.Any:
+    """Return an administrator's nova RequestContext."""
+    return nova_context.RequestContext(
+        project_id=project_id,
+        is_admin=True,
+        user_auth_plugin=_user_auth(),
+        overwrite=False,
+    )
+
+
+@functools.cache
+def _user_auth() -> typing.Any:
+    # Nova asks Glance as the user, whose credentials nova.conf does not have.
+    if 'OS_CLOUD' in os.environ or 'OS_AUTH_URL' in os.environ:
+        return openstack_config.OpenStackConfig().get_one().get_auth()
+    return None
+
+
+class ReadOnlyHostManager(host_manager.HostManager):
+    """What nova-scheduler has in memory, and what it asks.
+
+    It is nova's HostManager, except for when it reads the servers of the
+    hosts. nova-scheduler reads every server of the cloud in the background
+    when it starts; a tool that runs once would wait for that, or judge
+    without. Here they come with the host states, UUIDs alone, as nova has them
+    where ``track_instance_changes`` is off: other fields of an Instance are
+    loaded when a filter reads them.
+
+    A new one reads the aggregates and cells anew; it is not meant to be kept.
+
+    :raises exception.PluginError: a plugin of ours cannot be used
+    :raises nova.exception.SchedulerHostFilterNotFound: an enabled filter is
+        not available; nova-scheduler would not start
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        #: Cells that did not answer when all were asked last: the reason by
+        #: UUID.
+        self.silent_cells: dict[str, str] = {}
+
+    @functools.cached_property
+    def placement(self) -> 'ReportClient':
+        """nova's client of placement, with the session of nova.conf."""
+        # It asks placement when it is made, and not every tool needs it.
+        return ReportClient()
+
+    @functools.cached_property
+    def hosts(self) -> dict[str, Host]:
+        """Every compute node of every cell; a light query each.
+
+        By UUID, which is that of its resource provider too.
+
+        Those of disabled cells are among them: the scheduler leaves them out
+        (``enabled_cells``).
+        """
+        return {
+            uuid: Host(host, node, cell)
+            for cell, rows in self.ask_cells(_select_compute_nodes).items()
+            for uuid, host, node in rows
+        }
+
+    def ask_cells(
+        self, select: Callable[..., typing.Any], *args: typing.Any
+    ) -> dict[str, typing.Any]:
+        """Ask the database of every cell, disabled ones included.
+
+        Those that do not answer are in :attr:`silent_cells`.
+
+        :param select: called with a context of the cell and ``args``
+        :returns: what each call returned, by UUID of the cell
+        """
+
+        def ask(cctxt: typing.Any) -> typing.Any:
+            # nova would log the traceback of what is raised.
+            try:
+                return select(cctxt, *args)
+            except Exception as exc:
+                return exc
+
+        answers = nova_context.scatter_gather_cells(
+            nova_context.get_admin_context(),
+            self.cells.values(),
+            nova_context.CELL_TIMEOUT,
+            ask,
+        )
+        found = {}
+        self.silent_cells = {}
+        for uuid in self.cells:
+            answer = answers[uuid]
+            if answer is nova_context.did_not_respond_sentinel:
+                self.silent_cells[uuid] = (
+                    f'no answer within {nova_context.CELL_TIMEOUT} seconds'
+                )
+            elif isinstance(answer, Exception):
+                self.silent_cells[uuid] = messages.describe(answer)
+            else:
+                found[uuid] = answer
+        return found
+
+    def cell_name(self, uuid: str) -> str:
+        """Return a cell's name for messages; its UUID where it has none."""
+        return messages.clean(self.cells[uuid].name or uuid)
+
+    def aggregates_of(self, host: str) -> list[typing.Any]:
+        """Return nova Aggregates of a host, as its HostState has them."""
+        return self._get_aggregates_info(host)
+
+    def _init_instance_info(self, computes_by_cell: typing.Any = None) -> None:
+        self._instances: dict[str, dict[str, typing.Any]] = {}
+
+    def _get_host_states(
+        self,
+        context: typing.Any,
+        compute_nodes: Mapping[str, Sequence[typing.Any]],
+        services: Mapping[str, typing.Any],
+    ) -> Iterator[typing.Any]:
+        self._instances = {}
+        for cell_uuid, computes in compute_nodes.items():
+            hosts = sorted({compute.host for compute in computes})
+            self.host_to_cell_uuid.update(dict.fromkeys(hosts, cell_uuid))
+            cell = self.cells[cell_uuid]
+            with nova_context.target_cell(context, cell) as cctxt:
+                for start in range(0, len(hosts), _HOSTS_AT_ONCE):
+                    found = objects.InstanceList.get_uuids_by_hosts(
+                        cctxt, hosts[start : start + _HOSTS_AT_ONCE]
+                    )
+                    for host, uuids in found.items():
+                        self._instances[host] = {
+                            uuid: objects.Instance(cctxt, uuid=uuid)
+                            for uuid in uuids
+                        }
+        return super()._get_host_states(context, compute_nodes, services)
+
+    def _get_instances_by_host(
+        self, context: typing.Any, host_name: str
+    ) -> dict[str, typing.Any]:
+        return self._instances.get(host_name, {})
+
+
+class ReportClient(report.SchedulerReportClient):
+    """nova's client of placement, which only reads."""
+
+    #: What placement said when it last refused a query.
+    refusal = ''
+
+    def get(
+        self, url: str, *args: typing.Any, **kwargs: typing.Any
+    ) -> typing.Any:
+        """Ask placement.
+
+        :returns: a response of status 200 or 400
+        :raises PlacementFailed: it does not answer, or with another
+        """
+        try:
+            response = super().get(url, *args, **kwargs)
+        except ks_exc.ClientException as exc:
+            raise PlacementFailed(
+                query=url, cause=messages.describe(exc)
+            ) from exc
+        if response.status_code != 200:
+            try:
+                detail = response.json()['errors'][0]['detail']
+            except (ValueError, LookupError, TypeError):
+                detail = response.text
+            self.refusal = (
+                f'{response.status_code} {messages.clean(detail.strip())}'
+            )
+            if response.status_code != 400:
+                raise PlacementFailed(query=url, cause=self.refusal)
+        return response
+
+    def post(self, url: str, *args: typing.Any, **kwargs: typing.Any) -> None:
+        """Refuse to write.
+
+        :raises RuntimeError: always; nova's own code came to write
+        """
+        raise RuntimeError(
+            f'placement: expected only reads, got a write to {url}'
+        )
+
+    put = delete = post
+
+
+@main_db.pick_context_manager_reader
+def _select_compute_nodes(
+    context: typing.Any,
+) -> list[tuple[str, str, str]]:
+    node = models.ComputeNode
+    query = sa.select(node.uuid, node.host, node.hypervisor_hostname).where(
+        node.deleted == 0
+    )
+    return [tuple(row) for row in context.session.execute(query)]

@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Reading a scenario file, with everything that is wrong with it."""
+
+import collections
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterator
+from collections.abc import Mapping
+import itertools
+import logging
+import types
+import typing
+import warnings
+
+import jsonschema
+
+from nova_ext_sched import exception
+from nova_ext_sched import messages
+from nova_ext_sched import schema
+from nova_ext_sched.cmd.simulate import document
+from nova_ext_sched.cmd.simulate import hostnames
+from nova_ext_sched.cmd.simulate import scenario
+from nova_ext_sched.cmd.simulate import schema as sim_schema
+
+Fault = schema.Fault
+Faults = Iterator[Fault]
+Wrongs = Iterator[schema.Wrong]
+Keywords = Mapping[str, Callable[..., Iterator[jsonschema.ValidationError]]]
+
+#: Faults that are told of one file.
+MOST_FAULTS = 100
+
+# What names of these kinds may stand for several.
+_PATTERNS = ('host', 'server')
+
+#: The zone of hosts that are in none, unless an option names another.
+_DEFAULT_ZONE = 'nova'
+
+
+def load(file: str) -> dict[str, typing.Any]:
+    """Read and check a scenario file.
+
+    What nova alone knows is checked here only where the scenario has other
+    faults, so that all are told together; else a cloud checks it when it has
+    loaded nova.
+
+    :param file: the path of the file
+    :returns: what :func:`scenario.parse` takes
+    :raises exception.ScenarioInvalid: with every fault that was found
+    """
+    data = document.load(file)
+    if any(faults(data)):
+        # nova takes seconds to import; it logs and warns meanwhile.
+        logging.disable(logging.WARNING)
+        try:
+            with warnings.catch_warnings(action='ignore'):
+                from nova_ext_sched.cmd.simulate import options
+
+                found = itertools.islice(
+                    faults(data, options.keywords()), MOST_FAULTS
+                )
+                raise exception.ScenarioInvalid(path=file, faults=list(found))
+        finally:
+            logging.disable(logging.NOTSET)
+    return data
+
+
+def faults(
+    data: typing.Any, nova_keywords: Keywords = types.MappingProxyType({})
+) -> Faults:
+    """Yield each fault of a document.
+
+    Faults of its form, names that it does not declare and what nova does not
+    take are found together. How its parts agree is checked where the form is
+    right.
+
+    :param nova_keywords: the keywords of the schema that nova alone can check
+    """
+    names: dict[str, set[str]] = collections.defaultdict(set)
+    names['project'].add(scenario.DEFAULT_PROJECT)
+
+    def declares(
+        validator: object, kind: str, value: object, form: object
+    ) -> Faults:
+        # A list that is too long is read to its end.
+        if len(names[kind]) < hostnames.MAX_NAMES**2:
+            names[kind].update(_names(kind, value))
+        yield from ()
+
+    def declared(
+        validator: object, kind: str, value: object, form: object
+    ) -> Iterator[jsonschema.ValidationError]:
+        for name in _names(kind, value):
+            if name not in names[kind]:
+                # What may be meant takes its time to find: for those that are
+                # told.
+                yield jsonschema.ValidationError(name)
+
+    validator = jsonschema.validators.extend(
+        jsonschema.Draft202012Validator,
+        {
+            'declares': declares,
+            'declared': declared,
+            'names': _check_pattern,
+            'step': _check_step,
+            **nova_keywords,
+        },
+        type_checker=_TYPES,
+    )(sim_schema.SCENARIO)
+    has_form = True
+    for error in validator.iter_errors(data):
+        for part in schema.find_parts(error):
+            has_form &= part.validator in ('declared', *nova_keywords)
+            if part.validator == 'declared':
+                yield _tell_undeclared(part, names)
+            else:
+                yield from schema.tell(part)
+    if has_form:
+        yield from _contradictions(data, scenario.parse(data))
+
+
+# JSON schema takes 2.0 for an integer; nova does not, nor does Python.
+_TYPES = jsonschema.Draft202012Validator.TYPE_CHECKER.redefine(
+    'integer',
+    lambda checker, value: (
+        isinstance(value, int) and not isinstance(value, bool)
+    ),
+)
+
+
+def _names(kind: str, value: typing.Any) -> list[str]:
+    """Return what a value names; nothing where its form is wrong."""
+    names = [value]
+    try:
+        if isinstance(value, dict):
+            names = scenario.name_servers(value)
+        elif kind in _PATTERNS:
+            names = hostnames.expand(value)
+    except (KeyError, TypeError, ValueError):
+        return []
+    return [name for name in names if isinstance(name, str)]
+
+
+def _undeclared(
+    kind: str, name: str, names: Collection[str]
+) -> tuple[str, str]:
+    """Return what is expected and what was got where a name is of nothing."""
+    some = messages.first_few(sorted(names), 8) or 'there is none'
+    return (
+        'a server that an earlier step boots'
+        if kind == 'server'
+        else f'a declared {kind} ({some})',
+        schema.show(name) + schema.suggest([name], names),
+    )
+
+
+def _tell_undeclared(
+    error: jsonschema.ValidationError, names: Mapping[str, Collection[str]]
+) -> Fault:
+    path = tuple(error.absolute_path)
+    if 'propertyNames' in error.absolute_schema_path:
+        path = (*path, error.instance)
+    kind = error.validator_value
+    return Fault(path, *_undeclared(kind, error.message, names[kind]))
+
+
+def _check_pattern(
+    validator: object, _: object, value: object, form: object
+) -> Wrongs:
+    try:
+        if isinstance(value, str):
+            hostnames.expand(value)
+    except ValueError as exc:
+        yield schema.Wrong(
+            f'a pattern of at most {hostnames.MAX_NAMES} names such as '
+            'compute{01..50}',
+            f'{messages.clean(value, 100)}, {exc}',
+        )
+
+
+def _check_step(
+    validator: typing.Any,
+    forms: dict[str, typing.Any],
+    value: typing.Any,
+    form: object,
+) -> Iterator[jsonschema.ValidationError]:
+    if isinstance(value, dict):
+        actions = [action for action in forms if action in value]
+        if len(actions) == 1:
+            yield from validator.descend(value, forms[actions[0]])
+        else:
+            yield schema.Wrong(
+                'one of the keys ' + ', '.join(forms),
+                schema.show_keys(value) + schema.suggest(value, forms),
+            )
+
+
+def _contradictions(
+    data: dict[str, typing.Any], declared: scenario.Scenario
+) -> Faults:
+    """Yield where the parts of a scenario do not agree."""
+    seen = set()
+    for index, item in enumerate(data['hosts']):
+        path: schema.Path = ('hosts', index)
+        if isinstance(item, dict):
+            path, item = (*path, 'name'), item['name']
+        for name in hostnames.expand(item):
+            if name in seen:
+                yield Fault(path, 'each host once', schema.show(name))
+            seen.add(name)
+    zones_of: dict[str, set[str]] = collections.defaultdict(set)
+    for aggregate in declared.aggregates:
+        for host in aggregate.hosts:
+            zones_of[host] |= _zones(aggregate)
+            if len(zones_of[host]) > 1:
+                zones = ' and '.join(sorted(zones_of[host]))
+                yield Fault(
+                    ('aggregates', aggregate.name, 'hosts'),
+                    'hosts in one availability zone each',
+                    messages.clean(f'{host} in {zones}'),
+                )
+    yield from _check_steps(declared, seen)
+
+
+def _zones(aggregate: scenario.Aggregate) -> set[str]:
+    zones = (
+        aggregate.availability_zone,
+        aggregate.metadata.get('availability_zone'),
+    )
+    return {zone for zone in zones if zone}
+
+
+def _check_steps(
+    declared: scenario.Scenario, hosts: Collection[str]
+) -> Faults:
+    """Yield what a step says of servers and zones that cannot be then."""
+    default = declared.nova_conf.get('DEFAULT', {}).get(
+        'default_availability_zone', _DEFAULT_ZONE
+    )
+    zones = {str(default)}.union(*map(_zones, declared.aggregates))
+    owners = {group.name: group.project for group in declared.server_groups}
+    #: Whether each server that was booted so far still exists.
+    servers: dict[str, bool] = {}
+    for index, step in enumerate(declared.steps):
+        path = ('steps', index)
+        if step.action == 'boot':
+            yield from _check_zone(path, step, zones, hosts)
+            group = step.arguments.get('group', '')
+            if owners.get(group, step.project) != step.project:
+                yield Fault(
+                    (*path, 'group'),
+                    'a server group of the project '
+                    + messages.clean(step.project),
+                    messages.clean(f'{group}, of {owners[group]}'),
+                )
+        zone = step.arguments.get('set', {}).get('availability_zone')
+        if zone:
+            zones.add(str(zone))
+        for name in step.servers:
+            here = (*path, step.action)
+            if step.action == 'boot':
+                if name in servers:
+                    yield Fault(
+                        here, 'a name that no server had', schema.show(name)
+                    )
+                servers[name] = True
+            elif not servers.get(name, True):
+                yield Fault(
+                    here,
+                    'a server that still exists',
+                    f'{name}, which a step deletes',
+                )
+            elif step.action == 'delete':
+                servers[name] = False
+
+
+def _check_zone(
+    path: schema.Path,
+    step: scenario.Step,
+    zones: Collection[str],
+    hosts: Collection[str],
+) -> Faults:
+    # nova's ZONE:HOST:NODE forces the host and the node, each of which may be
+    # missing; a simulated host's node has the host's name.
+    value = step.arguments.get('availability_zone', '')
+    zone, *forced = value.split(':', 2)
+    path = (*path, 'availability_zone')
+    if zone and zone not in zones:
+        yield Fault(path, *_undeclared('availability zone', zone, zones))
+    for host in dict.fromkeys(forced):
+        if host and host not in hosts:
+            yield Fault(path, *_undeclared('host', host, hosts))

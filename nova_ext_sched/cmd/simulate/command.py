@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The command ``nova-ext-sched simulate``.
+
+What comes with the extra ``simulator`` is imported when the command runs, so
+that it can say what is missing.
+"""
+
+import argparse
+from collections.abc import Sequence
+import contextlib
+import importlib.metadata
+import os
+import pathlib
+import re
+import shutil
+import sys
+import typing
+
+from cliff import lister
+
+from nova_ext_sched import exception
+from nova_ext_sched import messages
+from nova_ext_sched import schema
+
+HELD = 0
+DIFFERED = 1
+#: Anything else: usage, faults of the scenario, a cloud that broke down.
+FAILED = 2
+
+
+class Simulate(lister.Lister):
+    """Run a placement scenario on a simulated cloud.
+
+    nova-api, conductor, scheduler and a fake compute for each host, and a
+    real placement, in one process and without any service to start.
+    """
+
+    _epilog = (
+        'Exit status: 0 every expectation held; 1 one did not; 2 anything '
+        'else: the usage or the scenario is wrong, the simulated cloud broke '
+        'down, the output could not be written, or the run was interrupted.'
+    )
+
+    # In place of a table where no column is chosen.
+    _text: str | None = None
+    _status = HELD
+    _summary = ''
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """See cliff."""
+        parser = super().get_parser(prog_name)
+        what = parser.add_mutually_exclusive_group(required=True)
+        what.add_argument(
+            'scenario',
+            metavar='SCENARIO',
+            nargs='?',
+            help='a file, or the name of a scenario that --list shows',
+        )
+        what.add_argument(
+            '--list',
+            action='store_true',
+            help='show the scenarios that come with the package',
+        )
+        parser.add_argument(
+            '--compare',
+            action='store_true',
+            help='run the same steps on plain nova too, and show both',
+        )
+        parser.add_argument(
+            '--reasons',
+            action='store_true',
+            help='show for every step why hosts were refused, not only where '
+            'a server found none',
+        )
+        parser.add_argument(
+            '--nova-log',
+            metavar='FILE',
+            help="append nova's log to this file; - for standard error",
+        )
+        parser.add_argument(
+            '--nova-log-level',
+            metavar='LEVEL',
+            choices=('DEBUG', 'INFO', 'WARNING', 'ERROR'),
+            default='INFO',
+            help='the lowest level that is logged (default INFO)',
+        )
+        return parser
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        """Run the command; whatever happens ends in a line and a status."""
+        try:
+            super().run(parsed_args)
+            self.app.stdout.flush()
+            if self._summary:
+                print(self._summary, file=sys.stderr, flush=True)
+            return self._status
+        except exception.ScenarioInvalid as exc:
+            lines = [f'{exc.path}: {fault}' for fault in exc.faults]
+        except BrokenPipeError:
+            lines = ['the output was closed before its end']
+        except OSError as exc:
+            place = f': {exc.filename}' if exc.filename else ''
+            lines = [f'{exc.strerror or exc}{place}']
+        except Exception as exc:
+            lines = [messages.clean(exc, 1000)]
+        _end(lines)
+        return FAILED
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Sequence[Sequence[typing.Any]]]:
+        """See cliff."""
+        _check_installed()
+        if parsed_args.list:
+            return self._list()
+        from nova_ext_sched.cmd import progress
+        from nova_ext_sched.cmd.simulate import check
+        from nova_ext_sched.cmd.simulate import report
+        from nova_ext_sched.cmd.simulate import runner
+        from nova_ext_sched.cmd.simulate import scenario
+        from nova_ext_sched.cmd.simulate import worker
+
+        columns = (
+            report.COMPARED_COLUMNS if parsed_args.compare else report.COLUMNS
+        )
+        # Refuses before the run what cliff would refuse after it.
+        self._generate_columns_and_selector(parsed_args, columns)
+        if parsed_args.nova_log not in (None, worker.STDERR):
+            open(parsed_args.nova_log, 'a').close()
+        file = _find(parsed_args.scenario)
+        data = check.load(file)
+        declared = scenario.parse(data)
+        requests = [
+            worker.Request(
+                data, plain, parsed_args.nova_log, parsed_args.nova_log_level
+            )
+            for plain in (False, True)[: 1 + parsed_args.compare]
+        ]
+        servers = sum(len(step.servers) for step in declared.steps)
+        total = len(requests) * (len(declared.hosts) + servers)
+        with progress.bar(sys.stderr, 'Simulating', total) as advance:
+            outcomes = runner.run(requests, advance, file)
+        judged = report.Report(
+            declared, *outcomes, verbose=parsed_args.reasons
+        )
+        self._status = HELD if judged.held else DIFFERED
+        self._summary = f'{declared.description} {judged.summary}'.strip()
+        self._text = judged.text(shutil.get_terminal_size().columns)
+        return columns, [line.row for line in judged.lines]
+
+    def produce_output(
+        self,
+        parsed_args: argparse.Namespace,
+        column_names: Sequence[str],
+        data: typing.Any,
+    ) -> int:
+        """Write paragraphs in place of a table with all columns.
+
+        A table of so many columns splits words on a terminal.
+        """
+        if (
+            self._text is None
+            or parsed_args.formatter != self.formatter_default
+            or parsed_args.columns
+        ):
+            return super().produce_output(parsed_args, column_names, data)
+        self.app.stdout.write(self._text)
+        return 0
+
+    def _list(self) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+        from nova_ext_sched.cmd.simulate import document
+
+        rows = [
+            (name, document.load(str(file))['description'])
+            for name, file in _shipped().items()
+        ]
+        self._text = ''.join(
+            f'{name}\n    {description}\n' for name, description in rows
+        )
+        return ('Scenario', 'Description'), rows
+
+
+def _shipped() -> dict[str, pathlib.Path]:
+    folder = pathlib.Path(__file__).parent / 'scenarios'
+    return {file.stem: file for file in sorted(folder.glob('*.yaml'))}
+
+
+def _find(name: str) -> str:
+    """Return the file that an argument names.
+
+    :raises ValueError: there is none
+    """
+    shipped = _shipped()
+    if os.path.exists(name) and not (name in shipped and os.path.isdir(name)):
+        return name
+    if name in shipped:
+        return str(shipped[name])
+    meant = schema.suggest([name], shipped)
+    raise ValueError(
+        'expected a file or the name of a scenario that --list shows, got '
+        f'{messages.clean(name)}{meant}'
+    )
+
+
+def _check_installed() -> None:
+    """Refuse to run without the packages of the extra.
+
+    :raises ValueError: some are missing
+    """
+    missing = []
+    for requirement in importlib.metadata.requires('nova-ext-sched') or ():
+        wanted, _, marker = requirement.partition(';')
+        if re.search(r'extra\s*==\s*[\'"]simulator[\'"]', marker):
+            (name,) = re.findall(r'^[\w.-]+', wanted)
+            try:
+                importlib.metadata.version(name)
+            except importlib.metadata.PackageNotFoundError:
+                missing.append(name)
+    if missing:
+        raise ValueError(
+            'expected the packages of the extra "simulator", got no '
+            f'{messages.first_few(missing)}; install them: '
+            'pip install "nova-ext-sched[simulator]"'
+        )
+
+
+def _end(lines: Sequence[str]) -> None:
+    """Say why the command failed, and let nothing be said after it.
+
+    Python would write what is left for a closed pipe or a full disk when it
+    exits, and fail once more.
+    """
+    with contextlib.suppress(OSError, ValueError):
+        for line in lines:
+            print(line, file=sys.stderr)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

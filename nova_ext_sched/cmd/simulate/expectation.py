@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What a step should do, what it did, and whether the two agree."""
+
+import collections
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import typing
+
+from nova_ext_sched.cmd.simulate import hostnames
+from nova_ext_sched.cmd.simulate import schema
+
+#: Ways in which a server may end without a host.
+NO_VALID_HOST = 'no_valid_host'
+REFUSED = 'refused'
+FAILED = 'failed'
+
+_WORDS = {
+    NO_VALID_HOST: schema.NO_VALID_HOST,
+    REFUSED: schema.REFUSED,
+    FAILED: 'failed',
+}
+_FEW = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class Placement:
+    """Where one server is after a step.
+
+    :param server: the server's name; None where a step has no server
+    :param host: its host, or None
+    :param failure: None, NO_VALID_HOST, REFUSED (nova-api answered with an
+        error) or FAILED (anything else)
+    :param detail: what nova said about the failure
+    """
+
+    server: str | None
+    host: str | None = None
+    failure: str | None = None
+    detail: str = ''
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What a step did.
+
+    :param placements: one for each server of the step
+    :param reason: why hosts were refused, in a sentence
+    :param domains: for each metadata key that the step's expectations name,
+        the number of group members by failure domain; those on a host in no
+        domain stand under the empty string
+    """
+
+    placements: Sequence[Placement]
+    reason: str = ''
+    domains: Mapping[str, Mapping[str, int]] = dataclasses.field(
+        default_factory=dict
+    )
+
+    @classmethod
+    def parse(cls, data: Mapping[str, typing.Any]) -> 'Outcome':
+        """Return the outcome that :func:`dataclasses.asdict` described."""
+        placements = [Placement(**item) for item in data['placements']]
+        return cls(**{**data, 'placements': placements})
+
+    @property
+    def hosts(self) -> collections.Counter[str]:
+        """The number of the step's servers by host."""
+        return collections.Counter(
+            placement.host for placement in self.placements if placement.host
+        )
+
+    def __str__(self) -> str:
+        parts = []
+        if hosts := self.hosts:
+            parts.append(_summary(hosts, len(self.placements)))
+        failures = [item.failure for item in self.placements]
+        for failure, words in _WORDS.items():
+            if number := failures.count(failure):
+                parts.append(words + (f' ×{number}' if failures[1:] else ''))
+        for key, members in self.domains.items():
+            parts += [
+                f'{key} {value} ×{number}' if value else f'no {key} ×{number}'
+                for value, number in sorted(members.items())
+            ]
+        return ', '.join(parts) or 'done'
+
+
+def _summary(hosts: collections.Counter[str], servers: int) -> str:
+    if servers == 1:
+        return next(iter(hosts))
+    if len(hosts) <= _FEW:
+        return ', '.join(f'{host} ×{hosts[host]}' for host in sorted(hosts))
+    least, most = min(hosts.values()), max(hosts.values())
+    each = f'{least}' if least == most else f'{least} to {most}'
+    return f'{hosts.total()} servers on {len(hosts)} hosts, {each} each'
+
+
+@dataclasses.dataclass(frozen=True)
+class Expectation:
+    """What a step should do.
+
+    :param hosts: the hosts that a server may land on; None for any
+    :param per_host: exact number of the step's servers on each named host
+    :param max_per_host: largest number of the step's servers on one host
+    :param min_hosts: smallest number of hosts that the servers spread over
+    :param max_per_domain: by a key of aggregates' metadata, the largest
+        number of members of the servers' groups in one failure domain
+    :param min_domains: by such a key, the smallest number of failure domains
+        that the members spread over
+    :param failure: what servers should end in instead of on a host
+    :param failures: how many of them; None for all
+    """
+
+    hosts: Sequence[str] | None = None
+    per_host: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    max_per_host: int | None = None
+    min_hosts: int | None = None
+    max_per_domain: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    min_domains: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    failure: str | None = None
+    failures: int | None = None
+
+    def met_by(self, outcome: Outcome) -> bool:
+        """Return whether the step did what it should.
+
+        ==================================  ================================
+        expected                            met where
+        ==================================  ================================
+        nothing in particular               no server failed
+        hosts                               and each is on one of them
+        per_host                            and each of these has as many
+        max_per_host, min_hosts             and no host has more, and the
+                                            servers are on as many hosts
+        max_per_domain, min_domains         the same by failure domain, and
+                                            max_per_domain: none is on a host
+                                            in no domain
+        no valid host, refused              every server ended so
+        no_valid_host: N                    just N did, and the others meet
+                                            the rest
+        ==================================  ================================
+        """
+        failed = [item.failure for item in outcome.placements if item.failure]
+        failing = self.failures if self.failure else 0
+        if failing is None:
+            failing = len(outcome.placements)
+        if failed != [self.failure] * failing:
+            return False
+        hosts = outcome.hosts
+        return (
+            (self.hosts is None or hosts.keys() <= set(self.hosts))
+            and all(
+                hosts[host] == number for host, number in self.per_host.items()
+            )
+            and (
+                self.max_per_host is None
+                or max(hosts.values(), default=0) <= self.max_per_host
+            )
+            and (self.min_hosts is None or len(hosts) >= self.min_hosts)
+            and all(
+                '' not in outcome.domains[key]
+                and max(outcome.domains[key].values(), default=0) <= most
+                for key, most in self.max_per_domain.items()
+            )
+            and all(
+                len(outcome.domains[key].keys() - {''}) >= least
+                for key, least in self.min_domains.items()
+            )
+        )
+
+    def __str__(self) -> str:
+        if self.failure is not None and self.failures is None:
+            return _WORDS[self.failure]
+        parts = []
+        if self.hosts is not None:
+            parts.append(_either(self.hosts))
+        parts += [f'{host} ×{n}' for host, n in self.per_host.items()]
+        if self.max_per_host is not None:
+            parts.append(f'at most {self.max_per_host} a host')
+        if self.min_hosts is not None:
+            parts.append(f'on {self.min_hosts} hosts or more')
+        parts += [
+            f'at most {most} in each {key}'
+            for key, most in self.max_per_domain.items()
+        ]
+        parts += [
+            f'at least {least} different {key}'
+            for key, least in self.min_domains.items()
+        ]
+        if self.failure is not None:
+            parts.append(f'{_WORDS[self.failure]} ×{self.failures}')
+        return ', '.join(parts) or 'any host'
+
+
+def _either(hosts: Sequence[str]) -> str:
+    if len(hosts) <= _FEW:
+        return ' or '.join(hosts)
+    return f'{hosts[0]} … {hosts[-1]} ({len(hosts)} hosts)'
+
+
+def parse(value: typing.Any) -> Expectation:
+    """Return the expectation that a checked document states.
+
+    :param value: None for any host
+    """
+    if value is None:
+        return Expectation()
+    if value == schema.NO_VALID_HOST:
+        return Expectation(failure=NO_VALID_HOST)
+    if value == schema.REFUSED:
+        return Expectation(failure=REFUSED)
+    rest = dict(value) if isinstance(value, dict) else {'hosts': value}
+    if 'hosts' in rest:
+        rest['hosts'] = hostnames.expand_all(rest['hosts'])
+    if 'no_valid_host' in rest:
+        rest['failure'] = NO_VALID_HOST
+        rest['failures'] = rest.pop('no_valid_host')
+    rest['per_host'] = {
+        host: number
+        for pattern, number in rest.get('per_host', {}).items()
+        for host in hostnames.expand(pattern)
+    }
+    return Expectation(**rest)

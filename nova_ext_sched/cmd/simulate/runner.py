@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Running a scenario: a process for each cloud, and its result."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Sequence
+from concurrent import futures
+import contextlib
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import typing
+
+from nova_ext_sched import exception
+from nova_ext_sched import messages
+from nova_ext_sched.cmd.simulate import expectation
+from nova_ext_sched.cmd.simulate import worker
+
+Outcomes = list[expectation.Outcome]
+
+
+def run(
+    requests: Sequence[worker.Request],
+    advance: Callable[[int], None] = lambda steps: None,
+    file: str = 'scenario',
+) -> list[Outcomes]:
+    """Run a scenario on one cloud or on several at once.
+
+    :param requests: what each cloud runs
+    :param advance: called with 1 for each host that came up and each server
+        that was placed, over all clouds
+    :param file: what errors call the scenario
+    :returns: for each cloud the outcome of each step
+    :raises exception.ScenarioInvalid: nova or placement does not take a part
+        of the scenario
+    :raises exception.SimulationFailed: a cloud ended before its last step
+    """
+    with (
+        tempfile.TemporaryDirectory(
+            prefix='nova-ext-sched-simulation-', ignore_cleanup_errors=True
+        ) as scratch,
+        futures.ThreadPoolExecutor() as pool,
+        # Left first: a thread waits for its process.
+        contextlib.ExitStack() as stack,
+    ):
+        running = [
+            pool.submit(
+                _outcomes,
+                request,
+                *stack.enter_context(_process(request, scratch)),
+                advance,
+                file,
+            )
+            for request in requests
+        ]
+        for finished in futures.as_completed(running):
+            finished.result()
+        return [finished.result() for finished in running]
+
+
+@contextlib.contextmanager
+def _process(
+    request: worker.Request, scratch: str
+) -> Iterator[tuple[subprocess.Popen[str], typing.TextIO]]:
+    """Start a worker, and kill it where it still runs in the end.
+
+    :yields: the process, and what it writes on standard error
+    """
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        # Those of an operator's shell, some of which nova's harness and its
+        # libraries read.
+        if not name.startswith('OS_')
+    }
+    with (
+        tempfile.TemporaryFile('w+', dir=scratch, errors='replace') as stderr,
+        subprocess.Popen(
+            # -P: a scenario's folder may have a nova.py.
+            [sys.executable, '-P', '-m', worker.__name__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=None if request.log_file == worker.STDERR else stderr,
+            text=True,
+            env={**environment, 'TMPDIR': scratch, 'PYTHONWARNINGS': 'ignore'},
+            # Ctrl-C is the command's; it ends its workers.
+            start_new_session=True,
+        ) as process,
+    ):
+        try:
+            yield process, stderr
+        finally:
+            process.kill()
+
+
+def _outcomes(
+    request: worker.Request,
+    process: subprocess.Popen[str],
+    stderr: typing.TextIO,
+    advance: Callable[[int], None],
+    file: str,
+) -> Outcomes:
+    """Wait for the result of a worker; see :func:`run`."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    # One that died before it read tells why when it is read.
+    with contextlib.suppress(BrokenPipeError), process.stdin as stdin:
+        json.dump(dataclasses.asdict(request), stdin)
+    line = ''
+    for line in process.stdout:
+        if line == '\n':
+            advance(1)
+    try:
+        result = json.loads(line)
+    except ValueError:
+        status = process.wait()
+        stderr.seek(0)
+        last = stderr.read().strip().splitlines()[-1:] or ['nothing']
+        result = {'failed': f'status {status}, last words: {last[0]}'}
+    if 'faults' in result:
+        raise exception.ScenarioInvalid(path=file, faults=result['faults'])
+    if 'failed' in result:
+        raise exception.SimulationFailed(
+            cloud=request.name, cause=messages.clean(result['failed'])
+        )
+    return [expectation.Outcome.parse(part) for part in result['outcomes']]

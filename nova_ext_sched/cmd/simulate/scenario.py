@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""A scenario: the cloud, and the steps that are run on it."""
+
+from collections.abc import Collection
+import dataclasses
+import typing
+
+from nova_ext_sched.cmd.simulate import expectation
+from nova_ext_sched.cmd.simulate import hostnames
+from nova_ext_sched.cmd.simulate import schema
+
+#: The project of servers and server groups that name none.
+DEFAULT_PROJECT = 'default'
+
+Options = dict[str, dict[str, typing.Any]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Host:
+    """A compute host; its capacity is what its resource provider reports.
+
+    :param traits: traits of its provider, beside those that are implied
+    """
+
+    name: str
+    vcpus: int = 32
+    memory_mb: int = 131072
+    disk_gb: int = 2000
+    traits: Collection[str] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Aggregate:
+    """A host aggregate of nova."""
+
+    name: str
+    hosts: Collection[str] = ()
+    metadata: dict[str, str] = dataclasses.field(default_factory=dict)
+    availability_zone: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Flavor:
+    """A flavor of nova."""
+
+    name: str
+    vcpus: int = 1
+    memory_mb: int = 512
+    disk_gb: int = 1
+    extra_specs: dict[str, str] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class ServerGroup:
+    """A server group, made by the project that boots servers into it."""
+
+    name: str
+    policy: str
+    rules: dict[str, int] | None = None
+    project: str = DEFAULT_PROJECT
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """One thing that is done to the cloud.
+
+    :param action: a key of :data:`schema.STEPS`
+    :param target: the name that follows the action: the server or servers,
+        or the aggregate
+    :param servers: the names of the servers that it boots or acts on
+    :param arguments: the step's other keys, as the document has them
+    :param expect: what it should do with our package
+    :param expect_plain: what plain nova is known to do; None where the
+        scenario does not say
+    """
+
+    action: str
+    target: str | list[str]
+    servers: Collection[str]
+    arguments: dict[str, typing.Any]
+    expect: expectation.Expectation
+    expect_plain: expectation.Expectation | None
+
+    @property
+    def project(self) -> str:
+        """The project that asks for its servers."""
+        return self.arguments.get('project', DEFAULT_PROJECT)
+
+    @property
+    def places(self) -> bool:
+        """Whether the step's servers have a host afterwards."""
+        return self.action not in ('shelve', 'delete', 'aggregate')
+
+    @property
+    def domain_keys(self) -> set[str]:
+        """The metadata keys whose failure domains its expectations count."""
+        return {
+            key
+            for expect in (self.expect, self.expect_plain)
+            if expect is not None
+            for key in (*expect.max_per_domain, *expect.min_domains)
+        }
+
+    def __str__(self) -> str:
+        count = self.arguments.get('count')
+        many = f' ×{count}' if count else ''
+        details = [
+            f'{key} {_words(value)}'
+            for key, value in self.arguments.items()
+            if key != 'count'
+        ]
+        more = f' ({", ".join(details)})' if details else ''
+        target = _words(self.target, ', ')
+        return f'{self.action} {target}{many}{more}'
+
+
+def _words(value: typing.Any, separator: str = ' ') -> str:
+    if isinstance(value, bool):
+        return 'yes' if value else 'no'
+    if isinstance(value, dict):
+        return ' '.join(f'{key}={_words(val)}' for key, val in value.items())
+    if isinstance(value, list):
+        return separator.join(map(str, value))
+    return str(value)
+
+
+@dataclasses.dataclass(frozen=True)
+class Scenario:
+    """What a scenario file states, checked and with its defaults filled in.
+
+    :param images: properties by the image's name
+    :param nova_conf: options by group
+    :param host_filters: names that are added to ``enabled_filters``
+    :param plain: for plain nova, ``nova_conf`` (options that it has instead)
+        and ``host_filters`` (without it those of ours that nova has)
+    :param prefer: hosts that the scheduler prefers to the others, best
+        first; empty for nova's own weighers
+    :param imply_traits: whether providers carry the traits that the isolated
+        aggregates of their hosts require
+    """
+
+    hosts: Collection[Host]
+    aggregates: Collection[Aggregate]
+    flavors: Collection[Flavor]
+    images: dict[str, dict[str, str]]
+    server_groups: Collection[ServerGroup]
+    steps: list[Step]
+    description: str = ''
+    nova_conf: Options = dataclasses.field(default_factory=dict)
+    host_filters: Collection[str] = ()
+    plain: dict[str, typing.Any] = dataclasses.field(default_factory=dict)
+    projects: Collection[str] = ()
+    prefer: Collection[str] = ()
+    imply_traits: bool = True
+
+
+def parse(data: dict[str, typing.Any]) -> Scenario:
+    """Return the scenario that a document states.
+
+    :param data: a document that :func:`check.faults` finds no fault with
+    """
+    made = {
+        'hosts': [host for item in data['hosts'] for host in _hosts(item)],
+        'prefer': hostnames.expand_all(data.get('prefer', ())),
+        'aggregates': [
+            Aggregate(
+                name=name,
+                hosts=hostnames.expand_all(item.get('hosts', ())),
+                metadata=_strings(item.get('metadata')),
+                availability_zone=item.get('availability_zone'),
+            )
+            for name, item in data.get('aggregates', {}).items()
+        ],
+        'flavors': [
+            Flavor(
+                name,
+                **{**item, 'extra_specs': _strings(item.get('extra_specs'))},
+            )
+            for name, item in data['flavors'].items()
+        ],
+        'images': {
+            name: _strings(item.get('properties'))
+            for name, item in data.get('images', {}).items()
+        },
+        'server_groups': [
+            ServerGroup(name, **item)
+            for name, item in data.get('server_groups', {}).items()
+        ],
+        'steps': [_step(item) for item in data['steps']],
+    }
+    return Scenario(**{**data, **made})
+
+
+def name_servers(step: dict[str, typing.Any]) -> list[str]:
+    """Return the names of the servers that a boot step makes, as nova's.
+
+    :raises TypeError: its form is wrong
+    """
+    name, count = step['boot'], step.get('count', 1)
+    if count == 1:
+        return [name]
+    last = min(count, hostnames.MAX_NAMES)
+    return [f'{name}-{number}' for number in range(1, last + 1)]
+
+
+def _strings(values: dict[str, typing.Any] | None) -> dict[str, str]:
+    return {key: str(value) for key, value in (values or {}).items()}
+
+
+def _hosts(item: str | dict[str, typing.Any]) -> list[Host]:
+    rest = {'name': item} if isinstance(item, str) else dict(item)
+    return [Host(name, **rest) for name in hostnames.expand(rest.pop('name'))]
+
+
+def _step(item: dict[str, typing.Any]) -> Step:
+    arguments = dict(item)
+    (action,) = schema.STEPS.keys() & item.keys()
+    target = arguments.pop(action)
+    expect = arguments.pop('expect', None)
+    plain = arguments.pop('expect_plain', None)
+    servers = []
+    if action == 'boot':
+        servers = name_servers(item)
+    elif action != 'aggregate':
+        servers = hostnames.expand_all(target)
+    return Step(
+        action=action,
+        target=target,
+        servers=servers,
+        arguments=arguments,
+        expect=expectation.parse(expect),
+        expect_plain=None if plain is None else expectation.parse(plain),
+    )

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The process that a simulated cloud lives in.
+
+nova's harness changes its whole process (eventlet, logging, HOME, warnings),
+so each cloud gets one of its own, and the command stays as it is. A
+:class:`Request` comes on standard input as JSON. On standard output go an
+empty line for each host that is up and each server that is placed, and at the
+end JSON, a mapping with one of these keys:
+
+============  =============================================================
+``outcomes``  an :class:`expectation.Outcome` for each step
+``faults``    a line for each part of the scenario that nova does not take
+``failed``    why the cloud broke down, in words
+============  =============================================================
+"""
+
+from collections.abc import Callable
+import dataclasses
+import importlib
+import json
+import logging
+import os
+import sys
+import typing
+
+from nova_ext_sched import exception
+
+#: The log file that stands for standard error.
+STDERR = '-'
+
+_FORMAT = '%(asctime)s {cloud} %(levelname)s %(name)s: %(message)s'
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """What a worker is asked to do.
+
+    :param data: a checked scenario document
+    :param plain: run nova without our package
+    :param log_file: where the log goes: a path, STDERR, or None for nowhere
+    :param log_level: the lowest level that goes there
+    """
+
+    data: dict[str, typing.Any]
+    plain: bool
+    log_file: str | None
+    log_level: str
+
+    @property
+    def name(self) -> str:
+        """What the cloud is called in logs and messages."""
+        return 'plain nova' if self.plain else 'nova-ext-sched'
+
+
+def main() -> None:
+    """Run one cloud; see the module."""
+    request = Request(**json.load(sys.stdin))
+    # What nova prints is no result.
+    results = os.fdopen(os.dup(1), 'w')
+    os.dup2(2, 1)
+    # oslo.config would read our arguments as nova's.
+    del sys.argv[1:]
+    # A full disk under the log is no fault of the cloud.
+    logging.raiseExceptions = False
+
+    def progress() -> None:
+        print(file=results, flush=True)
+
+    # nova's harness patches the process for eventlet: before anything that
+    # the patches are for is imported.
+    importlib.import_module('nova.tests.functional')
+    try:
+        result = json.dumps(run(request, progress))
+    except Exception as exc:
+        logging.getLogger(__name__).exception('The simulated cloud raised')
+        result = json.dumps({'failed': f'{type(exc).__name__}: {exc}'})
+    print(result, end='', file=results, flush=True)
+    # nova's threads and greenlets have nothing left to do.
+    logging.shutdown()
+    os._exit(0)
+
+
+def run(
+    request: Request, progress: Callable[[], None] = lambda: None
+) -> dict[str, typing.Any]:
+    """Build the cloud, run the steps, and take it down.
+
+    :param progress: called for each host and each server
+    :returns: the result, see the module
+    """
+    from nova_ext_sched.cmd.simulate import check
+    from nova_ext_sched.cmd.simulate import cloud
+    from nova_ext_sched.cmd.simulate import options
+    from nova_ext_sched.cmd.simulate import reasons as sim_reasons
+    from nova_ext_sched.cmd.simulate import scenario
+    from nova_ext_sched.cmd.simulate import steps
+
+    if faults := list(check.faults(request.data, options.keywords())):
+        return {'faults': list(map(str, faults))}
+    declared = scenario.parse(request.data)
+    reasons = sim_reasons.Reasons()
+    simulated = cloud.Cloud(
+        declared, request.plain, _log_handler(request), reasons, progress
+    )
+    try:
+        simulated.setUp()
+        runner = steps.Steps(simulated, reasons, progress)
+        return {
+            'outcomes': [
+                dataclasses.asdict(runner.run(step)) for step in declared.steps
+            ]
+        }
+    except exception.ScenarioInvalid as exc:
+        return {'faults': list(map(str, exc.faults))}
+    finally:
+        simulated.doCleanups()
+
+
+def _log_handler(request: Request) -> logging.Handler:
+    if request.log_file is None:
+        return logging.NullHandler(logging.WARNING)
+    handler = (
+        logging.StreamHandler()
+        if request.log_file == STDERR
+        else logging.FileHandler(request.log_file)
+    )
+    handler.setLevel(request.log_level)
+    handler.setFormatter(logging.Formatter(_FORMAT.format(cloud=request.name)))
+    return handler
+
+
+if __name__ == '__main__':
+    main()

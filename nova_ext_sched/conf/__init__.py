@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The options in nova.conf, a module for each topic, as in nova.conf itself.
+
+Each module has its options, the types of their values and the contradictions
+between them.
+"""
+
+from collections.abc import Iterable
+import typing
+
+from oslo_config import cfg
+
+from nova_ext_sched.conf import aggregate_instance_type
+from nova_ext_sched.conf import blazar
+from nova_ext_sched.conf import failure_domains
+from nova_ext_sched.conf import isolation
+from nova_ext_sched.conf import misspelling
+from nova_ext_sched.conf import request_filters
+from nova_ext_sched.conf import reservation
+
+GROUP = cfg.OptGroup(
+    'nova_ext_sched',
+    title='nova-ext-sched',
+    help='Placement policies of nova-ext-sched, a plugin of nova-scheduler.',
+)
+
+_TOPICS = (
+    request_filters,
+    isolation,
+    reservation,
+    aggregate_instance_type,
+    failure_domains,
+    blazar,
+)
+
+ALL_OPTS = [
+    option for topic in _TOPICS if topic is not blazar for option in topic.OPTS
+]
+
+
+def register_opts(conf: cfg.ConfigOpts) -> None:
+    """Register every option of the package on ``conf``; idempotent."""
+    for group, options in list_opts():
+        conf.register_group(group)
+        conf.register_opts(options, group=group)
+
+
+def check(conf: cfg.ConfigOpts) -> None:
+    """Find mistakes in nova.conf at start, not during a request.
+
+    :raises oslo_config.cfg.ConfigFileValueError: as :func:`check_values`
+    :raises nova_ext_sched.exception.InvalidValues: an option or a section
+        is misspelt (:mod:`.misspelling`)
+    """
+    misspelling.check(conf, [group.name for group, _ in list_opts()])
+    check_values(conf)
+
+
+def check_values(conf: cfg.ConfigOpts) -> None:
+    """Check the value of every option.
+
+    These options are registered late, and oslo.config parses such options
+    only when they are first read.
+
+    :raises oslo_config.cfg.ConfigFileValueError: a value is invalid; the
+        error names option, file and value
+    """
+    for group, options in list_opts():
+        for option in options:
+            getattr(conf[group.name], option.dest)
+
+
+def list_opts() -> Iterable[tuple[cfg.OptGroup, list[typing.Any]]]:
+    """Return the options for oslo-config-generator and Sphinx."""
+    return [(GROUP, ALL_OPTS), (blazar.GROUP, blazar.OPTS)]
+
+
+def contradictions(conf: cfg.ConfigOpts) -> list[str]:
+    """Return the contradictions between options of nova.conf.
+
+    :param conf: nova's configuration with our options registered
+    :returns: a message for each, with what to do about it
+    """
+    return [
+        message
+        for topic in _TOPICS
+        if hasattr(topic, 'contradictions')
+        for message in topic.contradictions(conf)
+    ]

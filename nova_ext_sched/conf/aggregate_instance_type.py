@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Options of the language between flavors and aggregates."""
+
+from collections.abc import Iterator
+
+from oslo_config import cfg
+
+OPTS = [
+    cfg.ListOpt(
+        'force_metadata_check_ignored_keys',
+        default=['availability_zone'],
+        help="""
+Metadata keys that ``force_metadata_check`` does not force upon flavors.
+
+If the metadata of an aggregate has ``force_metadata_check=true``, every
+flavor must agree with each of its other metadata items. Some items are not
+meant for flavors: nova stores the availability zone of an aggregate there,
+and other filters and weighers read keys of their own. List these keys here.
+If a flavor has an extra spec for such a key, it is compared with the
+aggregate's value as plain text.
+
+Possible values:
+
+* A comma-separated list of metadata keys, exactly as they are written in the
+  aggregates. An empty list also forces ``availability_zone``: a flavor
+  without an extra spec of that name is then rejected.
+
+Related options:
+
+* ``[filter_scheduler] enabled_filters`` must have
+  ``AggregateInstanceTypeFilter``. Without it this option has no effect.
+* Keys with a prefix of
+  ``[nova_ext_sched] placement_req_required_member_prefix`` or
+  ``[nova_ext_sched] placement_req_default_forbidden_member_prefix`` are never
+  forced.
+""",
+    ),
+]
+
+
+def contradictions(conf: cfg.ConfigOpts) -> Iterator[str]:
+    """Yield the contradictions between options of this topic."""
+    if {
+        'AggregateInstanceExtraSpecsFilter',
+        'AggregateInstanceTypeFilter',
+    } <= set(conf.filter_scheduler.enabled_filters):
+        yield (
+            "Both AggregateInstanceExtraSpecsFilter (nova's) and "
+            'AggregateInstanceTypeFilter are in [filter_scheduler] '
+            "enabled_filters. nova's filter reads *, ~ and ! as plain values "
+            'and rejects hosts that AggregateInstanceTypeFilter accepts. '
+            'Remove AggregateInstanceExtraSpecsFilter.'
+        )

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What is wrong with an isolated aggregate in nova and placement.
+
+:mod:`nova_ext_sched.policy.isolation` says which aggregates are isolated. To
+let the right requests in and keep the others out,
+
+* placement must know each trait that the aggregate requires,
+* the resource provider of each of the aggregate's hosts must have each of
+  them (nova documents a shell loop for it), and
+* it must be in the placement aggregate of the same UUID (nova does that when
+  the host is added; it is missing where placement was down then).
+
+What would put it right is planned in
+:mod:`nova_ext_sched.osc.isolation_plan`.
+"""
+
+from collections.abc import Iterable
+import typing
+
+from nova_ext_sched import messages
+from nova_ext_sched.osc import isolation_cloud
+from nova_ext_sched.osc import isolation_plan
+from nova_ext_sched.policy import force_metadata_check
+from nova_ext_sched.policy import isolation
+
+_FORCE = force_metadata_check.ForceMetadataCheck()
+
+
+class Finding(typing.NamedTuple):
+    """Something that is wrong with an aggregate.
+
+    :ivar kind: a word for programs that read it; it stays as it is
+    :ivar problem: the sentence, without the hosts
+    :ivar hosts: the hosts that it is about; empty if it is about all
+    """
+
+    kind: str
+    problem: str
+    hosts: list[str] = []
+
+
+def find(
+    aggregate: isolation_cloud.Aggregate,
+    cloud: isolation_cloud.Cloud,
+    declared: isolation.DeclaredTraits,
+) -> list[Finding]:
+    """Return what is wrong with an isolated aggregate.
+
+    :param declared: traits that only hosts of isolated aggregates have
+        (``forbid_by_trait``)
+    """
+    return [
+        *_find_in_metadata(aggregate),
+        *_find_in_traits(aggregate, cloud),
+        *_find_in_hosts(aggregate, cloud),
+        *_conflicts(aggregate, cloud),
+        *_strays(aggregate, cloud, declared),
+    ]
+
+
+def _report(kind: str, problem: str, hosts: list[str]) -> list[Finding]:
+    return [Finding(kind, problem, hosts)] if hosts else []
+
+
+def _find_in_metadata(
+    aggregate: isolation_cloud.Aggregate,
+) -> Iterable[Finding]:
+    for key, value in sorted(aggregate.metadata.items()):
+        trait, fault = isolation.read_item(key, value)
+        # _find_in_traits tells of a name that placement cannot have.
+        if fault and (trait is None or isolation.is_trait_name(trait)):
+            yield Finding(
+                'unread-value' if trait is None else 'misspelt',
+                isolation.item_fault(aggregate.name, key, value),
+            )
+    for problem in _FORCE.faults(aggregate.name, aggregate.metadata):
+        yield Finding('force-metadata-check', messages.clean(problem, 1000))
+
+
+def _find_in_traits(
+    aggregate: isolation_cloud.Aggregate, cloud: isolation_cloud.Cloud
+) -> Iterable[Finding]:
+    for trait in aggregate.traits:
+        if trait in cloud.traits:
+            continue
+        problem = f'placement does not know {messages.clean(trait)}'
+        if fault := isolation_plan.find_name_fault(trait):
+            problem += f', and it cannot be created: {fault}'
+            yield Finding('impossible-trait', problem)
+        else:
+            yield Finding('unknown-trait', problem)
+
+
+def _find_in_hosts(
+    aggregate: isolation_cloud.Aggregate, cloud: isolation_cloud.Cloud
+) -> Iterable[Finding]:
+    yield from _report(
+        'no-provider',
+        'no compute node with a resource provider',
+        [host for host in aggregate.hosts if host not in cloud.nodes_by_host],
+    )
+    nodes = [
+        node
+        for host in aggregate.hosts
+        for node in cloud.nodes_by_host.get(host, ())
+    ]
+    for trait in filter(cloud.traits.__contains__, aggregate.traits):
+        yield from _report(
+            'trait-missing',
+            f'the resource provider lacks {trait}',
+            cloud.name_hosts(n for n in nodes if trait not in n.traits),
+        )
+    yield from _report(
+        'not-mirrored',
+        'the resource provider is not in the placement aggregate',
+        cloud.name_hosts(
+            node for node in nodes if aggregate.uuid not in node.aggregates
+        ),
+    )
+
+
+def _conflicts(
+    aggregate: isolation_cloud.Aggregate, cloud: isolation_cloud.Cloud
+) -> Iterable[Finding]:
+    if aggregate.traits and _FORCE.flag(aggregate.metadata):
+        yield Finding(
+            'conflict',
+            f'{force_metadata_check.FLAG} is on, so '
+            f'AggregateInstanceTypeFilter requires '
+            f'{messages.first_few(aggregate.traits)} in the flavor too and '
+            f'rejects requests with the trait only in the image',
+        )
+    others = {
+        other.name: other
+        for host in aggregate.hosts
+        for other in cloud.isolated_by_host.get(host, ())
+    }
+    for name, other in sorted(others.items()):
+        more = sorted(set(other.traits).difference(aggregate.traits))
+        if aggregate.traits and more:
+            yield Finding(
+                'conflict',
+                f'also hosts of aggregate {messages.clean(name)}, so they '
+                f'take only requests that require '
+                f'{messages.first_few(more)} too',
+                sorted(set(aggregate.hosts).intersection(other.hosts)),
+            )
+
+
+def _strays(
+    aggregate: isolation_cloud.Aggregate,
+    cloud: isolation_cloud.Cloud,
+    declared: isolation.DeclaredTraits,
+) -> Iterable[Finding]:
+    yield from _report(
+        'stray-member',
+        'the resource provider is in the placement aggregate, but the host '
+        "is not in nova's aggregate",
+        cloud.name_hosts(
+            node
+            for node in cloud.nodes
+            if aggregate.uuid in node.aggregates
+            and node.host not in aggregate.hosts
+        ),
+    )
+    for trait in filter(declared.__contains__, aggregate.traits):
+        yield from _report(
+            'trait-outside',
+            f'forbid_by_trait names {trait}, but hosts outside the '
+            f'aggregates that require it have it',
+            cloud.name_hosts(
+                node
+                for node in cloud.nodes
+                if trait in node.traits
+                and trait not in cloud.get_required_traits(node.host)
+            ),
+        )

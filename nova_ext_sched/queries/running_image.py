@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The image that a server runs, where its request spec has another.
+
+nova-api saves the image of a rebuild in the server's request spec before it
+asks nova-scheduler. If the rebuild is refused, nova-conductor restores the
+image of the instance but not that of the request spec
+(nova.compute.api.API.rebuild, nova.conductor.manager.ComputeTaskManager.
+rebuild_instance). Every later move would be judged by an image that the server
+never got, and its owner could bring it into any isolated aggregate.
+"""
+
+import typing
+
+from nova import block_device
+from nova import context as nova_context
+from nova import objects
+from nova.compute import utils as compute_utils
+from nova.image import glance
+from nova.volume import cinder
+from oslo_log import log as logging
+
+from nova_ext_sched import exception
+from nova_ext_sched import messages
+from nova_ext_sched.queries import fields
+
+LOG = logging.getLogger(__name__)
+
+
+def restore(ctxt: typing.Any, request_spec: typing.Any) -> None:
+    """Judge a move by the image that the server runs.
+
+    The server's image is the one of its instance or, if it boots from a
+    volume, the image metadata that Cinder has for the volume. Cinder updates
+    them when a rebuild writes another image to the volume.
+
+    =======  =================================  =============================
+    request  images of server and request spec  what happens
+    =======  =================================  =============================
+    boot     only the request spec has one      nothing
+    move     the request spec has none: it was  nothing
+             never to be rebuilt
+    move     the same                           nothing
+    move     they differ                        the server's goes into the
+                                                request spec, with a warning
+    move     the volume says nothing of its     nothing where the server was
+             image                              booted from that of the
+                                                request spec, else no host
+    move     Glance or Cinder cannot be read    no host
+    =======  =================================  =============================
+
+    A move costs a read of the instance and of its disks from its cell and,
+    for a server on a volume, one of the volume from Cinder.
+
+    :param request_spec: its ``image`` may be replaced
+    :raises exception.RequestRefused: the image cannot be read
+    """
+    theirs = image_id(request_spec)
+    if theirs is None or not _is_move(request_spec):
+        return
+    image_ref, root = _read_server(ctxt, request_spec)
+    if root is not None:
+        image = _read_volume_image(ctxt, root, theirs)
+    elif image_ref != theirs:
+        image = objects.ImageMeta.from_dict(read(ctxt, image_ref))
+    else:
+        image = None
+    if image is None:
+        return
+    request_spec.image = image
+    running = f'image {messages.clean(image_id(request_spec))}'
+    if root is not None:
+        running += f' of volume {root.volume_id}'
+    LOG.warning(
+        'Server %(server)s runs %(running)s, but its request spec has image '
+        '%(theirs)s of a rebuild that was refused. Its move is judged by '
+        '%(running)s.',
+        {
+            'server': request_spec.instance_uuid,
+            'running': running,
+            'theirs': messages.clean(theirs),
+        },
+    )
+
+
+def image_id(request_spec: typing.Any) -> str | None:
+    """Return the ID of the image in a request spec, None without one."""
+    image = fields.get_field(request_spec, 'image')
+    return (image is not None and fields.get_field(image, 'id')) or None
+
+
+def read(ctxt: typing.Any, image: str) -> dict[str, typing.Any]:
+    """Read an image from Glance, as nova's own client does it.
+
+    :param image: its ID
+    :raises exception.RequestRefused: it cannot be read
+    """
+    try:
+        return glance.API().get(ctxt, image)
+    except Exception as exc:
+        raise exception.RequestRefused(
+            f'the properties of image {messages.clean(image)} cannot be read',
+            detail=messages.describe(exc),
+        ) from exc
+
+
+def _is_move(request_spec: typing.Any) -> bool:
+    # nova-conductor names the cell of a server that it moves, or None where
+    # a resize may leave the cell; nobody names one at boot.
+    destination = fields.get_field(request_spec, 'requested_destination')
+    return destination is not None and 'cell' in destination
+
+
+def _read_server(
+    ctxt: typing.Any, request_spec: typing.Any
+) -> tuple[str, typing.Any]:
+    """Return the instance's image, and the root volume's BDM if it has one."""
+    server = request_spec.instance_uuid
+    cell = request_spec.requested_destination.cell
+    if cell is None:
+        cell = objects.InstanceMapping.get_by_instance_uuid(
+            ctxt, server
+        ).cell_mapping
+    # Whoever moves the server; no project may keep its image from us.
+    with nova_context.target_cell(ctxt.elevated(), cell) as target:
+        instance = objects.Instance.get_by_uuid(
+            target, server, expected_attrs=[]
+        )
+        bdms = objects.BlockDeviceMappingList.get_by_instance_uuid(
+            target, server
+        )
+    root = bdms.root_bdm()
+    if not compute_utils.is_volume_backed_instance(target, instance, bdms):
+        return instance.image_ref or '', None
+    if root is None:
+        raise exception.RequestRefused(
+            f'nova does not know the volume that server {server} boots from'
+        )
+    return '', root
+
+
+def _read_volume_image(
+    ctxt: typing.Any, root: typing.Any, theirs: str
+) -> typing.Any:
+    """Return the ImageMeta of a root volume; None if it is ``theirs``."""
+    where = f'the image on volume {root.volume_id}'
+    try:
+        # With the token of whoever moves the server; where nova itself does,
+        # as the user of [cinder] in nova.conf.
+        volume = cinder.API().get(ctxt.elevated(), root.volume_id)
+        metadata = volume.get('volume_image_metadata') or {}
+        # As nova makes the image of a boot from a volume: without its ID.
+        image = objects.ImageMeta.from_dict(
+            block_device.get_image_metadata_from_volume(volume)
+        )
+    except Exception as exc:
+        raise exception.RequestRefused(
+            f'{where} cannot be read', detail=messages.describe(exc)
+        ) from exc
+    running = metadata.get('image_id') if metadata else root.image_id
+    if running == theirs:
+        return None
+    if not metadata:
+        raise exception.RequestRefused(
+            f'{where} is not known to Cinder, and the server was not booted '
+            f'from image {messages.clean(theirs)}'
+        )
+    if running:
+        image.id = running
+    return image

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What one stage of the scheduler leaves for the next, by request.
+
+nova works on one RequestSpec object from the request filters to the last
+pick. What the request filters read or counted is kept here for the host
+filters, which do no I/O, as long as that object lives. On rebuild there is
+no stage 1, and nothing is here.
+"""
+
+import typing
+import weakref
+
+from nova_ext_sched.policy import failure_domains
+
+#: The keys of reserved aggregates among the properties of a request's image,
+#: which ``reserved_aggregates`` read in Glance. By RequestSpec.
+image_keys: weakref.WeakKeyDictionary[typing.Any, set[str]] = (
+    weakref.WeakKeyDictionary()
+)
+
+#: The members of a request's server group, which ``failure_domains`` counted
+#: by failure domain. By RequestSpec.
+spreads: weakref.WeakKeyDictionary[typing.Any, failure_domains.Spread] = (
+    weakref.WeakKeyDictionary()
+)
+
+#: What ``FailureDomainFilter`` added to a spread: the candidates of the
+#: first server (nova only ever drops some of them, so every pick is one of
+#: these), and how many picks are counted.
+picks: weakref.WeakKeyDictionary[
+    failure_domains.Spread, tuple[list[typing.Any], int]
+] = weakref.WeakKeyDictionary()

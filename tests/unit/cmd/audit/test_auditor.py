@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import types
+from unittest import mock
+
+import testtools
+
+from nova_ext_sched.cmd.audit import auditor
+from nova_ext_sched.cmd.audit import destinations
+from nova_ext_sched.cmd.audit import policies
+from nova_ext_sched.cmd.audit import servers
+from nova_ext_sched.policy import verdict
+
+HOST = types.SimpleNamespace(host='host1')
+
+
+def server(uuid, fault=''):
+    return servers.Server(uuid, 'project', HOST, object(), fault)
+
+
+class Policy(policies.Policy):
+    name = 'even'
+
+    host_filter = staticmethod(lambda: None)
+
+    def judge(self, judged):
+        number = int(judged.uuid)
+        if number == 9:
+            raise ValueError('nine\nis odd')
+        return verdict.reject('odd') if number % 2 else verdict.PASS
+
+
+class AuditorTestCase(testtools.TestCase):
+    def make(self, hosts=None, **cells):
+        """Make an auditor of cells.
+
+        Each is what its reads yield or raise, or why it does not answer.
+        """
+        self.read = []
+
+        class Servers(mock.Mock):
+            def count(self):
+                return {
+                    name: {'host1': len(found)}
+                    for name, found in cells.items()
+                    if not isinstance(found, str)
+                }
+
+            def read(_, cell, host):
+                for one in cells[cell]:
+                    if isinstance(one, Exception):
+                        raise one
+                    self.read.append(one.uuid)
+                    yield one
+
+        self.scheduler = mock.Mock(
+            cell_name=str,
+            silent_cells={
+                name: found
+                for name, found in cells.items()
+                if isinstance(found, str)
+            },
+        )
+        with mock.patch.object(servers, 'Servers', Servers):
+            return auditor.Auditor(None, self.scheduler, [Policy], hosts)
+
+    def test_findings(self):
+        auditing = self.make(a=[server('1'), server('2')], b=[server('3')])
+        self.assertEqual(3, auditing.count())
+        steps = mock.Mock()
+        self.assertEqual(
+            [
+                ('1', 'project', 'host1', 'even', 'odd'),
+                ('3', 'project', 'host1', 'even', 'odd'),
+            ],
+            list(auditing.findings(steps)),
+        )
+        self.assertEqual(3, steps.call_count)
+        self.assertEqual(
+            '2 of 3 servers stand where the policies would not put them '
+            '(even).',
+            auditing.sentence,
+        )
+
+    def test_stream(self):
+        """A finding is there before the next server is read."""
+        auditing = self.make(a=[server('1'), server('2'), server('3')])
+        auditing.count()
+        next(auditing.findings())
+        self.assertEqual(['1'], self.read)
+
+    def test_other_hosts(self):
+        auditing = self.make(hosts={'host2'}, a=[server('1')])
+        self.assertEqual(0, auditing.count())
+        self.assertEqual([], list(auditing.findings()))
+
+    def test_what_cannot_be_judged(self):
+        auditing = self.make(a=[server('1', 'no request spec'), server('9')])
+        auditing.count()
+        self.assertEqual(
+            [
+                ('-', 'cannot be judged: no request spec'),
+                ('even', 'cannot be judged: ValueError: nine'),
+            ],
+            [finding[3:] for finding in auditing.findings()],
+        )
+
+    def test_cells_that_are_down(self):
+        auditing = self.make(
+            a='gone',
+            b=[server('1'), servers.CellDown('going'), server('3')],
+            c=[server('5')],
+        )
+        auditing.count()
+        self.assertEqual(
+            ['1', '5'], [finding.server for finding in auditing.findings()]
+        )
+        self.assertEqual(
+            '2 of 2 servers stand where the policies would not put them '
+            '(even). cell a cannot be read, and servers of it are not '
+            'judged: gone. cell b cannot be read, and servers of it are not '
+            'judged: going.',
+            auditing.sentence,
+        )
+
+    def test_destinations(self):
+        auditing = self.make(a=[server('1', 'no request spec'), server('3')])
+        auditing.count()
+        unjudged, judged = auditing.findings()
+        with mock.patch.object(destinations, 'find') as find:
+            find.side_effect = [['host2'], OSError('no answer')]
+            self.assertIsNone(auditing.find_destinations(unjudged))
+            self.assertEqual(['host2'], auditing.find_destinations(judged))
+            self.assertEqual([], auditing.faults)
+            self.assertIsNone(auditing.find_destinations(judged))
+        find.assert_called_with(self.scheduler, '3')
+        self.assertEqual(
+            ['the hosts for server 3 are unknown: OSError: no answer'],
+            auditing.faults,
+        )

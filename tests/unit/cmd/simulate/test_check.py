@@ -1,0 +1,734 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import pathlib
+import tempfile
+import textwrap
+import time
+import unittest
+
+import ddt
+import yaml
+
+from nova_ext_sched import exception
+from nova_ext_sched.cmd.simulate import check
+from nova_ext_sched.cmd.simulate import options
+from nova_ext_sched.cmd.simulate import scenario
+from nova_ext_sched.cmd.simulate import schema
+
+
+def faults(data):
+    return [str(fault) for fault in check.faults(data)]
+
+
+SCENARIO = """
+    hosts: [a]
+    flavors:
+      small: {}
+    steps:
+      - {boot: x, flavor: small}
+"""
+
+
+EVERY_VALUE = """
+    hosts: [a]
+    nova_conf: {DEFAULT: {default_availability_zone: VALUE}}
+    aggregates: {x: {metadata: {k: VALUE}}}
+    flavors: {small: {extra_specs: {k: VALUE}}}
+    images: {x: {properties: {k: VALUE}}}
+    steps:
+      - {boot: x, flavor: small, hints: {k: VALUE, l: [VALUE]}}
+      - {aggregate: x, set: {k: VALUE}}
+"""
+
+
+@ddt.ddt
+class LoadTest(unittest.TestCase):
+    def load(self, text):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / 's.yaml'
+            file.write_text(textwrap.dedent(text))
+            return check.load(str(file))
+
+    def test_scenario(self):
+        self.assertEqual(['a'], self.load(SCENARIO)['hosts'])
+
+    def test_shipped_scenarios(self):
+        shipped = sorted(
+            pathlib.Path(check.__file__).parent.glob('scenarios/*.yaml')
+        )
+        self.assertLess(20, len(shipped))
+        for file in shipped:
+            data = check.load(str(file))
+            self.assertTrue(data['description'], file)
+            found = check.faults(data, options.keywords())
+            self.assertEqual([], list(found), file)
+
+    @ddt.unpack
+    @ddt.data(
+        ('"010"', '010'),
+        ("'yes'", 'yes'),
+        ('7', '7'),
+        ('-1', '-1'),
+        ('"~"', '~'),
+        *((text, text) for text in ('010', '0x10', '1_000', '12:30', '1.10')),
+        *((text, text) for text in ('yes', 'on', 'no', '2026-01-01')),
+    )
+    def test_values_are_as_they_were_written(self, written, expected):
+        declared = scenario.parse(
+            self.load(EVERY_VALUE.replace('VALUE', written))
+        )
+        boot, aggregate = declared.steps
+        found = [
+            declared.nova_conf['DEFAULT']['default_availability_zone'],
+            declared.aggregates[0].metadata['k'],
+            declared.flavors[0].extra_specs['k'],
+            declared.images['x']['k'],
+            boot.arguments['hints']['k'],
+            *boot.arguments['hints']['l'],
+            aggregate.arguments['set']['k'],
+        ]
+        self.assertEqual([expected] * 7, list(map(str, found)))
+
+    def test_options_may_have_a_fraction(self):
+        data = self.load(
+            SCENARIO + '    nova_conf: {DEFAULT: {cpu_allocation_ratio: 16.0}}'
+        )
+        self.assertEqual([], list(check.faults(data, options.keywords())))
+
+    @ddt.data('true', '~', '!!binary aGk=')
+    def test_values_that_would_be_others(self, written):
+        with self.assertRaises(exception.ScenarioInvalid) as raised:
+            self.load(EVERY_VALUE.replace('VALUE', written))
+        self.assertEqual(
+            {
+                'nova_conf.DEFAULT.default_availability_zone',
+                'aggregates.x.metadata.k',
+                'flavors.small.extra_specs.k',
+                'images.x.properties.k',
+                'steps[0].hints.k',
+                'steps[0].hints.l[0]',
+                'steps[1].set.k',
+            },
+            {
+                str(fault).partition(': ')[0]
+                for fault in raised.exception.faults
+            },
+        )
+
+    @ddt.data(
+        # Each name that is not declared, and what may be meant by it.
+        'prefer: [PATTERNS]',
+        'aggregates: {x: {hosts: [PATTERNS]}}',
+    )
+    def test_work_is_bounded(self, text):
+        patterns = ', '.join(f"'b{number}-{{1..9}}'" for number in range(4000))
+        begin = time.process_time()
+        with self.assertRaises(exception.ScenarioInvalid) as raised:
+            self.load(
+                textwrap.dedent(SCENARIO).replace('[a]', "['a{1..999}']")
+                + text.replace('PATTERNS', patterns)
+            )
+        self.assertEqual(check.MOST_FAULTS, len(raised.exception.faults))
+        self.assertLess(time.process_time() - begin, 30)
+
+    def test_faults_of_every_kind_together(self):
+        with self.assertRaises(exception.ScenarioInvalid) as raised:
+            self.load(
+                SCENARIO
+                + """
+    plain:
+      nova_conf:
+        DEFAULT: {host: x, periodic_enable: 17}
+    nova_conf:
+      scheduler: {max_attempts: many, nothing: 1}
+      scheduling: {}
+      compute_driver: {}
+    prefer: [b]
+    host_filter: []
+"""
+            )
+        found = raised.exception.faults
+        text = '\n'.join(map(str, found))
+        for expected in (
+            'prefer[0]: expected a declared host',
+            'host_filter: expected one of the keys',
+            'plain.nova_conf.DEFAULT.host: expected an option that the '
+            'simulator does not set itself',
+            'plain.nova_conf.DEFAULT.periodic_enable: expected the option',
+            'nova_conf.scheduler.max_attempts: expected the option',
+            'nova_conf.scheduler.nothing: expected an option of [scheduler]',
+            'nova_conf.scheduling: expected an option group of nova.conf',
+            'nova_conf.compute_driver: expected an option group of nova.conf',
+        ):
+            self.assertIn(expected, text)
+        self.assertEqual(8, len(found), text)
+
+
+FORM = """
+hosts: [a, 'b{1..3}', {name: c, vcpus: 4, memory_mb: 1, disk_gb: 1}]
+flavors: {small: {}}
+steps: [{boot: x, flavor: small}]
+"""
+
+
+def form_faults(**changes):
+    data = {**yaml.safe_load(FORM), **changes}
+    return faults({key: val for key, val in data.items() if val is not None})
+
+
+@ddt.ddt
+class FormTest(unittest.TestCase):
+    def test_good(self):
+        self.assertEqual([], form_faults())
+
+    @ddt.data(None, 'text', 3, [])
+    def test_no_mapping(self, data):
+        (fault,) = faults(data)
+        self.assertEqual(
+            '(top): expected a mapping with the keys of a scenario, got '
+            f'{data!r}',
+            fault,
+        )
+
+    @ddt.unpack
+    @ddt.data(
+        (
+            {'steps': None, 'hosts': None},
+            '(top): expected the key hosts and steps, got flavors',
+        ),
+        ({'host': []}, 'host: expected one of the keys description, '),
+        ({'hosts': []}, 'hosts: expected a list of hosts, got []'),
+        ({'hosts': 'a'}, "hosts: expected a list of hosts, got 'a'"),
+        (
+            {'hosts': [3]},
+            'hosts[0]: expected a host (letters, digits and ._-), a',
+        ),
+        (
+            {'hosts': ['a b']},
+            'hosts[0]: expected a host (letters, digits and ._-), a',
+        ),
+        (
+            {'hosts': [{'vcpus': 1}]},
+            'hosts[0]: expected the key name, got vcpus',
+        ),
+        (
+            {'hosts': [{'name': 'a', 'vcpus': 0}]},
+            'hosts[0].vcpus: expected an integer, 1 to 2147483647, got 0',
+        ),
+        (
+            {'hosts': [{'name': 'a', 'vcpus': True}]},
+            'hosts[0].vcpus: expected an integer, 1 to 2147483647, got True',
+        ),
+        (
+            {'hosts': [{'name': 'a', 'vcpus': 4.0}]},
+            'hosts[0].vcpus: expected an integer, 1 to 2147483647, got 4.0',
+        ),
+        (
+            {'hosts': [{'name': 'a', 'ram': 1}]},
+            'hosts[0].ram: expected one of the keys name, vcpus, memory_mb, '
+            'disk_gb, traits, got ram',
+        ),
+        (
+            {'flavors': ['small']},
+            "flavors: expected a mapping of flavors by name, got ['small']",
+        ),
+        ({'flavors': {' x': {}}}, "flavors: expected a name, got ' x'"),
+        ({'flavors': {'s': None}}, 'flavors.s: expected a mapping with the '),
+        (
+            {'flavors': {'s': {'extra_specs': {'k': 1.5}}}},
+            'flavors.s.extra_specs.k: expected a string or an integer (quote '
+            'anything else), got 1.5',
+        ),
+        (
+            {'flavors': {'s': {'extra_specs': {'k': 1.0}}}},
+            'flavors.s.extra_specs.k: expected a string or an integer (quote '
+            'anything else), got 1.0',
+        ),
+        (
+            {'flavors': {'s': {'extra_specs': {'k': True}}}},
+            'flavors.s.extra_specs.k: expected a string or an integer',
+        ),
+        (
+            {'aggregates': {'x': {'host': 'a'}}},
+            'aggregates.x.host: expected one of the keys hosts, metadata, '
+            'availability_zone, got host',
+        ),
+        (
+            {'aggregates': {'x': {'hosts': 3}}},
+            'aggregates.x.hosts: expected a host, a pattern such as',
+        ),
+        (
+            {'aggregates': {'x': {'hosts': ['a', 3]}}},
+            'aggregates.x.hosts[1]: expected a host, or a pattern of hosts',
+        ),
+        (
+            {'images': {'x': {'trait:X': 'required'}}},
+            'images.x.trait:X: expected one of the keys properties, got',
+        ),
+        (
+            {'server_groups': {'g': {}}},
+            'server_groups.g: expected the key policy, got no key',
+        ),
+        (
+            {
+                'server_groups': {
+                    'g': {'policy': 'p', 'rules': {'max_server_per_host': 1.0}}
+                }
+            },
+            'server_groups.g.rules.max_server_per_host: expected an integer, '
+            '1 to 2147483647, got 1.0',
+        ),
+        (
+            {'nova_conf': {'scheduler': 'x'}},
+            "nova_conf.scheduler: expected options and their values, got 'x'",
+        ),
+        (
+            {'nova_conf': {'scheduler': {'x': {}}}},
+            "nova_conf.scheduler.x: expected an option's value, got {}",
+        ),
+        (
+            {'plain': {'steps': []}},
+            'plain.steps: expected one of the keys nova_conf, host_filters',
+        ),
+        (
+            {'imply_traits': 'yes'},
+            "imply_traits: expected true or false, got 'yes'",
+        ),
+        (
+            {'steps': ['boot']},
+            'steps[0]: expected a mapping with one of the keys boot, rebuild',
+        ),
+        ({'steps': [{}]}, 'steps[0]: expected one of the keys boot, rebuild'),
+        (
+            {'steps': [{'boot': 'a', 'delete': 'b'}]},
+            'steps[0]: expected one of the keys boot, rebuild',
+        ),
+        (
+            {'steps': [{'boot': 'a'}]},
+            'steps[0]: expected the key flavor, got boot',
+        ),
+        (
+            {'steps': [{'boot': ['a'], 'flavor': 'small'}]},
+            "steps[0].boot: expected a name, got ['a']",
+        ),
+        (
+            {'steps': [{'boot': 'a', 'flavor': 'small', 'count': 0}]},
+            'steps[0].count: expected an integer, 1 to 1000, got 0',
+        ),
+        (
+            {'steps': [{'boot': 'a', 'flavor': 'small', 'count': 10**9}]},
+            'steps[0].count: expected an integer, 1 to 1000, got 1000000000',
+        ),
+        (
+            {'steps': [{'boot': 'a', 'flavor': 'small', 'count': 2.0}]},
+            'steps[0].count: expected an integer, 1 to 1000, got 2.0',
+        ),
+        (
+            {'steps': [{'boot': 'a', 'flavor': 'small', 'confirm': True}]},
+            'steps[0].confirm: expected one of the keys boot, flavor, image',
+        ),
+        (
+            {'steps': [{'boot': 'a', 'flavor': 'small', 'expect': 3}]},
+            "steps[0].expect: expected a host, a list of hosts, 'no valid",
+        ),
+        (
+            {
+                'steps': [
+                    {'boot': 'a', 'flavor': 'small', 'expect': 'any host'}
+                ]
+            },
+            "steps[0].expect: expected a host, a list of hosts, 'no valid",
+        ),
+        (
+            {'steps': [{'boot': 'a', 'flavor': 'small', 'expect': {}}]},
+            'steps[0].expect: expected an expectation, got {}',
+        ),
+        (
+            {
+                'steps': [
+                    {'boot': 'a', 'flavor': 'small', 'expect': {'host': 'a'}}
+                ]
+            },
+            'steps[0].expect.host: expected one of the keys hosts, per_host',
+        ),
+        (
+            {
+                'steps': [
+                    {'boot': 'a', 'flavor': 'small', 'expect': {'hosts': []}}
+                ]
+            },
+            'steps[0].expect.hosts: expected one or more hosts, got []',
+        ),
+        (
+            {'steps': [{'delete': 'a', 'expect': 'b'}]},
+            "steps[0].expect: expected 'refused by nova', got 'b'",
+        ),
+    )
+    def test_fault(self, changes, beginning):
+        # A declaration that is wrong may leave references without their aim.
+        found = form_faults(**changes)
+        self.assertEqual(
+            [beginning],
+            [beginning for fault in found if fault.startswith(beginning)],
+            found,
+        )
+
+    @ddt.unpack
+    @ddt.data(
+        # What a database takes.
+        ({'hosts': [{'name': 'a', 'disk_gb': 2**31}]}, 'hosts[0].disk_gb: '),
+        ({'flavors': {'f': {'vcpus': 2**31}}}, 'flavors.f.vcpus: expected an'),
+        # What nova-api takes.
+        ({'hosts': ['a:b']}, 'hosts[0]: expected a host (letters, digits'),
+        ({'hosts': ['a{b..c}']}, 'hosts[0]: expected a host (letters, digits'),
+        ({'hosts': ['ä']}, 'hosts[0]: expected a host (letters, digits'),
+        ({'hosts': ['a' * 201]}, 'hosts[0]: expected a host (letters, digits'),
+        (
+            {'aggregates': {'x': {'metadata': {'a/b': 'c'}}}},
+            'aggregates.x.metadata: expected a key (letters, digits, blanks '
+            "and -_:.), got 'a/b'",
+        ),
+        (
+            {'aggregates': {'x': {'metadata': {'a': 'c' * 256}}}},
+            'aggregates.x.metadata.a: expected a string or an integer',
+        ),
+        (
+            {'server_groups': {'g': {'policy': 'apart'}}},
+            'server_groups.g.policy: expected one of anti-affinity, affinity',
+        ),
+        (
+            {
+                'server_groups': {
+                    'g': {
+                        'policy': 'affinity',
+                        'rules': {'max_server_per_host': 2},
+                    }
+                }
+            },
+            'server_groups.g.rules: expected no rule, as the policy is not '
+            'anti-affinity',
+        ),
+        (
+            {
+                'server_groups': {
+                    'g': {'policy': 'anti-affinity', 'rules': {'max': 2}}
+                }
+            },
+            'server_groups.g.rules.max: expected one of the keys '
+            'max_server_per_host, got max',
+        ),
+        # What may have been meant.
+        (
+            {'steps': [{'boot': 'a', 'flavour': 'small'}]},
+            'steps[0].flavour: expected one of the keys boot, flavor, image, '
+            'volume, count, multi_create, availability_zone, host, group, '
+            'project, hints, expect, expect_plain, got flavour; did you mean '
+            'flavor?',
+        ),
+        (
+            {'steps': [{'boots': 'a', 'flavor': 'small'}]},
+            'steps[0]: expected one of the keys boot, rebuild, resize, '
+            'migrate, evacuate, reset, shelve, unshelve, delete, aggregate, '
+            'got boots, flavor; did you mean boot?',
+        ),
+        (
+            {'steps': [{'boot': 'a', 'flavor': 'smal'}]},
+            "steps[0].flavor: expected a declared flavor (small), got 'smal'; "
+            'did you mean small?',
+        ),
+    )
+    def test_fault_that_nova_would_find(self, changes, beginning):
+        found = form_faults(**changes)
+        self.assertTrue(
+            [fault for fault in found if fault.startswith(beginning)], found
+        )
+
+    def test_all_faults(self):
+        found = form_faults(
+            hosts=[3],
+            imply_traits=3,
+            steps=[{'boot': 'x'}, {'delete': 3}, {'boot': 'y'}],
+        )
+        self.assertEqual(5, len(found), found)
+
+    def test_every_schema_says_what_it_accepts(self):
+        def walk(part, path):
+            self.assertTrue(
+                {'description', 'enum'} & part.keys(), f'{path}: {part}'
+            )
+            for key, value in part.get('properties', {}).items():
+                walk(value, [*path, key])
+            for key in ('items', 'additionalProperties'):
+                if isinstance(part.get(key), dict):
+                    walk(part[key], [*path, key])
+
+        for name, part in [('', schema.SCENARIO), *schema.STEPS.items()]:
+            walk(part, [name])
+
+
+GOOD = """
+projects: [red]
+hosts: ['a{1..3}', {name: b, traits: [CUSTOM_X, HW_CPU_X86_AVX]}]
+prefer: ['a{2..3}']
+aggregates:
+  one: {hosts: 'a{1..2}', availability_zone: az1}
+  two: {hosts: [a3, b], metadata: {availability_zone: az2}}
+flavors: {small: {}}
+images: {linux: {}}
+server_groups:
+  apart: {policy: anti-affinity}
+  reds: {policy: affinity, project: red}
+steps:
+- {boot: x, flavor: small, image: linux, count: 2, group: apart}
+- {boot: y, flavor: small, project: red, group: reds, host: a1}
+- {boot: z, flavor: small, availability_zone: 'az2:b', expect: b}
+- {boot: v, flavor: small, availability_zone: nova, image: linux, volume: true}
+- {migrate: ['x-{1..2}', y], expect: {hosts: ['a{1..3}'], per_host: {b: 0}}}
+- {aggregate: one, add_hosts: b, remove_hosts: ['a{1..2}']}
+- {delete: x-1}
+- {rebuild: x-2, image: linux, expect: no valid host}
+- {rebuild: x-2, image: linux, expect: refused by nova}
+"""
+
+BOOT = {'boot': 'new', 'flavor': 'small'}
+
+
+@ddt.ddt
+class ReferencesTest(unittest.TestCase):
+    def test_good(self):
+        self.assertEqual([], faults(yaml.safe_load(GOOD)))
+
+    @ddt.unpack
+    @ddt.data(
+        ({'hosts': ['c', 'c']}, "hosts[1]: expected each host once, got 'c'"),
+        (
+            {'hosts': ['c{3..1}']},
+            'hosts[0]: expected a pattern of at most 1000 names such as '
+            'compute{01..50}, got c{3..1}, a range that ends before',
+        ),
+        (
+            {'hosts': [{'name': 'c', 'traits': ['AVX', 'CUSTOM_y']}]},
+            'hosts[0].traits[0]: expected a standard trait',
+            'hosts[0].traits[1]: expected a standard trait',
+        ),
+        (
+            {'prefer': ['nowhere']},
+            'prefer[0]: expected a declared host (a1, a2, a3, b), got',
+        ),
+        (
+            {'aggregates': {'x': {'hosts': ['nowhere']}}},
+            'aggregates.x.hosts[0]: expected a declared host',
+        ),
+        (
+            {
+                'aggregates': {
+                    'x': {'hosts': 'b', 'availability_zone': 'az1'},
+                    'y': {'hosts': 'b', 'availability_zone': 'az2'},
+                }
+            },
+            'aggregates.y.hosts: expected hosts in one availability zone '
+            'each, got b in az1 and az2',
+        ),
+        (
+            {
+                'server_groups': {
+                    'g': {'policy': 'affinity', 'project': 'blue'}
+                }
+            },
+            'server_groups.g.project: expected a declared project (default, '
+            "red), got 'blue'",
+        ),
+    )
+    def test_fault(self, changes, *beginnings):
+        data = yaml.safe_load(GOOD)
+        known = [] if 'hosts' not in changes else ['prefer', 'aggregates']
+        for key in known:
+            del data[key]
+        if known or 'aggregates' in changes or 'server_groups' in changes:
+            data['steps'] = [BOOT]
+        self.check({**data, **changes}, beginnings)
+
+    @ddt.unpack
+    @ddt.data(
+        (
+            {**BOOT, 'flavor': 'big'},
+            ".flavor: expected a declared flavor (small), got 'big'",
+        ),
+        (
+            {**BOOT, 'image': 'bsd'},
+            ".image: expected a declared image (linux), got 'bsd'",
+        ),
+        ({**BOOT, 'project': 'blue'}, '.project: expected a declared project'),
+        ({**BOOT, 'host': 'c'}, '.host: expected a declared host'),
+        (
+            {**BOOT, 'availability_zone': 'az3'},
+            '.availability_zone: expected a declared availability zone (az1, '
+            "az2, nova), got 'az3'",
+        ),
+        (
+            {**BOOT, 'availability_zone': 'az1:c'},
+            '.availability_zone: expected a declared host',
+        ),
+        (
+            {**BOOT, 'availability_zone': 'az1::c'},
+            '.availability_zone: expected a declared host (a1, a2, a3, b), '
+            "got 'c'",
+        ),
+        (
+            {**BOOT, 'availability_zone': 'az3:c:d'},
+            '.availability_zone: expected a declared availability zone',
+            '.availability_zone: expected a declared host',
+            '.availability_zone: expected a declared host (a1, a2, a3, b), '
+            "got 'd'",
+        ),
+        (
+            {**BOOT, 'availability_zone': 'az1:a1:a1:a1'},
+            '.availability_zone: expected a declared host (a1, a2, a3, b), '
+            "got 'a1:a1'",
+        ),
+        (
+            {**BOOT, 'group': 'none'},
+            '.group: expected a declared server group',
+        ),
+        (
+            {**BOOT, 'group': 'reds'},
+            '.group: expected a server group of the project default, got '
+            'reds, of red',
+        ),
+        (
+            {**BOOT, 'volume': True},
+            ': expected the key image, got boot, flavor, volume',
+        ),
+        (
+            {**BOOT, 'boot': 'y'},
+            ".boot: expected a name that no server had, got 'y'",
+        ),
+        (
+            {**BOOT, 'boot': 'x', 'count': 2},
+            '.boot: expected a name that no server had',
+            '.boot: expected a name that no server had',
+        ),
+        (
+            {**BOOT, 'expect': ['b', 'c']},
+            '.expect[1]: expected a declared host',
+        ),
+        (
+            {**BOOT, 'expect_plain': {'hosts': 'c', 'per_host': {'d': 1}}},
+            '.expect_plain.hosts: expected a declared host',
+            '.expect_plain.per_host.d: expected a declared host',
+        ),
+        (
+            {'migrate': 'q'},
+            ".migrate: expected a server that an earlier step boots, got 'q'",
+        ),
+        (
+            {'migrate': 'x'},
+            '.migrate: expected a server that an earlier step boots',
+        ),
+        (
+            {'migrate': 'x-1'},
+            '.migrate: expected a server that still exists, got x-1, which',
+        ),
+        (
+            {'aggregate': 'three'},
+            '.aggregate: expected a declared aggregate (one, two), got',
+        ),
+        (
+            {'aggregate': 'one', 'add_hosts': 'c'},
+            '.add_hosts: expected a declared host',
+        ),
+    )
+    def test_step(self, step, *beginnings):
+        data = yaml.safe_load(GOOD)
+        data['steps'].append(step)
+        self.check(data, [f'steps[9]{text}' for text in beginnings])
+
+    def check(self, data, beginnings):
+        found = faults(data)
+        self.assertEqual(len(beginnings), len(found), found)
+        for beginning, fault in zip(beginnings, found, strict=True):
+            self.assertEqual(beginning, fault[: len(beginning)])
+
+    @ddt.data(
+        *('az2', 'az2:b', 'az2:b:b', 'az2::b', 'az2:b:', 'az2::'),
+        *(':b', '::b', ':a1:b', ':'),
+    )
+    def test_zone(self, zone):
+        data = yaml.safe_load(GOOD)
+        data['steps'].append({**BOOT, 'availability_zone': zone})
+        self.check(data, [])
+
+    @ddt.unpack
+    @ddt.data(
+        ('east', {'default_availability_zone': 'east'}),
+        ('5', {'default_availability_zone': 5}),
+        ('nova', {'default_schedule_zone': 'az1'}),
+    )
+    def test_default_zone(self, zone, options):
+        data = yaml.safe_load(GOOD)
+        data['nova_conf'] = {'DEFAULT': options}
+        data['steps'] = [{**BOOT, 'availability_zone': zone}]
+        self.check(data, [])
+
+    def test_default_zone_that_is_another(self):
+        data = yaml.safe_load(GOOD)
+        data['nova_conf'] = {'DEFAULT': {'default_availability_zone': 'east'}}
+        data['steps'] = [{**BOOT, 'availability_zone': 'nova'}]
+        self.check(
+            data,
+            [
+                'steps[0].availability_zone: expected a declared availability '
+                "zone (az1, az2, east), got 'nova'"
+            ],
+        )
+
+    def test_zone_that_a_step_makes(self):
+        data = yaml.safe_load(GOOD)
+        change = {'aggregate': 'one', 'set': {'availability_zone': 'late'}}
+        boot = {**BOOT, 'availability_zone': 'late'}
+        data['steps'] = [boot, change, {**boot, 'boot': 'newer'}]
+        self.check(
+            data,
+            [
+                'steps[0].availability_zone: expected a declared availability '
+                "zone (az1, az2, nova), got 'late'"
+            ],
+        )
+
+    @ddt.data(
+        None,
+        3,
+        [],
+        {},
+        {'hosts': 3, 'steps': 3},
+        {'nova_conf': 3, 'plain': [], 'host_filters': 3, 'flavors': []},
+        {'nova_conf': {'filter_scheduler': 3, 'nova_ext_sched': []}},
+        {'nova_conf': {'filter_scheduler': {'available_filters': [[]]}}},
+        {'nova_conf': {'DEFAULT': []}},
+        {'plain': {'nova_conf': {'a': 3}, 'host_filters': [3]}},
+        {'flavors': {'f': 3, 'g': {'extra_specs': 3}}},
+        {
+            'hosts': [3, {}, {'name': 3, 'traits': 3}],
+            'aggregates': [],
+            'server_groups': {'g': 3},
+            'projects': [3],
+            'prefer': [3],
+            'steps': [
+                3,
+                {},
+                {'boot': 3, 'flavor': 3, 'count': 'x', 'group': []},
+                {'boot': 'x', 'count': 2.0},
+                {'delete': {}},
+                {'aggregate': 3, 'set': []},
+                {'boot': 'x', 'expect': 3, 'availability_zone': 3},
+            ],
+        },
+    )
+    def test_wrong_types_are_left_to_the_form(self, data):
+        for fault in check.faults(data, options.keywords()):
+            self.assertRegex(
+                str(fault),
+                r'expected (the key |a mapping|option|a list|a host|a name|'
+                r'one of the keys|a server|an integer|a flavor|an? |hosts|'
+                r'servers)',
+            )

@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import contextlib
+import importlib.metadata
+import io
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from unittest import mock
+
+import ddt
+
+from nova_ext_sched import exception
+from nova_ext_sched.cmd import main
+from nova_ext_sched.cmd.simulate import expectation
+from nova_ext_sched.cmd.simulate import runner
+
+SCENARIO = """
+description: It does.
+hosts: [a, b]
+flavors: {small: {}}
+steps: [{boot: x, flavor: small, expect: a}]
+"""
+
+
+class CommandTestCase(unittest.TestCase):
+    """Without a cloud; the rest is a functional test."""
+
+    def setUp(self):
+        super().setUp()
+        self.folder = self.enterContext(tempfile.TemporaryDirectory())
+        self.file = os.path.join(self.folder, 's.yaml')
+        pathlib.Path(self.file).write_text(SCENARIO)
+
+    def run_command(self, *arguments):
+        err = io.StringIO()
+        out = io.StringIO()
+        with (
+            contextlib.redirect_stderr(err),
+            contextlib.redirect_stdout(out),
+        ):
+            try:
+                status = main.main(['simulate', *arguments])
+            except SystemExit as exc:
+                status = exc.code
+        return status, out.getvalue(), err.getvalue()
+
+    def cloud_does(self, *hosts, **kwargs):
+        self.enterContext(
+            mock.patch.object(
+                runner,
+                'run',
+                return_value=[
+                    [
+                        expectation.Outcome(
+                            [expectation.Placement('x', host=host)]
+                        )
+                    ]
+                    for host in hosts
+                ],
+                **kwargs,
+            )
+        )
+
+
+@ddt.ddt
+class UsageTest(CommandTestCase):
+    def test_help(self):
+        status, out, _ = self.run_command('--help')
+        self.assertEqual(0, status)
+        for text in ('SCENARIO', '--compare', '--list', '-f', 'Exit status'):
+            self.assertIn(text, out)
+
+    @ddt.unpack
+    @ddt.data(
+        ((), 'SCENARIO'),
+        (('a.yaml', '--list'), 'not allowed'),
+        (('a.yaml', '-f', 'xml'), 'xml'),
+        (
+            ('/nonexistent.yaml',),
+            'expected a file or the name of a scenario that --list shows, '
+            'got /nonexistent.yaml\n',
+        ),
+        (('windows_licencing',), 'did you mean windows_licensing?\n'),
+        (('/dev/null',), '/dev/null: (top): expected a mapping with the keys'),
+        (('/',), '/: (top): expected a file that can be read'),
+        (
+            ('rebuild', '-c', 'Hosts'),
+            "No recognized column names in ['Hosts']",
+        ),
+        (
+            ('rebuild', '--nova-log', '/nonexistent/nova.log'),
+            'No such file or directory: /nonexistent/nova.log',
+        ),
+    )
+    def test_refused(self, arguments, words):
+        status, out, err = self.run_command(*arguments)
+        self.assertEqual((2, ''), (status, out), err)
+        self.assertIn(words, err)
+        self.assertNotIn('Traceback', err)
+
+    def test_list(self):
+        status, out, err = self.run_command('--list')
+        self.assertEqual((0, ''), (status, err))
+        self.assertIn(
+            'windows_licensing\n    Servers without a Windows licence', out
+        )
+        status, out, _ = self.run_command('--list', '-f', 'value')
+        self.assertIn('rebuild A rebuild cannot smuggle', out)
+
+    def test_shipped_scenario(self):
+        self.cloud_does()
+        self.enterContext(
+            mock.patch.object(runner, 'run', side_effect=ValueError('here'))
+        )
+        self.assertEqual(
+            (2, '', 'here\n'), self.run_command('windows_licensing')
+        )
+
+    def test_missing_extra(self):
+        real = importlib.metadata.version
+
+        def version(name):
+            if name in ('PyYAML', 'openstack-placement'):
+                raise importlib.metadata.PackageNotFoundError(name)
+            return real(name)
+
+        self.enterContext(
+            mock.patch.object(importlib.metadata, 'version', version)
+        )
+        self.assertEqual(
+            (
+                2,
+                '',
+                'expected the packages of the extra "simulator", got no '
+                'openstack-placement, PyYAML; install them: '
+                'pip install "nova-ext-sched[simulator]"\n',
+            ),
+            self.run_command('--list'),
+        )
+
+    def test_faults(self):
+        with open(self.file, 'a') as file:
+            file.write('prefer: [c, d]\nhost_filters: [Nowhere]\n')
+        status, out, err = self.run_command(self.file)
+        self.assertEqual((2, ''), (status, out))
+        self.assertEqual(
+            [
+                f'{self.file}: host_filters[0]: expected a host filter that '
+                "is installed, got 'Nowhere'",
+                f'{self.file}: prefer[0]: expected a declared host (a, b), '
+                "got 'c'",
+                f'{self.file}: prefer[1]: expected a declared host (a, b), '
+                "got 'd'",
+            ],
+            err.splitlines(),
+        )
+
+    def test_many_faults(self):
+        with open(self.file, 'a') as file:
+            file.write(f'prefer: [{"c," * 200}]\n')
+        _, _, err = self.run_command(self.file)
+        self.assertEqual(100, len(err.splitlines()))
+
+
+@ddt.ddt
+class ResultTest(CommandTestCase):
+    def test_held(self):
+        self.cloud_does('a')
+        self.assertEqual(
+            (
+                0,
+                ' 1  boot x (flavor small)\n'
+                '    expected                    a\n'
+                '    nova-ext-sched  ok          a\n',
+                'It does. 1 of 1 steps as expected\n',
+            ),
+            self.run_command(self.file),
+        )
+
+    def test_differs(self):
+        self.cloud_does('b', 'a')
+        status, out, _ = self.run_command(self.file, '--compare')
+        self.assertEqual(1, status)
+        self.assertIn('nova-ext-sched  DIFFERS     b\n', out)
+
+    def test_chosen_columns_are_a_table(self):
+        self.cloud_does('a')
+        _, out, _ = self.run_command(self.file, '-c', 'Result')
+        self.assertIn('| Result |', out)
+
+    @ddt.unpack
+    @ddt.data(
+        (
+            exception.SimulationFailed(cloud='plain nova', cause='fire'),
+            'the cloud of plain nova: expected the steps to run, got: fire\n',
+        ),
+        (KeyboardInterrupt(), 'interrupted\n'),
+        (BrokenPipeError(), 'the output was closed before its end\n'),
+        (OSError(28, 'No space left'), 'No space left\n'),
+        (RuntimeError('a\nb'), "'a\\nb'\n"),
+    )
+    def test_anything_else(self, raised, line):
+        self.addCleanup(
+            signal.signal, signal.SIGINT, signal.getsignal(signal.SIGINT)
+        )
+        self.cloud_does(side_effect=raised)
+        self.assertEqual((2, '', line), self.run_command(self.file))
+
+
+class ProcessTest(unittest.TestCase):
+    """As a shell sees it."""
+
+    def start(self, *arguments, **kwargs):
+        return subprocess.Popen(
+            [
+                sys.executable,
+                '-m',
+                'nova_ext_sched.cmd.main',
+                'simulate',
+                *arguments,
+            ],
+            stderr=subprocess.PIPE,
+            text=True,
+            **kwargs,
+        )
+
+    def assertEnds(self, process, line):
+        _, err = process.communicate(timeout=120)
+        self.assertEqual((2, line), (process.returncode, err))
+
+    def test_closed_pipe(self):
+        reading, writing = os.pipe()
+        os.close(reading)
+        process = self.start('--list', stdout=writing)
+        os.close(writing)
+        self.assertEnds(process, 'the output was closed before its end\n')
+
+    def test_full_disk(self):
+        with open('/dev/full', 'w') as full:
+            self.assertEnds(
+                self.start('--list', stdout=full),
+                'No space left on device\n',
+            )
+
+    def test_faults_without_a_warning_of_what_nova_imports(self):
+        with tempfile.NamedTemporaryFile('w', suffix='.yaml') as file:
+            file.write('hosts: [a]\n')
+            file.flush()
+            self.assertEnds(
+                self.start(file.name),
+                f'{file.name}: (top): expected the key flavors and steps, got '
+                'hosts\n',
+            )
+
+    def test_early_interrupt(self):
+        process = self.start(
+            'fifty_hosts',
+            stdout=subprocess.DEVNULL,
+            # Tests that run in the background of a shell ignore it.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
+        # Wherever it is by then: imports, checks, a cloud that starts, or the
+        # end that the one before began. Some libraries swallow the first one
+        # while they are imported.
+        for _ in range(120):
+            time.sleep(1)
+            if process.poll() is not None:
+                break
+            process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=120)
+        self.assertEqual(2, process.returncode, err)
+        self.assertEqual(1, len(err.splitlines()), err)

@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import unittest
+
+import ddt
+import nova.conf
+import yaml
+
+from nova_ext_sched.cmd.simulate import check
+from nova_ext_sched.cmd.simulate import options
+from nova_ext_sched.cmd.simulate import scenario
+
+NOVA = 'nova.scheduler.filters.all_filters'
+OURS = 'nova_ext_sched.filters.all_filters'
+DEFAULT = nova.conf.CONF.filter_scheduler.enabled_filters
+
+
+def declare(text=''):
+    return scenario.parse(
+        {
+            'hosts': ['a'],
+            'flavors': {},
+            'steps': [],
+            **(yaml.safe_load(text) or {}),
+        }
+    )
+
+
+@ddt.ddt
+class ComposeTest(unittest.TestCase):
+    def test_defaults(self):
+        made = options.compose(declare(), plain=False)
+        self.assertEqual(
+            {'available_filters': [NOVA, OURS], 'enabled_filters': DEFAULT},
+            made['filter_scheduler'],
+        )
+        self.assertEqual(-1, made['quota']['instances'])
+
+    def test_plain_defaults(self):
+        made = options.compose(declare(), plain=True)
+        self.assertEqual(
+            {'available_filters': [NOVA], 'enabled_filters': DEFAULT},
+            made['filter_scheduler'],
+        )
+
+    def test_a_scenario_may_limit(self):
+        made = options.compose(
+            declare('nova_conf: {quota: {instances: 3}}'), plain=False
+        )
+        self.assertEqual('3', made['quota']['instances'])
+        self.assertEqual(-1, made['quota']['cores'])
+
+    def test_host_filters(self):
+        declared = declare(
+            'host_filters: [IsolatedAggregatesFilter, ComputeFilter, '
+            'ServerGroupAntiAffinityFilter, IoOpsFilter]'
+        )
+        ours = options.compose(declared, plain=False)
+        self.assertEqual(
+            [*DEFAULT, 'IsolatedAggregatesFilter', 'IoOpsFilter'],
+            ours['filter_scheduler']['enabled_filters'],
+        )
+        # Plain nova has no filter of the name of our own, and one of its own
+        # where the names are the same.
+        plain = options.compose(declared, plain=True)
+        self.assertEqual(
+            [*DEFAULT, 'IoOpsFilter'],
+            plain['filter_scheduler']['enabled_filters'],
+        )
+
+    def test_plain_has_its_own(self):
+        declared = declare(
+            """
+            nova_conf:
+              nova_ext_sched: {enable_isolated_aggregate_filtering: true}
+              scheduler: {max_attempts: 2}
+              filter_scheduler:
+                available_filters: [a.b, nova_ext_sched.filters.all_filters]
+                enabled_filters: ComputeFilter, IsolatedAggregatesFilter
+            host_filters: [IsolatedAggregatesFilter]
+            plain:
+              nova_conf: {scheduler: {max_attempts: 4}}
+              host_filters: [IoOpsFilter]
+            """
+        )
+        self.assertEqual(
+            {
+                'available_filters': ['a.b', OURS],
+                'enabled_filters': [
+                    'ComputeFilter',
+                    'IsolatedAggregatesFilter',
+                ],
+            },
+            options.compose(declared, plain=False)['filter_scheduler'],
+        )
+        plain = options.compose(declared, plain=True)
+        self.assertNotIn('nova_ext_sched', plain)
+        self.assertEqual({'max_attempts': '4'}, plain['scheduler'])
+        self.assertEqual(
+            {
+                'available_filters': ['a.b'],
+                'enabled_filters': ['ComputeFilter', 'IoOpsFilter'],
+            },
+            plain['filter_scheduler'],
+        )
+
+    @ddt.data(False, True)
+    def test_prefer(self, plain):
+        made = options.compose(declare('prefer: [a]'), plain)
+        *others, ours = made['filter_scheduler']['weight_classes']
+        self.assertEqual(['nova.scheduler.weights.all_weighers'], others)
+        self.assertEqual(
+            'nova_ext_sched.cmd.simulate.weigher.PreferredHosts', ours
+        )
+
+    def test_the_scenario_is_left_as_it_was(self):
+        declared = declare('nova_conf: {filter_scheduler: {}}')
+        options.compose(declared, plain=False)
+        self.assertEqual({'filter_scheduler': {}}, declared.nova_conf)
+
+
+def faults(groups, **changes):
+    data = {
+        'hosts': ['a'],
+        'flavors': {'f': {}},
+        'steps': [{'boot': 'x', 'flavor': 'f'}],
+        'nova_conf': groups,
+        **changes,
+    }
+    return [str(fault) for fault in check.faults(data, options.keywords())]
+
+
+@ddt.ddt
+class FaultsTest(unittest.TestCase):
+    def test_none(self):
+        self.assertEqual(
+            [],
+            faults(
+                {
+                    'nova_ext_sched': {
+                        'enable_isolated_aggregate_filtering': 'yes',
+                        'forbid_by_trait': ['CUSTOM_X'],
+                        'max_forbidden_aggregates': 3,
+                        'request_filters': 'isolate_aggregates',
+                    },
+                    'filter_scheduler': {
+                        'enabled_filters': 'ComputeFilter, IoOpsFilter'
+                    },
+                    'DEFAULT': {
+                        'reserved_host_memory_mb': 0,
+                        'cpu_allocation_ratio': '16.0',
+                        'resize_confirm_window': '010',
+                        'use_rootwrap_daemon': True,
+                        'force_config_drive': False,
+                    },
+                },
+                host_filters=['IsolatedAggregatesFilter', 'IoOpsFilter'],
+                plain={'host_filters': ['IsolatedAggregatesFilter']},
+                flavors={'f': {'extra_specs': {'hw:cpu_policy': 'shared'}}},
+            ),
+        )
+
+    def test_nothing_stays_set(self):
+        before = nova.conf.CONF.scheduler.max_attempts
+        faults({'scheduler': {'max_attempts': 77}})
+        self.assertEqual(before, nova.conf.CONF.scheduler.max_attempts)
+
+    @ddt.unpack
+    @ddt.data(
+        ('scheduler', 'max_attempts', [1], "the option's type "),
+        ('scheduler', 'max_attempts', True, "the option's type "),
+        ('scheduler', 'max_attempts', 'many', "the option's type "),
+        ('DEFAULT', 'default_availability_zone', True, 'a string (quote it)'),
+        ('DEFAULT', 'default_availability_zone', False, 'a string (quote it)'),
+        ('DEFAULT', 'default_schedule_zone', True, 'a string (quote it)'),
+        (
+            'filter_scheduler',
+            'weight_classes',
+            True,
+            'a string (quote it), got True',
+        ),
+        (
+            'scheduler',
+            'max_attempt',
+            3,
+            'an option of [scheduler], got max_attempt; did you mean '
+            'max_attempts?',
+        ),
+        (
+            'DEFAULT',
+            'host',
+            'x',
+            'an option that the simulator does not set itself, got host',
+        ),
+    )
+    def test_fault(self, group, option, value, expected):
+        (fault,) = faults({group: {option: value}})
+        beginning = f'nova_conf.{group}.{option}: expected {expected}'
+        self.assertEqual(beginning, fault[: len(beginning)])
+
+    def test_group(self):
+        self.assertEqual(
+            [
+                'nova_conf.schedular: expected an option group of nova.conf, '
+                'got schedular; did you mean scheduler?'
+            ],
+            faults({'schedular': {}}),
+        )
+
+    def test_filters(self):
+        self.assertEqual(
+            [
+                'nova_conf.filter_scheduler.enabled_filters: expected a host '
+                "filter that is installed, got 'Nowhere'",
+                'nova_conf.nova_ext_sched.request_filters[1]: expected a '
+                "request filter that is installed, got 'nowhere'",
+                'host_filters[1]: expected a host filter that is installed, '
+                "got 'IsolatedAggregateFilter'; did you mean "
+                'IsolatedAggregatesFilter?',
+                'plain.host_filters[0]: expected a host filter that is '
+                "installed, got 'Nothing'",
+            ],
+            sorted(
+                faults(
+                    {
+                        'filter_scheduler': {
+                            'enabled_filters': 'ComputeFilter, Nowhere'
+                        },
+                        'nova_ext_sched': {
+                            'request_filters': [
+                                'isolate_aggregates',
+                                'nowhere',
+                            ]
+                        },
+                    },
+                    host_filters=['IoOpsFilter', 'IsolatedAggregateFilter'],
+                    plain={'host_filters': ['Nothing']},
+                ),
+                key=lambda fault: 'nhp'.index(fault[0]),
+            ),
+        )
+
+    def test_available_filters(self):
+        module = 'nova.scheduler.filters.io_ops_filter.IoOpsFilter'
+        self.assertEqual(
+            [],
+            faults(
+                {'filter_scheduler': {'available_filters': [OURS, module]}}
+            ),
+        )
+        (fault,) = faults(
+            {'filter_scheduler': {'available_filters': 'no.such.module'}}
+        )
+        self.assertEqual(
+            'nova_conf.filter_scheduler.available_filters: expected filters '
+            "that can be imported, got No module named 'no'",
+            fault,
+        )
+
+    def test_extra_spec(self):
+        (fault,) = faults(
+            {},
+            flavors={'f': {'extra_specs': {'hw:cpu_policy': 'sometimes'}}},
+        )
+        self.assertRegex(
+            fault,
+            r'^flavors\.f\.extra_specs\.hw:cpu_policy: expected what '
+            'nova-api takes, got .*sometimes',
+        )

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import ddt
+import testtools
+
+from nova_ext_sched.cmd.status import operators_data
+from nova_ext_sched.policy import reservation
+
+
+@ddt.ddt
+class OperatorsDataTestCase(testtools.TestCase):
+    @ddt.data(
+        ({}, None),
+        ({'trait:CUSTOM_X': 'required'}, None),
+        ({'ssd': 'Required'}, None),
+        ({'trait:CUSTOM_X': 'Required'}, "expected 'trait:CUSTOM_X=required'"),
+        ({'Trait:CUSTOM_X': 'required'}, "expected 'trait:CUSTOM_X=required'"),
+        ({'trait:CUSTOM_X': 'forbidden'}, "expected 'required'"),
+        ({'trait:CUSTOM_X': ''}, "expected 'required'"),
+        ({'trait:custom': 'required'}, 'no request can require it'),
+        ({'trait:': 'required'}, 'no request can require it'),
+    )
+    @ddt.unpack
+    def test_isolation(self, metadata, fault):
+        found = operators_data.read_isolation({'agg': metadata}).faults
+        self.assertEqual(0 if fault is None else 1, len(found))
+        if fault is not None:
+            self.assertIn('aggregate agg: metadata trait:', found[0].lower())
+            self.assertIn(fault, found[0])
+
+    @ddt.data(
+        ('trait:CUSTOM_X', 'required', False),
+        ('trait:CUSTOM_X', 'forbidden', False),
+        ('trait1:CUSTOM_X', 'required', False),
+        ('traits', 'yes', False),
+        ('hw:trait', 'yes', False),
+        ('trait:CUSTOM_X', 'True', True),
+        ('trait1:CUSTOM_X', 'Required', True),
+        ('trait_NET-1:CUSTOM_X', '', True),
+    )
+    @ddt.unpack
+    def test_traits(self, key, value, faulty):
+        found = operators_data.check_traits({'flavor': {key: value}})
+        self.assertEqual(1 if faulty else 0, len(found))
+
+    @ddt.data(
+        ({'reservation:a': 'true'}, []),
+        ({'reservation:a': 'no', 'ssd': 'true', 'Reservation:c': '1'}, []),
+        ({'reservation:b': 'true'}, ['reservation:b']),
+        (
+            {'reservation:c': '1', 'reservation:a': '1', 'reservation:B': '1'},
+            ['reservation:B', 'reservation:c'],
+        ),
+        # Forbidden prefixes open aggregates; they ask for none.
+        ({'pool:a': '1'}, []),
+    )
+    @ddt.unpack
+    def test_reservation(self, specs, unmet):
+        found = operators_data.check_reservations(
+            {'lease': {'reservation:a': 'true'}, 'other': {'ssd': 'true'}},
+            {'m1.lease': specs},
+            reservation.Rules(('reservation:',), ('reservation:', 'pool:')),
+        )
+        self.assertEqual(
+            [f"flavor m1.lease: extra spec '{key}'" for key in unmet],
+            [fault.rpartition(':')[0] for fault in found],
+        )
+
+    def test_type(self):
+        aggregates = {
+            'flag': {'force_metadata_check': 'ja'},
+            'forced': {'force_metadata_check': 'yes', 'gpu': '<or>'},
+            'words': {'ram': 'plenty'},
+            'reserved': {'force_metadata_check': 'yes', 'blazar:x': '<or>'},
+            'zone': {'force_metadata_check': 'yes', 'zone': '<or>'},
+        }
+        flavors = {
+            'fine': {'ssd': 'true'},
+            'or': {'gpu': '<or>'},
+            'number': {'ram': '>= 4'},
+        }
+        found = operators_data.check_instance_types(
+            aggregates, flavors, ['zone'], ['blazar:']
+        )
+        self.assertEqual(
+            ['aggregate flag', 'aggregate forced', 'aggregate words']
+            + ['flavor or'],
+            sorted({fault.partition(':')[0] for fault in found}),
+        )
+        # Each is said once, whichever flavor meets it.
+        self.assertEqual(len(found), len(set(found)))
+
+    def test_what_people_wrote_stays_on_its_line(self):
+        name, key = 'm1\nfast', 'trait:\u2028'
+        aggregates = {name: {'k': 'x\r', 'force_metadata_check': '\n'}}
+        flavors = {name: {key: '\n', 'r:\n': '1', 'k': '>= 4'}}
+        found = [
+            *operators_data.check_traits(flavors),
+            *operators_data.check_reservations(
+                aggregates, flavors, reservation.Rules(('r:',))
+            ),
+            *operators_data.check_instance_types(aggregates, flavors),
+        ]
+        self.assertEqual(4, len(found), found)
+        for fault in found:
+            self.assertTrue(fault.isprintable(), ascii(fault))
+
+    def test_names(self):
+        aggregates = {
+            'b': {'trait:X': 'required', 'force_metadata_check': 'no'},
+            'a': {'trait:X': 'required', 'trait:Y': 'required'},
+            'c': {'trait:X': 'Required', 'force_metadata_check': 'yes'},
+            'd': {'trait:X': 'forbidden'},
+        }
+        self.assertEqual(
+            {'a', 'b', 'c'},
+            operators_data.read_isolation(aggregates).traits.keys(),
+        )
+        self.assertEqual(['c'], operators_data.forcing_aggregates(aggregates))

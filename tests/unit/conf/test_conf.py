@@ -1,0 +1,326 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import ddt
+import nova.conf
+from oslo_config import cfg
+from oslo_config import fixture as config_fixture
+import testtools
+
+from nova_ext_sched import conf
+
+ROOT = pathlib.Path(__file__).parents[3]
+SAMPLE = ROOT / 'etc' / 'nova-ext-sched' / 'nova-ext-sched.conf.sample'
+
+
+class OptionsTestCase(testtools.TestCase):
+    def test_registering_twice_is_harmless(self):
+        config = cfg.ConfigOpts()
+        conf.register_opts(config)
+        conf.register_opts(config)
+        config([])
+        self.assertIs(
+            False, config.nova_ext_sched.enable_isolated_aggregate_filtering
+        )
+
+    def test_every_option_has_help_for_operators(self):
+        groups = {group.name: options for group, options in conf.list_opts()}
+        self.assertEqual({'nova_ext_sched', 'blazar:physical:host'}, {*groups})
+        for options in groups.values():
+            for option in options:
+                self.assertIn('Possible values:', option.help, option.name)
+                self.assertIn('Related options:', option.help, option.name)
+
+    def test_sample_is_current(self):
+        with tempfile.NamedTemporaryFile('r') as output:
+            subprocess.run(
+                [
+                    sys.executable,
+                    '-m',
+                    'oslo_config.generator',
+                    '--config-file',
+                    'etc/nova-ext-sched/config-generator.conf',
+                    '--output-file',
+                    output.name,
+                ],
+                cwd=ROOT,
+                check=True,
+            )
+            self.assertEqual(
+                output.read(),
+                SAMPLE.read_text(),
+                'run "tox -e genconfig" and commit the sample',
+            )
+
+
+def read(lines, option):
+    """Return an option of a nova.conf with these lines in our section."""
+    config = cfg.ConfigOpts()
+    conf.register_opts(config)
+    with tempfile.NamedTemporaryFile('w', suffix='.conf') as file:
+        file.write(f'[nova_ext_sched]\n{lines}\n')
+        file.flush()
+        config(['--config-file', file.name])
+        conf.check(config)
+        return config.nova_ext_sched[option]
+
+
+@ddt.ddt
+class PrefixesTestCase(testtools.TestCase):
+    """The prefixes, as lines of nova.conf."""
+
+    OPTION = 'placement_req_required_member_prefix'
+
+    def read(self, lines, option=OPTION):
+        return read(lines, option)
+
+    @ddt.data(
+        ('', []),
+        ('{} = reservation:', ['reservation:']),
+        ('{} = reservation:, own:', ['reservation:', 'own:']),
+        ('{} = r_v%', ['r_v%']),
+    )
+    @ddt.unpack
+    def test_good(self, line, expected):
+        self.assertEqual(expected, self.read(line.format(self.OPTION)))
+
+    @ddt.data('', ',', 'a,', ',a', 'a,,b', 'a, ,b', '""', "a,''")
+    def test_empty_one_is_refused(self, value):
+        error = self.assertRaises(
+            cfg.ConfigFileValueError, self.read, f'{self.OPTION} = {value}'
+        )
+        for part in (
+            self.OPTION,
+            '.conf',
+            'expected prefixes of keys, separated by commas, none of '
+            'them empty',
+            'got ',
+        ):
+            self.assertIn(part, str(error))
+
+    @ddt.data(
+        ('', ['filter_tenant_id']),
+        ('{} =', []),
+        ('{} = a, b:owner', ['a', 'b:owner']),
+    )
+    @ddt.unpack
+    def test_project_keys_may_be_empty(self, line, expected):
+        option = 'member_project_keys'
+        self.assertEqual(expected, self.read(line.format(option), option))
+
+    @ddt.data(',', 'a,', "a,''")
+    def test_empty_project_key_is_refused(self, value):
+        option = 'member_project_keys'
+        error = self.assertRaises(
+            cfg.ConfigFileValueError, self.read, f'{option} = {value}', option
+        )
+        self.assertIn('to have none, leave it empty', str(error))
+
+
+@ddt.ddt
+class FailureDomainOptionsTestCase(testtools.TestCase):
+    """Lines of nova.conf."""
+
+    @ddt.data(('', 'failure_domain'), ('{} = rack', 'rack'))
+    @ddt.unpack
+    def test_failure_domain_key(self, line, expected):
+        option = 'failure_domain_key'
+        self.assertEqual(expected, read(line.format(option), option))
+
+    @ddt.data('', '""')
+    def test_empty_key_is_refused(self, value):
+        error = self.assertRaises(
+            cfg.ConfigFileValueError,
+            read,
+            f'failure_domain_key = {value}',
+            'failure_domain_key',
+        )
+        self.assertIn('expected a metadata key', str(error))
+
+    @ddt.data(('', 0), ('{} = 0', 0), ('{} = 2', 2))
+    @ddt.unpack
+    def test_max_server_per_failure_domain(self, line, expected):
+        option = 'max_server_per_failure_domain'
+        self.assertEqual(expected, read(line.format(option), option))
+
+    @ddt.data('-1', 'abc', '')
+    def test_limit_in_another_form_is_refused(self, value):
+        option = 'max_server_per_failure_domain'
+        self.assertRaises(
+            cfg.ConfigFileValueError, read, f'{option} = {value}', option
+        )
+
+
+@ddt.ddt
+class ContradictionsTestCase(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        conf.register_opts(nova.conf.CONF)
+        self.config = self.useFixture(
+            config_fixture.Config(nova.conf.CONF)
+        ).config
+        self.enable('ComputeFilter')
+
+    def enable(self, *names):
+        self.config(group='filter_scheduler', enabled_filters=list(names))
+
+    def contradictions(self):
+        return conf.contradictions(nova.conf.CONF)
+
+    def test_defaults_contradict_nothing(self):
+        self.assertEqual([], self.contradictions())
+
+    def test_nothing_to_judge(self):
+        self.enable('IsolatedAggregatesFilter')
+        (found,) = self.contradictions()
+        self.assertIn('IsolatedAggregatesFilter is in', found)
+        self.assertIn('so it checks nothing', found)
+
+    def test_isolation_well_set_up(self):
+        self.enable('IsolatedAggregatesFilter')
+        self.config(
+            group='nova_ext_sched', enable_isolated_aggregate_filtering=True
+        )
+        self.assertEqual([], self.contradictions())
+
+    @ddt.data(
+        (
+            'scheduler',
+            {'enable_isolated_aggregate_filtering': True},
+            r'Both \[scheduler\] enable_isolated_aggregate_filtering',
+        ),
+        (
+            'nova_ext_sched',
+            {'request_filters': []},
+            'request_filters does not have isolate_aggregates',
+        ),
+        (
+            'filter_scheduler',
+            {'enabled_filters': ['ComputeFilter']},
+            'IsolatedAggregatesFilter is not in',
+        ),
+    )
+    @ddt.unpack
+    def test_isolation_contradicted(self, group, options, expected):
+        self.config(group=group, **options)
+        self.assertEqual([], self.contradictions())
+        if group != 'filter_scheduler':
+            self.enable('IsolatedAggregatesFilter')
+        self.config(
+            group='nova_ext_sched', enable_isolated_aggregate_filtering=True
+        )
+        (found,) = self.contradictions()
+        self.assertRegex(found, expected)
+
+    def reserve(self, required, forbidden, **options):
+        if options.pop('judged', True):
+            self.enable('IsolatedAggregatesFilter')
+        self.config(
+            group='nova_ext_sched',
+            placement_req_required_member_prefix=required,
+            placement_req_default_forbidden_member_prefix=forbidden,
+            **options,
+        )
+
+    @ddt.data(
+        (['r:'], ['r:']),
+        (['r:', 's:'], ['s:', 'r:']),
+        # Every key of one side is a key of the other.
+        (['r:', 'r:gold:'], ['r:']),
+        (['r:'], ['r:', 'r:gold:']),
+    )
+    @ddt.unpack
+    def test_reservation_well_set_up(self, required, forbidden):
+        self.reserve(required, forbidden)
+        self.assertEqual([], self.contradictions())
+
+    @ddt.data(
+        (
+            ['r:'],
+            [],
+            ['required_member_prefix has r:, .*no other is kept'],
+        ),
+        ([], ['r:'], ['forbidden_member_prefix has r:, .*may use every']),
+        (
+            ['r:gold:'],
+            ['r:'],
+            ['forbidden_member_prefix has r:, .*may use every'],
+        ),
+        (
+            ['r:'],
+            ['s:'],
+            ['required_member_prefix has r:', 'forbidden_member_prefix has s'],
+        ),
+    )
+    @ddt.unpack
+    def test_prefix_on_one_side(self, required, forbidden, expected):
+        self.reserve(required, forbidden)
+        found = self.contradictions()
+        self.assertEqual(len(expected), len(found), found)
+        for regex, sentence in zip(expected, found, strict=True):
+            self.assertRegex(sentence, regex)
+
+    @ddt.data(
+        (
+            'nova_ext_sched',
+            {'request_filters': ['isolate_aggregates']},
+            'request_filters does not have reserved_aggregates',
+        ),
+        (
+            'filter_scheduler',
+            {'enabled_filters': ['ComputeFilter']},
+            'IsolatedAggregatesFilter is not in',
+        ),
+        (
+            'nova_ext_sched',
+            {'member_sources': []},
+            'member_sources is empty',
+        ),
+        (
+            'nova_ext_sched',
+            {'member_sources': ['hint'], 'member_project_keys': []},
+            'every project may use every reserved',
+        ),
+    )
+    @ddt.unpack
+    def test_reservation_contradicted(self, group, options, expected):
+        self.config(group=group, **options)
+        self.assertEqual([], self.contradictions())
+        self.reserve(['r:'], ['r:'], judged=group != 'filter_scheduler')
+        (found,) = self.contradictions()
+        self.assertRegex(found, expected)
+
+    @ddt.data(
+        (0, False, True, []),
+        (0, False, False, []),
+        (0, True, True, []),
+        (2, True, True, []),
+        (2, False, True, ['FailureDomainFilter is not in']),
+        (0, True, False, ['does not have failure_domains']),
+        (2, True, False, ['does not have failure_domains']),
+        (
+            2,
+            False,
+            False,
+            ['does not have failure_domains', 'FailureDomainFilter is not in'],
+        ),
+    )
+    @ddt.unpack
+    def test_failure_domains(self, limit, enabled, named, expected):
+        self.config(
+            group='nova_ext_sched',
+            max_server_per_failure_domain=limit,
+            request_filters=['failure_domains'] if named else [],
+        )
+        self.config(
+            group='filter_scheduler',
+            enabled_filters=['FailureDomainFilter'] if enabled else [],
+        )
+        found = self.contradictions()
+        self.assertEqual(len(expected), len(found), found)
+        for regex, sentence in zip(expected, found, strict=True):
+            self.assertRegex(sentence, regex)

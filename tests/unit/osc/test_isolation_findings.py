@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import ddt
+import hypothesis
+from hypothesis import strategies as st
+import testtools
+
+from nova_ext_sched.osc import isolation as isolation_commands
+from nova_ext_sched.osc import isolation_cloud
+from nova_ext_sched.osc import isolation_findings
+from nova_ext_sched.policy import isolation
+from tests.unit.osc.test_isolation_plan import make_aggregate
+from tests.unit.osc.test_isolation_plan import make_cloud
+from tests.unit.osc.test_isolation_plan import make_node
+
+X, Y = 'CUSTOM_X', 'CUSTOM_Y'
+NONE = isolation.DeclaredTraits([])
+
+
+def with_metadata(**metadata):
+    return isolation_cloud.Aggregate(1, 'uuid1', 'agg1', ('h',), metadata)
+
+
+@ddt.ddt
+class FaultsTestCase(testtools.TestCase):
+    def find(self, aggregate, nodes=(), others=(), declared=NONE):
+        cloud = make_cloud([aggregate, *others], nodes, known=[X, Y])
+        return [
+            (fault.kind, *fault.hosts)
+            for fault in isolation_findings.find(aggregate, cloud, declared)
+        ]
+
+    def test_none(self):
+        self.assertEqual(
+            [],
+            self.find(
+                make_aggregate(1, ['h'], X),
+                [make_node('h', X, aggregates=['uuid1']), make_node('other')],
+            ),
+        )
+
+    @ddt.data(
+        ({'trait:CUSTOM_X': 'Required'}, ['misspelt']),
+        ({'trait:CUSTOM_X': 'forbidden'}, ['unread-value']),
+        ({'force_metadata_check': 'ja'}, ['force-metadata-check']),
+        ({'force_metadata_check': 'no'}, []),
+        ({'force_metadata_check': 'yes'}, []),
+        (
+            {'force_metadata_check': 'yes', 'trait:CUSTOM_X': 'required'},
+            ['conflict'],
+        ),
+        ({'trait:CUSTOM_NEW': 'required'}, ['unknown-trait']),
+        ({'trait:custom': 'required'}, ['impossible-trait']),
+        ({'trait:HW_NO_SUCH': 'required'}, ['impossible-trait']),
+    )
+    @ddt.unpack
+    def test_metadata(self, metadata, kinds):
+        found = self.find(
+            with_metadata(**metadata),
+            [make_node('h', X, aggregates=['uuid1'])],
+        )
+        self.assertEqual(kinds, [kind for kind, *_ in found])
+
+    def test_hosts(self):
+        self.assertEqual(
+            [
+                ('no-provider', 'gone'),
+                ('trait-missing', 'h1', 'ironic (node2)'),
+                ('not-mirrored', 'h2', 'ironic (node1)'),
+            ],
+            self.find(
+                make_aggregate(1, ['h1', 'h2', 'ironic', 'gone'], X),
+                [
+                    make_node('h1', aggregates=['uuid1']),
+                    make_node('h2', X),
+                    make_node('ironic', X, name='node1'),
+                    make_node('ironic', aggregates=['uuid1'], name='node2'),
+                ],
+            ),
+        )
+
+    @ddt.data(
+        # Traits of this aggregate and of the other; whether it has a fault.
+        ([X], [X], False),
+        ([X], [Y], True),
+        ([X], [X, Y], True),
+        ([X, Y], [X], False),
+        ([X], [], False),
+    )
+    @ddt.unpack
+    def test_hosts_of_two_aggregates(self, traits, others, conflict):
+        found = self.find(
+            make_aggregate(1, ['h'], *traits),
+            [make_node('h', X, Y, aggregates=['uuid1', 'uuid2'])],
+            [make_aggregate(2, ['h'], *others)],
+        )
+        self.assertEqual([('conflict', 'h')] if conflict else [], found)
+
+    def test_outside(self):
+        aggregate = make_aggregate(1, ['h'], X)
+        nodes = [
+            make_node('h', X, aggregates=['uuid1']),
+            make_node('carrier', X),
+            make_node('member', aggregates=['uuid1']),
+        ]
+        self.assertEqual(
+            [('stray-member', 'member')], self.find(aggregate, nodes)
+        )
+        self.assertEqual(
+            [('stray-member', 'member'), ('trait-outside', 'carrier')],
+            self.find(
+                aggregate,
+                nodes,
+                declared=isolation.DeclaredTraits(['CUSTOM_*']),
+            ),
+        )
+
+    @hypothesis.settings(deadline=None, max_examples=100)
+    @hypothesis.given(
+        st.lists(
+            st.dictionaries(
+                st.sampled_from(['force_metadata_check', 'trait:CUSTOM_X'])
+                | st.text().map('trait:'.__add__),
+                st.just('required') | st.text(),
+                max_size=3,
+            ),
+            min_size=2,
+            max_size=2,
+        ),
+        st.lists(st.text(), min_size=4, max_size=4),
+    )
+    def test_whatever_people_write_is_one_line(self, metadata, names):
+        one, two = (
+            isolation_cloud.Aggregate(
+                number, f'uuid{number}', name, (names[2],), items
+            )
+            for number, (items, name) in enumerate(
+                zip(metadata, names[:2], strict=True)
+            )
+        )
+        nodes = [make_node(names[2], name=names[3]), make_node(names[3], X)]
+        cloud = make_cloud([one, two], nodes, known=[X, Y])
+        for aggregate in (one, two):
+            faults = isolation_findings.find(
+                aggregate, cloud, isolation.DeclaredTraits(['*'])
+            )
+            for fault in faults:
+                shown = isolation_commands.FaultsColumn([fault])
+                text = shown.human_readable()
+                self.assertTrue(text.isprintable(), ascii(text))
+                self.assertGreater(5000, len(text))

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import logging
+from unittest import mock
+
+import ddt
+import fixtures
+from nova import context
+from nova import objects
+from oslo_utils.fixture import uuidsentinel as uuids
+
+from nova_ext_sched import exception
+from nova_ext_sched.queries import running_image
+from tests.unit.request_filters import base as test_base
+
+MOVE = objects.Destination(cell=None)
+
+
+def image(image_id):
+    return objects.ImageMeta(id=image_id, properties=objects.ImageMetaProps())
+
+
+def said(image_id=None, **properties):
+    """What Cinder says of a volume with such image metadata."""
+    metadata = {**properties, **({'image_id': image_id} if image_id else {})}
+    return {'size': 1, 'volume_image_metadata': metadata}
+
+
+@ddt.ddt
+class RunningImageTestCase(test_base.RequestFilterTestCase):
+    """With nova's databases, Glance and Cinder replaced.
+
+    tests/functional/test_running_image.py has nova's own.
+    """
+
+    def setUp(self):
+        super().setUp()
+        self.output = self.useFixture(
+            fixtures.FakeLogger(level=logging.WARNING)
+        )
+        # A project's user, who may be allowed to migrate servers of others.
+        self.ctxt = context.RequestContext('user', 'project', is_admin=False)
+        self.running = uuids.running
+        self.root = objects.BlockDeviceMapping(
+            boot_index=0, destination_type='local', image_id=uuids.running
+        )
+        self.volume = {'size': 1}
+        self.cells = []
+        self.read = []
+        self.glance, self.cinder = mock.Mock(), mock.Mock()
+        self.glance.API.return_value.get = self.get_image
+        self.cinder.API.return_value.get = self.get_volume
+        for name, replacement in {
+            'glance': self.glance,
+            'cinder': self.cinder,
+            'objects.Instance.get_by_uuid': self.get_instance,
+            'objects.BlockDeviceMappingList.get_by_instance_uuid': (
+                self.get_bdms
+            ),
+            'objects.InstanceMapping.get_by_instance_uuid': mock.Mock(
+                return_value=mock.Mock(cell_mapping='mapped')
+            ),
+            'nova_context.target_cell': mock.MagicMock(
+                side_effect=self.target_cell
+            ),
+        }.items():
+            self.useFixture(
+                fixtures.MockPatch(
+                    f'nova_ext_sched.queries.running_image.{name}',
+                    new=replacement,
+                )
+            )
+
+    def target_cell(self, ctxt, cell):
+        # The database hides other projects' servers from who is no admin.
+        self.assertTrue(ctxt.is_admin)
+        self.cells.append(cell if isinstance(cell, str) else cell.name)
+        return mock.MagicMock()
+
+    def get_instance(self, ctxt, server, expected_attrs):
+        self.assertEqual(uuids.server, server)
+        return objects.Instance(uuid=server, image_ref=self.running)
+
+    def get_bdms(self, ctxt, server):
+        self.assertEqual(uuids.server, server)
+        bdms = [self.root] if self.root else []
+        return objects.BlockDeviceMappingList(objects=bdms)
+
+    def get_image(self, ctxt, image_id):
+        self.read.append(image_id)
+        return {'id': image_id, 'properties': {'trait:CUSTOM_A': 'required'}}
+
+    def get_volume(self, ctxt, volume_id):
+        self.assertTrue(ctxt.is_admin)
+        self.read.append(volume_id)
+        return self.volume
+
+    def restore(self, destination=MOVE, **fields):
+        fields.setdefault('image', image(uuids.refused))
+        self.spec = test_base.request_spec(
+            requested_destination=destination,
+            instance_uuid=uuids.server,
+            **fields,
+        )
+        running_image.restore(self.ctxt, self.spec)
+        return self.spec.image
+
+    def refused(self):
+        """Move; return what the owner of the server reads."""
+        error = self.assertRaises(exception.RequestRefused, self.restore)
+        self.assertEqual(uuids.refused, self.spec.image.id)
+        return error.reason
+
+    @ddt.data(
+        None,
+        objects.Destination(),
+        objects.Destination(host='h'),
+        objects.Destination(aggregates=['a']),
+    )
+    def test_boot(self, destination):
+        self.assertEqual(uuids.refused, self.restore(destination).id)
+        self.assertEqual([], self.cells)
+
+    @ddt.data('cell1', None)
+    def test_move(self, name):
+        cell = objects.CellMapping(name=name) if name else None
+        found = self.restore(objects.Destination(cell=cell))
+        self.assertEqual(uuids.running, found.id)
+        self.assertEqual(['CUSTOM_A'], found.properties.traits_required)
+        self.assertEqual([name or 'mapped'], self.cells)
+        for part in (uuids.server, uuids.running, uuids.refused):
+            self.assertIn(part, self.output.output)
+
+    def test_move_with_nothing_to_mend(self):
+        self.running = uuids.refused
+        self.assertEqual(uuids.refused, self.restore().id)
+        self.assertEqual([], self.read)
+        self.assertEqual('', self.output.output)
+
+    @ddt.data(None, objects.ImageMeta())
+    def test_image_that_was_never_to_be_rebuilt(self, unknown):
+        self.restore(image=unknown)
+        self.assertEqual([], self.cells)
+
+    def test_glance_fails(self):
+        self.glance.API.return_value.get = mock.Mock(side_effect=OSError)
+        self.assertIn(uuids.running, self.refused())
+
+    def boot_from_volume(self, booted_from=None, image_ref=''):
+        self.running = image_ref
+        self.root = objects.BlockDeviceMapping(
+            boot_index=0,
+            destination_type='volume',
+            volume_id=uuids.volume,
+            image_id=booted_from,
+        )
+
+    # nova writes the image of the instance where it rolls back a rebuild, and
+    # never again: only the volume's counts.
+    @ddt.data('', uuids.refused, uuids.stale)
+    def test_volume(self, image_ref):
+        self.boot_from_volume(image_ref=image_ref)
+        self.volume = said(uuids.running, **{'trait:CUSTOM_B': 'required'})
+        found = self.restore()
+        self.assertEqual(uuids.running, found.id)
+        self.assertEqual(['CUSTOM_B'], found.properties.traits_required)
+        self.assertEqual([uuids.volume], self.read)
+        for part in (uuids.server, uuids.running, uuids.refused):
+            self.assertIn(part, self.output.output)
+
+    def test_volume_with_the_image_of_the_request(self):
+        self.boot_from_volume(image_ref=uuids.stale)
+        self.volume = said(uuids.refused)
+        self.assertEqual(uuids.refused, self.restore().id)
+        self.assertEqual('', self.output.output)
+
+    def test_volume_that_says_properties_and_no_image(self):
+        self.boot_from_volume(uuids.refused)
+        self.volume = said(**{'trait:CUSTOM_B': 'required'})
+        found = self.restore()
+        self.assertNotIn('id', found)
+        self.assertEqual(['CUSTOM_B'], found.properties.traits_required)
+        self.assertIn(uuids.volume, self.output.output)
+
+    @ddt.data({'size': 1}, {'size': 1, 'volume_image_metadata': {}})
+    def test_volume_that_says_nothing(self, volume):
+        self.volume = volume
+        self.boot_from_volume()
+        self.assertIn(uuids.volume, self.refused())
+        self.boot_from_volume(uuids.other)
+        self.assertIn(uuids.volume, self.refused())
+        self.boot_from_volume(uuids.refused)
+        self.assertEqual(uuids.refused, self.restore().id)
+
+    def test_cinder_fails(self):
+        self.boot_from_volume(uuids.refused)
+        self.cinder.API.return_value.get = mock.Mock(
+            side_effect=OSError('cinder.internal')
+        )
+        reason = self.refused()
+        self.assertIn(uuids.volume, reason)
+        self.assertNotIn('cinder.internal', reason)
+
+    @ddt.data({'min_ram': 'lots'}, {'hw_disk_bus': 'none'})
+    def test_properties_that_nova_cannot_read(self, properties):
+        """The owner of a volume may write them."""
+        self.boot_from_volume()
+        self.volume = said(uuids.running, **properties)
+        self.assertIn(uuids.volume, self.refused())
+
+    def test_server_without_a_root_disk(self):
+        """nova then takes it for one on a volume, and knows none."""
+        self.root, self.running = None, ''
+        self.assertIn(uuids.server, self.refused())
