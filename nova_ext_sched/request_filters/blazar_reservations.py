@@ -74,15 +74,20 @@ def blazar_reservations(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     return True
 
 
+def rules() -> blazar.Rules:
+    """Return the operator's rules, from nova.conf."""
+    return blazar.Rules.from_options(CONF['blazar:physical:host'])
+
+
 def compile_request(request_spec: typing.Any) -> blazar.Request | None:
     """Return what a request asks of Blazar's pools. Both stages call this.
 
     :returns: None where it may use every host
     """
-    rules = blazar.Rules.from_options(CONF['blazar:physical:host'])
+    mine = rules()
     hints = fields.get_field(request_spec, 'scheduler_hints') or {}
     if reservations := hints.get(blazar.HINT):
-        return rules.with_reservations(reservations, request_spec.project_id)
-    return rules.without_reservation(
+        return mine.with_reservations(reservations, request_spec.project_id)
+    return mine.without_reservation(
         fields.get_field(request_spec.flavor, 'extra_specs') or {}
     )

@@ -28,6 +28,7 @@ POLICIES = (
     'aggregate-instance-type',
     'anti-affinity',
     'failure-domain',
+    'blazar',
 )
 
 _COLUMNS = ('Server', 'Project', 'Host', 'Policy', 'Reason')

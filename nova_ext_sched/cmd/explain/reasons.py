@@ -8,8 +8,14 @@ Each begins with a verb in the plural (see :mod:`.funnel`).
 from collections.abc import Iterable
 import typing
 
+import nova.conf
+
 from nova_ext_sched import messages
 from nova_ext_sched.cmd.explain import query
+from nova_ext_sched.conf import blazar
+from nova_ext_sched.request_filters import blazar_reservations
+
+CONF = nova.conf.CONF
 
 _DISABLED = 'COMPUTE_STATUS_DISABLED'
 
@@ -72,6 +78,8 @@ class Reasons:
                 if key.lower().startswith('trait:')
             }
         )
+        if not traits and _are_blazars(found):
+            return f'are managed by Blazar (aggregate {names})'
         if not traits:
             return f'are in the forbidden aggregate {names}'
         kind = 'trait' if len(traits) == 1 else 'traits'
@@ -88,3 +96,12 @@ class Reasons:
                 for uuid in part.aggregates
             ]
         )
+
+
+def _are_blazars(aggregates: Iterable[typing.Any]) -> bool:
+    if not blazar.is_on(CONF):
+        return False
+    rules = blazar_reservations.rules()
+    return all(
+        any(rules.why_pool(one.name, one.metadata)) for one in aggregates
+    )

@@ -3,10 +3,15 @@
 import collections
 
 import ddt
+import nova.conf
+from oslo_config import fixture as config_fixture
 import testtools
 
+from nova_ext_sched import conf
 from nova_ext_sched.cmd.explain import query
 from nova_ext_sched.cmd.explain import reasons
+
+CONF = nova.conf.CONF
 
 Aggregate = collections.namedtuple('Aggregate', 'uuid name hosts metadata')
 
@@ -19,6 +24,11 @@ class ReasonsTestCase(testtools.TestCase):
             [
                 Aggregate('u1', 'windows', ['h1'], {'trait:X': 'required'}),
                 Aggregate('u2', 'gpu\n', ['h1', 'h2'], {}),
+                Aggregate(
+                    'u4', 'lease', ['h4'], {'availability_zone': 'blazar_x'}
+                ),
+                Aggregate('u5', 'freepool', ['h4', 'h5'], {}),
+                Aggregate('u6', 'old', ['h5'], {}),
             ]
         )
 
@@ -55,6 +65,21 @@ class ReasonsTestCase(testtools.TestCase):
     @ddt.unpack
     def test_forbidding(self, host, value, expected):
         part = query.Part('member_of', value)
+        self.assertEqual(expected, self.reasons.forbidding(host, part))
+
+    @ddt.data(
+        ('h4', True, 'are managed by Blazar (aggregate freepool, lease)'),
+        ('h5', True, 'are in the forbidden aggregate freepool, old'),
+        ('h4', False, 'are in the forbidden aggregate freepool, lease'),
+    )
+    @ddt.unpack
+    def test_blazar(self, host, is_on, expected):
+        conf.register_opts(CONF)
+        self.useFixture(config_fixture.Config(CONF)).config(
+            group='filter_scheduler',
+            enabled_filters=['BlazarFilter'] if is_on else [],
+        )
+        part = query.Part('member_of', '!in:u4,u5,u6')
         self.assertEqual(expected, self.reasons.forbidding(host, part))
 
     @ddt.data(
