@@ -326,6 +326,16 @@ class DataTest(StatusTestCase):
         self.filters(NOVA, OURS, enabled=['IsolatedAggregatesFilter'])
         self.assertCheck('Number of forbidden aggregates', SUCCESS)
 
+    def test_blazars_free_hosts(self):
+        check = "Blazar's free hosts"
+        self.assertCheck(check, SUCCESS)
+        self.filters(NOVA, OURS, enabled=['BlazarFilter'])
+        self.assertCheck(
+            check, WARNING, 'there is no aggregate freepool: any server may'
+        )
+        self.aggregate('freepool')
+        self.assertCheck(check, SUCCESS)
+
     def test_the_database_does_not_answer(self):
         with unittest.mock.patch(
             'nova.objects.AggregateList.get_all',
@@ -448,7 +458,7 @@ class CommandTest(test_base.BaseTestCase):
         self.placement = self.useFixture(servers.Placement('gunicorn')).url
         done = self.run_script('upgrade', 'check')
         self.assertEqual(0, done.returncode, done.stdout + done.stderr)
-        self.assertEqual(8, done.stdout.count('Result: Success'))
+        self.assertEqual(9, done.stdout.count('Result: Success'))
 
         isolating = (
             '[nova_ext_sched]\nenable_isolated_aggregate_filtering = True'

@@ -51,6 +51,7 @@ EXPECTING = ('conf/misspelling.py', 'policy/failure_domains.py')
 # that tells one from a piece of a sentence.
 WRITERS = {
     'conf/aggregate_instance_type.py': ['contradictions'],
+    'conf/blazar.py': ['contradictions'],
     'conf/failure_domains.py': ['contradictions', '__call__'],
     'conf/isolation.py': ['contradictions'],
     'conf/reservation.py': ['contradictions', '__call__'],
@@ -58,6 +59,7 @@ WRITERS = {
     'cmd/status/checks.py': ['_filters', '_aggregates', '_placement'],
     'filters/__init__.py': ['find_shadowed'],
     'policy/aggregate_instance_rule.py': ['examine'],
+    'policy/blazar.py': ['resolve', '_why_closed'],
     'policy/force_metadata_check.py': ['faults'],
     'policy/isolation.py': ['read_item'],
     'policy/reservation.py': ['_why_closed'],
