@@ -61,19 +61,15 @@ class Blazar(service.Service):
         )
         self.manager = self.run_service('blazar-manager', self.conf)
 
-    def execute(self, *arguments, user=cloud.ADMINISTRATOR):
-        """Run a command of python-blazarclient; return its answer."""
-        done = self.cloud.execute(
-            [
-                self.program('openstack'),
-                'reservation',
-                *arguments,
-                '-f',
-                'json',
-            ],
-            user=user,
-        )
-        return json.loads(done.stdout)
+    def command(self, *arguments, user=cloud.ADMINISTRATOR):
+        """Run a command of python-blazarclient; return what it printed."""
+        return self.cloud.execute(
+            [self.program('openstack'), 'reservation', *arguments], user=user
+        ).stdout
+
+    def ask(self, *arguments, **keywords):
+        """Run a command that shows something; return what."""
+        return json.loads(self.command(*arguments, '-f', 'json', **keywords))
 
     def create_lease(self, name, user, reservation, minutes=60):
         """Create a lease that begins at once.
@@ -84,7 +80,7 @@ class Blazar(service.Service):
         end = datetime.datetime.now(datetime.UTC) + datetime.timedelta(
             minutes=minutes
         )
-        lease = self.execute(
+        lease = self.ask(
             'lease',
             'create',
             '--reservation',
@@ -100,4 +96,8 @@ class Blazar(service.Service):
         return lease['id'], reservation['id']
 
     def lease_status(self, lease):
-        return self.execute('lease', 'show', lease)['status']
+        return self.ask('lease', 'show', lease)['status']
+
+    def end_lease(self, lease):
+        """Delete a lease; its servers are gone when it returns."""
+        self.command('lease', 'delete', lease)
