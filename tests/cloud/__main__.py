@@ -40,7 +40,7 @@ try:
     openstack aggregate add host windows compute1
     openstack aggregate isolation sync windows
     openstack aggregate isolation list
-    openstack flavor create --ram 64 --disk 0 --vcpus 1 tiny
+    openstack flavor create --ram 64 --disk 1 --vcpus 1 tiny
 {boot}
     nova-ext-sched explain --config-file {conf} --flavor tiny
     nova-ext-sched audit --config-file {conf}

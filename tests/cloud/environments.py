@@ -83,15 +83,18 @@ def build(name, packages, release='34', editable=None):
         for package in packages
     ]
     arguments = ['-c', str(ROOT / 'constraints.txt'), *requirements]
+    entry_points = ''
     if editable:
         arguments += ['-e', f'{ROOT}{editable}']
+        # What is installed of it once: the code is read where it stands.
+        entry_points = (ROOT / 'setup.cfg').read_text()
     folder = CACHE / release / name
     folder.mkdir(parents=True, exist_ok=True)
     built = folder / 'built.txt'
     # Two runs at the same time build an environment once.
     with (CACHE / release / f'{name}.lock').open('w') as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        wanted = '\n'.join([sys.version, *arguments])
+        wanted = '\n'.join([sys.version, *arguments, entry_points])
         if not built.exists() or built.read_text() != wanted:
             _install(folder, arguments)
             built.write_text(wanted)

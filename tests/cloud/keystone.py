@@ -49,8 +49,11 @@ class Keystone(service.Service):
                 'keystone',
                 '--bootstrap-region-id',
                 cloud.REGION,
-                '--bootstrap-public-url',
-                self.url,
+                *(
+                    word
+                    for interface in ('public', 'internal', 'admin')
+                    for word in (f'--bootstrap-{interface}-url', self.url)
+                ),
             ],
             OS_BOOTSTRAP_PASSWORD=self.cloud.password,
         )

@@ -10,8 +10,6 @@ operator does after a change of nova.conf.
 import contextlib
 import json
 
-import sqlalchemy as sa
-
 from tests.cloud import cloud
 from tests.cloud import configuration
 from tests.cloud import service
@@ -95,6 +93,7 @@ class Nova(service.Service):
             self.write(f'{name}.conf', self._cell_options(name))
         self._create_databases()
         self._running = {}
+        self._added = []
         self._start_conductors()
         self.start_schedulers()
         self.processes = {
@@ -210,7 +209,12 @@ class Nova(service.Service):
         sync = ('nova-manage', 'db', 'sync', '--local_cell')
         self.fill('nova_cell0', self.conf, *sync)
         for name in self.cells:
-            self.fill(f'nova_{name}', self._cell_conf(name), *sync)
+            self.fill(
+                f'nova_{name}',
+                self._cell_conf(name),
+                *sync,
+                like='nova_cell0',
+            )
         for name in self.cells:
             self._manage(
                 'cell_v2',
@@ -250,6 +254,13 @@ class Nova(service.Service):
             name=f'nova-compute-{host}',
         )
 
+    def add_compute(self, cell, host):
+        """Start one more compute; return its process when nova knows it."""
+        process = self.start_compute(cell, host)
+        self._added.append(host)
+        self.cloud.processes.wait(self._computes_are_mapped, host)
+        return process
+
     def run(self):
         """Start the API, on the port that it had."""
         self.process, self.port = web.start(
@@ -267,16 +278,16 @@ class Nova(service.Service):
         self.cloud.processes.stop(self.process)
 
     def _computes_are_mapped(self):
-        self._manage('cell_v2', 'discover_hosts')
-        engine = sa.create_engine(self.databases['api'])
-        try:
-            with engine.connect() as connection:
-                count = connection.execute(
-                    sa.text('SELECT COUNT(*) FROM host_mappings')
-                ).scalar()
-        finally:
-            engine.dispose()
-        return count == len(self.hosts)
+        count = self.cloud.mariadb.count
+        if count('nova_api.host_mappings') < count(
+            'placement.resource_providers'
+        ):
+            self._manage('cell_v2', 'discover_hosts')
+        return (
+            count('nova_api.host_mappings')
+            == count('placement.resource_providers')
+            == len(self.hosts) + len(self._added)
+        )
 
     @property
     def hosts(self):

@@ -64,14 +64,16 @@ class Service:
             [self.program(program), '--config-file', conf, *arguments]
         )
 
-    def fill(self, database, conf, program, *arguments):
+    def fill(self, database, conf, program, *arguments, like=None):
         """Create a database's tables, by a program of the service.
 
         The result is kept in the service's environment: it is the same each
         time, and takes a while.
+
+        :param like: another database that has the same tables
         """
         mariadb = self.cloud.mariadb
-        kept = self.prefix / f'{database}.sql'
+        kept = self.prefix / f'{like or database}.sql'
         if kept.exists():
             mariadb.load(database, kept)
             return

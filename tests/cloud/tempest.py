@@ -50,7 +50,7 @@ class Tempest(service.Service):
         ]
         flavors = [
             admin.compute.create_flavor(
-                name=f'tempest-{number}', ram=64 * number, vcpus=1, disk=0
+                name=f'tempest-{number}', ram=64 * number, vcpus=1, disk=1
             ).id
             for number in (1, 2)
         ]

@@ -61,7 +61,7 @@ class DocumentationTestCase(base.CloudTestCase):
         compute = self.admin.compute
         try:
             for name in FLAVORS:
-                compute.create_flavor(name=name, ram=64, vcpus=1, disk=0)
+                compute.create_flavor(name=name, ram=64, vcpus=1, disk=1)
             for name in IMAGES:
                 self.admin.create_image(
                     name,
@@ -98,22 +98,4 @@ class DocumentationTestCase(base.CloudTestCase):
                 'SERVER': server.id,
             }
         finally:
-            self.remove_everything()
-
-    def remove_everything(self):
-        compute = self.admin.compute
-        world.delete_servers(self.admin)
-        for group in compute.server_groups(all_projects=True):
-            compute.delete_server_group(group)
-        for aggregate in compute.aggregates():
-            for host in aggregate.hosts or ():
-                compute.remove_host_from_aggregate(aggregate, host)
-            compute.delete_aggregate(aggregate)
-        for flavor in compute.flavors(is_public=None):
-            compute.delete_flavor(flavor)
-        for image in self.admin.image.images():
-            self.admin.image.delete_image(image)
-        for network in self.admin.network.networks():
-            for port in self.admin.network.ports(network_id=network.id):
-                self.admin.network.delete_port(port)
-            self.admin.network.delete_network(network)
+            world.remove_everything(self.admin)

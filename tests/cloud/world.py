@@ -7,6 +7,8 @@ import time
 
 from openstack import exceptions
 
+from tests.cloud import base
+from tests.cloud import nova
 from tests.cloud import oracle
 from tests.cloud import processes
 
@@ -74,7 +76,7 @@ class World:
         for name, extra_specs in FLAVORS.items():
             for flavor, ram in ((name, 64), (f'{name}-large', 128)):
                 created = compute.create_flavor(
-                    name=flavor, ram=ram, vcpus=1, disk=0
+                    name=flavor, ram=ram, vcpus=1, disk=1
                 )
                 if extra_specs:
                     compute.create_flavor_extra_specs(created, extra_specs)
@@ -208,6 +210,20 @@ class World:
         delete_servers(self.admin, servers)
 
 
+class WorldTestCase(base.CloudTestCase):
+    """Runs in a world that is made once, with every policy on."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cloud = base.standing(cls.form)
+        cloud.nova.start_schedulers(nova.EVERYTHING)
+        cloud.nova.wait_for_schedulers()
+        cls.world = World(cloud)
+        cls.addClassCleanup(remove_everything, cls.world.admin)
+        cls.world.create()
+
+
 def delete_servers(admin, servers=None):
     """Delete servers and wait until nova does not know them.
 
@@ -224,3 +240,23 @@ def delete_servers(admin, servers=None):
             if time.monotonic() > deadline:
                 raise TimeoutError(f'server {server} is not deleted')
             time.sleep(0.5)
+
+
+def remove_everything(admin):
+    """Remove what users and administrators make, whoever made it."""
+    compute = admin.compute
+    delete_servers(admin)
+    for group in compute.server_groups(all_projects=True):
+        compute.delete_server_group(group)
+    for aggregate in compute.aggregates():
+        for host in aggregate.hosts or ():
+            compute.remove_host_from_aggregate(aggregate, host)
+        compute.delete_aggregate(aggregate)
+    for flavor in compute.flavors(is_public=None):
+        compute.delete_flavor(flavor)
+    for image in admin.image.images():
+        admin.image.delete_image(image)
+    for network in admin.network.networks():
+        for port in admin.network.ports(network_id=network.id):
+            admin.network.delete_port(port)
+        admin.network.delete_network(network)
