@@ -53,7 +53,7 @@ OPTIONS = configuration.merge(
 )
 HOST = 'resource_type=physical:host,min={0},max={0}'
 INSTANCE = (
-    'resource_type=virtual:instance,vcpus=1,memory_mb=64,disk_gb=0,amount=1,'
+    'resource_type=virtual:instance,vcpus=1,memory_mb=64,disk_gb=1,amount=1,'
     'affinity=None'
 )
 #: A lease that has begun, or cannot.
@@ -95,7 +95,7 @@ class BlazarTestCase(base.CloudTestCase):
     def create(self):
         """Create what servers need, and give Blazar its hosts."""
         compute = self.compute
-        compute.create_flavor(name='plain', ram=64, vcpus=1, disk=0)
+        compute.create_flavor(name='plain', ram=64, vcpus=1, disk=1)
         self.world.admin.create_image(
             'linux',
             data=b'nothing',
