@@ -18,6 +18,7 @@ from nova_ext_sched.conf import isolation
 from nova_ext_sched.conf import misspelling
 from nova_ext_sched.conf import request_filters
 from nova_ext_sched.conf import reservation
+from nova_ext_sched.conf import round_robin
 
 GROUP = cfg.OptGroup(
     'nova_ext_sched',
@@ -32,6 +33,7 @@ _TOPICS = (
     aggregate_instance_type,
     failure_domains,
     blazar,
+    round_robin,
 )
 
 ALL_OPTS = [
@@ -82,9 +84,15 @@ def contradictions(conf: cfg.ConfigOpts) -> list[str]:
     :param conf: nova's configuration with our options registered
     :returns: a message for each, with what to do about it
     """
+    groups = [GROUP.name]
+    if blazar.is_on(conf):
+        groups.append(blazar.GROUP.name)
     return [
-        message
-        for topic in _TOPICS
-        if hasattr(topic, 'contradictions')
-        for message in topic.contradictions(conf)
+        *misspelling.warnings(conf, groups),
+        *(
+            message
+            for topic in _TOPICS
+            if hasattr(topic, 'contradictions')
+            for message in topic.contradictions(conf)
+        ),
     ]

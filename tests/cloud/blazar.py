@@ -34,6 +34,8 @@ class Blazar(service.Service):
                     'transport_url': self.cloud.rabbitmq.url(),
                     'host': '127.0.0.1',
                     'debug': 'True',
+                    # To give it a host is a dozen calls of other services.
+                    'rpc_response_timeout': '300',
                     # keystone's address, in the parts that make it up.
                     'os_auth_host': '127.0.0.1',
                     'os_auth_port': keystone.port,
