@@ -9,6 +9,7 @@ by Blazar.
 
 import contextlib
 import datetime
+import json
 import threading
 import time
 
@@ -90,7 +91,7 @@ class BlazarTestCase(base.CloudTestCase):
         self.a_lease_is_deleted(lease, reservation)
         self.leases_begin_and_end_in_a_stream_of_boots()
         self.a_lease_ends_by_itself()
-        self.assertEqual('', self.audit())
+        self.assertEqual([], self.audit())
 
     def create(self):
         """Create what servers need, and give Blazar its hosts."""
@@ -132,8 +133,8 @@ class BlazarTestCase(base.CloudTestCase):
         return server.hypervisor_hostname
 
     def audit(self):
-        done = self.cloud.nova.command('audit', '-f', 'value', user='admin')
-        return done.stdout.strip()
+        done = self.cloud.nova.command('audit', '-f', 'json', user='admin')
+        return json.loads(done.stdout)['findings']
 
     def wait_for(self, condition, what):
         deadline = time.monotonic() + LEASE_SECONDS

@@ -10,6 +10,13 @@ class BlazarTestCase(audits.AuditTestCase):
     host_filters = ('BlazarFilter',)
     options = {}
 
+    def findings(self, *argv):
+        _, document = self.audit(*argv)
+        return [
+            (one['server'], one['host'], one['policy'], one['reason'])
+            for one in document['findings']
+        ]
+
     def test_servers_on_hosts_of_blazar(self):
         lease = {
             'blazar:owner': self.api.project_id,
@@ -20,20 +27,20 @@ class BlazarTestCase(audits.AuditTestCase):
         self.assertBootsOn('host1', hints={'reservation': 'a'})
         self.assertBootsOn('host3', host='host3')
         early = self.assertBootsOn('host2', host='host2')
-        self.assertEqual([], self.found())
+        self.assertEqual([], self.findings())
 
         # The operator gives Blazar a host that has a server.
         self.admin_api.add_host_to_aggregate(
             self.aggregate_ids['freepool'], 'host2'
         )
-        self.assertEqual([(early['id'], 'host2', 'blazar')], self.found())
-        _, (row,) = self.audit('--policy', 'blazar')
+        (finding,) = self.findings('--policy', 'blazar')
+        self.assertEqual((early['id'], 'host2', 'blazar'), finding[:3])
         self.assertIn(
             'aggregate freepool is a pool of Blazar (of free hosts) and the '
             'request names no reservation',
-            row['Reason'],
+            finding[3],
         )
 
         # The lease passes to another project.
         self.set_metadata('a', {'blazar:owner': reservations.OTHER_PROJECT})
-        self.assertEqual(2, len(self.found()))
+        self.assertEqual(2, len(self.findings()))
