@@ -209,7 +209,7 @@ class TrialTestCase(unittest.TestCase):
         self.install('nova>=34.0.0,<35')
         self.install(self.wheel)
         self.assertEqual(
-            'AggregateInstanceTypeFilter FailureDomainFilter '
+            'AggregateInstanceTypeFilter BlazarFilter FailureDomainFilter '
             'IsolatedAggregatesFilter ServerGroupAntiAffinityFilter',
             self.run_in('python', '-c', LOAD).splitlines()[-1],
         )
