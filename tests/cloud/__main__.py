@@ -76,7 +76,7 @@ def up(args):
         return 2
     cloud = clouds.Cloud(FORMS[args.form], args.release, folder=args.folder)
     # A terminal that closes, or kill, is as Ctrl-C.
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     try:
         cloud.setUp()
