@@ -73,6 +73,8 @@ class Nova(service.Service):
     #: Names of the schedulers, and workers of each.
     schedulers = ('scheduler1', 'scheduler2')
     scheduler_workers = 1
+    #: Options of the schedulers that start with the cloud; None: none do.
+    scheduler_options: dict | None = {}
     driver = 'fake.FakeDriver'
 
     @classmethod
@@ -95,7 +97,8 @@ class Nova(service.Service):
         self._running = {}
         self._added = []
         self._start_conductors()
-        self.start_schedulers()
+        if self.scheduler_options is not None:
+            self.start_schedulers(self.scheduler_options)
         self.processes = {
             host: self.start_compute(cell, host)
             for cell, hosts in self.cells.items()
