@@ -46,7 +46,11 @@ EVERYTHING = configuration.merge(
                     'IsolatedAggregatesFilter',
                     'FailureDomainFilter',
                 ]
-            )
+            ),
+            'weight_classes': (
+                'nova.scheduler.weights.all_weighers,'
+                'nova_ext_sched.weighers.all_weighers'
+            ),
         },
         'nova_ext_sched': {
             'request_filters': (
@@ -397,9 +401,5 @@ class Nova(service.Service):
 
 
 def explained_hosts(done):
-    """Return the hosts that are left in an answer of explain as JSON."""
-    return {
-        row['Constraint']
-        for row in json.loads(done.stdout or '[]')
-        if row['Stage'] == 'weight'
-    }
+    """Return the hosts that an answer of explain as JSON leaves."""
+    return {one['host'] for one in json.loads(done.stdout)['order']}
