@@ -5,12 +5,19 @@
 import contextlib
 import io
 import json
+import pathlib
 import typing
 from unittest import mock
 import warnings
 
+import jsonschema
+
 from nova_ext_sched.cmd.explain import command
 from tests.functional import base
+
+SCHEMA = json.loads(
+    pathlib.Path(command.__file__).with_name('schema.json').read_text()
+)
 
 
 class Answer(typing.NamedTuple):
@@ -21,8 +28,24 @@ class Answer(typing.NamedTuple):
     status: int
 
     @property
+    def document(self):
+        """What ``-f json`` wrote; it has the form of the schema."""
+        found = json.loads(self.out)
+        jsonschema.validate(found, SCHEMA)
+        return found
+
+    @property
     def rows(self):
-        return json.loads(self.out)
+        """The constraints of the document."""
+        return self.document['constraints']
+
+    @property
+    def order(self):
+        return [one['host'] for one in self.document['order']]
+
+    @property
+    def sentence(self):
+        return self.document['answer']['sentence']
 
 
 class ExplainTestCase(base.CloudTestCase):

@@ -22,7 +22,7 @@ def find(
     ctxt = nova_scheduler.context()
     server = explain_server.Server(ctxt, uuid)
     server.migrate()
-    found = explanation.start(scheduler)
+    found = explanation.start(scheduler, whole=False)
     aggregates.use(ctxt, scheduler.aggs_by_id.values())
     explanation.explain(scheduler, found, ctxt, server.spec_obj)
     return [found.hosts[host] for host, _ in found.order]

@@ -3,14 +3,19 @@
 """The command ``nova-ext-sched explain``."""
 
 import argparse
+from collections.abc import Iterable
 from collections.abc import Sequence
+import json
+import shutil
 import sys
 import typing
+
+import yaml
 
 from nova_ext_sched import exception
 from nova_ext_sched.cmd import base
 from nova_ext_sched.cmd import progress
-from nova_ext_sched.cmd.explain import funnel
+from nova_ext_sched.cmd.explain import answer
 
 # Methods of nova_ext_sched.cmd.explain.server.Server.
 _OPERATIONS = (
@@ -22,6 +27,9 @@ _OPERATIONS = (
     'resize',
     'rebuild',
 )
+
+# Formats that show everything.
+_DOCUMENTS = ('json', 'yaml')
 
 # What describes a request, as far as --server does not.
 _DESCRIBING = (
@@ -119,13 +127,19 @@ class Explain(base.Command):
             metavar='HOST',
             action='append',
             default=[],
-            help='list what every constraint says of this host (may be '
-            'repeated)',
+            help='list the constraints that refuse this host, with reasons '
+            '(may be repeated)',
         )
         shown.add_argument(
             '--hosts',
             action='store_true',
-            help='list what every constraint says of every host',
+            help='list the constraints that refuse each host',
+        )
+        parser.add_argument(
+            '--all',
+            action='store_true',
+            help='list the constraints that refuse no host too, and the query '
+            'of placement',
         )
         return parser
 
@@ -133,31 +147,61 @@ class Explain(base.Command):
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], list[Sequence[object]]]:
         by_host = bool(parsed_args.host or parsed_args.hosts)
-        columns = funnel.HOST_COLUMNS if by_host else funnel.COLUMNS
+        columns = answer.HOST_COLUMNS if by_host else answer.COLUMNS
         self.check_columns(parsed_args, columns)
         _check_usage(parsed_args)
         self.configure(parsed_args)
         # Not before: they import nova.
-        from nova import exception as nova_exception
-
         from nova_ext_sched.cmd import nova_scheduler
+        from nova_ext_sched.cmd.explain import asked
+        from nova_ext_sched.cmd.explain import document
         from nova_ext_sched.cmd.explain import explanation
 
         scheduler = nova_scheduler.ReadOnlyHostManager()
         detailed = _select(scheduler.hosts, parsed_args)
         with progress.bar(sys.stderr, 'Asking nova and placement') as advance:
-            found = explanation.start(scheduler, detailed, advance)
-            try:
-                ctxt, spec_obj = _get_request(scheduler, parsed_args)
-            except nova_exception.NoValidHost as exc:
-                found.end('conductor', 'image traits', exc.format_message())
-            except nova_exception.UnsupportedPolicyException as exc:
-                found.end('conductor', 'server group', exc.format_message())
+            found = explanation.start(scheduler, advance=advance)
+            ctxt = nova_scheduler.context(parsed_args.project)
+            request = asked.Asked(ctxt, scheduler, parsed_args)
+            if request.end is None:
+                explanation.explain(scheduler, found, ctxt, request.spec_obj)
             else:
-                explanation.explain(scheduler, found, ctxt, spec_obj)
+                found.stop('conductor', *request.end)
+        found.remarks += request.remarks(found)
+        self._document = document.build(found, request.description, detailed)
         self.status = base.FOUND if found.finds_host else base.NOT_FOUND
-        self.sentence = found.sentence
-        return columns, found.words if by_host else found.lines
+        if _is_table(parsed_args):
+            # The answer stands before the table.
+            self.sentence = ''
+        elif parsed_args.formatter not in _DOCUMENTS:
+            self.sentence = self._document['answer']['sentence']
+        rows = answer.host_rows if by_host else answer.rows
+        return columns, rows(self._document, parsed_args.all)
+
+    def produce_output(
+        self,
+        parsed_args: argparse.Namespace,
+        column_names: Sequence[str],
+        data: Iterable[Sequence[object]],
+    ) -> int:
+        if parsed_args.formatter == 'json':
+            json.dump(self._document, self.app.stdout, indent=2)
+            self.app.stdout.write('\n')
+        elif parsed_args.formatter == 'yaml':
+            yaml.safe_dump(
+                self._document, self.app.stdout, sort_keys=False, width=79
+            )
+        elif _is_table(parsed_args):
+            answer.write(
+                self._document,
+                self.app.stdout,
+                parsed_args.max_width or _get_width(),
+                parsed_args.all,
+                column_names is answer.HOST_COLUMNS,
+            )
+        else:
+            super().produce_output(parsed_args, column_names, data)
+        return 0
 
 
 def _check_usage(parsed_args: argparse.Namespace) -> None:
@@ -182,35 +226,25 @@ def _check_usage(parsed_args: argparse.Namespace) -> None:
         raise _usage(f'--operation {operation}', f'--{allowed[0]}', 'none')
 
 
-def _get_request(
-    scheduler: typing.Any, parsed_args: argparse.Namespace
-) -> tuple[typing.Any, typing.Any]:
-    """Return a RequestContext and the RequestSpec of the command line."""
-    from nova_ext_sched.cmd import nova_scheduler
-    from nova_ext_sched.cmd.explain import request
-    from nova_ext_sched.cmd.explain import server
-
-    ctxt = nova_scheduler.context(parsed_args.project)
-    if parsed_args.server is None:
-        return ctxt, request.build(ctxt, parsed_args)
-    found = server.Server(ctxt, parsed_args.server)
-    arguments: dict[str, typing.Any] = {}
-    if parsed_args.destination:
-        arguments['destination'] = request.destination(parsed_args.destination)
-    if parsed_args.operation == 'resize':
-        arguments['flavor'] = request.get_flavor(ctxt, parsed_args.flavor)
-    elif parsed_args.operation == 'rebuild':
-        arguments['image'] = request.get_image(ctxt, parsed_args)
-        arguments['client'] = scheduler.placement
-    getattr(found, parsed_args.operation.replace('-', '_'))(**arguments)
-    return ctxt, found.spec_obj
+def _is_table(parsed_args: argparse.Namespace) -> bool:
+    # Whoever chooses columns wants those and nothing else.
+    return parsed_args.formatter == 'table' and not (
+        parsed_args.columns or parsed_args.sort_columns
+    )
 
 
-def _select(hosts: typing.Any, parsed_args: argparse.Namespace) -> list[str]:
-    """Return the UUIDs of the compute nodes to tell of."""
-    if parsed_args.hosts:
-        return sorted(hosts, key=lambda uuid: hosts[uuid].name)
-    found = []
+def _get_width() -> int:
+    """Return the width of the terminal, and 80 where there is none."""
+    return shutil.get_terminal_size((answer.WIDTH, 24)).columns
+
+
+def _select(
+    hosts: typing.Any, parsed_args: argparse.Namespace
+) -> list[str] | None:
+    """Return the UUIDs of the hosts to list; None for all."""
+    if not parsed_args.host:
+        return None
+    found: list[str] = []
     for name in parsed_args.host:
         uuids = [
             uuid
@@ -219,7 +253,7 @@ def _select(hosts: typing.Any, parsed_args: argparse.Namespace) -> list[str]:
         ]
         if not uuids:
             raise _usage('--host', 'a host of a compute node', name)
-        found += uuids
+        found += [uuid for uuid in uuids if uuid not in found]
     return found
 
 

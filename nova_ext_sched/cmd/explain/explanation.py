@@ -8,7 +8,6 @@ placement is the one step that is not made.
 """
 
 from collections.abc import Callable
-from collections.abc import Iterable
 import typing
 
 from nova.scheduler import utils
@@ -21,16 +20,16 @@ from nova_ext_sched.cmd.explain import placement
 
 def start(
     scheduler: nova_scheduler.ReadOnlyHostManager,
-    detailed: Iterable[str] = (),
+    whole: bool = True,
     advance: Callable[[], None] = lambda: None,
 ) -> funnel.Funnel:
     """Return the funnel of every host, before anything is taken away.
 
-    :param detailed: see :class:`.funnel.Funnel`; ``advance`` too
+    :param whole: see :class:`.funnel.Funnel`; ``advance`` too
     """
     found = funnel.Funnel(
         {uuid: host.name for uuid, host in scheduler.hosts.items()},
-        detailed,
+        whole,
         advance,
     )
     found.remarks = [

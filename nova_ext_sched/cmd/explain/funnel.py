@@ -1,6 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What each constraint of a request takes away, in the scheduler's order."""
+"""Which constraint of a request refuses which host.
+
+Every constraint is asked about every host, whether or not another constraint
+has refused it before: a matrix of constraints and hosts. From it come how
+many hosts a constraint refuses, how many it alone refuses, how many are left
+after it, and what lifting constraints would free.
+
+What is lifted is a *cause*. One policy may refuse a host twice: isolation
+forbids the host's aggregate in placement's query, and
+IsolatedAggregatesFilter refuses the same host. Lifting either constraint
+alone would never free a host, so both refusals have the cause ``isolation``.
+Likewise the disabled hosts of nova's request filter and of ComputeFilter, and
+the requested host in placement's query and after it. A refusal that shares
+its cause with no other constraint has the constraint's name as its cause.
+"""
 
 import collections
 from collections.abc import Callable
@@ -8,30 +22,113 @@ from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
+import dataclasses
+import functools
+import itertools
+import typing
 
 from nova_ext_sched import messages
 
-#: The columns of :attr:`Funnel.lines`.
-COLUMNS = ('Stage', 'Constraint', 'Effect', 'Refused', 'Left')
-#: The columns of :attr:`Funnel.words`.
-HOST_COLUMNS = ('Host', 'Stage', 'Constraint', 'Verdict', 'Reason')
+# How many pairs of causes are named.
+_MOST_PAIRS = 10
 
-# Reasons begin with a verb of these, so that they can follow a number.
-_SINGULAR = {'are': 'is', 'have': 'has', 'lack': 'lacks'}
 
-# How many reasons the sentence names, and how many hosts of the order.
-_MOST = 10
+class Refusal(typing.NamedTuple):
+    """Why a constraint refuses a host.
+
+    :ivar kind: begins with a verb in the plural, so that it can follow a
+        number of hosts: ``are isolated``
+    :ivar cause: what to lift; empty for the constraint itself
+    :ivar name: what is counted within the kind, an aggregate for example
+    :ivar detail: the policy's own words
+    :ivar more: further causes for which the constraint refuses the host
+    """
+
+    kind: str
+    cause: str = ''
+    name: str = ''
+    detail: str = ''
+    more: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Capacity:
+    """What hosts have of a resource class that a request asks for.
+
+    Numbers of hosts, except for ``requested`` and ``most_free``, which are in
+    the unit of the resource class.
+
+    :ivar large_enough: hosts that could hold the amount if they were empty
+    :ivar full: those of them that do not have it free
+    :ivar too_small: hosts that can never hold it
+    :ivar without: hosts that have no inventory of the class
+    :ivar unknown: hosts of which placement did not say
+    :ivar most_free: the most that a host has free which is refused
+    :ivar most_free_host: its name, None where no host has anything free
+    """
+
+    resource: str
+    requested: int
+    large_enough: int
+    full: int
+    too_small: int
+    without: int
+    unknown: int
+    most_free: int
+    most_free_host: str | None
+
+
+@dataclasses.dataclass
+class Constraint:
+    """One constraint, in the scheduler's order.
+
+    :ivar stage: ``conductor``, ``request filter``, ``placement``, ``cell``,
+        ``requested host`` or ``host filter``
+    :ivar asks: what it asks, or what it changed in the request
+    :ivar refused: the hosts that it refuses, by UUID
+    :ivar judged: the hosts that it was asked about; None for all
+    :ivar left: number of hosts that neither it nor one before it refuses
+    """
+
+    stage: str
+    name: str
+    asks: str
+    refused: Mapping[str, Refusal]
+    judged: Collection[str] | None
+    left: int
+    capacity: Capacity | None = None
+
+    def causes(self, uuid: str) -> tuple[str, ...]:
+        """Return why it refuses a host that it refuses."""
+        refusal = self.refused[uuid]
+        return (refusal.cause or self.name, *refusal.more)
+
+
+class End(typing.NamedTuple):
+    """The constraint that ended a request before hosts were judged.
+
+    :ivar reason: what the owner of the server reads
+    :ivar detail: what only operators read
+    """
+
+    stage: str
+    name: str
+    reason: str
+    detail: str
 
 
 class Funnel:
     """All constraints, and where the request would go.
 
     :param hosts: every compute node that there is, its name by UUID
-    :param detailed: UUIDs of the hosts of which every constraint says its
-        word, not only the first that refuses
+    :param whole: whether each constraint is to be asked about every host;
+        else only the order counts
     :param advance: called after each constraint
     :ivar left: UUIDs of the hosts that no constraint refused
     :ivar order: UUID and weight of the hosts left, the best first
+    :ivar weights: by UUID, what each weigher gave, multiplied
+    :ivar query: what placement was asked
+    :ivar end: None unless a constraint ended the request
     :ivar shortage: why not every instance of the request finds a host, though
         hosts are left
     :ivar remarks: sentences about what could not be seen
@@ -40,115 +137,193 @@ class Funnel:
     def __init__(
         self,
         hosts: Mapping[str, str],
-        detailed: Iterable[str] = (),
+        whole: bool = True,
         advance: Callable[[], None] = lambda: None,
     ) -> None:
         self.hosts = hosts
+        self.whole = whole
+        self.constraints: list[Constraint] = []
         self.left = set(hosts)
         self.order: Sequence[tuple[str, float]] = ()
+        self.weights: dict[str, dict[str, float]] = {}
+        self.query: list[str] = []
+        self.end: End | None = None
         self.shortage = ''
         self.remarks: list[str] = []
-        self._lines: list[Sequence[object]] = [
-            ('', 'all hosts', '', 0, len(hosts))
-        ]
-        self._words: dict[str, list[Sequence[object]]] = {
-            uuid: [] for uuid in detailed
-        }
-        self.detailed: Collection[str] = self._words.keys()
-        self._reasons: collections.Counter[str] = collections.Counter()
         self._advance = advance
 
     def add(
         self,
         stage: str,
         name: str,
-        effect: str = '',
-        refused: Mapping[str, str] | None = None,
+        asks: str = '',
+        refused: Mapping[str, Refusal] | None = None,
         judged: Collection[str] | None = None,
+        capacity: Capacity | None = None,
     ) -> None:
-        """Append a constraint.
-
-        :param stage: ``conductor``, ``request filter``, ``placement``,
-            ``cell``, ``requested host`` or ``host filter``
-        :param effect: what it asks, or what it changed in the request
-        :param refused: the reason by UUID of the host; begins with a verb in
-            the plural: ``lack VCPU``
-        :param judged: the hosts that were asked about; None for all
-        """
+        """Append a constraint; see :class:`Constraint`."""
         refused = refused or {}
-        taken = self.left & refused.keys()
-        self.left -= taken
-        self._reasons.update(refused[uuid] for uuid in taken)
-        self._lines.append((stage, name, effect, len(taken), len(self.left)))
-        for uuid, words in self._words.items():
-            verdict = 'not judged'
-            if uuid in refused:
-                verdict = 'refused'
-            elif judged is None or uuid in judged:
-                verdict = 'passes'
-            reason = _one(refused[uuid]) if uuid in refused else ''
-            host = messages.clean(self.hosts[uuid])
-            words.append((host, stage, name, verdict, reason))
+        self.left -= refused.keys()
+        self.constraints.append(
+            Constraint(
+                stage, name, asks, refused, judged, len(self.left), capacity
+            )
+        )
         self._advance()
 
-    def end(self, stage: str, name: str, reason: str) -> None:
+    def stop(
+        self, stage: str, name: str, reason: str, detail: str = ''
+    ) -> None:
         """Append the constraint that ends the request.
 
         :param reason: nova's text
         """
         text = messages.clean(reason.rstrip('.'), 1000)
-        refused = dict.fromkeys(
-            self.left, f'are not considered ({name}: {text})'
+        self.end = End(stage, name, text, messages.clean(detail, 1000))
+        refusal = Refusal('are not considered', name, detail=text)
+        self.add(
+            stage, name, 'ends the request', dict.fromkeys(self.hosts, refusal)
         )
-        self.add(stage, name, f'ends the request: {text}', refused)
 
     @property
     def finds_host(self) -> bool:
         """Whether the scheduler would find a host for each instance."""
         return bool(self.order) and not self.shortage
 
-    @property
-    def lines(self) -> list[Sequence[object]]:
-        """The funnel, then the first hosts of the scheduler's order."""
-        return self._lines + [
-            (
-                'weight',
-                messages.clean(self.hosts[uuid]),
-                f'choice {place}, weight {weight:g}',
-                None,
-                None,
+    @functools.cached_property
+    def causes(self) -> dict[str, frozenset[str]]:
+        """Why each host that is refused is refused, by UUID.
+
+        Use it when all constraints are in.
+        """
+        found: dict[str, set[str]] = {}
+        for constraint in self.constraints:
+            for uuid in constraint.refused:
+                if uuid in self.hosts:
+                    found.setdefault(uuid, set()).update(
+                        constraint.causes(uuid)
+                    )
+        # A cloud has few distinct sets of causes.
+        shared: dict[frozenset[str], frozenset[str]] = {}
+        return {
+            uuid: shared.setdefault(one, one)
+            for uuid, one in (
+                (uuid, frozenset(causes)) for uuid, causes in found.items()
             )
-            for place, (uuid, weight) in enumerate(self.order[:_MOST], 1)
-        ]
+        }
 
-    @property
-    def words(self) -> list[Sequence[object]]:
-        """What every constraint says of each detailed host."""
-        return [word for words in self._words.values() for word in words]
+    def count_alone(self, constraint: Constraint) -> int:
+        """Return how many hosts would be free but for this constraint.
 
-    @property
-    def sentence(self) -> str:
-        """How many hosts are left, and what took the others away."""
-        ranked = self._reasons.most_common()
-        parts = [
-            f'{count} {_one(reason) if count == 1 else reason}'
-            for reason, count in ranked[:_MOST]
-        ]
-        rest = sum(count for _, count in ranked[_MOST:])
-        if rest:
-            parts.append(f'{rest} are refused for other reasons')
-        found = (
-            f'{len(self.left)} of {messages.count("host", len(self.hosts))}'
+        What refuses them elsewhere has the same cause.
+        """
+        return sum(
+            len(self.causes.get(uuid, ())) == 1 for uuid in constraint.refused
         )
-        sentences = [f'{found}: {", ".join(parts)}' if parts else found]
-        if self.finds_host:
-            best = messages.clean(self.hosts[self.order[0][0]])
-            sentences.append(f'The scheduler prefers {best}')
-        sentences += [self.shortage, *self.remarks]
-        return ' '.join(f'{text}.' for text in sentences if text)
+
+    def count_freed(self) -> list[tuple[tuple[str, ...], int]]:
+        """Return the causes to lift, and how many hosts each would free.
+
+        Each cause that would free a host by itself, the one that frees most
+        first. Where none does, pairs of causes that would together. A host
+        that a filter could not be asked about counts as one that passes it.
+        """
+        counts = collections.Counter(self.causes.values())
+        rank = self._rank()
+        for size in (1, 2):
+            found = [
+                (tuple(sorted(causes, key=rank.__getitem__)), number)
+                for causes, number in counts.items()
+                if len(causes) == size
+            ]
+            if found:
+                found.sort(
+                    key=lambda one: (
+                        -one[1],
+                        [rank[cause] for cause in one[0]],
+                    )
+                )
+                return found if size == 1 else found[:_MOST_PAIRS]
+        return []
+
+    def count_reasons(self) -> list[tuple[Refusal, int]]:
+        """Return why hosts are refused; each host counts once.
+
+        A host that several causes refuse counts for the cause that refuses
+        the most hosts of all: where no host is large enough, every host
+        counts for that.
+        """
+        totals = collections.Counter(
+            itertools.chain.from_iterable(self.causes.values())
+        )
+        rank = self._rank()
+
+        @functools.cache
+        def choose(causes: frozenset[str]) -> str:
+            return min(causes, key=lambda one: (-totals[one], rank[one]))
+
+        open_ = dict(self.causes)
+        counts: collections.Counter[Refusal] = collections.Counter()
+        for constraint in self.constraints:
+            for uuid, refusal in constraint.refused.items():
+                if uuid in open_ and choose(open_[uuid]) in constraint.causes(
+                    uuid
+                ):
+                    del open_[uuid]
+                    counts[refusal] += 1
+        return counts.most_common()
+
+    def _rank(self) -> dict[str, int]:
+        """Return the place of each cause in the scheduler's order."""
+        rank: dict[str, int] = {}
+        for constraint in self.constraints:
+            for refusal in set(constraint.refused.values()):
+                for cause in (refusal.cause or constraint.name, *refusal.more):
+                    rank.setdefault(cause, len(rank))
+        return rank
 
 
-def _one(reason: str) -> str:
-    """Return a reason as it is said of one host."""
-    verb, _, rest = reason.partition(' ')
-    return f'{_SINGULAR.get(verb, verb)} {rest}'
+def group(
+    refusals: Iterable[tuple[Refusal, int]],
+) -> list[dict[str, typing.Any]]:
+    """Return refusals by kind, with their names and details counted.
+
+    :param refusals: with numbers of hosts
+    :returns: ``reason``, ``hosts``, ``names`` and ``details``, the most first
+    """
+    kinds: dict[str, collections.Counter[str]] = {}
+    names: dict[str, collections.Counter[str]] = {}
+    details: dict[str, collections.Counter[str]] = {}
+    for refusal, number in refusals:
+        for table, value in (
+            (kinds, refusal.kind),
+            (names, refusal.name),
+            (details, refusal.detail),
+        ):
+            if value:
+                table.setdefault(refusal.kind, collections.Counter())[
+                    value
+                ] += number
+    return sorted(
+        (
+            {
+                'reason': kind,
+                'hosts': kinds[kind][kind],
+                'names': _ranked('name', names.get(kind, {})),
+                'details': _ranked('detail', details.get(kind, {})),
+            }
+            for kind in kinds
+        ),
+        key=lambda one: (-one['hosts'], one['reason']),
+    )
+
+
+def _ranked(
+    word: str, counts: Mapping[str, int]
+) -> list[dict[str, typing.Any]]:
+    return [
+        {word: value, 'hosts': number}
+        for value, number in sorted(
+            counts.items(), key=lambda one: (-one[1], one[0])
+        )
+    ]

@@ -3,20 +3,30 @@
 """The candidates' hosts: cells, the hosts that are named, filters, weights."""
 
 import collections
+from collections.abc import Iterator
+import contextlib
 import copy
 import typing
+import weakref
 
 from nova import objects
 from nova.scheduler import filters
 from nova.scheduler import manager
+from oslo_log import log as logging
 from oslo_utils import uuidutils
 
 from nova_ext_sched import messages
+from nova_ext_sched import request_state
 from nova_ext_sched.cmd import nova_scheduler
+from nova_ext_sched.cmd.explain import causes
+from nova_ext_sched.cmd.explain import filter_reasons
 from nova_ext_sched.cmd.explain import funnel
 from nova_ext_sched.cmd.explain import query
-from nova_ext_sched.filters import base
 from nova_ext_sched.queries import fields
+
+LOG = logging.getLogger(__name__)
+
+_REFUSED = funnel.Refusal('are refused')
 
 # The fields of a request that HostManager.get_filtered_hosts looks at.
 _NAMING = (
@@ -53,7 +63,7 @@ class SchedulerManager(manager.SchedulerManager):
             collections.Counter()
         )
         # HostStates: those that no constraint refused, and those that are out
-        # and to be judged by what follows all the same.
+        # and judged by what follows all the same.
         self._left: list[typing.Any] = []
         self._out: list[typing.Any] = []
 
@@ -62,6 +72,11 @@ class SchedulerManager(manager.SchedulerManager):
         number = spec_obj.num_instances
         uuids = [uuidutils.generate_uuid() for _ in range(number)]
         uuids[0] = spec_obj.instance_uuid
+        if spec_obj.instance_group is not None and number > 1:
+            # nova-api makes all of them members before it asks the scheduler.
+            group = spec_obj.instance_group
+            members = fields.get_field(group, 'members') or []
+            group.members = [*members, *uuids]
         by_provider = None
         if self._candidates is not None:
             by_provider = collections.defaultdict(list)
@@ -86,22 +101,29 @@ class SchedulerManager(manager.SchedulerManager):
         hosts = self.host_manager.hosts
         found = {state.uuid for state in states}
         enabled = {cell.uuid for cell in self.host_manager.enabled_cells}
+        allowed = enabled
+        if cell := _get_cell(spec_obj):
+            allowed = {cell}
+        candidates = hosts if summaries is None else summaries
+        disabled = funnel.Refusal('are in a disabled cell', 'disabled cell')
+        elsewhere = funnel.Refusal(
+            'are not in the requested cell', causes.CELL
+        )
         self._funnel.add(
             'cell',
             'requested cells',
             refused={
-                uuid: 'are not in the requested cell'
-                if hosts[uuid].cell_uuid in enabled
-                else 'are in a disabled cell'
-                for uuid in (hosts if summaries is None else summaries)
-                # Other providers are no hosts.
-                if uuid in hosts and uuid not in found
+                uuid: elsewhere if host.cell_uuid in enabled else disabled
+                for uuid, host in hosts.items()
+                if uuid not in found
+                and (uuid in candidates or host.cell_uuid not in allowed)
             },
         )
-        missing = [uuid for uuid in self._funnel.detailed if uuid not in found]
-        if missing:
+        if self._funnel.whole and len(found) < len(hosts):
             self._out = list(
-                self.host_manager.get_host_states_by_uuids(ctxt, missing, None)
+                self.host_manager.get_host_states_by_uuids(
+                    ctxt, list(hosts.keys() - found), None
+                )
             )
         return states
 
@@ -128,7 +150,21 @@ class SchedulerManager(manager.SchedulerManager):
             return []
         weighed = self.host_manager.get_weighed_hosts(self._left, spec_obj)
         self._funnel.order = [(one.obj.uuid, one.weight) for one in weighed]
+        if self._funnel.whole:
+            self._weigh(spec_obj)
         return [one.obj for one in weighed]
+
+    def _weigh(self, spec_obj: typing.Any) -> None:
+        """Note what each weigher gives, as nova multiplies and adds it."""
+        manager = self.host_manager
+        # nova does not weigh a single host.
+        for weigher in manager.weighers if len(self._left) > 1 else ():
+            for one in manager.weight_handler.get_weighed_objects(
+                [weigher], self._left, spec_obj
+            ):
+                self._funnel.weights.setdefault(one.obj.uuid, {})[
+                    type(weigher).__name__
+                ] = one.weight
 
     @property
     def placement_client(self) -> typing.Any:
@@ -170,11 +206,13 @@ class SchedulerManager(manager.SchedulerManager):
         bare.enabled_filters = []
         for field in _NAMING:
             value = getattr(spec_obj, field)
-            reason = 'are not the requested host'
+            refusal = funnel.Refusal(
+                'are not the requested host', causes.REQUESTED_HOST
+            )
             if field == 'requested_destination':
                 value = [value.host] if value and 'host' in value else None
             elif field == 'ignore_hosts':
-                reason = 'are excluded by the request'
+                refusal = funnel.Refusal('are excluded by the request')
             if not value:
                 continue
             only = objects.RequestSpec(
@@ -190,37 +228,78 @@ class SchedulerManager(manager.SchedulerManager):
                 field,
                 messages.first_few(value),
                 judged,
-                {s.uuid: reason for s in judged if s.uuid not in passed},
+                {s.uuid: refusal for s in judged if s.uuid not in passed},
             )
 
     def _apply_filter(
         self, host_filter: typing.Any, spec_obj: typing.Any
     ) -> None:
         name = type(host_filter).__name__
-        # A filter of candidates refuses what has none.
-        others = [
-            state
-            for state in self._out
-            if state.allocation_candidates
-            or not isinstance(host_filter, filters.CandidateFilterMixin)
-        ]
-        judged = [*self._left, *others]
         try:
-            passed: set[str] = set()
-            for states in (self._left, *([state] for state in others)):
-                # nova.filters: None stops the filtering, with no host.
-                found = host_filter.filter_all(states, spec_obj) or ()
-                passed |= {state.uuid for state in found}
-            refused = _get_reasons(
-                host_filter,
-                spec_obj,
-                [state for state in judged if state.uuid not in passed],
+            passed = _filter(host_filter, self._left, spec_obj)
+            refused = [s for s in self._left if s.uuid not in passed]
+            reasons = (
+                filter_reasons.explain(host_filter, spec_obj, refused)
+                if self._funnel.whole
+                else dict.fromkeys((s.uuid for s in refused), _REFUSED)
             )
         except Exception as exc:
             raise nova_scheduler.FilterFailed(
                 name=name, cause=messages.describe(exc)
             ) from exc
-        self._add('host filter', name, '', judged, refused)
+        judged, further = self._ask_about_others(host_filter, spec_obj)
+        self._add(
+            'host filter',
+            name,
+            '',
+            [*self._left, *judged],
+            {**reasons, **further},
+        )
+
+    def _ask_about_others(
+        self, host_filter: typing.Any, spec_obj: typing.Any
+    ) -> tuple[list[typing.Any], dict[str, funnel.Refusal]]:
+        """Ask a filter about the hosts that are out already.
+
+        nova does not: where the filter raises, the host is not judged.
+
+        :returns: the host states judged, and the reasons of those refused
+        """
+        others = self._out
+        if isinstance(host_filter, filters.CandidateFilterMixin):
+            # It would refuse what has no candidates.
+            others = [s for s in others if s.allocation_candidates]
+        if not others:
+            return [], {}
+        with _kept_state(spec_obj):
+            try:
+                return others, self._explain(host_filter, others, spec_obj)
+            except Exception:
+                judged, refused = [], {}
+                for state in others:
+                    try:
+                        refused.update(
+                            self._explain(host_filter, [state], spec_obj)
+                        )
+                        judged.append(state)
+                    except Exception as exc:
+                        LOG.debug(
+                            '%s cannot judge %s: %s', host_filter, state, exc
+                        )
+                return judged, refused
+
+    def _explain(
+        self,
+        host_filter: typing.Any,
+        states: list[typing.Any],
+        spec_obj: typing.Any,
+    ) -> dict[str, funnel.Refusal]:
+        passed = _filter(host_filter, states, spec_obj)
+        return filter_reasons.explain(
+            host_filter,
+            spec_obj,
+            [state for state in states if state.uuid not in passed],
+        )
 
     def _add(
         self,
@@ -228,16 +307,13 @@ class SchedulerManager(manager.SchedulerManager):
         name: str,
         effect: str,
         judged: list[typing.Any],
-        refused: dict[str, str],
+        refused: dict[str, funnel.Refusal],
     ) -> None:
         """Add a constraint, and sort the hosts that it refuses out."""
         uuids = {state.uuid for state in judged}
         self._funnel.add(stage, name, effect, refused, uuids)
-        self._out += [
-            state
-            for state in self._left
-            if state.uuid in refused and state.uuid in self._funnel.detailed
-        ]
+        if self._funnel.whole:
+            self._out += [s for s in self._left if s.uuid in refused]
         self._left = [s for s in self._left if s.uuid not in refused]
 
     def _require_candidates(self) -> None:
@@ -248,25 +324,45 @@ class SchedulerManager(manager.SchedulerManager):
                 'allocation candidates',
                 'candidates that the filters left',
                 empty,
-                {s.uuid: 'have no allocation candidate left' for s in empty},
+                {
+                    s.uuid: funnel.Refusal('have no allocation candidate left')
+                    for s in empty
+                },
             )
 
 
-def _get_reasons(
-    host_filter: typing.Any, spec_obj: typing.Any, refused: list[typing.Any]
-) -> dict[str, str]:
-    name = type(host_filter).__name__
-    judge = None
-    if refused and isinstance(host_filter, base.PolicyFilter):
-        judge = host_filter.judge(spec_obj)
-    reasons = {}
-    for state in refused:
-        if name == 'ComputeFilter':
-            disabled = state.service['disabled']
-            reason = 'are disabled' if disabled else 'are down'
-        else:
-            reason = f'are refused by {name}'
-            if judge is not None:
-                reason += f' ({judge(state).reason})'
-        reasons[state.uuid] = reason
-    return reasons
+def _filter(
+    host_filter: typing.Any,
+    states: list[typing.Any],
+    spec_obj: typing.Any,
+) -> set[str]:
+    """Return the UUIDs of the hosts that pass a filter."""
+    # nova.filters: None stops the filtering, with no host.
+    found = host_filter.filter_all(states, spec_obj) or ()
+    return {state.uuid for state in found}
+
+
+def _get_cell(spec_obj: typing.Any) -> str | None:
+    """Return the UUID of the only cell that nova may look at."""
+    destination = fields.get_field(spec_obj, 'requested_destination')
+    if destination is None or destination.allow_cross_cell_move:
+        return None
+    cell = fields.get_field(destination, 'cell')
+    return cell and cell.uuid
+
+
+@contextlib.contextmanager
+def _kept_state(spec_obj: typing.Any) -> Iterator[None]:
+    """Keep what the stages noted of a request, while others are judged."""
+    tables = [
+        table
+        for table in vars(request_state).values()
+        if isinstance(table, weakref.WeakKeyDictionary)
+    ]
+    before = [dict(table) for table in tables]
+    try:
+        yield
+    finally:
+        for table, kept in zip(tables, before, strict=True):
+            table.clear()
+            table.update(kept)

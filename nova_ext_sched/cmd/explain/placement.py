@@ -9,9 +9,12 @@ from nova import exception as nova_exception
 import nova.conf
 from nova.scheduler import request_filter
 
+from nova_ext_sched import exception
 from nova_ext_sched import messages
 from nova_ext_sched import request_state
 from nova_ext_sched.cmd import nova_scheduler
+from nova_ext_sched.cmd.explain import capacity
+from nova_ext_sched.cmd.explain import causes
 from nova_ext_sched.cmd.explain import funnel
 from nova_ext_sched.cmd.explain import query
 from nova_ext_sched.cmd.explain import reasons
@@ -20,12 +23,22 @@ from nova_ext_sched.request_filters import failure_domains
 CONF = nova.conf.CONF
 
 
+class Added(typing.NamedTuple):
+    """What a request filter did: its name, in words, and the new parts."""
+
+    name: str
+    asks: str
+    parts: list[query.Part]
+    #: Of its parts, empty for its name.
+    cause: str
+
+
 class Placement:
     """What placement is asked for one request, and whom that leaves out.
 
-    Placement's answer to nova's whole query decides. A host that is not in it
-    is told by the parts of the query that it does not satisfy; a part is the
-    request filter's that added it.
+    Placement's answer to nova's whole query decides. Of a host that is not in
+    the answer, the parts of the query say why: it does not satisfy some of
+    them. A part that a request filter added counts for that filter.
 
     :param found: gets the constraints
     """
@@ -37,10 +50,15 @@ class Placement:
     ) -> None:
         self._scheduler = scheduler
         self._funnel = found
-        self._reasons = reasons.Reasons(scheduler.aggs_by_id.values())
         self._providers = query.Providers(scheduler.placement)
-        # Hosts that are no candidates.
+        self._reasons: reasons.Reasons
+        # Hosts that are no candidates, and of these those that placement
+        # knows: the parts are asked about them.
         self._outside: set[str] = set()
+        self._asked: set[str] = set()
+        # Whom the parts judge. Of a host that placement does not know nothing
+        # can be said.
+        self._judged: set[str] = set(scheduler.hosts)
 
     def ask(
         self, ctxt: typing.Any, spec_obj: typing.Any
@@ -50,23 +68,24 @@ class Placement:
         :param spec_obj: a nova RequestSpec, which changes as in the scheduler
         :returns: placement's answer, None where the request ends before
         """
+        self._reasons = reasons.Reasons(self._scheduler, spec_obj)
         candidates = None
-        # Of each request filter its name, its effect, and what it added.
-        added: list[tuple[str, str, list[query.Part]]] = []
+        added: list[Added] = []
         before = query.get_parts(ctxt, spec_obj, self._scheduler)
         try:
             for filter_ in request_filter.ALL_REQUEST_FILTERS:
                 stage, name = 'request filter', _name(filter_)
-                effect = _run(filter_, ctxt, spec_obj)
+                asks = _run(filter_, ctxt, spec_obj)
                 after = query.get_parts(ctxt, spec_obj, self._scheduler)
                 new = [part for part in after if part not in before]
-                effect = self._describe(new) or effect
+                asks = self._describe(new) or asks
                 spread = request_state.spreads.get(spec_obj)
                 if filter_ is failure_domains.failure_domains and spread:
-                    effect += (
+                    asks += (
                         f'; servers of the group by failure domain: {spread}'
                     )
-                added.append((name, effect, new))
+                cause = causes.OF_REQUEST_FILTERS.get(filter_.__name__, '')
+                added.append(Added(name, asks, new, cause))
                 before = after
             stage, name = 'placement', 'query'
             resources = query.forms(ctxt, spec_obj, self._scheduler)
@@ -74,22 +93,36 @@ class Placement:
             nova_exception.RequestFilterFailed,
             nova_exception.NoValidHost,
         ) as exc:
-            end = exc.format_message()
-        else:
-            candidates = query.Candidates(
-                ctxt, self._scheduler.placement, resources
+            for one in added:
+                self._funnel.add('request filter', one.name, one.asks)
+            refused = exc.__cause__
+            self._funnel.stop(
+                stage,
+                name,
+                exc.format_message(),
+                refused.detail
+                if isinstance(refused, exception.RequestRefused)
+                else '',
             )
-            self._outside = (
-                self._scheduler.hosts.keys() - candidates.summaries.keys()
-            )
-        for filter_name, effect, parts in added:
-            self._funnel.add(
-                'request filter', filter_name, effect, self._refused(parts)
-            )
-        if candidates is None:
-            self._funnel.end(stage, name, end)
             return None
-        filtered = {part for _, _, parts in added for part in parts}
+        candidates = query.Candidates(
+            ctxt, self._scheduler.placement, resources
+        )
+        self._outside = (
+            self._scheduler.hosts.keys() - candidates.summaries.keys()
+        )
+        if self._outside and self._funnel.whole:
+            self._asked = self._outside & self._providers.roots()
+        self._judged -= self._outside - self._asked
+        for one in added:
+            self._funnel.add(
+                'request filter',
+                one.name,
+                one.asks,
+                self._refused(one.parts, one.cause, one.name),
+                judged=self._judged,
+            )
+        filtered = {part for one in added for part in one.parts}
         forms = [
             [
                 part
@@ -110,20 +143,39 @@ class Placement:
         :param first: the parts of the first form of the query
         :param last: those of the second one, where there are two
         """
-        if self._outside:
+        if self._outside and self._funnel.whole:
             self._funnel.add(
                 'placement',
                 'resource provider',
                 refused=dict.fromkeys(
-                    self._outside - self._providers.roots(),
-                    'have no resource provider in placement',
+                    self._outside - self._asked,
+                    funnel.Refusal('have no resource provider in placement'),
                 ),
             )
+        amounts = capacity.Capacities(
+            self._scheduler.placement,
+            self._providers,
+            [
+                part.value.partition(':')[0]
+                for part in {*first, *last}
+                if part.key == 'resources'
+            ],
+            self._funnel.hosts,
+        )
         for part in query.merge(part for part in first if part in last):
+            refused = self._refused([part])
+            amount = None
+            if refused and part.key == 'resources':
+                resource, _, number = part.value.partition(':')
+                refused, amount = amounts.explain(
+                    resource, int(number), refused.keys()
+                )
             self._funnel.add(
                 'placement',
                 self._describe([part]),
-                refused=self._refused([part]),
+                refused=refused,
+                judged=self._judged,
+                capacity=amount,
             )
         if first == last:
             return
@@ -136,10 +188,13 @@ class Placement:
             f'{self._describe(either)} or else {self._describe(other)}',
             'pinned CPUs are requested in two forms',
             {
-                uuid: f'{reason} and {too[uuid]}'
-                for uuid, reason in refused.items()
+                uuid: funnel.Refusal(
+                    f'{refusal.kind} and {too[uuid].kind}', 'pinned CPUs'
+                )
+                for uuid, refusal in refused.items()
                 if uuid in too
             },
+            judged=self._judged,
         )
 
     def _add_query(
@@ -148,15 +203,20 @@ class Placement:
         resources: list[typing.Any],
         candidates: query.Candidates,
     ) -> None:
-        rest = self._outside & self._funnel.left
-        why = 'have no set of providers that fits the query as a whole'
+        # Hosts that satisfy each part, and not the whole.
+        rest = self._outside.difference(
+            *(one.refused for one in self._funnel.constraints)
+        )
+        why = funnel.Refusal(
+            'have no set of providers that fits the query as a whole'
+        )
         if candidates.refusals:
             refusals = '; '.join(candidates.refusals)
-            why = f'get no candidates: placement answered {refusals}'
-        refused = dict.fromkeys(self._outside, "are not in placement's answer")
-        refused.update(dict.fromkeys(rest, why))
-        text = ' and '.join(form.to_querystring() for form in resources)
-        if rest and candidates.is_full:
+            why = funnel.Refusal(
+                f'get no candidates: placement answered {refusals}'
+            )
+        refused = dict.fromkeys(rest, why)
+        if rest and candidates.is_full and self._funnel.whole:
             limit = CONF.scheduler.max_placement_results
             for form in resources:
                 # As nova itself lifts the limit.
@@ -164,29 +224,38 @@ class Placement:
             more = query.Candidates(
                 ctxt, self._scheduler.placement, resources
             ).summaries
-            why = f'are cut off by max_placement_results ({limit})'
-            refused.update(dict.fromkeys(rest & more.keys(), why))
+            cut = funnel.Refusal(
+                f'are cut off by max_placement_results ({limit})',
+                'max_placement_results',
+            )
+            refused.update(dict.fromkeys(rest & more.keys(), cut))
+        self._funnel.query = [form.to_querystring() for form in resources]
         self._funnel.add(
             'placement',
             'query as a whole',
-            messages.clean(text, len(text)),
+            'all of the above at once',
             refused,
+            judged=(self._scheduler.hosts.keys() - self._outside) | rest,
         )
 
-    def _refused(self, parts: Iterable[query.Part]) -> dict[str, str]:
-        """Return the reasons of the hosts outside that lack a part."""
-        refused: dict[str, str] = {}
-        for part in query.merge(parts) if self._outside else ():
-            lacking = self._providers.find_lacking(part, self._outside)
+    def _refused(
+        self, parts: Iterable[query.Part], cause: str = '', name: str = ''
+    ) -> dict[str, funnel.Refusal]:
+        """Return the reasons of the hosts outside that lack a part.
+
+        :param cause: of the request filter that added the parts, and its name
+        """
+        refused: dict[str, funnel.Refusal] = {}
+        for part in query.merge(parts) if self._asked else ():
+            lacking = self._providers.find_lacking(part, self._asked)
             lacking -= refused.keys()
             if part.key == 'member_of' and part.forbids:
-                for uuid in lacking:
-                    refused[uuid] = self._reasons.forbidding(
-                        self._scheduler.hosts[uuid].host, part
-                    )
+                why = self._reasons.forbidding(name, cause, part)
+                hosts = self._scheduler.hosts
+                refused.update((u, why(hosts[u].host)) for u in lacking)
             else:
-                reason = self._reasons.lack(part)
-                refused.update(dict.fromkeys(lacking, reason))
+                refusal = self._reasons.lacking(part, cause)
+                refused.update(dict.fromkeys(lacking, refusal))
         return refused
 
     def _describe(self, parts: Iterable[query.Part]) -> str:

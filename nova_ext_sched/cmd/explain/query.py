@@ -204,14 +204,11 @@ class Providers:
         providers = self._ask(*params)
         return hosts.difference(
             (provider['root_provider_uuid'] for provider in providers),
-            *(
-                self._served.get(provider['uuid'], ())
-                for provider in providers
-            ),
+            *(self.served.get(provider['uuid'], ()) for provider in providers),
         )
 
     @functools.cached_property
-    def _served(self) -> dict[str, set[str]]:
+    def served(self) -> dict[str, set[str]]:
         """The roots that each sharing provider serves, by its UUID."""
         found = {}
         trait = os_traits.MISC_SHARES_VIA_AGGREGATE

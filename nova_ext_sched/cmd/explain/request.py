@@ -34,8 +34,6 @@ def build(ctxt: typing.Any, wanted: argparse.Namespace) -> typing.Any:
     :param wanted: the command's arguments
     :raises exception.InvalidValue: something that is named does not exist or
         contradicts itself
-    :raises nova.exception.UnsupportedPolicyException: conductor would refuse
-        the server group without asking the scheduler
     """
     flavor = get_flavor(ctxt, wanted.flavor)
     boot_meta = get_image(ctxt, wanted)
@@ -83,10 +81,18 @@ def build(ctxt: typing.Any, wanted: argparse.Namespace) -> typing.Any:
         spec_obj.requested_resources += (
             cyborg.get_device_profile_request_groups(ctxt, profile)
         )
-    utils.setup_instance_group(ctxt, spec_obj)
-    if group is not None:
-        _check_policy(ctxt, group.policy)
     return spec_obj
+
+
+def set_up_group(ctxt: typing.Any, spec_obj: typing.Any) -> None:
+    """Add the hosts of its server group to a request, as conductor does.
+
+    :raises nova.exception.UnsupportedPolicyException: conductor would refuse
+        the server group without asking the scheduler
+    """
+    utils.setup_instance_group(ctxt, spec_obj)
+    if spec_obj.instance_group is not None:
+        _check_policy(ctxt, spec_obj.instance_group.policy)
 
 
 def get_flavor(ctxt: typing.Any, name_or_id: str) -> typing.Any:
@@ -128,7 +134,7 @@ def get_image(
         except nova_exception.ImageNotFound as exc:
             raise exception.InvalidValue(
                 where='--image',
-                expected='the UUID of an image',
+                expected='an image that Glance shows these credentials',
                 got=wanted.image,
             ) from exc
         except Exception as exc:
@@ -157,13 +163,24 @@ def destination(text: str) -> typing.Any:
     return found
 
 
+def describe_expected(noun: str, text: str) -> str:
+    """Return what was expected in place of something that does not exist.
+
+    :param noun: what is named by UUID
+    :param text: what was written
+    """
+    if uuidutils.is_uuid_like(text):
+        return f'an existing {noun}'
+    return f'the UUID of a {noun}'
+
+
 def _get_group(ctxt: typing.Any, uuid: str) -> typing.Any:
     try:
         return objects.InstanceGroup.get_by_uuid(ctxt, uuid)
     except nova_exception.InstanceGroupNotFound as exc:
         raise exception.InvalidValue(
             where='--server-group',
-            expected='the UUID of a server group',
+            expected=describe_expected('server group', uuid),
             got=uuid,
         ) from exc
 

@@ -20,6 +20,7 @@ from nova import objects
 from nova.accelerator import cyborg
 from nova.compute import api as compute_api
 from nova.compute import utils as compute_utils
+from nova.compute import vm_states
 from nova.conductor import manager
 from nova.conductor.tasks import live_migrate
 from nova.conductor.tasks import migrate
@@ -30,6 +31,7 @@ from nova.scheduler.client import report
 from nova.virt import hardware
 
 from nova_ext_sched import exception
+from nova_ext_sched.cmd.explain import request
 
 
 class Server:
@@ -41,6 +43,8 @@ class Server:
     :param ctxt: a nova RequestContext, which gets the server's project
     :param uuid: of the server
     :ivar spec_obj: nova's RequestSpec
+    :ivar name: of the server; empty where no cell has it yet
+    :ivar never_landed: whether nova gave it up before it was on a host
     :raises exception.InvalidValue: nova has no request of it
     """
 
@@ -57,16 +61,26 @@ class Server:
             nova_exception.InstanceMappingNotFound,
         ) as exc:
             raise exception.InvalidValue(
-                where='--server', expected='the UUID of a server', got=uuid
+                where='--server',
+                expected=request.describe_expected('server', uuid),
+                got=uuid,
             ) from exc
         ctxt.project_id = self.spec_obj.project_id
         # nova stores with how many others it was created.
         self.spec_obj.num_instances = 1
         self.spec_obj.requested_resources = []
         self._cell = mapping.cell_mapping
-        # Else nova works it out and saves it.
-        if 'is_bfv' not in self.spec_obj:
-            with self._instance(on_host=False) as (cctxt, instance):
+        self.name = ''
+        self.never_landed = False
+        if self._cell is None:
+            return
+        with self._instance(on_host=False) as (cctxt, instance):
+            self.name = instance.display_name or ''
+            self.never_landed = (
+                instance.vm_state == vm_states.ERROR and not instance.host
+            )
+            # Else nova works it out and saves it.
+            if 'is_bfv' not in self.spec_obj:
                 self.spec_obj.is_bfv = compute_utils.is_volume_backed_instance(
                     cctxt, instance
                 )

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The request that the command line describes."""
+
+import argparse
+import typing
+
+from nova import exception as nova_exception
+
+from nova_ext_sched.cmd import nova_scheduler
+from nova_ext_sched.cmd.explain import causes
+from nova_ext_sched.cmd.explain import document
+from nova_ext_sched.cmd.explain import funnel
+from nova_ext_sched.cmd.explain import request
+from nova_ext_sched.cmd.explain import server
+
+
+class Asked:
+    """A request as nova-conductor would send it to the scheduler.
+
+    :param ctxt: a nova RequestContext; gets the project of the server
+    :param wanted: the command's arguments
+    :ivar spec_obj: nova's RequestSpec
+    :ivar description: what is asked, for the document
+    :ivar end: name and reason where conductor refuses the request without
+        asking the scheduler, else None
+    :raises exception.InvalidValue: something that is named does not exist, or
+        contradicts itself
+    """
+
+    def __init__(
+        self,
+        ctxt: typing.Any,
+        scheduler: nova_scheduler.ReadOnlyHostManager,
+        wanted: argparse.Namespace,
+    ) -> None:
+        self._wanted = wanted
+        self._server: server.Server | None = None
+        self.end: tuple[str, str] | None = None
+        if wanted.server is not None:
+            self._server = server.Server(ctxt, wanted.server)
+            self.spec_obj = self._server.spec_obj
+        else:
+            self.spec_obj = request.build(ctxt, wanted)
+        try:
+            if self._server is not None:
+                self._operate(ctxt, scheduler, self._server)
+            else:
+                request.set_up_group(ctxt, self.spec_obj)
+        except nova_exception.NoValidHost as exc:
+            self.end = 'image traits', exc.format_message()
+        except nova_exception.UnsupportedPolicyException as exc:
+            self.end = 'server group', exc.format_message()
+        self.description = document.describe_request(
+            self.spec_obj,
+            wanted.operation,
+            wanted.server,
+            self._server.name if self._server is not None else None,
+        )
+
+    def remarks(self, found: funnel.Funnel) -> list[str]:
+        """Return why the scheduler may have decided otherwise."""
+        remarks = []
+        mine = self._server
+        if (
+            mine is not None
+            and mine.never_landed
+            and found.finds_host
+            and self._wanted.operation == 'boot'
+        ):
+            remarks.append(
+                'The server is in ERROR, so nova found no host when it was '
+                'created, and it finds one now. Either the cloud has changed '
+                'since (hosts, their use, aggregates, the flavor), or the '
+                'server was created with "host" or "hypervisor_hostname", '
+                'which nova does not store'
+            )
+        if self.spec_obj.project_id is None and _depends_on_project(found):
+            remarks.append(
+                'No project was given, and reserved aggregates may be for '
+                'certain projects: name it with --project'
+            )
+        return remarks
+
+    def _operate(
+        self,
+        ctxt: typing.Any,
+        scheduler: nova_scheduler.ReadOnlyHostManager,
+        mine: server.Server,
+    ) -> None:
+        wanted = self._wanted
+        arguments: dict[str, typing.Any] = {}
+        if wanted.destination:
+            arguments['destination'] = request.destination(wanted.destination)
+        if wanted.operation == 'resize':
+            arguments['flavor'] = request.get_flavor(ctxt, wanted.flavor)
+        elif wanted.operation == 'rebuild':
+            arguments['image'] = request.get_image(ctxt, wanted)
+            arguments['client'] = scheduler.placement
+        getattr(mine, wanted.operation.replace('-', '_'))(**arguments)
+
+
+def _depends_on_project(found: funnel.Funnel) -> bool:
+    if found.end is not None:
+        return 'reserved_aggregates' in found.end.name
+    return any(
+        causes.RESERVATION in constraint.causes(uuid)
+        for constraint in found.constraints
+        for uuid in constraint.refused
+    )
