@@ -39,7 +39,9 @@ class Journal:
             file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL))
             lines = file.read().splitlines()
         return {
-            record['id'] for line in lines if (record := _parse(line)).get('id')
+            record['id']
+            for line in lines
+            if (record := _parse(line)).get('id')
         }
 
     def write(self, record: typing.Mapping[str, typing.Any]) -> None:

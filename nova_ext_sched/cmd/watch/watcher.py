@@ -13,6 +13,7 @@ from oslo_utils import timeutils
 from nova_ext_sched import messages
 from nova_ext_sched.cmd.watch import cells
 from nova_ext_sched.cmd.watch import explainer
+from nova_ext_sched.cmd.watch import interrupt
 from nova_ext_sched.cmd.watch import journal
 from nova_ext_sched.cmd.watch import metrics
 from nova_ext_sched.cmd.watch import position
@@ -24,6 +25,7 @@ LOG = logging.getLogger(__name__)
 #: Time for which a refusal waits for a database or for placement before it is
 #: recorded without an explanation.
 PATIENCE = datetime.timedelta(minutes=5)
+
 
 class _Waiting(typing.NamedTuple):
     refusal: refusals.Refusal
@@ -61,12 +63,14 @@ class Watcher:
         records: journal.Journal,
         state: position.File,
         figures: metrics.Metrics,
+        signals: interrupt.Interrupt,
     ) -> None:
         self._cells = asked
         self._explain = explain
         self._records = records
         self._state = state
         self._metrics = figures
+        self._signals = signals
         self._marks = state.read()
         self._known = records.known_ids()
 
@@ -76,16 +80,19 @@ class Watcher:
         :returns: the number of records
         :raises OSError: a record or the state cannot be written; the next
             turn tries again
+        :raises interrupt.Stop: a signal arrived
         """
         now = timeutils.utcnow()
-        self._begin_new_cells()
-        pages = self._read(now)
-        waiting = sorted(
-            self._find_new(pages), key=lambda one: one.refusal.time
-        )
+        with self._signals.allowed():
+            self._begin_new_cells()
+            pages = self._read(now)
+            waiting = sorted(
+                self._find_new(pages), key=lambda one: one.refusal.time
+            )
         count = 0
         try:
             for one in waiting:
+                self._signals.check()
                 self._metrics.waiting.set(len(waiting) - count)
                 if one.refusal.id not in self._known:
                     if not self._record(one.refusal):
