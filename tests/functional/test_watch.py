@@ -82,6 +82,7 @@ class WatchTestCase(base.CloudTestCase):
         return found
 
     def disable(self, *hosts):
+        """Disable hosts; the scheduler's request filter keeps them out."""
         for host in hosts:
             [service] = self.admin_api.get_services(
                 binary='nova-compute', host=host
@@ -125,9 +126,7 @@ class OperationsTest(WatchTestCase):
     def test_boot(self):
         self.isolate('windows', ['host1', 'host2'], TRAIT)
         server = self.assertNoValidHost()
-        record = self.assertRecorded(
-            'boot', 'create', 'isolate_aggregates', server
-        )
+        record = self.assertRecorded('boot', 'create', 'isolation', server)
         self.assertIn('windows', record['explanation']['answer']['sentence'])
 
     def test_boot_of_several(self):
@@ -188,7 +187,7 @@ class OperationsTest(WatchTestCase):
         self._wait_for_action_fail_completion(
             server, 'migrate', 'cold_migrate'
         )
-        self.assertRecorded('migrate', 'migrate', 'ComputeFilter', server)
+        self.assertRecorded('migrate', 'migrate', 'disabled service', server)
 
     def test_live_migrate(self):
         server = self.boot()
@@ -201,7 +200,7 @@ class OperationsTest(WatchTestCase):
             server, 'live-migration', 'conductor_live_migrate_instance'
         )
         self.assertRecorded(
-            'live-migrate', 'live-migration', 'ComputeFilter', server
+            'live-migrate', 'live-migration', 'disabled service', server
         )
 
     def test_evacuate(self):
@@ -216,7 +215,7 @@ class OperationsTest(WatchTestCase):
         self._wait_for_action_fail_completion(
             server, 'evacuate', 'rebuild_server'
         )
-        self.assertRecorded('evacuate', 'evacuate', 'ComputeFilter', server)
+        self.assertRecorded('evacuate', 'evacuate', 'disabled service', server)
 
     def test_rebuild(self):
         """Stage 2 alone judges it."""
@@ -230,9 +229,7 @@ class OperationsTest(WatchTestCase):
         self._wait_for_action_fail_completion(
             server, 'rebuild', 'rebuild_server'
         )
-        self.assertRecorded(
-            'rebuild', 'rebuild', 'IsolatedAggregatesFilter', server
-        )
+        self.assertRecorded('rebuild', 'rebuild', 'isolation', server)
 
     def test_unshelve(self):
         """nova adds no fault; the event of the action tells."""
@@ -245,7 +242,7 @@ class OperationsTest(WatchTestCase):
         self._wait_for_action_fail_completion(
             server, 'unshelve', 'schedule_instances'
         )
-        self.assertRecorded('unshelve', 'unshelve', 'ComputeFilter', server)
+        self.assertRecorded('unshelve', 'unshelve', 'disabled service', server)
 
 
 class ResilienceTest(WatchTestCase):

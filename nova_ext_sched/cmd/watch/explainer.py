@@ -63,19 +63,27 @@ class Answer(typing.NamedTuple):
 
     @property
     def constraint(self) -> str:
-        """The constraint that took the last host, a short name.
+        """What took the last host, one of a bounded number of words.
 
-        Without a document it is :attr:`reason`, and ``none`` where explain
-        still finds a host.
+        It is a cause of the document's constraint, such as ``isolation`` or
+        ``MEMORY_MB``; that a server has to leave its own host counts only
+        where nothing else took a host. Without a document it is
+        :attr:`reason`, and ``none`` where explain still finds a host.
         """
         if self.document is None:
             return self.reason
         if end := self.document['answer']['end']:
             return str(end['name'])
+        left = self.document['answer']['hosts']
+        took = []
         for one in self.document['constraints']:
-            if one['left'] == 0:
-                return str(one['constraint'])
-        return 'none'
+            if one['left'] < left:
+                took.append(str(one['causes'][0]))
+            left = one['left']
+        if left:
+            return 'none'
+        others = [cause for cause in took if cause != 'ignore_hosts']
+        return (others or took or ['none'])[-1]
 
 
 class Explainer:
