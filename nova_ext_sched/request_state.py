@@ -8,6 +8,8 @@ filters, which do no I/O, as long as that object lives. On rebuild there is
 no stage 1, and nothing is here.
 """
 
+from collections.abc import Mapping
+import threading
 import typing
 import weakref
 
@@ -31,3 +33,31 @@ spreads: weakref.WeakKeyDictionary[typing.Any, failure_domains.Spread] = (
 picks: weakref.WeakKeyDictionary[
     failure_domains.Spread, tuple[list[typing.Any], int]
 ] = weakref.WeakKeyDictionary()
+
+#: What the request filters asked of placement for the request that a thread
+#: works on: ``spec``, a weak reference to its RequestSpec; ``request_id``;
+#: ``demands``, by the name of the request filter (:mod:`nova_ext_sched.
+#: request_filters.no_candidates`). Each thread has its own.
+asked = threading.local()
+
+#: The host states that host filters refused for the sake of the request's
+#: server group, for whichever of its servers. By RequestSpec.
+refused: weakref.WeakKeyDictionary[typing.Any, list[typing.Any]] = (
+    weakref.WeakKeyDictionary()
+)
+
+#: The hosts that the members of a request's server group are dealt to, with
+#: their failure domains: as ``ServerGroupRoundRobinWeigher`` found them for
+#: the first server of the request. By RequestSpec.
+circles: weakref.WeakKeyDictionary[
+    typing.Any, Mapping[str, frozenset[str]]
+] = weakref.WeakKeyDictionary()
+
+
+def forget(request_spec: typing.Any) -> None:
+    """Forget what is known of a request's server group.
+
+    For tools that ask about one RequestSpec several times.
+    """
+    for known in (spreads, refused, circles):
+        known.pop(request_spec, None)

@@ -5,11 +5,19 @@
 Property tests run a bounded number of cases each, so that a contributor can
 wait for them; the environment variable NOVA_EXT_SCHED_TEST_EXAMPLES sets
 another number.
+
+A test that fails shows what it logged. Nothing else shows a log.
 """
 
+import io
+import logging
 import os
 
 import hypothesis
+from oslo_config import cfg
+from oslo_log import log
+import testtools
+from testtools import content
 
 hypothesis.settings.register_profile(
     'nova_ext_sched',
@@ -19,3 +27,34 @@ hypothesis.settings.register_profile(
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile('nova_ext_sched')
+
+# Importing nova.test sets up logging. Without a file, that logs to standard
+# output, among the results of the tests.
+logging.root.addHandler(logging.NullHandler())
+log.register_options(cfg.CONF)
+cfg.CONF.set_default('log_file', os.devnull)
+
+
+class RunTest(testtools.RunTest):
+    """Run a test; if it fails, add what it logged to its result."""
+
+    def run(self, result=None):
+        stream = io.StringIO()
+        handler = logging.StreamHandler(stream)
+        handler.setFormatter(
+            logging.Formatter('%(levelname)s %(name)s: %(message)s')
+        )
+
+        def add_log(_):
+            if text := stream.getvalue():
+                self.case.addDetail('log', content.text_content(text))
+
+        self.case.addOnException(add_log)
+        logging.root.addHandler(handler)
+        try:
+            return super().run(result)
+        finally:
+            logging.root.removeHandler(handler)
+
+
+testtools.TestCase.run_tests_with = RunTest

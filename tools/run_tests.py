@@ -2,9 +2,8 @@
 
 """Run tests with stestr: a dot for each that passes, all of one that fails.
 
-Standard error goes to a file, whose end is shown where a test failed: nova's
-services log there after their test has ended, thousands of lines a run, beside
-the warnings of libraries.
+Standard error goes to a file, whose end is shown where a test failed: the
+warnings of libraries, and what a worker says that dies.
 
 There are two workers for each core: half of a functional test is waiting, for
 one part of nova to see what another did.
@@ -12,14 +11,16 @@ one part of nova to see what another did.
     python tools/run_tests.py [arguments of stestr run]
 """
 
-import io
+import argparse
 import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 import subunit
 import testtools
+import times
 
 LOG = pathlib.Path('.stestr.log')
 # Lines of it that are shown.
@@ -27,40 +28,78 @@ SHOWN = 100
 
 WORKERS = 2 * (os.cpu_count() or 1)
 
+# With these, stestr does not share all tests out among workers.
+NOT_SHARED = {'--serial', '--no-discover', '--failing', '--pdb'}
 
-def last_run():
-    """Return the summary of the tests that ran last."""
-    last = subprocess.run(
-        ['stestr', 'last', '--subunit'], stdout=subprocess.PIPE
+
+def discover(arguments, log):
+    """Return the IDs of the tests, or None if a module cannot be imported."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument('-t', '--test-path', default='./tests')
+    path = parser.parse_known_args(arguments)[0].test_path
+    listed = subprocess.run(
+        ['stestr', '--test-path', path, 'list'],
+        stdout=subprocess.PIPE,
+        stderr=log,
+        text=True,
     )
+    if listed.returncode:
+        print(listed.stdout)
+        return None
+    return listed.stdout.splitlines()
+
+
+def result(last):
+    """Return how many tests of a run passed, failed and were skipped."""
     summary = testtools.StreamSummary()
     summary.startTestRun()
-    subunit.ByteStreamToStreamResult(io.BytesIO(last.stdout)).run(summary)
+    subunit.ByteStreamToStreamResult(last.get_subunit_stream()).run(summary)
     summary.stopTestRun()
-    return summary
+    failed = len(summary.errors) + len(summary.failures)
+    skipped = len(summary.skipped)
+    passed = summary.testsRun - failed - skipped
+    return f'{passed} passed, {failed} failed, {skipped} skipped'
+
+
+def run(stored, arguments, log):
+    """Run stestr; return its exit code."""
+    return subprocess.run(
+        [
+            'stestr',
+            'run',
+            '--abbreviate',
+            '--suppress-attachments',
+            f'--concurrency={WORKERS}',
+            *arguments,
+        ],
+        stderr=log,
+    ).returncode
+
+
+def run_shared(stored, arguments, log):
+    """Run stestr, whose workers end together; return its exit code."""
+    test_ids = discover(arguments, log)
+    if test_ids is None:
+        return 1
+    times.teach(stored, test_ids)
+    with tempfile.NamedTemporaryFile('w') as file:
+        file.write('\n'.join(test_ids))
+        file.flush()
+        return run(stored, ['--load-list', file.name, *arguments], log)
 
 
 def main():
+    arguments = sys.argv[1:]
+    stored = times.repository()
+    runs = stored.count()
     with open(LOG, 'w') as log:
-        code = subprocess.run(
-            [
-                'stestr',
-                'run',
-                '--abbreviate',
-                '--suppress-attachments',
-                f'--concurrency={WORKERS}',
-                *sys.argv[1:],
-            ],
-            stderr=log,
-        ).returncode
-    summary = last_run()
-    failed = len(summary.errors) + len(summary.failures)
+        shared = NOT_SHARED.isdisjoint(arguments)
+        code = (run_shared if shared else run)(stored, arguments, log)
     if code:
         lines = LOG.read_text(errors='replace').splitlines()
         print(f'\nThe last lines of {LOG}:', *lines[-SHOWN:], sep='\n')
-    skipped = len(summary.skipped)
-    passed = summary.testsRun - failed - skipped
-    print(f'{passed} passed, {failed} failed, {skipped} skipped')
+    if stored.count() > runs:
+        print(result(stored.get_latest_run()))
     return code
 
 

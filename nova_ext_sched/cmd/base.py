@@ -7,8 +7,10 @@ runs, and how its threads work, is decided first.
 """
 
 import argparse
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+import contextlib
 import inspect
 import logging
 import re
@@ -20,12 +22,14 @@ from oslo_config import cfg
 from oslo_utils import strutils
 
 from nova_ext_sched import exception
+from nova_ext_sched import messages
 
-#: Exit statuses.
-FOUND = 0
+#: Exit statuses of all commands; doc/source/tools/reference.rst has them.
+FINE = 0
 FAULT = 1
 USAGE = 2
-NOT_FOUND = 3
+SOME_FOUND = 3
+INTERRUPTED = 130
 
 # The password of a URL, as of a database or of RabbitMQ.
 _URL_PASSWORD = re.compile(r'(://[^:/@\s]*):[^@\s]*@')
@@ -34,20 +38,21 @@ _URL_PASSWORD = re.compile(r'(://[^:/@\s]*):[^@\s]*@')
 class NovaCommand(command.Command):
     """A command that uses nova-scheduler's code, with an exit status.
 
-    ======  ==============================================
+    ======  ==================================================
     status  meaning
-    ======  ==============================================
-    0       see the command
-    1       a fault: nova's database or placement, a filter
-    2       wrong usage, an unknown server or flavor
-    3       see the command
-    ======  ==============================================
+    ======  ==================================================
+    0       fine
+    1       something could not be read: a database, placement
+    2       wrong usage, or what is named does not exist
+    3       something was found, or no host is left
+    130     after Ctrl-C
+    ======  ==================================================
 
     Progress and faults go to standard error.
     """
 
     #: What the command ends with; set by ``take_action``.
-    status = FOUND
+    status = FINE
 
     #: Said on standard error, after the list.
     sentence = ''
@@ -95,7 +100,8 @@ class NovaCommand(command.Command):
         :raises exception.InvalidValue: see there
         """
         try:
-            from nova import monkey_patch
+            with _silent_eventlet():
+                from nova import monkey_patch
         except ImportError as exc:
             raise exception.InvalidValue(
                 where=f'nova-ext-sched {self.cmd_name}',
@@ -107,12 +113,15 @@ class NovaCommand(command.Command):
             if 'backend' in inspect.signature(patch).parameters:
                 patch(backend='threading')
             else:
-                patch()
+                with _silent_eventlet():
+                    patch()
         from nova_ext_sched.cmd import nova_scheduler as scheduler
 
         if not self.app_args or not self.app_args.debug:
-            # nova has lines for each host, which cliff would let through.
+            # nova has lines for each host, which cliff would let through, and
+            # neutronclient says at each call that it is deprecated.
             logging.getLogger('nova').setLevel(logging.ERROR)
+            logging.getLogger('neutronclient').setLevel(logging.ERROR)
         scheduler.configure(
             parsed_args.config_file, parsed_args.config_dir, options
         )
@@ -120,7 +129,7 @@ class NovaCommand(command.Command):
     def _fail(self, exc: Exception, status: int) -> int:
         if self.app_args and self.app_args.debug:
             logging.getLogger(__name__).debug('', exc_info=exc)
-        text = str(exc).strip() or type(exc).__name__
+        text = _describe(exc)
         print(
             f'nova-ext-sched {self.cmd_name}: {without_secrets(text)}',
             file=sys.stderr,
@@ -148,6 +157,31 @@ class Command(NovaCommand, lister.Lister):
             raise exception.InvalidValue(
                 where='--column', expected='existing columns', got=exc
             ) from exc
+
+
+@contextlib.contextmanager
+def _silent_eventlet() -> Iterator[None]:
+    # It complains about locks that were made before it patches them, by a
+    # logger that no configuration reaches.
+    last_resort = logging.lastResort
+    logging.lastResort = logging.NullHandler()
+    try:
+        yield
+    finally:
+        logging.lastResort = last_resort
+
+
+def _describe(exc: Exception) -> str:
+    """Return what a fault says to an operator."""
+    if isinstance(exc, exception.NovaExtSchedError | cfg.Error):
+        return str(exc)
+    if type(exc).__module__.startswith(('oslo_db.', 'sqlalchemy.')):
+        # Its further lines are the statement.
+        return (
+            f'[api_database] connection in nova.conf: expected an answer of '
+            f'the database, got {messages.describe(exc)}'
+        )
+    return str(exc).strip() or type(exc).__name__
 
 
 def read_pair(text: str, form: str = 'KEY=VALUE') -> tuple[str, str]:

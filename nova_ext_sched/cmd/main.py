@@ -3,7 +3,8 @@
 """The command ``nova-ext-sched`` and its subcommands.
 
 The subcommands are the entry points of the namespace
-``nova_ext_sched.commands``; each is imported only when it runs.
+``nova_ext_sched.commands``; each is imported only when it runs. All end with
+the exit statuses of :mod:`nova_ext_sched.cmd.base`.
 """
 
 from collections.abc import Sequence
@@ -14,6 +15,8 @@ NAMESPACE = 'nova_ext_sched.commands'
 
 # As argparse ends for wrong usage.
 _USAGE = 2
+_MOVED = ('--config-file', '--config-dir')
+
 # As cliff ends where it is interrupted.
 _INTERRUPTED = 130
 
@@ -30,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # An impatient second Ctrl-C must not change how this ends.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         print('interrupted', file=sys.stderr)
-        return _USAGE
+        return _INTERRUPTED
 
 
 def _run(argv: list[str]) -> int:
@@ -59,10 +62,25 @@ def _run(argv: list[str]) -> int:
         command_manager=commandmanager.CommandManager(NAMESPACE),
         deferred_help=True,
         # Without a command cliff would begin a conversation.
-    ).run(argv or ['--help'])
+    ).run(_move_options(argv) or ['--help'])
     if status == _INTERRUPTED:
         raise KeyboardInterrupt
     return status
+
+
+def _move_options(argv: list[str]) -> list[str]:
+    """Return arguments with nova.conf's named after the subcommand.
+
+    nova's own commands take ``--config-file`` and ``--config-dir`` before it.
+    """
+    moved: list[str] = []
+    rest = list(argv)
+    while rest and rest[0].partition('=')[0] in _MOVED:
+        # Without "=" the value is the next argument.
+        number = 1 if '=' in rest[0] else 2
+        moved += rest[:number]
+        del rest[:number]
+    return [*rest[:1], *moved, *rest[1:]]
 
 
 if __name__ == '__main__':

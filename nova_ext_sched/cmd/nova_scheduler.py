@@ -13,6 +13,7 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+import contextlib
 import functools
 import os
 import typing
@@ -27,7 +28,9 @@ from nova.db.main import models
 from nova.scheduler import host_manager
 from nova.scheduler.client import report
 from openstack import config as openstack_config
+from openstack import exceptions as sdk_exception
 from oslo_config import cfg
+from oslo_db import exception as db_exception
 import sqlalchemy as sa
 
 from nova_ext_sched import conf
@@ -35,6 +38,28 @@ from nova_ext_sched import exception
 from nova_ext_sched import messages
 
 CONF = nova.conf.CONF
+
+# Each auth type of keystoneauth needs one of these: most an URL of keystone,
+# those without keystone (admin_token, http_basic, none) their type or an
+# endpoint.
+_CREDENTIALS = (
+    'OS_CLOUD',
+    'OS_AUTH_URL',
+    'OS_AUTH_TYPE',
+    'OS_AUTH_PLUGIN',
+    'OS_ENDPOINT',
+)
+
+_SHOWN = (
+    'OS_AUTH_URL',
+    'OS_ENDPOINT',
+    'OS_AUTH_TYPE',
+    'OS_USERNAME',
+    'OS_USER_ID',
+    'OS_PROJECT_NAME',
+    'OS_PROJECT_ID',
+    'OS_APPLICATION_CREDENTIAL_ID',
+)
 
 # Databases limit the number of values in one statement.
 _HOSTS_AT_ONCE = 1000
@@ -47,7 +72,36 @@ class PlacementFailed(exception.NovaExtSchedError):
     :param cause: what came back
     """
 
-    message = 'placement: expected an answer to GET {query}, got: {cause}'
+    message = (
+        '[placement] in nova.conf: expected an answer to GET {query}, got: '
+        '{cause}'
+    )
+
+
+class CellFailed(exception.NovaExtSchedError):
+    """A cell's database does not answer.
+
+    :param cell: its name
+    :param cause: what it said
+    """
+
+    message = (
+        'the database of cell {cell} (nova-manage cell_v2 list_cells): '
+        'expected an answer, got {cause}'
+    )
+
+
+class CredentialsFailed(exception.NovaExtSchedError):
+    """A service does not answer to the user's credentials, or not at all.
+
+    :param service: its name
+    :param cause: what it said
+    """
+
+    message = '{service}: expected an answer with {credentials}, got {cause}'
+
+    def __init__(self, **data: typing.Any) -> None:
+        super().__init__(credentials=describe_credentials(), **data)
 
 
 class FilterFailed(exception.NovaExtSchedError):
@@ -142,22 +196,75 @@ def override(options: Mapping[str, str]) -> None:
             ) from exc
 
 
+@contextlib.contextmanager
+def target_cell(ctxt: typing.Any, cell: typing.Any) -> Iterator[typing.Any]:
+    """Yield a context of a cell's database, as nova's function of the name.
+
+    :param cell: a nova CellMapping
+    :raises CellFailed: the database does not answer
+    """
+    try:
+        with nova_context.target_cell(ctxt, cell) as cctxt:
+            yield cctxt
+    except (db_exception.DBError, sa.exc.SQLAlchemyError) as exc:
+        raise CellFailed(
+            cell=messages.clean(cell.name or cell.uuid),
+            cause=messages.describe(exc),
+        ) from exc
+
+
 def context(project_id: str | None = None) -> typing.Any:
-    """Return an administrator's nova RequestContext."""
+    """Return an administrator's nova RequestContext.
+
+    It has the credentials of the ``OS_*`` variables or of a cloud of
+    clouds.yaml, where there are any. nova asks Glance as the user, whose
+    credentials nova.conf does not have; and Cinder too where ``[cinder]`` has
+    none, because a request of a user needs none there.
+    """
+    auth = _user_auth()
     return nova_context.RequestContext(
         project_id=project_id,
         is_admin=True,
-        user_auth_plugin=_user_auth(),
+        user_auth_plugin=auth,
+        # nova.volume.cinder takes the user's for a context with a token; the
+        # token itself is the plugin's to get.
+        auth_token='of the plugin'
+        if auth is not None and CONF.cinder.auth_type is None
+        else None,
         overwrite=False,
     )
 
 
+def describe_credentials() -> str:
+    """Return whose credentials the environment has, without a secret."""
+    if 'OS_CLOUD' in os.environ:
+        cloud = messages.clean(os.environ['OS_CLOUD'])
+        return f'the credentials of cloud {cloud} in clouds.yaml (OS_CLOUD)'
+    named = [
+        f'{name}={messages.clean(os.environ[name])}'
+        for name in _SHOWN
+        if name in os.environ
+    ]
+    return f'the credentials of {", ".join(named) or "nobody"}'
+
+
+def has_credentials() -> bool:
+    """Return whether the environment has credentials of a user."""
+    return any(name in os.environ for name in _CREDENTIALS)
+
+
 @functools.cache
 def _user_auth() -> typing.Any:
-    # Nova asks Glance as the user, whose credentials nova.conf does not have.
-    if 'OS_CLOUD' in os.environ or 'OS_AUTH_URL' in os.environ:
+    if not has_credentials():
+        return None
+    try:
         return openstack_config.OpenStackConfig().get_one().get_auth()
-    return None
+    except (sdk_exception.SDKException, ks_exc.ClientException) as exc:
+        raise exception.InvalidValue(
+            where='the OS_* variables',
+            expected='credentials that keystoneauth knows',
+            got=messages.describe(exc),
+        ) from exc
 
 
 class ReadOnlyHostManager(host_manager.HostManager):
@@ -264,7 +371,7 @@ class ReadOnlyHostManager(host_manager.HostManager):
             hosts = sorted({compute.host for compute in computes})
             self.host_to_cell_uuid.update(dict.fromkeys(hosts, cell_uuid))
             cell = self.cells[cell_uuid]
-            with nova_context.target_cell(context, cell) as cctxt:
+            with target_cell(context, cell) as cctxt:
                 for start in range(0, len(hosts), _HOSTS_AT_ONCE):
                     found = objects.InstanceList.get_uuids_by_hosts(
                         cctxt, hosts[start : start + _HOSTS_AT_ONCE]

@@ -17,6 +17,7 @@ from nova_ext_sched.conf import isolation
 from nova_ext_sched.conf import misspelling
 from nova_ext_sched.conf import request_filters
 from nova_ext_sched.conf import reservation
+from nova_ext_sched.conf import round_robin
 
 GROUP = cfg.OptGroup(
     'nova_ext_sched',
@@ -30,6 +31,7 @@ _TOPICS = (
     reservation,
     aggregate_instance_type,
     failure_domains,
+    round_robin,
 )
 
 ALL_OPTS = [option for topic in _TOPICS for option in topic.OPTS]
@@ -48,7 +50,7 @@ def check(conf: cfg.ConfigOpts) -> None:
     :raises nova_ext_sched.exception.InvalidValues: an option or the section
         is misspelt (:mod:`.misspelling`)
     """
-    misspelling.check(conf, GROUP.name)
+    misspelling.check(conf, [GROUP.name])
     check_values(conf)
 
 
@@ -77,8 +79,11 @@ def contradictions(conf: cfg.ConfigOpts) -> list[str]:
     :returns: a message for each, with what to do about it
     """
     return [
-        message
-        for topic in _TOPICS
-        if hasattr(topic, 'contradictions')
-        for message in topic.contradictions(conf)
+        *misspelling.warnings(conf, [GROUP.name]),
+        *(
+            message
+            for topic in _TOPICS
+            if hasattr(topic, 'contradictions')
+            for message in topic.contradictions(conf)
+        ),
     ]

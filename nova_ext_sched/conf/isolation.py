@@ -3,8 +3,30 @@
 """Options of isolated aggregates."""
 
 from collections.abc import Iterator
+import typing
 
 from oslo_config import cfg
+from oslo_config import types
+
+
+class TraitSources(types.List):
+    """Where traits count: ``flavor``, and perhaps ``image``."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            item_type=types.String(choices=['flavor', 'image']),
+            type_name='list value',
+        )
+
+    def __call__(self, value: typing.Any) -> list[str]:
+        sources: list[str] = super().__call__(value)
+        if 'flavor' not in sources:
+            raise ValueError(
+                "expected 'flavor' or 'flavor,image', got "
+                + repr(','.join(sources))
+            )
+        return sources
+
 
 OPTS = [
     cfg.BoolOpt(
@@ -14,8 +36,8 @@ OPTS = [
 Keep requests out of isolated aggregates whose traits they do not require.
 
 An aggregate is isolated if its metadata has one or more
-``trait:<NAME>=required``. A request may use it only if the extra specs of its
-flavor and the properties of its image together require all of these traits.
+``trait:<NAME>=required``. A request may use it only if it requires all of
+these traits, in the extra specs of its flavor or the properties of its image.
 The request filter ``isolate_aggregates`` asks placement to leave the other
 isolated aggregates out. The host filter ``IsolatedAggregatesFilter`` checks
 the hosts that placement returns. On rebuild nova runs no request filter, so
@@ -32,12 +54,47 @@ Possible values:
 
 Related options:
 
+* ``[nova_ext_sched] isolation_trait_sources`` says whether the properties of
+  images count.
 * ``[filter_scheduler] enabled_filters`` should have
   ``IsolatedAggregatesFilter``. Without it, a server on an isolated host keeps
   its host when it is rebuilt with an image that does not require the traits.
 * ``[scheduler] enable_isolated_aggregate_filtering`` is nova's own filter for
   the same purpose. If both are on, every request does the work twice: turn
   nova's off.
+""",
+    ),
+    cfg.Opt(
+        'isolation_trait_sources',
+        type=TraitSources(),
+        default=['flavor', 'image'],
+        help="""
+Where a request may require the traits that open isolated aggregates.
+
+Administrators write flavors. Users write the properties of images, and in a
+cloud with default policies a user can put any trait into an image. Glance's
+property protection does not prevent this where nova's service user has the
+role that the protection names. If an isolated aggregate is a matter of
+security, and not of comfort, set this to ``flavor`` and give the projects
+that may use the aggregate a private flavor.
+
+With ``flavor`` alone no property of an image opens an aggregate, at boot, at
+any move and on rebuild. The traits of ports and device profiles always count.
+Placement still looks for hosts with the traits of the image.
+
+Servers that are on isolated hosts because of their images are not moved. From
+then on they cannot be rebuilt there, and their next move takes them away.
+``nova-ext-sched audit`` lists them.
+
+Possible values:
+
+* ``flavor,image``: the traits of flavor and image count together, as in nova.
+* ``flavor``: traits of images open nothing.
+
+Related options:
+
+* ``[nova_ext_sched] enable_isolated_aggregate_filtering`` must be True.
+  Without it this option has no effect.
 """,
     ),
     cfg.ListOpt(

@@ -53,7 +53,7 @@ class AggregateInstanceTypeFilter(base.PolicyFilter):
             )
         )
 
-    def sift(
+    def judge_all(
         self, hosts: list[typing.Any], judge: typing.Any
     ) -> tuple[list[typing.Any], list[typing.Any]]:
         # Each aggregate is read once and each combined digest decided once:

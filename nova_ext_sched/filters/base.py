@@ -12,6 +12,7 @@ from nova.scheduler import utils
 from oslo_log import log as logging
 
 from nova_ext_sched import messages
+from nova_ext_sched import request_state
 from nova_ext_sched.policy import verdict
 
 LOG = logging.getLogger(__name__)
@@ -24,8 +25,11 @@ class PolicyFilter(filters.BaseHostFilter):
     """A host filter that compiles the request once and then judges hosts.
 
     A subclass overrides :meth:`judge`; one that can judge many hosts faster
-    than one by one overrides :meth:`sift` too.
+    than one by one overrides :meth:`judge_all` too.
     """
+
+    #: Whether it refuses hosts for what the request's server group has there.
+    refuses_for_group = False
 
     def judge(self, spec_obj: typing.Any) -> Judge | None:
         """Compile the request, a nova RequestSpec.
@@ -50,7 +54,9 @@ class PolicyFilter(filters.BaseHostFilter):
         judge = self.judge(spec_obj)
         if judge is None:
             return hosts
-        passed, rejected = self.sift(hosts, judge)
+        passed, rejected = self.judge_all(hosts, judge)
+        if self.refuses_for_group and rejected:
+            request_state.refused.setdefault(spec_obj, []).extend(rejected)
         level = logging.DEBUG if passed else logging.INFO
         if rejected and LOG.isEnabledFor(level):
             reasons = self.count_reasons(rejected, judge).most_common(10)
@@ -75,7 +81,7 @@ class PolicyFilter(filters.BaseHostFilter):
         """Return whether one host passes; for callers that ask one by one."""
         return bool(self.filter_all([host_state], filter_properties))
 
-    def sift(
+    def judge_all(
         self, hosts: list[typing.Any], judge: typing.Any
     ) -> tuple[list[typing.Any], list[typing.Any]]:
         """Return the hosts that pass and those that do not, in their order."""

@@ -40,6 +40,8 @@ class FailureDomainFilter(base.AggregatesFilter):
     # Every server of a request, because each pick counts for the next.
     RUN_ON_REBUILD = False
 
+    refuses_for_group = True
+
     def filter_all(
         self, filter_obj_list: Iterable[typing.Any], spec_obj: typing.Any
     ) -> list[typing.Any]:

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 import typing
 
 import nova.conf
-from nova.scheduler import utils
 
 from nova_ext_sched import log_once
 from nova_ext_sched import messages
@@ -15,6 +14,7 @@ from nova_ext_sched.filters import base
 from nova_ext_sched.policy import isolation
 from nova_ext_sched.policy import verdict
 from nova_ext_sched.queries import fields
+from nova_ext_sched.request_filters import isolate_aggregates
 from nova_ext_sched.request_filters import reserved_aggregates
 
 CONF = nova.conf.CONF
@@ -74,9 +74,7 @@ class IsolatedAggregatesFilter(base.AggregatesFilter):
     def compile_isolation(self, spec_obj: typing.Any) -> Decision:
         """Return what judges isolated aggregates alone."""
         try:
-            required = utils.ResourceRequest.from_request_spec(
-                spec_obj
-            ).all_required_traits
+            required = isolate_aggregates.required_traits(spec_obj)
         except Exception as exc:
             # Flavors and images are operators' and users' data: what nova
             # cannot read in them must not open a host.

@@ -33,14 +33,15 @@ class ServerGroupAntiAffinityFilter(base.PolicyFilter):
     # it places to the host's instances before it asks about the next.
     RUN_ON_REBUILD = False
 
+    refuses_for_group = True
+
     def judge(self, spec_obj: typing.Any) -> base.Judge | None:
         group = fields.get_field(spec_obj, 'instance_group')
         if not group:
             return None
-        if 'policy' in group:
-            if group.policy != anti_affinity.POLICY:
-                return None
-        else:
+        if fields.group_policy(group) != anti_affinity.POLICY:
+            return None
+        if 'policy' not in group:
             LOG_ONCE.warning(
                 f'The request has no policy for server group '
                 f'{messages.clean(fields.get_field(group, "uuid"))}: '
@@ -49,7 +50,7 @@ class ServerGroupAntiAffinityFilter(base.PolicyFilter):
             )
         return _GroupJudge(spec_obj, group)
 
-    def sift(
+    def judge_all(
         self, hosts: list[typing.Any], judge: typing.Any
     ) -> tuple[list[typing.Any], list[typing.Any]]:
         # Most hosts hold no member, and a call of Python code for each of

@@ -43,6 +43,9 @@ class NovaExtSchedObject(base.VersionedObject):
     An object of the class ``Thing`` is registered and serialized as
     ``NovaExtSchedThing``; an ``ObjectField`` takes that name too. A field with
     a default has it from the beginning.
+
+    Two objects of one class are equal where their fields are. What can be
+    changed has no hash.
     """
 
     OBJ_SERIAL_NAMESPACE = 'nova_ext_sched_object'
@@ -56,3 +59,17 @@ class NovaExtSchedObject(base.VersionedObject):
     def obj_name(cls) -> str:
         """Return the name that the class is registered under."""
         return NAME_PREFIX + cls.__name__
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        assert isinstance(other, NovaExtSchedObject)
+        return self._get_values() == other._get_values()
+
+    def _get_values(self) -> dict[str, typing.Any]:
+        """Return what makes two objects equal: their fields that are set."""
+        return {
+            name: getattr(self, name)
+            for name in self.fields
+            if self.obj_attr_is_set(name)
+        }

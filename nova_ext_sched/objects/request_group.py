@@ -19,6 +19,7 @@ and placement.lib and placement.util, which parse the same on the server:
 from collections.abc import Iterable
 from collections.abc import Mapping
 import re
+import typing
 from urllib import parse
 
 from oslo_versionedobjects import fields
@@ -28,9 +29,7 @@ from nova_ext_sched.objects import base
 from nova_ext_sched.objects import syntax
 
 # A parameter of a request group: its kind, and its suffix.
-_KEY = re.compile(
-    r'(resources|required|member_of|in_tree)([a-zA-Z0-9_-]{1,64}|)'
-)
+_KEY = re.compile(r'(resources|required|member_of|in_tree)(.*)', re.DOTALL)
 
 
 def _check_suffix(value: str, where: str) -> str:
@@ -64,6 +63,9 @@ class RequestGroup(base.NovaExtSchedObject):
     a trait is, placement refuses the query.
 
     Values are checked, and UUIDs written in lower case, when they are set.
+    Two groups are equal where their queries are the same: neither the order
+    nor the repetition of aggregates matters. A group can be changed, so it
+    has no hash.
 
     :raises exception.InvalidValue: placement would refuse a value
     """
@@ -181,6 +183,10 @@ class RequestGroup(base.NovaExtSchedObject):
     def to_querystring(self) -> str:
         """Return the parameters of the group percent-encoded."""
         return parse.urlencode(self.to_queryparams())
+
+    def _get_values(self) -> dict[str, typing.Any]:
+        or_sets = {frozenset(uuids) for uuids in self.required_aggregates}
+        return {**super()._get_values(), 'required_aggregates': or_sets}
 
     def __str__(self) -> str:
         # Unlike placement's own text, what is forbidden is in it.

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The request bodies that create a server group: JSON schemas and faults.
+"""The request bodies that create a server group, as JSON schemas.
 
-Two forms exist: the one of the specification "Complex Anti-Affinity Policies"
+Two bodies exist: the one of the specification "Complex Anti-Affinity Policies"
 (``policy: {name, rules}``) and the one that nova took up in microversion 2.64
-(``policy`` and ``rules`` side by side). The descriptions are for
-:mod:`nova_ext_sched.schema`.
+(``policy`` and ``rules`` side by side). :mod:`nova_ext_sched.schema` shows a
+description where a value has another form.
 """
 
 import typing
@@ -15,6 +15,7 @@ import jsonschema
 
 from nova_ext_sched import exception
 from nova_ext_sched import schema
+from nova_ext_sched.policy import amount
 from nova_ext_sched.policy import anti_affinity
 
 Schema = dict[str, typing.Any]
@@ -41,79 +42,48 @@ def _is_name(text: typing.Any) -> bool:
     )
 
 
-def _object(
-    words: str, required: list[str], why: str = '', /, **properties: Schema
-) -> Schema:
+_LIMIT = anti_affinity.MAX_SERVER_PER_HOST
+_POLICIES = list(anti_affinity.POLICIES)
+_OTHERS = [name for name in _POLICIES if name != anti_affinity.POLICY]
+_NO_RULES = f'no rules, as {", ".join(_OTHERS)} have none'
+
+
+def _object(description: str, required: list[str], **keys: Schema) -> Schema:
     return {
         'type': 'object',
-        'properties': properties,
+        'description': description,
         'required': required,
+        'properties': keys,
         'additionalProperties': False,
-        'description': words,
-        **({'$comment': why} if why else {}),
     }
 
 
-# nova.api.validation.parameter_types.name
-_NAME = {
-    'type': 'string',
-    'format': 'name',
-    'minLength': 1,
-    'maxLength': 255,
-    'description': 'a name of 1 to 255 printable characters below U+FFFF, '
-    'without blanks at its ends',
-}
-_WITH_RULES = {'type': 'string', 'enum': [anti_affinity.POLICY]}
-_OTHERS = [
-    name for name in anti_affinity.POLICIES if name != anti_affinity.POLICY
-]
-_WITHOUT_RULES = {'type': 'string', 'enum': _OTHERS}
-_RULES = _object(
-    'an object of rules (max_server_per_host)',
-    [],
-    # What nova.api.validation.parameter_types.positive_integer accepts:
-    # digits in a string too.
-    max_server_per_host={
-        'type': ['integer', 'string'],
-        'minimum': 1,
-        'pattern': '^0*[1-9][0-9]*$',
-        'description': 'an integer, 1 or more',
-    },
-)
-_WHY_NONE = f'{", ".join(_OTHERS)} have no rules'
-_NO_RULES = _object('an object without rules', [], _WHY_NONE)
+def _policy(key: str, without_rules: Schema, **name: Schema) -> Schema:
+    """Return the schema of a policy and its rules.
 
-_NESTED_POLICY = [
-    _object(
-        'an object with the keys name and rules',
-        ['name'],
-        name=_WITH_RULES,
-        rules=_RULES,
-    ),
-    _object(
-        'an object with the key name', ['name'], _WHY_NONE, name=_WITHOUT_RULES
-    ),
-]
-
-
-def _either(words: str, alternatives: list[Schema]) -> Schema:
-    return {'oneOf': alternatives, 'description': words}
-
-
-def _flat(**name: Schema) -> Schema:
-    words = f'an object with the keys {", ".join((*name, "policy", "rules"))}'
-    return _either(
-        words,
-        [
-            _object(
-                words, [*name, 'policy'], **name, policy=policy, rules=rules
-            )
-            for policy, rules in (
-                (_WITH_RULES, _RULES),
-                (_WITHOUT_RULES, _NO_RULES),
-            )
-        ],
-    )
+    :param key: the key of the policy's name
+    :param without_rules: what rules may be where the policy has none
+    :param name: what else stands beside them
+    """
+    policies = {
+        'enum': _POLICIES,
+        'description': f'one of {", ".join(_POLICIES)}',
+    }
+    return {
+        **_object(
+            f'an object with the keys {", ".join((*name, key, "rules"))}',
+            [*name, key],
+            **name,
+            **{key: policies},
+            rules=_RULES,
+        ),
+        'if': {'required': [key], 'properties': {key: {'enum': _OTHERS}}},
+        'then': {
+            'properties': {
+                'rules': {**without_rules, 'description': _NO_RULES}
+            }
+        },
+    }
 
 
 def _body(server_group: Schema) -> Schema:
@@ -124,23 +94,41 @@ def _body(server_group: Schema) -> Schema:
     )
 
 
-#: The body of the specification.
+_NAME = {
+    'type': 'string',
+    'format': 'name',
+    'minLength': 1,
+    'maxLength': 255,
+    'description': 'a name of 1 to 255 printable characters below U+FFFF, '
+    'without blanks at its ends',
+}
+_RULES = _object(
+    f'an object of rules ({_LIMIT})',
+    [],
+    **{
+        _LIMIT: {
+            # nova.api.validation.parameter_types.positive_integer
+            'type': ['integer', 'string'],
+            'minimum': 1,
+            'pattern': '^0*[1-9][0-9]*$',
+            'description': amount.EXPECTED,
+        }
+    },
+)
+
+#: The body of the specification, which has no place for empty rules there.
 NESTED = _body(
     _object(
         'an object with the keys name and policy',
         ['name', 'policy'],
         name=_NAME,
-        policy=_either(
-            'an object with the keys name and rules', _NESTED_POLICY
-        ),
+        policy=_policy('name', {'enum': []}),
     )
 )
-
-#: The body of nova since microversion 2.64.
-NOVA = _body(_flat(name=_NAME))
-
 #: Policy and rules alone.
-POLICY = _flat()
+POLICY = _policy('policy', {'maxProperties': 0})
+#: The body of nova since microversion 2.64.
+NOVA = _body(_policy('policy', {'maxProperties': 0}, name=_NAME))
 
 
 def validate(body: typing.Any, kind: Schema) -> None:
@@ -150,8 +138,7 @@ def validate(body: typing.Any, kind: Schema) -> None:
     :param kind: :data:`NESTED`, :data:`NOVA` or :data:`POLICY`
     :raises exception.InvalidValues: one value or several are wrong
     """
-    # Later drafts take 3.0 for an integer.
-    validator = jsonschema.Draft4Validator(kind, format_checker=_FORMATS)
+    validator = schema.Validator(kind, format_checker=_FORMATS)
     faults = [
         exception.InvalidValue(
             where=schema.format_path(fault.path) or 'body',

@@ -3,51 +3,50 @@
 """``openstack aggregate isolation list`` and ``sync``."""
 
 import argparse
+import collections
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Sequence
 import typing
 
 from cliff import columns
-from openstack import exceptions as sdk_exc
 from osc_lib import exceptions as osc_exc
 from osc_lib.cli import format_columns
 from osc_lib.command import command
 
+from nova_ext_sched import exception
 from nova_ext_sched import messages
+from nova_ext_sched.cmd import aggregates as named
+from nova_ext_sched.cmd import base
+from nova_ext_sched.cmd import lines
 from nova_ext_sched.cmd import progress
 from nova_ext_sched.osc import isolation_cloud
 from nova_ext_sched.osc import isolation_findings
 from nova_ext_sched.osc import isolation_plan
+from nova_ext_sched.osc import isolation_report
 from nova_ext_sched.osc import isolation_run
-from nova_ext_sched.placement import answers
 from nova_ext_sched.policy import isolation
 
 Table = tuple[Sequence[str], Iterable[Sequence[typing.Any]]]
 
-SYNC_COLUMNS = ('Change', 'Names', 'Host', 'Provider', 'Result')
-
-_NOT_MADE = (isolation_plan.Status.FAILED, isolation_plan.Status.IMPOSSIBLE)
-
-
-class NamesColumn(format_columns.ListColumn):
-    """Names; people see only the first of them."""
-
-    def human_readable(self) -> str:
-        """Return the first names and how many follow."""
-        return messages.first_few(self._value)
+_NOT_MADE = (
+    isolation_plan.Status.FAILED,
+    isolation_plan.Status.IMPOSSIBLE,
+    isolation_plan.Status.NOT_TRIED,
+)
 
 
 class FaultsColumn(columns.FormattableColumn):
     """What is wrong with an aggregate."""
 
+    @property
+    def findings(self) -> list[isolation_findings.Finding]:
+        """Each of them."""
+        return self._value
+
     def human_readable(self) -> str:
         """Return a line for each."""
-        return '\n'.join(
-            fault.problem
-            + (f': {messages.first_few(fault.hosts)}' if fault.hosts else '')
-            for fault in self._value
-        )
+        return '\n'.join(map(isolation_report.describe, self._value))
 
     def machine_readable(self) -> list[dict[str, typing.Any]]:
         """Return a dictionary for each."""
@@ -55,20 +54,58 @@ class FaultsColumn(columns.FormattableColumn):
 
 
 class Command(command.Lister):
-    """A command that reads the cloud and writes a table.
+    """A command that reads the cloud and writes a text or a table.
 
-    The OpenStackClient shows an error as one line and ends with status 1; with
-    ``--debug`` it shows the traceback.
+    ======  ================================================================
+    status  meaning
+    ======  ================================================================
+    0       nothing is wrong, or everything was made
+    1       nova or placement could not be read, or a change was not made
+    2       wrong usage
+    3       ``list`` found a fault, ``sync --dry-run`` a change to make
+    ======  ================================================================
+
+    The OpenStackClient shows an error as one line; with ``--debug`` it shows
+    the traceback.
     """
 
     app: typing.Any
+    formatter: typing.Any
+
+    #: Writes the rows for people, who get a table where they name columns.
+    text: type[isolation_report.Text]
+    #: The columns of the table.
+    names: Sequence[str]
+    #: What the command ends with; set by ``take_action``.
+    status = base.FINE
+    #: The last line; of a table or document, on standard error.
+    summary = ''
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Run the command and return the exit status."""
         try:
-            return super().run(parsed_args)
-        except sdk_exc.HttpException as exc:
-            raise osc_exc.CommandError(_describe(exc)) from exc
+            self._check_columns(parsed_args)
+            super().run(parsed_args)
+        except exception.InvalidValue as exc:
+            self.log.error(exc)
+            return base.USAGE
+        return self.status
+
+    def produce_output(
+        self,
+        parsed_args: argparse.Namespace,
+        column_names: Sequence[str],
+        data: typing.Any,
+    ) -> int:
+        """Write the rows, and the summary after them."""
+        stream = self.app.stderr
+        if parsed_args.formatter == 'table' and not parsed_args.columns:
+            self.formatter = self.text()
+            stream = self.app.stdout
+        super().produce_output(parsed_args, column_names, data)
+        for line in lines.fill(self.summary):
+            print(line, file=stream)
+        return self.status
 
     def read_cloud(
         self, operator_traits: Collection[str] = ()
@@ -85,21 +122,14 @@ class Command(command.Lister):
                 advance,
             )
 
-
-def _describe(exc: sdk_exc.HttpException) -> str:
-    problem = {
-        401: 'the service does not accept the token, which may have expired',
-        403: 'the service does not allow the user to do this',
-    }.get(exc.status_code or 0, 'the service refuses the request')
-    context = [
-        messages.clean(f'{exc.method} {exc.url}'),
-        f'status {exc.status_code}',
-    ]
-    if exc.request_id:
-        context.append(f'request id {exc.request_id}')
-    # nova answers in HTML where its middleware refuses.
-    detail = answers.clean(str(exc.details or exc.message))
-    return f'{problem}: {detail} ({", ".join(context)})'
+    def _check_columns(self, parsed_args: argparse.Namespace) -> None:
+        # cliff would refuse them after the work.
+        try:
+            self._generate_columns_and_selector(parsed_args, self.names)
+        except ValueError as exc:
+            raise exception.InvalidValue(
+                where='--column', expected='existing columns', got=exc
+            ) from exc
 
 
 class ListIsolation(Command):
@@ -107,12 +137,21 @@ class ListIsolation(Command):
 
     An aggregate is isolated if its metadata has one or more
     ``trait:<NAME>=required``. The list also has aggregates with another value
-    of a ``trait:`` key, which isolates nothing. The command changes nothing.
+    of a ``trait:`` key, which isolates nothing. Those with faults come first.
+    The command changes nothing. The exit status is 3 if there is a fault.
     """
+
+    text = isolation_report.Aggregates
+    names = ('ID', 'Name', 'UUID', 'Traits', 'Hosts', 'Faults')
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of the command line."""
         parser = super().get_parser(prog_name)
+        parser.add_argument(
+            '--faults',
+            action='store_true',
+            help='list only the aggregates with faults',
+        )
         parser.add_argument(
             '--forbid-by-trait',
             metavar='<traits>',
@@ -124,23 +163,52 @@ class ListIsolation(Command):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Table:
-        """Return the table."""
+        """Return the table: aggregates with faults, then the others."""
         patterns = map(str.strip, parsed_args.forbid_by_trait.split(','))
         declared = isolation.DeclaredTraits(filter(None, patterns))
         cloud = self.read_cloud()
-        rows = [
+        found = [
+            (agg, isolation_findings.find(agg, cloud, declared))
+            for agg in sorted(cloud.aggregates, key=lambda agg: agg.name)
+            if agg.has_trait_keys
+        ]
+        faulty = [item for item in found if item[1]]
+        fine = [item for item in found if not item[1]]
+        self.summary = _summarize(len(found), faulty)
+        self.status = base.SOME_FOUND if faulty else base.FINE
+        return self.names, [
             (
                 agg.id,
                 agg.name,
                 agg.uuid,
                 format_columns.ListColumn(agg.traits),
-                NamesColumn(agg.hosts),
-                FaultsColumn(isolation_findings.find(agg, cloud, declared)),
+                format_columns.ListColumn(agg.hosts),
+                FaultsColumn(findings),
             )
-            for agg in sorted(cloud.aggregates, key=lambda agg: agg.name)
-            if agg.has_trait_keys
+            for agg, findings in (
+                faulty if parsed_args.faults else faulty + fine
+            )
         ]
-        return ('ID', 'Name', 'UUID', 'Traits', 'Hosts', 'Faults'), rows
+
+
+def _summarize(
+    number: int,
+    faulty: Sequence[
+        tuple[isolation_cloud.Aggregate, list[isolation_findings.Finding]]
+    ],
+) -> str:
+    """Return how many aggregates have which faults."""
+    if not number:
+        return 'No aggregate has a trait: key.'
+    aggregates = messages.count('aggregate', number) + ' with a trait: key'
+    if not faulty:
+        return f'{aggregates}, no faults.'
+    kinds = collections.Counter(
+        kind for _, found in faulty for kind in {one.kind for one in found}
+    )
+    ranked = sorted(kinds.items(), key=lambda item: (-item[1], item[0]))
+    counts = ', '.join(f'{kind} {count}' for kind, count in ranked)
+    return f'{len(faulty)} of {aggregates} have faults: {counts}.'
 
 
 class SyncIsolation(Command):
@@ -148,10 +216,13 @@ class SyncIsolation(Command):
 
     The command creates the missing custom traits, adds the resource providers
     of the aggregates' hosts to the placement aggregates, and gives them the
-    traits that the aggregates require. It lists each change and its result. A
-    summary goes to standard error. The exit status is 1 if a necessary change
-    was not made.
+    traits that the aggregates require. It lists the changes and their results.
+    The exit status is 1 if a necessary change was not made, and 3 if a dry run
+    found a change to make.
     """
+
+    text = isolation_report.Steps
+    names = ('Change', 'Names', 'Host', 'Provider', 'Result')
 
     _steps: Sequence[isolation_plan.Step] = ()
     _ended_by: Exception | None = None
@@ -191,8 +262,9 @@ class SyncIsolation(Command):
     def take_action(self, parsed_args: argparse.Namespace) -> Table:
         """Change what must change and return the table."""
         if parsed_args.trait and not parsed_args.prune:
-            raise osc_exc.CommandError('--trait: expected --prune too')
-        self._check_columns(parsed_args)
+            raise exception.InvalidValue(
+                where='--trait', expected='--prune too', got=parsed_args.trait
+            )
         operator_traits = set(
             map(isolation_plan.check_operator_trait, parsed_args.trait)
         )
@@ -203,24 +275,25 @@ class SyncIsolation(Command):
             parsed_args.prune,
             operator_traits,
         )
-        if not parsed_args.dry_run:
-            total = sum(step.write is not None for step in self._steps)
-            with progress.bar(
-                self.app.stderr, 'Changing placement', total
-            ) as advance:
-                self._ended_by = isolation_run.carry_out(
-                    self._steps,
-                    self.app.client_manager.nova_ext_sched,
-                    advance,
-                )
-        return SYNC_COLUMNS, [_row(step) for step in self._steps]
+        if parsed_args.dry_run:
+            self.status = base.SOME_FOUND if self._steps else base.FINE
+        else:
+            self._carry_out()
+        self.summary = isolation_run.summarize(self._steps)
+        return self.names, [_row(step) for step in self._steps]
 
-    def _check_columns(self, parsed_args: argparse.Namespace) -> None:
-        # cliff would refuse them after the changes, and show none of them.
-        try:
-            self._generate_columns_and_selector(parsed_args, SYNC_COLUMNS)
-        except ValueError as exc:
-            raise osc_exc.CommandError(str(exc)) from exc
+    def _carry_out(self) -> None:
+        total = sum(step.write is not None for step in self._steps)
+        with progress.bar(
+            self.app.stderr, 'Changing placement', total
+        ) as advance:
+            self._ended_by = isolation_run.carry_out(
+                self._steps,
+                self.app.client_manager.nova_ext_sched,
+                advance,
+            )
+        if any(step.status in _NOT_MADE for step in self._steps):
+            self.status = base.FAULT
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Run the command and return the exit status."""
@@ -231,15 +304,11 @@ class SyncIsolation(Command):
                 summary = isolation_run.summarize(self._steps)
                 self.app.stderr.write(f'Interrupted. {summary}\n')
             raise
-        summary = isolation_run.summarize(self._steps)
         if self._ended_by is not None:
             raise osc_exc.CommandError(
-                f'{self._ended_by}. {summary} Run the command again when the '
-                f'cause is gone; it makes the remaining changes.'
+                f'{self._ended_by}. Run the command again when the cause is '
+                f'gone; it makes the remaining changes.'
             ) from self._ended_by
-        if any(step.status in _NOT_MADE for step in self._steps):
-            raise osc_exc.CommandError(summary)
-        self.app.stderr.write(summary + '\n')
         return status
 
 
@@ -250,24 +319,14 @@ def _select_aggregates(
         return None
     selected = set()
     for text in wanted:
-        found = [
-            aggregate
-            for aggregate in cloud.aggregates
-            if text in (aggregate.name, aggregate.uuid, str(aggregate.id))
-        ]
-        shown = messages.clean(text)
-        if len(found) != 1:
-            raise osc_exc.CommandError(
-                f'{shown}: expected the name, ID or UUID of one aggregate, '
-                f'got {len(found)} aggregates'
+        aggregate = named.find(cloud.aggregates, text)
+        if not aggregate.traits:
+            raise exception.InvalidValue(
+                where=f'aggregate {text}',
+                expected='metadata trait:<NAME>=required',
+                got=dict(aggregate.metadata),
             )
-        if not found[0].traits:
-            metadata = sorted(found[0].metadata.items())
-            raise osc_exc.CommandError(
-                f'aggregate {shown}: expected metadata trait:<NAME>=required, '
-                f'got {messages.clean(metadata, 1000)}'
-            )
-        selected.add(found[0].uuid)
+        selected.add(aggregate.uuid)
     return selected
 
 

@@ -205,14 +205,6 @@ class PlacementClient:
             )
         return frozenset(missing)
 
-    def provider_traits(self, uuid: str) -> frozenset[str]:
-        """Return the traits of a provider."""
-        return self._read(_TRAITS, uuid)[0]
-
-    def provider_aggregates(self, uuid: str) -> frozenset[str]:
-        """Return the UUIDs of the aggregates of a provider."""
-        return self._read(_AGGREGATES, uuid)[0]
-
     def update_traits(self, uuid: str, decide: Decide) -> frozenset[str]:
         """Give a provider the traits that ``decide`` returns.
 

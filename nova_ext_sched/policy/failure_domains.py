@@ -56,13 +56,13 @@ from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
-import re
 import typing
 
 from oslo_utils import strutils
 
 from nova_ext_sched import exception
 from nova_ext_sched import messages
+from nova_ext_sched.policy import amount
 from nova_ext_sched.policy import anti_affinity
 from nova_ext_sched.policy import verdict
 
@@ -89,7 +89,7 @@ def read_limit(
     limits = []
     if _read_hint(hints, DIFFERENT, 'true or false', _boolean):
         limits.append(1)
-    if limit := _read_hint(hints, LIMIT, 'an integer, 1 or more', _amount):
+    if limit := _read_hint(hints, LIMIT, amount.EXPECTED, _amount):
         limits.append(limit)
     if option > 0 and policy == anti_affinity.POLICY:
         limits.append(option)
@@ -122,10 +122,7 @@ def _boolean(text: str) -> bool:
 
 
 def _amount(text: str) -> int:
-    # int() takes "+3", "1_000", other scripts' digits and any length too.
-    if not re.fullmatch(r'0*[1-9][0-9]{0,17}', text):
-        raise ValueError(text)
-    return int(text)
+    return amount.check(text, LIMIT)
 
 
 def read_domains(aggregates: Iterable[Metadata], key: str) -> frozenset[str]:
@@ -198,6 +195,14 @@ class Spread:
     def find_full(self, domains: Iterable[str]) -> list[str]:
         """Return those of ``domains`` that take no further member, sorted."""
         return sorted(d for d in domains if self.held[d] >= self.limit)
+
+    def find_above(self, limit: int) -> list[str]:
+        """Return the domains with more members, and how many, sorted."""
+        return sorted(
+            f'{messages.clean(domain)}: {held}'
+            for domain, held in self.held.items()
+            if held > limit
+        )
 
     def judge(self, domains: Collection[str]) -> verdict.Verdict:
         """Decide about a host in these domains."""

@@ -155,6 +155,13 @@ class Request:
     project_keys: tuple[str, ...]
 
     @property
+    def project(self) -> str:
+        """The request's project, for messages."""
+        if self.project_id is None:
+            return 'an unknown project'
+        return f'project {messages.clean(self.project_id)}'
+
+    @property
     def metadata_prefixes(self) -> tuple[str, ...]:
         """Prefixes of the metadata keys that :meth:`resolve` must see."""
         if not self.required:
@@ -212,8 +219,7 @@ class Request:
                     return verdict.reject(
                         f'aggregate {messages.clean(name)} is reserved by '
                         f'{_quote_item(key, metadata[key])} and the request '
-                        f'of project {messages.clean(self.project_id)} has no '
-                        f'key with that prefix'
+                        f'of {self.project} has no key with that prefix'
                     )
         for key in self.required:
             carrying = [agg for agg in aggregates if key in agg[1]]
@@ -239,8 +245,7 @@ class Request:
         if not carrying:
             return (
                 f'{nowhere} has the metadata key {messages.clean(key)}, which '
-                f'the request of project {messages.clean(self.project_id)} '
-                f'requires'
+                f'the request of {self.project} requires'
             )
         reasons = sorted(
             f'aggregate {messages.clean(name)} has '
@@ -248,8 +253,8 @@ class Request:
             for name, metadata in carrying
         )
         return (
-            f'project {messages.clean(self.project_id)} may not use '
-            f'{messages.clean(key)}: {", ".join(reasons)}'
+            f'{self.project} may not use {messages.clean(key)}: '
+            f'{", ".join(reasons)}'
         )
 
     def _closing_items(self, metadata: Metadata) -> str | None:

@@ -10,10 +10,20 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 import typing
 
+from nova_ext_sched.policy import anti_affinity
+
 
 def get_field(obj: typing.Any, field: str) -> typing.Any:
     """Return a field of a nova object; None where it is not set."""
     return getattr(obj, field) if field in obj else None
+
+
+def group_policy(group: typing.Any) -> str | None:
+    """Return the policy of an InstanceGroup; anti-affinity if it is not set.
+
+    Older requests carry groups without it. This is the strictest reading.
+    """
+    return group.policy if 'policy' in group else anti_affinity.POLICY
 
 
 def names_and_metadata(

@@ -13,6 +13,7 @@ from oslo_utils import timeutils
 
 from nova_ext_sched import exception
 from nova_ext_sched import messages
+from nova_ext_sched.request_filters import no_candidates
 
 LOG = logging.getLogger(__name__)
 
@@ -29,7 +30,9 @@ def fail_closed(fn: RequestFilter) -> RequestFilter:
 
     nova turns RequestFilterFailed into NoValidHost. Any other exception would
     reach conductor as an RPC error, without the reason in the scheduler's
-    log. Durations are logged like those of nova's own filters.
+    log. Durations are logged like those of nova's own filters. What the
+    filter added to the query is logged if placement then returns no host
+    (:mod:`.no_candidates`).
 
     Each request that ends here gives one line of the log, with its ID:
 
@@ -51,6 +54,7 @@ def fail_closed(fn: RequestFilter) -> RequestFilter:
     @nova_request_filter.trace_request_filter
     @functools.wraps(fn)
     def wrapper(ctxt: typing.Any, request_spec: typing.Any) -> bool:
+        before = no_candidates.read(request_spec)
         try:
             applied = fn(ctxt, request_spec)
         except (
@@ -86,6 +90,12 @@ def fail_closed(fn: RequestFilter) -> RequestFilter:
             outage.add(type(exc))
             raise nova_exception.RequestFilterFailed(reason=reason) from exc
         outage.clear()
+        no_candidates.record(
+            ctxt,
+            request_spec,
+            fn.__name__,
+            no_candidates.read(request_spec).since(before),
+        )
         return applied
 
     return wrapper

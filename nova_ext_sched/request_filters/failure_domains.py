@@ -62,7 +62,7 @@ def failure_domains(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     :raises nova.exception.RequestFilterFailed: a hint cannot be read, or the
         members' hosts or the aggregates cannot be read
     """
-    request_state.spreads.pop(request_spec, None)
+    request_state.forget(request_spec)
     try:
         limit = read_limit(request_spec)
     except exception.InvalidValue as exc:
@@ -97,7 +97,7 @@ def failure_domains(ctxt: typing.Any, request_spec: typing.Any) -> bool:
         if spread.find_full(policy.split_value(item.value))
     }
     uuids = member_of.forbid(ctxt, request_spec, full, HOST_FILTER, items)
-    _warn(spread, count)
+    _warn(spread, count, fields.group_policy(group) == anti_affinity.POLICY)
     LOG.debug(
         'failure_domains: the limit of server group %(group)s is %(limit)d '
         'in each failure domain. Its servers by domain: %(held)s. Aggregates '
@@ -124,13 +124,14 @@ def read_limit(request_spec: typing.Any) -> int | None:
         return None
     return policy.read_limit(
         fields.get_field(request_spec, 'scheduler_hints'),
-        # As ServerGroupAntiAffinityFilter takes a group without a policy.
-        group.policy if 'policy' in group else anti_affinity.POLICY,
+        fields.group_policy(group),
         CONF.nova_ext_sched.max_server_per_failure_domain,
     )
 
 
-def _warn(spread: policy.Spread, count: policy.Count) -> None:
+def _warn(
+    spread: policy.Spread, count: policy.Count, is_anti_affinity: bool
+) -> None:
     if HOST_FILTER not in CONF.filter_scheduler.enabled_filters:
         LOG_ONCE.warning(
             f'Requests ask to be spread over failure domains, but '
@@ -138,6 +139,17 @@ def _warn(spread: policy.Spread, count: policy.Count) -> None:
             f'hosts in no domain are accepted, and several servers of one '
             f'request may land in one domain. Add {HOST_FILTER} to '
             f'enabled_filters.'
+        )
+    option = CONF.nova_ext_sched.max_server_per_failure_domain
+    # A hint is for its own server; the option is for all of the group.
+    if option and is_anti_affinity and (over := spread.find_above(option)):
+        # Nothing else checks a domain once nova-compute has the server.
+        LOG_ONCE.warning(
+            f'Failure domains hold more servers of server group '
+            f'{spread.group} than max_server_per_failure_domain ({option}) '
+            f'allows: {messages.first_few(over)}. Find the servers with '
+            f'nova-ext-sched audit and move them.',
+            key=(spread.group, hash(tuple(over))),
         )
     if count.without_domain:
         LOG_ONCE.warning(

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import typing
 
 from nova import exception as nova_exception
+from nova import objects
 import nova.conf
 from nova.scheduler import utils
 from nova.scheduler.client import report
@@ -36,10 +37,8 @@ TRAITS_SECONDS = 30.0
 def isolate_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     """Keep a request out of the aggregates whose traits it does not require.
 
-    :mod:`nova_ext_sched.policy.isolation` makes the decision. The request
-    requires nova's ResourceRequest.all_required_traits: the traits of the
-    flavor (granular ones too) and the image, and those that nova derives from
-    ports, device profiles and ``hw:`` extra specs.
+    :mod:`nova_ext_sched.policy.isolation` makes the decision, and
+    :func:`required_traits` says what the request requires.
 
     Changes :mod:`.member_of` and, for traits of ``forbid_by_trait``,
     ``root_forbidden``; and ``image`` of a server that was refused a rebuild
@@ -53,15 +52,14 @@ def isolate_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
         return False
 
     items = aggregates.get_metadata(ctxt, [isolation.PREFIX])
-    isolating, slips = isolation.read(items)
-    for slip in slips:
-        LOG_ONCE.warning(slip)
+    isolating, faults = isolation.read(items)
+    for fault in faults:
+        LOG_ONCE.warning(fault)
     if not isolating:
         return True
-    running_image.restore(ctxt, request_spec)
-    required = utils.ResourceRequest.from_request_spec(
-        request_spec
-    ).all_required_traits
+    if _image_counts():
+        running_image.restore(ctxt, request_spec)
+    required = required_traits(request_spec)
     missing = isolation.lacking_traits(isolating, required)
 
     traits = _choose_traits(ctxt, request_spec, missing)
@@ -86,6 +84,47 @@ def isolate_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     return True
 
 
+def required_traits(request_spec: typing.Any) -> set[str]:
+    """Return the traits that open isolated aggregates to a request.
+
+    Both stages call this. nova's ResourceRequest finds the traits:
+
+    =============================================  ===========================
+    a trait that the request requires in           counts
+    =============================================  ===========================
+    the flavor, granular groups too; what nova     always
+    derives from its ``hw:`` extra specs
+    a port or a device profile                     always
+    the image; what nova derives from its          if ``image`` is in
+    ``hw_`` properties                             ``isolation_trait_sources``
+    =============================================  ===========================
+
+    :raises Exception: whatever nova raises for a flavor or an image that it
+        cannot read
+    """
+    if not _image_counts():
+        # A shallow copy. nova takes a request without an image for one
+        # without properties.
+        request_spec = objects.RequestSpec(
+            **{
+                field: getattr(request_spec, field)
+                for field in request_spec.fields
+                if field in request_spec and field != 'image'
+            }
+        )
+    return _all_required_traits(request_spec)
+
+
+def _all_required_traits(request_spec: typing.Any) -> set[str]:
+    return utils.ResourceRequest.from_request_spec(
+        request_spec
+    ).all_required_traits
+
+
+def _image_counts() -> bool:
+    return 'image' in CONF.nova_ext_sched.isolation_trait_sources
+
+
 def _choose_traits(
     ctxt: typing.Any,
     request_spec: typing.Any,
@@ -96,12 +135,14 @@ def _choose_traits(
         request_spec, HOST_FILTER
     ):
         return set()
+    # Placement finds no host for a trait that is required and forbidden, or
+    # answers 400. What the image requires is in the query in any case.
+    queried = request_spec.root_required | _all_required_traits(request_spec)
     usable = {
         trait
         for traits in missing.values()
         for trait in traits
-        # Placement answers 400 to a trait that is required and forbidden.
-        if trait in declared and trait not in request_spec.root_required
+        if trait in declared and trait not in queried
     }
     known = _get_known_traits(ctxt) if usable else frozenset()
     for trait in sorted(usable - known) if known else ():

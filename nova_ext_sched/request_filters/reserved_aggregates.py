@@ -51,8 +51,8 @@ def reserved_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     if resolution.unmet is not None:
         # The reason tells of other projects.
         raise exception.RequestRefused(
-            f'no aggregate that project {messages.clean(request.project_id)} '
-            f'may use has the metadata key {messages.clean(resolution.unmet)}',
+            f'no aggregate that {request.project} may use has the metadata '
+            f'key {messages.clean(resolution.unmet)}',
             detail=resolution.reason,
         )
 

@@ -74,8 +74,8 @@ def client():
 def ask_each(client):
     return {
         name: (
-            client.provider_traits(provider).intersection(CUSTOM),
-            client.provider_aggregates(provider),
+            client.update_traits(provider, frozenset).intersection(CUSTOM),
+            client.update_aggregates(provider, frozenset),
         )
         for name, provider in HOSTS.items()
     }

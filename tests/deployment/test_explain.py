@@ -8,109 +8,78 @@ command asks a placement of its own, whose log shows what was asked.
 
 import json
 import re
-import socket
-import subprocess
 import uuid
 
 import sqlalchemy as sa
 import testtools
 
-from tests import databases
+from tests.cloud import configuration
+from tests.cloud import nova
+from tests.cloud import processes
 from tests.deployment import base
 
 PASSWORD = 'Never-Sh0wn'
 USER = 'nova_ext_sched_reader'
+LOADED = configuration.merge(
+    nova.LOADED,
+    {'nova_ext_sched': {'enable_isolated_aggregate_filtering': 'True'}},
+)
 
 
 class ProcessTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.cloud = self.useFixture(base.Deployment())
-        self.server = sa.create_engine(
-            databases.SERVERS['mysql'], isolation_level='AUTOCOMMIT'
-        )
-        self.addCleanup(self.server.dispose)
         self._create_reader()
-        self.port = base.free_port()
-        self._start_placement()
+        self.port = processes.free_port()
+        self.access_log = self.cloud.folder / 'explain-placement.log'
+        self.cloud.placement.run_api(
+            'explain-placement',
+            self.port,
+            f'--access-logfile={self.access_log}',
+        )
 
     def _create_reader(self):
-        self._execute(
-            f"CREATE OR REPLACE USER {USER}@'127.0.0.1' "
-            f"IDENTIFIED BY '{PASSWORD}'"
-        )
-        self.addCleanup(self._execute, f"DROP USER {USER}@'127.0.0.1'")
-        for name in ('api', 'cell0', 'cell1'):
-            database = sa.make_url(self.cloud.databases[name]).database
-            self._execute(
-                f"GRANT SELECT ON {database}.* TO {USER}@'127.0.0.1'"
-            )
-        # The cells' addresses stand in the API database.
-        api = sa.make_url(self.cloud.databases['api']).database
-        for name in ('cell0', 'cell1'):
-            self._execute(
-                f'UPDATE {api}.cell_mappings SET database_connection = '
+        execute = self.cloud.mariadb.execute
+        execute(
+            f"CREATE USER {USER}@'127.0.0.1' IDENTIFIED BY '{PASSWORD}'",
+            *(
+                f"GRANT SELECT ON nova_{name}.* TO {USER}@'127.0.0.1'"
+                for name in ('api', 'cell0', 'cell1')
+            ),
+            # The cells' addresses stand in the API database.
+            *(
+                'UPDATE nova_api.cell_mappings SET database_connection = '
                 f"'{self._url(name)}' WHERE name = '{name}'"
-            )
-
-    def _execute(self, statement):
-        with self.server.connect() as connection:
-            connection.execute(sa.text(statement))
+                for name in ('cell0', 'cell1')
+            ),
+        )
 
     def _url(self, name):
-        url = sa.make_url(self.cloud.databases[name])
+        url = sa.make_url(self.cloud.nova.databases[name])
         return url.set(username=USER, password=PASSWORD).render_as_string(
             hide_password=False
         )
 
-    def _start_placement(self):
-        log = self.cloud.directory / 'explain-placement.log'
-        self.cloud._start(
-            'gunicorn',
-            arguments=[
-                f'--bind=127.0.0.1:{self.port}',
-                f'--access-logfile={log}',
-                'placement.wsgi.api:application',
-            ],
-            OS_PLACEMENT_CONFIG_DIR=str(self.cloud.directory),
-        )
-        self.access_log = log
-        self.cloud._wait(
-            lambda: log.exists() and self._is_listening(), 'placement'
-        )
-
-    def _is_listening(self):
-        with socket.socket() as client:
-            return client.connect_ex(('127.0.0.1', self.port)) == 0
-
     def explain(self, *args, password=PASSWORD):
-        config = self.cloud._nova_conf()
-        config['filter_scheduler']['available_filters'].append(
-            'nova_ext_sched.filters.all_filters'
-        )
-        config['nova_ext_sched'] = {
-            'enable_isolated_aggregate_filtering': 'True'
+        url = {
+            name: self._url(name).replace(PASSWORD, password)
+            for name in ('api', 'cell1')
         }
-        for group, name in (('api_database', 'api'), ('database', 'cell1')):
-            config[group]['connection'] = self._url(name).replace(
-                PASSWORD, password
-            )
-        config['placement']['endpoint'] = f'http://127.0.0.1:{self.port}'
-        config['DEFAULT']['log_file'] = 'explain-must-not-write.log'
-        self.cloud._write(config, 'explain.conf')
-        return subprocess.run(
-            [
-                base.program('nova-ext-sched'),
-                'explain',
-                '--config-file',
-                str(self.cloud.directory / 'explain.conf'),
-                *args,
-            ],
-            capture_output=True,
-            text=True,
-            timeout=base.WAIT_SECONDS,
-            env=self.cloud._run_environment(),
+        deployed = self.cloud.nova
+        conf = deployed.write(
+            'explain.conf',
+            deployed.options(),
+            base.ENABLED,
+            LOADED,
+            {
+                'DEFAULT': {'log_file': 'explain-must-not-write.log'},
+                'api_database': {'connection': url['api']},
+                'database': {'connection': url['cell1']},
+                'placement': {'endpoint': f'http://127.0.0.1:{self.port}'},
+            },
         )
+        return deployed.command('explain', *args, conf=conf, status=None)
 
     def test_the_command(self):
         self.cloud.client(
@@ -156,5 +125,5 @@ class ProcessTestCase(testtools.TestCase):
             for secret in (PASSWORD, 'Wr0ng'):
                 self.assertNotIn(secret, done.stdout + done.stderr)
         self.assertFalse(
-            (self.cloud.directory / 'explain-must-not-write.log').exists()
+            (self.cloud.folder / 'explain-must-not-write.log').exists()
         )

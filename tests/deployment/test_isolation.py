@@ -37,10 +37,14 @@ class DeploymentTestCase(testtools.TestCase):
         )
 
         # A plugin that is named and missing: the scheduler does not start.
-        process = cloud.start_scheduler(
+        cloud.start_scheduler(
             {('nova_ext_sched', 'request_filters'): 'absent'}
         )
-        self.assertNotEqual(0, process.wait(base.WAIT_SECONDS))
+        self.assertRaisesRegex(
+            RuntimeError,
+            'scheduler1 ended with status [^0]',
+            cloud.nova.wait_for_schedulers,
+        )
         self.assertIn("PluginNotFound: plugin 'absent'", cloud.log())
 
         with cloud.scheduler(ON):

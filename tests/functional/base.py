@@ -9,8 +9,6 @@ it.
 
 import contextlib
 import gc
-import logging
-import sys
 import typing
 import urllib.parse
 
@@ -31,12 +29,6 @@ from nova_ext_sched.request_filters import member_of
 from tests import log_once
 
 CONF = nova.conf.CONF
-
-# nova.test logs to standard output from its import on: in between the results
-# of tests, whatever the services of a test that is over still have to say.
-for _handler in list(logging.root.handlers):
-    if getattr(_handler, 'stream', None) is sys.stdout:
-        logging.root.removeHandler(_handler)
 
 
 def share_compiled_statements():
@@ -145,6 +137,8 @@ class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
     compute_driver = 'fake.MediumFakeDriver'
     microversion = 'latest'
     weights: typing.ClassVar[dict[str, int]] = {}
+    #: Names to add to [filter_scheduler] weight_classes.
+    weigher_classes: typing.ClassVar[tuple[str, ...]] = ()
     #: The hosts to start; None for all that have a weight.
     started: typing.ClassVar[tuple[str, ...] | None] = None
 
@@ -152,6 +146,14 @@ class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
         if self.weights:
             self.useFixture(
                 nova_fixtures.HostNameWeigherFixture(weights=self.weights)
+            )
+        if self.weigher_classes:
+            weight_classes = CONF.filter_scheduler.weight_classes
+            self.useFixture(
+                nova_fixtures.ConfPatcher(
+                    group='filter_scheduler',
+                    weight_classes=[*weight_classes, *self.weigher_classes],
+                )
             )
         self.useFixture(log_once.Forgotten(member_of))
         self.useFixture(

@@ -22,9 +22,19 @@ TRAIT = 'CUSTOM_LICENSED_WINDOWS'
 
 
 def line(answer, constraint):
-    """Return the row of a constraint."""
-    [found] = [row for row in answer.rows if row['Constraint'] == constraint]
+    """Return a constraint of the document."""
+    [found] = [row for row in answer.rows if row['constraint'] == constraint]
     return found
+
+
+def reasons(answer, host):
+    """Return why each constraint refuses a host, by constraint."""
+    [found] = [one for one in answer.document['hosts'] if one['host'] == host]
+    return {
+        answer.rows[one['constraint']]['constraint']: one['reason']
+        for one in found['verdicts']
+        if one['verdict'] == 'refused'
+    }
 
 
 class ExplainTestCase(explain.ExplainTestCase):
@@ -44,27 +54,25 @@ class FunnelTestCase(ExplainTestCase):
     def test_hosts_are_left_in_the_scheduler_s_order(self):
         answer = self.explain('--flavor', self.flavor())
         self.assertEqual(0, answer.status)
+        self.assertEqual(['host1', 'host2', 'host3'], answer.order)
         self.assertEqual(
-            ['host1', 'host2', 'host3'],
-            [r['Constraint'] for r in answer.rows if r['Stage'] == 'weight'],
+            '3 of 3 hosts. The scheduler prefers host1.', answer.sentence
         )
-        self.assertEqual(
-            '3 of 3 hosts. The scheduler prefers host1.\n', answer.err
-        )
+        self.assertEqual('', answer.err)
 
     def test_each_request_filter_is_told_of(self):
         answer = self.explain('--flavor', self.flavor())
         self.assertEqual(
             [fn.__name__ for fn in request_filter.ALL_REQUEST_FILTERS],
             [
-                row['Constraint'].removesuffix(' of nova_ext_sched')
+                row['constraint'].removesuffix(' of nova_ext_sched')
                 for row in answer.rows
-                if row['Stage'] == 'request filter'
+                if row['stage'] == 'request filter'
             ],
         )
         self.assertEqual(
             'root_required=!COMPUTE_STATUS_DISABLED',
-            line(answer, 'compute_status_filter')['Effect'],
+            line(answer, 'compute_status_filter')['asks'],
         )
 
     def test_isolation_and_a_resource(self):
@@ -72,18 +80,22 @@ class FunnelTestCase(ExplainTestCase):
         flavor = self._create_flavor(vcpu=1, memory_mb=99999, disk=0)
         answer = self.explain('--flavor', flavor)
         self.assertEqual(3, answer.status)
+        # In truth no host is large enough, whatever isolates the others.
         self.assertEqual(
-            f'0 of 3 hosts: 2 are isolated by aggregate windows (trait '
-            f'{TRAIT}), 1 lacks MEMORY_MB.\n',
-            answer.err,
+            '0 of 3 hosts: 3 are too small (MEMORY_MB).', answer.sentence
+        )
+        self.assertEqual(
+            [{'causes': ['MEMORY_MB'], 'hosts': 1}],
+            answer.document['answer']['freed'],
         )
         isolation = line(answer, 'isolate_aggregates of nova_ext_sched')
         self.assertEqual(
             ('not in aggregates windows', 2, 1),
-            tuple(isolation[key] for key in ('Effect', 'Refused', 'Left')),
+            tuple(isolation[key] for key in ('asks', 'refused', 'left')),
         )
+        memory = line(answer, 'resources=MEMORY_MB:99999')
         self.assertEqual(
-            1, line(answer, 'resources=MEMORY_MB:99999')['Refused']
+            (3, 1, 0), tuple(memory[k] for k in ('refused', 'alone', 'left'))
         )
 
     def test_every_constraint_says_its_word_of_a_host(self):
@@ -99,34 +111,27 @@ class FunnelTestCase(ExplainTestCase):
             'query=["<", 2, 1]',
         )
         self.assertEqual(3, answer.status)
-        self.assertEqual({'host1'}, {row['Host'] for row in answer.rows})
-        refused = {
-            row['Constraint']: row['Reason']
-            for row in answer.rows
-            if row['Verdict'] == 'refused'
-        }
+        why = (
+            'is isolated (aggregate windows is isolated and the request does '
+            f'not require {TRAIT})'
+        )
         self.assertEqual(
             {
-                'isolate_aggregates of nova_ext_sched': 'is isolated by '
-                f'aggregate windows (trait {TRAIT})',
-                'resources=MEMORY_MB:99999': 'lacks MEMORY_MB',
-                'query as a whole': "is not in placement's answer",
+                'isolate_aggregates of nova_ext_sched': why,
+                'resources=MEMORY_MB:99999': 'is too small (MEMORY_MB)',
                 'ComputeFilter': 'is down',
                 'JsonFilter': 'is refused by JsonFilter',
-                'IsolatedAggregatesFilter': 'is refused by '
-                'IsolatedAggregatesFilter (aggregate windows is isolated and '
-                f'the request does not require {TRAIT})',
+                'IsolatedAggregatesFilter': why,
             },
-            refused,
+            reasons(answer, 'host1'),
         )
 
     def test_all_hosts(self):
         answer = self.explain('--flavor', self.flavor(), '--hosts')
         self.assertEqual(
-            ['host1', 'host2', 'host3'],
-            sorted({row['Host'] for row in answer.rows}),
+            [('host1', []), ('host2', []), ('host3', [])],
+            [(h['host'], h['verdicts']) for h in answer.document['hosts']],
         )
-        self.assertEqual({'passes'}, {row['Verdict'] for row in answer.rows})
 
     def test_a_request_filter_ends_the_request(self):
         def refuse(ctxt, request_spec):
@@ -139,9 +144,11 @@ class FunnelTestCase(ExplainTestCase):
         )
         answer = self.explain('--flavor', self.flavor())
         self.assertEqual(3, answer.status)
-        self.assertIn('3 are not considered', answer.err)
-        self.assertEqual(1, answer.err.count('\n'))
-        self.assertIn('no\\nway', answer.err)
+        self.assertEqual(
+            '0 of 3 hosts: refuse of tests ends the request: Filtering the '
+            "request: 'no\\nway'",
+            answer.sentence,
+        )
 
     def test_a_filter_that_raises_is_a_fault(self):
         self.useFixture(
@@ -160,16 +167,16 @@ class FunnelTestCase(ExplainTestCase):
             '--flavor', self.flavor(), '--availability-zone', 'nova:host3'
         )
         self.assertEqual(0, answer.status)
-        self.assertIn('forces a host', line(answer, 'none')['Effect'])
+        self.assertIn('forces a host', line(answer, 'none')['asks'])
         self.assertEqual(
             2,
             sum(
-                row['Refused']
+                row['refused']
                 for row in answer.rows
-                if row['Constraint'].startswith('in_tree=')
+                if row['constraint'].startswith('in_tree=')
             ),
         )
-        self.assertIn('prefers host3', answer.err)
+        self.assertEqual('host3', answer.order[0])
 
     @ddt.data(
         (['--availability-zone', 'nova:absent'], 'No such host'),
@@ -179,31 +186,31 @@ class FunnelTestCase(ExplainTestCase):
     @ddt.unpack
     def test_a_host_that_is_asked_for(self, args, expected):
         self.assertIn(
-            expected, self.explain('--flavor', self.flavor(), *args).err
+            expected, self.explain('--flavor', self.flavor(), *args).sentence
         )
 
     def test_the_query_s_limit(self):
         self.flags(max_placement_results=1, group='scheduler')
         answer = self.explain('--flavor', self.flavor())
         self.assertEqual(0, answer.status)
-        self.assertIn('2 are cut off by max_placement_results (1)', answer.err)
+        self.assertIn(
+            '2 are cut off by max_placement_results (1)', answer.sentence
+        )
 
     def test_what_placement_says_in_place_of_an_answer(self):
         flavor = self.flavor(specs={'resources:CUSTOM_ABSENT': '1'})
         answer = self.explain('--flavor', flavor)
         self.assertEqual(3, answer.status)
         self.assertEqual(
-            3, line(answer, 'resources=CUSTOM_ABSENT:1')['Refused']
+            3, line(answer, 'resources=CUSTOM_ABSENT:1')['refused']
         )
 
     def test_pinned_cpus_are_asked_for_in_two_forms(self):
         flavor = self.flavor(specs={'hw:cpu_policy': 'dedicated'})
         answer = self.explain('--flavor', flavor)
         text = 'resources=PCPU:1 or else resources=VCPU:1'
-        self.assertEqual(0, line(answer, text)['Refused'])
-        self.assertEqual(
-            2, line(answer, 'query as a whole')['Effect'].count('limit=')
-        )
+        self.assertEqual(0, line(answer, text)['refused'])
+        self.assertEqual(2, len(answer.document['query']))
 
     def test_more_instances_than_fit(self):
         flavor = self._create_flavor(vcpu=1, memory_mb=7000, disk=0)
@@ -211,8 +218,8 @@ class FunnelTestCase(ExplainTestCase):
         self.assertEqual(0, answer.status, answer)
         answer = self.explain('--flavor', flavor, '--num-instances', '6')
         self.assertEqual(3, answer.status)
-        self.assertIn('Only ', answer.err)
-        self.assertIn(' of 6 instances find a host', answer.err)
+        self.assertIn('Only ', answer.sentence)
+        self.assertIn(' of 6 instances find a host', answer.sentence)
 
     def test_a_group_whose_policy_is_not_configured(self):
         # As the weigher of the tests is the only one.
@@ -230,7 +237,7 @@ class FunnelTestCase(ExplainTestCase):
         ):
             answer = self.explain(*args)
             self.assertEqual(3, answer.status)
-            self.assertIn('policy is not supported', answer.err)
+            self.assertIn('policy is not supported', answer.sentence)
 
     def test_a_cell_that_is_down(self):
         flavor = self.flavor()
@@ -244,7 +251,7 @@ class FunnelTestCase(ExplainTestCase):
         self.assertIn(
             '0 of 0 hosts. The hosts of cell cell1 are not counted, because '
             'its database does not answer: ',
-            answer.err,
+            answer.sentence,
         )
 
     def test_a_disabled_cell(self):
@@ -254,7 +261,7 @@ class FunnelTestCase(ExplainTestCase):
         answer = self.explain('--flavor', self.flavor())
         self.assertEqual(3, answer.status)
         self.assertEqual(
-            '0 of 3 hosts: 3 are in a disabled cell.\n', answer.err
+            '0 of 3 hosts: 3 are in a disabled cell.', answer.sentence
         )
 
 
@@ -264,7 +271,9 @@ class ServerTestCase(ExplainTestCase):
         server = self.assertNoValidHost(flavor=flavor)
         answer = self.explain('--server', server['id'])
         self.assertEqual(3, answer.status)
-        self.assertEqual('0 of 3 hosts: 3 lack MEMORY_MB.\n', answer.err)
+        self.assertEqual(
+            '0 of 3 hosts: 3 are too small (MEMORY_MB).', answer.sentence
+        )
 
     def test_a_server_that_was_created_with_another(self):
         """nova stores how many there were; one of them moves alone."""
@@ -280,7 +289,7 @@ class ServerTestCase(ExplainTestCase):
             '--server', server['id'], '--operation', 'migrate'
         )
         self.assertEqual(0, answer.status, answer)
-        self.assertIn('prefers host3', answer.err)
+        self.assertEqual('host3', answer.order[0])
 
     def test_migrations_leave_the_source_out(self):
         server = self.boot()
@@ -288,8 +297,8 @@ class ServerTestCase(ExplainTestCase):
             answer = self.explain(
                 '--server', server['id'], '--operation', operation
             )
-            self.assertEqual(1, line(answer, 'ignore_hosts')['Refused'])
-            self.assertIn('prefers host2', answer.err)
+            self.assertEqual(1, line(answer, 'ignore_hosts')['refused'])
+            self.assertEqual('host2', answer.order[0])
         answer = self.explain(
             '--server',
             server['id'],
@@ -298,7 +307,7 @@ class ServerTestCase(ExplainTestCase):
             '--destination',
             'host3',
         )
-        self.assertIn('prefers host3', answer.err)
+        self.assertEqual('host3', answer.order[0])
 
     def test_an_evacuation_goes_where_explain_says(self):
         server = self.boot()
@@ -306,7 +315,7 @@ class ServerTestCase(ExplainTestCase):
         answer = self.explain(
             '--server', server['id'], '--operation', 'evacuate'
         )
-        self.assertIn('prefers host2', answer.err)
+        self.assertEqual('host2', answer.order[0])
         self.admin_api.post_server_action(server['id'], {'evacuate': {}})
         self._wait_for_server_parameter(
             server,
@@ -321,15 +330,15 @@ class ServerTestCase(ExplainTestCase):
         args = ('--server', server['id'], '--operation', 'rebuild')
         answer = self.explain(*args, '--image', self.image())
         self.assertEqual(3, answer.status)
-        self.assertIn('1 is refused by IsolatedAggregatesFilter', answer.err)
+        self.assertIn('1 is isolated (windows)', answer.sentence)
         answer = self.explain(*args, '--image-property', 'hw_vif_model=virtio')
         self.assertEqual(3, answer.status)
         answer = self.explain(
             *args, '--image-property', 'trait:CUSTOM_OTHER=required'
         )
         self.assertEqual(3, answer.status)
-        self.assertIn('Image traits cannot be satisfied', answer.err)
-        self.assertEqual('conductor', answer.rows[1]['Stage'])
+        self.assertIn('Image traits cannot be satisfied', answer.sentence)
+        self.assertEqual('conductor', answer.rows[0]['stage'])
 
     def test_nothing_is_written(self):
         """No statement but SELECT, no request of placement but GET."""

@@ -34,13 +34,15 @@ class FailureDomainsTestCase(base.CloudTestCase):
         [request_filter] = [
             row
             for row in answer.rows
-            if row['Constraint'].startswith('failure_domains')
+            if row['constraint'].startswith('failure_domains')
         ]
         self.assertEqual(
             'not in aggregates rack-a; servers of the group by failure '
             'domain: a: 1',
-            request_filter['Effect'],
+            request_filter['asks'],
         )
-        self.assertEqual(2, request_filter['Refused'])
-        self.assertIn('2 are in the forbidden aggregate rack-a', answer.err)
-        self.assertIn('1 is refused by FailureDomainFilter', answer.err)
+        self.assertEqual(2, request_filter['refused'])
+        self.assertIn(
+            '2 are in a full failure domain (rack-a)', answer.sentence
+        )
+        self.assertIn('1 is refused by FailureDomainFilter', answer.sentence)

@@ -293,11 +293,7 @@ class AgreementTestCase(explain_cloud.RandomCloudTestCase):
         found = self.decisions[before]
         shown = f'{kind} {args}\n{found}\n{answer.out}\n{answer.err}'
         self.assertEqual(0 if found.hosts else 3, answer.status, shown)
-        order = [
-            row['Constraint']
-            for row in answer.rows
-            if row['Stage'] == 'weight'
-        ]
+        order = answer.order
         if found.hosts:
             self.assertEqual(order[0], found.hosts[0], shown)
             if len(found.hosts) == 1:

@@ -43,6 +43,18 @@ class DecisionTestCase(IsolationTestCase):
         self.assertBootsOn('host1', image=windows)
         self.assertNotIn('member_of', self.queries[-1])
 
+    def test_the_log_says_what_placement_was_asked_for(self):
+        self.isolate('windows', ['host1'], WINDOWS)
+        self.isolate('sgx', ['host2'], Y)
+        self.assertNoValidHost()
+        self.assertEqual(
+            1,
+            self.log.count('isolate_aggregates: no host of 2 aggregates.'),
+        )
+        self.assertRegex(
+            self.log, 'INFO .*nova got no host from placement for request req-'
+        )
+
     def test_off_by_default(self):
         self.flags(
             enable_isolated_aggregate_filtering=False, group='nova_ext_sched'
@@ -224,6 +236,69 @@ class RebuildTestCase(IsolationTestCase):
         server = self.rebuild(other, 'ACTIVE')
         self.assertEqual(other, server['image']['id'])
         self.assertEqual('host1', self.host_of(server))
+
+
+class FlavorAloneTestCase(IsolationTestCase):
+    """isolation_trait_sources = flavor: no image opens an aggregate."""
+
+    weights = {'host1': 100, 'host2': 50, 'host3': 1}
+
+    def setUp(self):
+        super().setUp()
+        self.uuid = self.isolate('windows', ['host1'], WINDOWS)
+        # So that placement has a host for the image where it opens nothing.
+        self.add_traits('host2', WINDOWS)
+        self.windows = self.image(props=required(WINDOWS))
+        self.licensed = self.flavor(specs=required(WINDOWS))
+
+    def close(self):
+        self.flags(isolation_trait_sources=['flavor'], group='nova_ext_sched')
+
+    def test_boot(self):
+        self.assertBootsOn('host1', image=self.windows)
+        self.close()
+        self.assertBootsOn('host2', image=self.windows)
+        self.assertEqual([f'!in:{self.uuid}'], self.queries[-1]['member_of'])
+        self.assertNoValidHost(image=self.windows, host='host1')
+        self.assertNoValidHost(image=self.windows, az='nova:host1')
+        self.assertBootsOn('host1', flavor=self.licensed)
+        self.assertBootsOn('host1', flavor=self.licensed, image=self.windows)
+
+    def test_volume_backed(self):
+        self.isolate('sgx', ['host1'], Y)
+        self._set_provider_traits(
+            self._get_provider_uuid_by_host('host1'), [Y, WINDOWS]
+        )
+        volume = cinder_fixture.CinderFixture.IMAGE_WITH_TRAITS_BACKED_VOL
+        self.add_traits('host3', Y)
+        self.close()
+        self.assertEqual('host3', self.host_of(self.boot_from_volume(volume)))
+
+    def test_declared_trait_that_the_image_requires(self):
+        """Placement is not asked for a trait and against it."""
+        self.flags(forbid_by_trait=['CUSTOM_*'], group='nova_ext_sched')
+        self.close()
+        self.assertBootsOn('host2', image=self.windows)
+        self.assertEqual([f'!in:{self.uuid}'], self.queries[-1]['member_of'])
+
+    def test_server_that_came_by_its_image_leaves(self):
+        server = self.assertBootsOn('host1', image=self.windows)
+        self.close()
+        self._migrate_server(server)
+        self.assertEqual('host2', self.host_of(server))
+
+    def test_rebuild(self):
+        by_image = self.assertBootsOn('host1', image=self.windows)
+        by_flavor = self.assertBootsOn('host1', flavor=self.licensed)
+        self.close()
+        for server, image, state in (
+            (by_flavor, self.image(), 'ACTIVE'),
+            (by_image, self.image(props=required(WINDOWS)), 'ERROR'),
+        ):
+            self.api.post_server_action(
+                server['id'], {'rebuild': {'imageRef': image}}
+            )
+            self._wait_for_state_change(server, state)
 
 
 class NoHostFilterTestCase(IsolationTestCase):

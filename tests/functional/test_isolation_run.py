@@ -91,9 +91,9 @@ class MeetingTest(test_base.BaseTestCase):
         for node in self.cloud.nodes:
             self.assertEqual(
                 {TRAIT, RECORD, 'CUSTOM_OTHER'},
-                self.client.provider_traits(node.uuid),
+                self.client.update_traits(node.uuid, frozenset),
             )
             self.assertEqual(
                 {self.aggregate, self.other},
-                self.client.provider_aggregates(node.uuid),
+                self.client.update_aggregates(node.uuid, frozenset),
             )

@@ -113,7 +113,11 @@ class SimulatorTest(unittest.TestCase):
         wrong, refused = yaml.safe_load(done.stdout)
         self.assertEqual('DIFFERS', wrong['Result'])
         self.assertEqual({'one': 'general'}, wrong['Actual'])
-        self.assertIn('must stay out of', wrong['Reason'])
+        self.assertEqual(
+            'isolated not used: placement returned only hosts not in fenced, '
+            'with DISK_GB:1,MEMORY_MB:512,VCPU:1',
+            wrong['Reason'],
+        )
         self.assertEqual({'one': 'isolated'}, wrong['Plain Nova'])
         self.assertEqual('ok', wrong['Plain Result'])
         # Plain nova does not put it there either: its provider lacks the

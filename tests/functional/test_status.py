@@ -16,6 +16,7 @@ from nova import objects
 from nova.db.api import models
 from nova.tests import fixtures as nova_fixtures
 from oslo_config import fixture as config_fixture
+from oslo_db import exception as db_exception
 from oslo_upgradecheck import upgradecheck
 from oslotest import base as test_base
 from placement import microversion
@@ -171,7 +172,7 @@ class OptionsTest(StatusTestCase):
             )
 
 
-class DataTest(StatusTestCase):
+class DataTestCase(StatusTestCase):
     """Aggregates and flavors in a real API database."""
 
     def setUp(self):
@@ -211,6 +212,8 @@ class DataTest(StatusTestCase):
             extra_specs=extra_specs,
         ).create()
 
+
+class DataTest(DataTestCase):
     def test_nothing_is_wrong(self):
         self.aggregate('windows', **{'trait:CUSTOM_W': 'required'})
         self.aggregate('gpu', gpu='true')
@@ -339,14 +342,29 @@ class DataTest(StatusTestCase):
             self.assertCheck('Metadata of aggregates', WARNING, 'Not checked')
             self.assertCheck('Extra specs of flavors', WARNING, 'Not checked')
 
+    def test_the_statement_is_not_shown(self):
+        self.useFixture(
+            fixtures.MockPatch(
+                'nova.objects.AggregateList.get_all',
+                side_effect=db_exception.DBError(
+                    sa.exc.OperationalError(
+                        'SELECT aggregates.id', {}, OSError('gone')
+                    )
+                ),
+            )
+        )
+        code, details = run_check('API database')
+        self.assertEqual(FAILURE, code)
+        self.assertIn('gone. Check [api_database] connection', details)
+        self.assertNotIn('SELECT', details)
 
-class PlacementTest(test_base.BaseTestCase):
+
+class PlacementMixin:
     """A real placement in this process, asked through nova's adapter."""
 
     maximum = '1.39'
 
-    def setUp(self):
-        super().setUp()
+    def start_placement(self):
         versions = microversion.VERSIONS
         self.useFixture(
             fixtures.MockPatchObject(
@@ -364,6 +382,63 @@ class PlacementTest(test_base.BaseTestCase):
                 lambda service: get_ksa_adapter(service, ksa_auth=self.auth),
             )
         )
+
+
+class IsolationTraitsTest(PlacementMixin, DataTestCase):
+    """Isolated aggregates, and the traits that placement knows."""
+
+    check = 'Traits of isolated aggregates'
+
+    def setUp(self):
+        super().setUp()
+        self.start_placement()
+
+    def test_traits_that_placement_does_not_know(self):
+        self.aggregate('vmx', **{'trait:HW_CPU_X86_VMX': 'required'})
+        self.aggregate('name', **{'trait:custom': 'required'})
+        self.assertCheck(self.check, SUCCESS)
+        self.aggregate('windows', **{'trait:CUSTOM_WINDOW': 'required'})
+        self.assertCheck(
+            self.check,
+            WARNING,
+            'aggregate windows: placement does not know the trait '
+            'CUSTOM_WINDOW, so no host has it',
+        )
+        self.ours(enable_isolated_aggregate_filtering=False)
+        self.assertCheck(self.check, SUCCESS)
+
+    def test_aggregate_that_only_images_open(self):
+        self.aggregate('vmx', **{'trait:HW_CPU_X86_VMX': 'required'})
+        self.assertCheck(self.check, SUCCESS)
+        self.ours(isolation_trait_sources=['flavor'])
+        self.flavor('other', **{'trait:HW_CPU_X86_VMX': 'forbidden'})
+        self.assertCheck(
+            self.check,
+            WARNING,
+            'aggregate vmx: no flavor requires HW_CPU_X86_VMX in its extra '
+            'specs, and isolation_trait_sources does not have image',
+        )
+        self.flavor('granular', **{'trait1:HW_CPU_X86_VMX': 'required'})
+        self.assertCheck(self.check, SUCCESS)
+
+    def test_placement_that_does_not_answer(self):
+        self.auth.token = 'nobody'
+        self.aggregate('vmx', **{'trait:HW_CPU_X86_VMX': 'required'})
+        self.assertCheck(self.check, WARNING, 'Not checked, because placement')
+        self.ours(isolation_trait_sources=['flavor'])
+        self.assertCheck(self.check, WARNING, 'no flavor requires')
+
+    def test_database_that_does_not_answer(self):
+        with unittest.mock.patch(
+            'nova.objects.AggregateList.get_all', side_effect=OSError('gone')
+        ):
+            self.assertCheck(self.check, WARNING, 'the API database cannot')
+
+
+class PlacementTest(PlacementMixin, test_base.BaseTestCase):
+    def setUp(self):
+        super().setUp()
+        self.start_placement()
 
     def test_check(self):
         self.assertEqual((SUCCESS, None), run_check('Placement'))
@@ -431,14 +506,14 @@ class CommandTest(test_base.BaseTestCase):
         return path
 
     def run_script(self, *arguments, **conf):
-        path = self.write_conf(**conf)
+        """Run the command with a nova.conf, named at the end."""
+        return self.run_command(
+            *arguments, f'--config-file={self.write_conf(**conf)}'
+        )
+
+    def run_command(self, *arguments):
         return subprocess.run(
-            [
-                servers.script('nova-ext-sched-status'),
-                '--config-file',
-                path,
-                *arguments,
-            ],
+            [servers.script('nova-ext-sched-status'), *arguments],
             capture_output=True,
             text=True,
             timeout=120,
@@ -448,7 +523,7 @@ class CommandTest(test_base.BaseTestCase):
         self.placement = self.useFixture(servers.Placement('gunicorn')).url
         done = self.run_script('upgrade', 'check')
         self.assertEqual(0, done.returncode, done.stdout + done.stderr)
-        self.assertEqual(8, done.stdout.count('Result: Success'))
+        self.assertEqual(10, done.stdout.count('Result: Success'))
 
         isolating = (
             '[nova_ext_sched]\nenable_isolated_aggregate_filtering = True'
@@ -461,6 +536,33 @@ class CommandTest(test_base.BaseTestCase):
         }
         self.assertEqual(WARNING, checks.pop('Options of nova.conf'))
         self.assertEqual({SUCCESS}, set(checks.values()))
+
+    @ddt.data(0, 1, 2)
+    def test_config_file_in_every_place(self, place):
+        line = ['upgrade', 'check', '--json']
+        line[place:place] = ['--config-file', self.write_conf()]
+        done = self.run_command(*line)
+        self.assertEqual(2, done.returncode, done.stdout + done.stderr)
+        results = {
+            check['check']: check['result']
+            for check in json.loads(done.stdout)['checks']
+        }
+        self.assertEqual(SUCCESS, results['Configuration files'])
+        self.assertEqual(SUCCESS, results['Host filters'])
+
+    def test_no_nova_conf(self):
+        if os.path.exists('/etc/nova'):
+            self.skipTest('there is a configuration of nova here')
+        done = self.run_command('upgrade', 'check', '--json')
+        self.assertEqual(2, done.returncode, done.stdout + done.stderr)
+        checks = {
+            check['check']: check['details']
+            for check in json.loads(done.stdout)['checks']
+        }
+        self.assertIn(
+            'Expected the nova.conf of nova-scheduler, got none',
+            checks['Configuration files'],
+        )
 
     def test_failure(self):
         done = self.run_script('upgrade', 'check')

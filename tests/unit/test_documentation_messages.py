@@ -52,7 +52,8 @@ EXPECTING = ('conf/misspelling.py', 'policy/failure_domains.py')
 WRITERS = {
     'conf/aggregate_instance_type.py': ['contradictions'],
     'conf/failure_domains.py': ['contradictions', '__call__'],
-    'conf/isolation.py': ['contradictions'],
+    'conf/isolation.py': ['contradictions', '__call__'],
+    'conf/misspelling.py': ['warnings'],
     'conf/reservation.py': ['contradictions', '__call__'],
     'cmd/status/operators_data.py': ['check_traits', 'check_reservations'],
     'cmd/status/checks.py': ['_filters', '_aggregates', '_placement'],

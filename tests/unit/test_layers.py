@@ -34,6 +34,7 @@ ROOMS = {
     'request_state': {'policy'},
     'request_filters': BASE | {'queries', 'request_state'},
     'filters': BASE | {'queries', 'request_state', 'request_filters'},
+    'weighers': BASE | {'queries', 'request_state', 'request_filters'},
     'validators': {'exception', 'messages', 'policy'},
     # A library for placement.
     'objects': WORDS | {'policy'},
@@ -58,7 +59,7 @@ WITHOUT_NOVA = {
     'osc',
 }
 # Of the commands, the OpenStackClient's need only this.
-CMD_FOR_OSC = {'progress'}
+CMD_FOR_OSC = {'aggregates', 'base', 'lines', 'progress'}
 LIBRARIES_OF_POLICY = set(sys.stdlib_module_names) | {'oslo_utils'}
 
 

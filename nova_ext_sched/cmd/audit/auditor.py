@@ -13,19 +13,21 @@ from nova_ext_sched.cmd import nova_scheduler
 from nova_ext_sched.cmd.audit import destinations
 from nova_ext_sched.cmd.audit import policies
 from nova_ext_sched.cmd.audit import servers
+from nova_ext_sched.cmd.audit import totals
 
-#: The policy of a server that no policy could judge.
-UNJUDGED = '-'
+#: Stands for the policy of a server that cannot be judged.
+NOT_JUDGED = 'not-judged'
 
 
 class Finding(typing.NamedTuple):
-    """A server that the scheduler would not put where it stands.
+    """A server that violates a policy where it stands, or cannot be judged.
 
     ``policy`` is the name of the policy that refuses the host, or
-    :data:`UNJUDGED`.
+    :data:`NOT_JUDGED`; ``project`` is an ID.
     """
 
     server: str
+    name: str
     project: str
     host: str
     policy: str
@@ -43,8 +45,7 @@ class Auditor:
     :param judging: the policies to judge by
     :param hosts: the hosts to look at; None for all
     :param project: the ID of the project to look at; None for all
-    :ivar judged: number of servers judged so far
-    :ivar found: number of those that were found
+    :ivar totals: the servers judged so far, counted
     :ivar faults: what could not be read, a sentence each
     """
 
@@ -60,9 +61,9 @@ class Auditor:
         self._policies = [policy(ctxt, scheduler) for policy in judging]
         self._hosts = hosts
         self._servers = servers.Servers(ctxt, scheduler, project)
+        self._destinations = destinations.Destinations(scheduler)
         self._counts: dict[str, dict[str, int]] = {}
-        self.judged = 0
-        self.found = 0
+        self.totals = totals.Totals(policy.name for policy in judging)
         self.faults: list[str] = []
 
     def count(self) -> int:
@@ -91,13 +92,16 @@ class Auditor:
             try:
                 for host in counts:
                     for server in self._servers.read(cell, host):
-                        found = [
-                            Finding(server.uuid, server.project_id, host, *why)
-                            for why in self._judge(server)
-                        ]
-                        self.judged += 1
-                        self.found += bool(found)
-                        yield from found
+                        found = list(self._judge(server))
+                        self._count(server, host, found)
+                        for why in found:
+                            yield Finding(
+                                server.uuid,
+                                server.name,
+                                server.project_id,
+                                host,
+                                *why,
+                            )
                         advance()
             except servers.CellDown as exc:
                 self._report(cell, str(exc))
@@ -108,46 +112,56 @@ class Auditor:
         :returns: None where they are unknown; the finding or ``faults``
             then say why
         """
-        if finding.policy == UNJUDGED:
+        if finding.policy == NOT_JUDGED:
             return None
         try:
-            return destinations.find(self._scheduler, finding.server)
+            return self._destinations.find(finding.server)
         except Exception as exc:
             self.faults.append(
-                f'the hosts for server {finding.server} are unknown: '
-                f'{messages.describe(exc)}'
+                f'The hosts for server {finding.server} are unknown: '
+                f'{messages.describe(exc)}.'
             )
             return None
-
-    @property
-    def sentence(self) -> str:
-        """What was found, by which policies, and what could not be read."""
-        names = ', '.join(policy.name for policy in self._policies)
-        said = (
-            f'{self.found} of {self.judged} servers stand where the policies '
-            f'would not put them ({names})'
-            if names
-            else 'No policy is on'
-        )
-        return ' '.join(f'{text}.' for text in (said, *self.faults))
 
     def _judge(self, server: servers.Server) -> Iterator[tuple[str, str]]:
         """Yield each policy that refuses the host, and its reason."""
         if server.fault:
-            yield UNJUDGED, f'cannot be judged: {server.fault}'
+            yield NOT_JUDGED, server.fault
             return
         for policy in self._policies:
             try:
                 passes, reason = policy.judge(server)
             except Exception as exc:
                 # Silence would say that all is well.
-                passes = False
-                reason = f'cannot be judged: {messages.describe(exc)}'
-            if not passes:
-                yield policy.name, reason
+                problem = messages.describe(exc)
+                yield NOT_JUDGED, f'policy {policy.name} fails: {problem}'
+            else:
+                if not passes:
+                    yield policy.name, reason
+
+    def _count(
+        self,
+        server: servers.Server,
+        host: str,
+        found: Sequence[tuple[str, str]],
+    ) -> None:
+        names = [policy for policy, _ in found]
+        violated = [name for name in names if name != NOT_JUDGED]
+        self.totals.add(
+            violated,
+            NOT_JUDGED not in names,
+            [
+                *(
+                    ('aggregate', aggregate.name)
+                    for aggregate in server.host_state.aggregates
+                ),
+                ('project', server.project_id),
+                ('host', host),
+            ],
+        )
 
     def _report(self, cell: str, problem: str) -> None:
         self.faults.append(
-            f'cell {self._scheduler.cell_name(cell)} cannot be read, and '
-            f'servers of it are not judged: {problem}'
+            f'Cell {self._scheduler.cell_name(cell)} cannot be read, and its '
+            f'servers are not judged: {problem}.'
         )

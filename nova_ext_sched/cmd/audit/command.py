@@ -10,15 +10,15 @@ import io
 import sys
 import typing
 
-from cliff import columns
-
 from nova_ext_sched import exception
 from nova_ext_sched import messages
+from nova_ext_sched.cmd import aggregates as named
 from nova_ext_sched.cmd import base
 from nova_ext_sched.cmd import progress
+from nova_ext_sched.cmd.audit import report
 
-#: The exit status where a server is found.
-SOME_FOUND = 3
+#: The exit status where a server violates a policy.
+SOME_FOUND = base.SOME_FOUND
 
 #: The policies, as nova_ext_sched.cmd.audit.policies has them, which imports
 #: nova.
@@ -30,42 +30,39 @@ POLICIES = (
     'failure-domain',
 )
 
-_COLUMNS = ('Server', 'Project', 'Host', 'Policy', 'Reason')
+_COLUMNS = ('Server', 'Name', 'Project', 'Host', 'Policy', 'Reason')
+_SUMMARY_COLUMNS = ('By', 'Name', 'Servers', 'Policies')
 
 # The formatter of cliff that writes a row when it gets it; others hold all.
 _STREAMING = 'csv'
-
-
-class Hosts(columns.FormattableColumn):
-    """Names of hosts: a few of them for people, all for programs.
-
-    None where they are not known.
-    """
-
-    def human_readable(self) -> str:
-        if self._value is None:
-            return 'unknown'
-        return messages.first_few(self._value) or 'none'
-
-    def machine_readable(self) -> list[str] | None:
-        return self._value
+_DOCUMENTS = ('json', 'yaml')
 
 
 class Audit(base.Command):
-    """List the servers that the policies would not put where they stand.
+    """List the servers that violate the policies where they stand.
 
     Judges every server of every cell by the policies that nova.conf turns on,
     with nova-scheduler's own code; changes nothing.
     """
 
     _epilog = (
-        'Exit status: 0 no server is found; 1 something could not be read, a '
-        'cell for example; 2 wrong usage; 3 some servers are found.'
+        'Exit status: 0 no server violates a policy; 1 something could not be '
+        'read or judged; 2 wrong usage; 3 some servers violate a policy.'
     )
+
+    formatter: typing.Any
+    _auditing: typing.Any
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument(
+        more = parser.add_mutually_exclusive_group()
+        more.add_argument(
+            '--summary',
+            action='store_true',
+            help='show no server, only their number by aggregate, project and '
+            'host',
+        )
+        more.add_argument(
             '--where',
             action='store_true',
             help='add the hosts to which each server found could migrate, '
@@ -122,64 +119,95 @@ class Audit(base.Command):
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterator[Sequence[typing.Any]]]:
-        names = (*_COLUMNS, 'Where') if parsed_args.where else _COLUMNS
+        names: tuple[str, ...] = _COLUMNS
+        if parsed_args.summary:
+            names = _SUMMARY_COLUMNS
+        elif parsed_args.where:
+            names += ('Where',)
         self.check_columns(parsed_args, names)
         self.configure(parsed_args, dict(parsed_args.option))
+        self._auditing = _make_auditor(parsed_args)
         return names, self._rows(parsed_args)
+
+    def produce_output(
+        self,
+        parsed_args: argparse.Namespace,
+        column_names: Sequence[str],
+        data: typing.Any,
+    ) -> int:
+        if parsed_args.formatter in _DOCUMENTS:
+            self.formatter = report.Document(self._auditing, self.formatter)
+        elif parsed_args.formatter == 'table' and not parsed_args.columns:
+            self.formatter = report.Text(self._auditing)
+        status = super().produce_output(parsed_args, column_names, data)
+        if not isinstance(self.formatter, report.Text):
+            self.sentence = ' '.join(
+                (self._auditing.totals.sentence, *self._auditing.faults)
+            )
+        totals = self._auditing.totals
+        if self._auditing.faults or totals.not_judged:
+            self.status = base.FAULT
+        elif totals.violating:
+            self.status = SOME_FOUND
+        return status
 
     def _rows(
         self, parsed_args: argparse.Namespace
     ) -> Iterator[Sequence[typing.Any]]:
-        # Not before the process is configured: they import nova.
-        from nova_ext_sched.cmd import nova_scheduler
-        from nova_ext_sched.cmd.audit import aggregate_change
-        from nova_ext_sched.cmd.audit import auditor
-        from nova_ext_sched.cmd.audit import policies
-
-        judging = policies.enabled(parsed_args.policy)
-        off = set(parsed_args.policy) - {policy.name for policy in judging}
-        if off:
-            raise exception.InvalidValue(
-                where='--policy',
-                expected='a policy that is on (--option judges as if it were)',
-                got=', '.join(sorted(off)),
-            )
-        scheduler = nova_scheduler.ReadOnlyHostManager()
-        aggregates = scheduler.aggs_by_id.values()
-        for name, item in parsed_args.aggregate_property:
-            aggregate_change.suppose_property(aggregates, name, item)
-        for name, key in parsed_args.no_aggregate_property:
-            aggregate_change.suppose_no_property(aggregates, name, key)
-        hosts = None
-        if parsed_args.host is not None:
-            _check_host(scheduler, parsed_args.host)
-            hosts = {parsed_args.host}
-        if parsed_args.aggregate is not None:
-            found = aggregate_change.find(aggregates, parsed_args.aggregate)
-            hosts = set(found.hosts).intersection(hosts or found.hosts)
-        auditing = auditor.Auditor(
-            nova_scheduler.context(),
-            scheduler,
-            judging,
-            hosts,
-            parsed_args.project,
-        )
-        total = auditing.count()
+        total = self._auditing.count()
         stream: typing.Any = sys.stderr
         if parsed_args.formatter == _STREAMING and sys.stdout.isatty():
             # A bar would run through rows that are written while it is shown.
             stream = io.StringIO()
         with progress.bar(stream, 'Judging servers', total) as advance:
-            for finding in auditing.findings(advance):
-                row: tuple[typing.Any, ...] = finding
+            for finding in self._auditing.findings(advance):
+                if parsed_args.summary:
+                    continue
+                row = finding._replace(name=messages.clean(finding.name))
                 if parsed_args.where:
-                    row += (Hosts(auditing.find_destinations(finding)),)
+                    hosts = self._auditing.find_destinations(finding)
+                    row += (report.Where(hosts),)
                 yield row
-        self.sentence = auditing.sentence
-        if auditing.faults:
-            self.status = base.FAULT
-        elif auditing.found:
-            self.status = SOME_FOUND
+        if parsed_args.summary:
+            for *cells, policies in self._auditing.totals.lines():
+                yield (*cells, report.Policies(policies))
+
+
+def _make_auditor(parsed_args: argparse.Namespace) -> typing.Any:
+    # Not before the process is configured: they import nova.
+    from nova_ext_sched.cmd import nova_scheduler
+    from nova_ext_sched.cmd.audit import aggregate_change
+    from nova_ext_sched.cmd.audit import auditor
+    from nova_ext_sched.cmd.audit import policies
+
+    judging = policies.enabled(parsed_args.policy)
+    off = set(parsed_args.policy) - {policy.name for policy in judging}
+    if off:
+        raise exception.InvalidValue(
+            where='--policy',
+            expected='a policy that is on (--option judges as if it were)',
+            got=', '.join(sorted(off)),
+        )
+    scheduler = nova_scheduler.ReadOnlyHostManager()
+    aggregates = scheduler.aggs_by_id.values()
+    for name, item in parsed_args.aggregate_property:
+        aggregate_change.set_property(aggregates, name, item)
+    for name, key in parsed_args.no_aggregate_property:
+        aggregate_change.remove_property(aggregates, name, key)
+    hosts = None
+    if parsed_args.host is not None:
+        _check_host(scheduler, parsed_args.host)
+        hosts = {parsed_args.host}
+    if parsed_args.aggregate is not None:
+        found = named.find(aggregates, parsed_args.aggregate)
+        hosts = set(found.hosts).intersection(hosts or found.hosts)
+    return auditor.Auditor(
+        nova_scheduler.context(),
+        scheduler,
+        judging,
+        hosts,
+        parsed_args.project,
+    )
 
 
 def _check_host(scheduler: typing.Any, name: str) -> None:

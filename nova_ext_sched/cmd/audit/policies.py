@@ -42,8 +42,8 @@ class Policy:
     host_filter: typing.ClassVar[type[base.PolicyFilter]]
     #: As ``[nova_ext_sched] request_filters`` names it.
     request_filter: typing.ClassVar[str | None] = None
-    #: Put before the filter's reason.
-    premise: typing.ClassVar[str] = ''
+    #: Said before the filter's reason, where that leaves the server out.
+    introduction: typing.ClassVar[str] = ''
 
     def __init__(
         self, ctxt: typing.Any, scheduler: nova_scheduler.ReadOnlyHostManager
@@ -69,7 +69,7 @@ class Policy:
         if judge is None:
             return verdict.PASS
         passes, reason = judge(server.host_state)
-        return verdict.Verdict(passes, self.premise + reason)
+        return verdict.Verdict(passes, self.introduction + reason)
 
 
 class Isolation(Policy):
@@ -119,7 +119,7 @@ class AntiAffinity(Policy):
 
     name = 'anti-affinity'
     host_filter = server_group_anti_affinity.ServerGroupAntiAffinityFilter
-    premise = 'without this server, '
+    introduction = 'not counting this server, '
 
 
 class FailureDomain(Policy):
@@ -133,7 +133,7 @@ class FailureDomain(Policy):
     name = 'failure-domain'
     host_filter = failure_domain.FailureDomainFilter
     request_filter = 'failure_domains'
-    premise = 'without this server, '
+    introduction = 'not counting this server, '
 
     def judge(self, server: servers.Server) -> verdict.Verdict:
         spec = server.request_spec
@@ -159,7 +159,7 @@ class FailureDomain(Policy):
                 (agg.metadata for agg in server.host_state.aggregates), key
             )
         )
-        return verdict.Verdict(passes, self.premise + reason)
+        return verdict.Verdict(passes, self.introduction + reason)
 
 
 #: Every policy, in the order in which findings are shown.

@@ -26,7 +26,7 @@ _GROUPS = 1024
 
 @api_db.context_manager.reader
 def select(context: typing.Any, uuids: Collection[str]) -> dict[str, str]:
-    """Return what is stored of servers, by UUID; nothing of one without."""
+    """Return the stored text of each server that has a request spec."""
     specs = models.RequestSpec
     query = sa.select(specs.instance_uuid, specs.spec).where(
         specs.instance_uuid.in_(uuids)

@@ -16,6 +16,7 @@ from nova.db.main import models
 from oslo_db import exception as db_exception
 import sqlalchemy as sa
 
+from nova_ext_sched import exception
 from nova_ext_sched import messages
 from nova_ext_sched import request_state
 from nova_ext_sched.cmd import nova_scheduler
@@ -31,6 +32,9 @@ PAGE = 500
 # Images whose keys are remembered.
 _IMAGES = 1024
 
+_NO_MOVE = ', and nova cannot move it either'
+_CREDENTIALS = '; give credentials that may read it: OS_CLOUD or other OS_*'
+
 
 class Server(typing.NamedTuple):
     """A server and the host on which it stands.
@@ -38,10 +42,11 @@ class Server(typing.NamedTuple):
     ``host_state`` is a nova HostState with the host's aggregates and with its
     instances but this one, as if the server were to be placed there now.
     ``request_spec`` is what the scheduler would be asked for its move; where
-    that is unknown it is None, and ``fault`` says why.
+    that is unknown it is None, and ``fault`` says why and what to do.
     """
 
     uuid: str
+    name: str
     project_id: str
     host_state: typing.Any
     request_spec: typing.Any
@@ -130,7 +135,11 @@ class Servers:
                         instance, mapping, stored.get(instance.uuid)
                     )
                     yield Server(
-                        instance.uuid, instance.project_id, mine, *request
+                        instance.uuid,
+                        instance.display_name or '',
+                        instance.project_id,
+                        mine,
+                        *request,
                     )
 
     def _request(
@@ -138,12 +147,15 @@ class Servers:
     ) -> tuple[typing.Any, str]:
         """Return the request of a move, or None and why it is unknown."""
         if text is None:
-            return None, 'nova has no request spec of the server'
+            return None, 'nova has no request spec of the server' + _NO_MOVE
         try:
             spec = self._specs.load(instance.uuid, text)
         except Exception as exc:
             problem = messages.describe(exc)
-            return None, f'the request spec cannot be read: {problem}'
+            return (
+                None,
+                f'its request spec cannot be read{_NO_MOVE}: {problem}',
+            )
         try:
             # As nova-conductor does before it asks the scheduler.
             spec.ensure_project_and_user_id(instance)
@@ -155,6 +167,9 @@ class Servers:
                 image = running_image.image_id(spec)
             if image is not None and self._image_is_source:
                 request_state.image_keys[spec] = self._image_keys(image)
+        except exception.RequestRefused as exc:
+            # The cause is one of Glance or Cinder.
+            return None, str(exc) + (_CREDENTIALS if exc.detail else '')
         except Exception as exc:
             return None, messages.describe(exc)
         return spec, ''

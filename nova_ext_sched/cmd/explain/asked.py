@@ -7,12 +7,15 @@ import typing
 
 from nova import exception as nova_exception
 
+from nova_ext_sched import messages
 from nova_ext_sched.cmd import nova_scheduler
-from nova_ext_sched.cmd.explain import causes
 from nova_ext_sched.cmd.explain import document
 from nova_ext_sched.cmd.explain import funnel
+from nova_ext_sched.cmd.explain import placement
 from nova_ext_sched.cmd.explain import request
 from nova_ext_sched.cmd.explain import server
+from nova_ext_sched.queries import fields
+from nova_ext_sched.request_filters import reserved_aggregates
 
 
 class Asked:
@@ -34,6 +37,7 @@ class Asked:
         scheduler: nova_scheduler.ReadOnlyHostManager,
         wanted: argparse.Namespace,
     ) -> None:
+        self._scheduler = scheduler
         self._wanted = wanted
         self._server: server.Server | None = None
         self.end: tuple[str, str] | None = None
@@ -44,11 +48,11 @@ class Asked:
             self.spec_obj = request.build(ctxt, wanted)
         try:
             if self._server is not None:
-                self._operate(ctxt, scheduler, self._server)
+                self._operate(ctxt, self._server)
             else:
                 request.set_up_group(ctxt, self.spec_obj)
         except nova_exception.NoValidHost as exc:
-            self.end = 'image traits', exc.format_message()
+            self.end = 'image traits', placement.get_reason(exc)
         except nova_exception.UnsupportedPolicyException as exc:
             self.end = 'server group', exc.format_message()
         self.description = document.describe_request(
@@ -75,19 +79,32 @@ class Asked:
                 'server was created with "host" or "hypervisor_hostname", '
                 'which nova does not store'
             )
-        if self.spec_obj.project_id is None and _depends_on_project(found):
-            remarks.append(
-                'No project was given, and reserved aggregates may be for '
-                'certain projects: name it with --project'
-            )
+        if self.spec_obj.project_id is None:
+            closed = self._find_closed_aggregates()
+            if closed:
+                remarks.append(
+                    f'No project was given (--project), and the reservation '
+                    f'depends on it: {messages.first_few(closed)}'
+                )
         return remarks
 
-    def _operate(
-        self,
-        ctxt: typing.Any,
-        scheduler: nova_scheduler.ReadOnlyHostManager,
-        mine: server.Server,
-    ) -> None:
+    def _find_closed_aggregates(self) -> list[str]:
+        """Return which aggregates that the request names are whose."""
+        wanted = reserved_aggregates.compile_request(self.spec_obj)
+        found = []
+        for aggregate in self._scheduler.aggs_by_id.values():
+            metadata = fields.aggregate_metadata(aggregate)
+            items = [
+                f'{messages.clean(key)}={messages.clean(value)}'
+                for key, value in sorted(metadata.items())
+                if key.startswith(wanted.project_keys)
+            ]
+            if items and any(key in metadata for key in wanted.required):
+                name = messages.clean(fields.aggregate_name(aggregate))
+                found.append(f'aggregate {name} has {" and ".join(items)}')
+        return sorted(found)
+
+    def _operate(self, ctxt: typing.Any, mine: server.Server) -> None:
         wanted = self._wanted
         arguments: dict[str, typing.Any] = {}
         if wanted.destination:
@@ -96,15 +113,5 @@ class Asked:
             arguments['flavor'] = request.get_flavor(ctxt, wanted.flavor)
         elif wanted.operation == 'rebuild':
             arguments['image'] = request.get_image(ctxt, wanted)
-            arguments['client'] = scheduler.placement
+            arguments['client'] = self._scheduler.placement
         getattr(mine, wanted.operation.replace('-', '_'))(**arguments)
-
-
-def _depends_on_project(found: funnel.Funnel) -> bool:
-    if found.end is not None:
-        return 'reserved_aggregates' in found.end.name
-    return any(
-        causes.RESERVATION in constraint.causes(uuid)
-        for constraint in found.constraints
-        for uuid in constraint.refused
-    )

@@ -54,8 +54,8 @@ class Explain(base.Command):
     """
 
     _epilog = (
-        'Exit status: 0 a host is left; 1 a fault; 2 wrong usage; 3 no host '
-        'is left.'
+        'Exit status: 0 a host is left for each instance; 1 something could '
+        'not be read; 2 wrong usage; 3 no host is left; 130 after Ctrl-C.'
     )
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -169,7 +169,7 @@ class Explain(base.Command):
                 found.stop('conductor', *request.end)
         found.remarks += request.remarks(found)
         self._document = document.build(found, request.description, detailed)
-        self.status = base.FOUND if found.finds_host else base.NOT_FOUND
+        self.status = base.FINE if found.finds_host else base.SOME_FOUND
         if _is_table(parsed_args):
             # The answer stands before the table.
             self.sentence = ''

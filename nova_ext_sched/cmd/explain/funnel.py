@@ -180,7 +180,7 @@ class Funnel:
         """
         text = messages.clean(reason.rstrip('.'), 1000)
         self.end = End(stage, name, text, messages.clean(detail, 1000))
-        refusal = Refusal('are not considered', name, detail=text)
+        refusal = Refusal('are not considered', name)
         self.add(
             stage, name, 'ends the request', dict.fromkeys(self.hosts, refusal)
         )

@@ -96,14 +96,10 @@ class Placement:
             for one in added:
                 self._funnel.add('request filter', one.name, one.asks)
             refused = exc.__cause__
-            self._funnel.stop(
-                stage,
-                name,
-                exc.format_message(),
-                refused.detail
-                if isinstance(refused, exception.RequestRefused)
-                else '',
-            )
+            detail = ''
+            if isinstance(refused, exception.RequestRefused):
+                detail = refused.detail
+            self._funnel.stop(stage, name, get_reason(exc), detail)
             return None
         candidates = query.Candidates(
             ctxt, self._scheduler.placement, resources
@@ -260,6 +256,11 @@ class Placement:
 
     def _describe(self, parts: Iterable[query.Part]) -> str:
         return '; '.join(map(self._reasons.describe, query.merge(parts)))
+
+
+def get_reason(exc: nova_exception.NovaException) -> str:
+    """Return why nova ends a request, without what it says of all."""
+    return str(exc.kwargs.get('reason') or exc.format_message())
 
 
 def _name(filter_: typing.Any) -> str:

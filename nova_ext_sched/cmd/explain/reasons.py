@@ -44,6 +44,8 @@ class Reasons:
 
     def describe(self, part: query.Part) -> str:
         """Return a part of the query as people read it."""
+        if part.key == 'in_tree' and part.value in self._scheduler.hosts:
+            return f'in_tree={self._scheduler.hosts[part.value].name}'
         if part.key != 'member_of':
             return messages.clean(str(part))
         verb = 'not in' if part.forbids else 'in one of'
@@ -147,8 +149,8 @@ class Reasons:
     def _names(self, part: query.Part) -> str:
         known = self._aggregates
         return messages.first_few(
-            [
+            sorted(
                 known[uuid.lower()].name if uuid.lower() in known else uuid
                 for uuid in part.aggregates
-            ]
+            )
         )

@@ -21,6 +21,8 @@ from nova.virt import hardware
 from oslo_utils import uuidutils
 
 from nova_ext_sched import exception
+from nova_ext_sched import messages
+from nova_ext_sched.cmd import nova_scheduler
 
 _CREDENTIALS = (
     'credentials for Glance in the OS_* variables (OS_AUTH_URL, OS_USERNAME, '
@@ -143,7 +145,9 @@ def get_image(
                 raise exception.InvalidValue(
                     where='--image', expected=_CREDENTIALS, got='none'
                 ) from exc
-            raise
+            raise nova_scheduler.CredentialsFailed(
+                service='Glance', cause=messages.describe(exc)
+            ) from exc
     properties = dict(found.get('properties', {}))
     for key, value in wanted.image_property:
         # Fields of an image that people know as its properties.

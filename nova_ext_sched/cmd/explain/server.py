@@ -14,7 +14,6 @@ import contextlib
 import types
 import typing
 
-from nova import context as nova_context
 from nova import exception as nova_exception
 from nova import objects
 from nova.accelerator import cyborg
@@ -31,6 +30,7 @@ from nova.scheduler.client import report
 from nova.virt import hardware
 
 from nova_ext_sched import exception
+from nova_ext_sched.cmd import nova_scheduler
 from nova_ext_sched.cmd.explain import request
 
 
@@ -221,7 +221,7 @@ class Server:
             )
         if destination:
             self.spec_obj.requested_destination = destination
-        with nova_context.target_cell(self._ctxt, self._cell) as cctxt:
+        with nova_scheduler.target_cell(self._ctxt, self._cell) as cctxt:
             instance = objects.Instance.get_by_uuid(cctxt, self.uuid)
             if on_host and not instance.host:
                 raise exception.InvalidValue(

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Mapping
+import dataclasses
 import itertools
 import logging
 import types
@@ -77,6 +78,16 @@ def faults(
 
     :param nova_keywords: the keywords of the schema that nova alone can check
     """
+    for fault in _find_faults(data, nova_keywords):
+        match fault.path:
+            case ('steps', int(index), *rest):
+                # As reports count them.
+                path = (f'step {index + 1}', *rest)
+                fault = dataclasses.replace(fault, path=path)
+        yield fault
+
+
+def _find_faults(data: typing.Any, nova_keywords: Keywords) -> Faults:
     names: dict[str, set[str]] = collections.defaultdict(set)
     names['project'].add(scenario.DEFAULT_PROJECT)
 
@@ -98,7 +109,7 @@ def faults(
                 yield jsonschema.ValidationError(name)
 
     validator = jsonschema.validators.extend(
-        jsonschema.Draft202012Validator,
+        schema.Validator,
         {
             'declares': declares,
             'declared': declared,
@@ -106,7 +117,6 @@ def faults(
             'step': _check_step,
             **nova_keywords,
         },
-        type_checker=_TYPES,
     )(sim_schema.SCENARIO)
     has_form = True
     for error in validator.iter_errors(data):
@@ -118,15 +128,6 @@ def faults(
                 yield from schema.tell(part)
     if has_form:
         yield from _contradictions(data, scenario.parse(data))
-
-
-# JSON schema takes 2.0 for an integer; nova does not, nor does Python.
-_TYPES = jsonschema.Draft202012Validator.TYPE_CHECKER.redefine(
-    'integer',
-    lambda checker, value: (
-        isinstance(value, int) and not isinstance(value, bool)
-    ),
-)
 
 
 def _names(kind: str, value: typing.Any) -> list[str]:
@@ -189,9 +190,11 @@ def _check_step(
         actions = [action for action in forms if action in value]
         if len(actions) == 1:
             yield from validator.descend(value, forms[actions[0]])
+        elif actions:
+            yield schema.Wrong('one action', ' and '.join(actions))
         else:
             yield schema.Wrong(
-                'one of the keys ' + ', '.join(forms),
+                f'one action of {", ".join(forms)}',
                 schema.show_keys(value) + schema.suggest(value, forms),
             )
 
@@ -256,7 +259,7 @@ def _check_steps(
                 )
         zone = step.arguments.get('set', {}).get('availability_zone')
         if zone:
-            zones.add(str(zone))
+            zones.add(zone)
         for name in step.servers:
             here = (*path, step.action)
             if step.action == 'boot':

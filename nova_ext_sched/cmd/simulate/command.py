@@ -39,7 +39,7 @@ class Simulate(lister.Lister):
     _epilog = (
         'Exit status: 0 every expectation held; 1 one did not; 2 anything '
         'else: the usage or the scenario is wrong, the simulated cloud broke '
-        'down, the output could not be written, or the run was interrupted.'
+        'down, or the output could not be written; 130 after Ctrl-C.'
     )
 
     # In place of a table where no column is chosen.
@@ -145,7 +145,9 @@ class Simulate(lister.Lister):
             declared, *outcomes, verbose=parsed_args.reasons
         )
         self._status = HELD if judged.held else DIFFERED
-        self._summary = f'{declared.description} {judged.summary}'.strip()
+        self._summary = '\n'.join(
+            filter(None, (declared.description, judged.summary))
+        )
         self._text = judged.text(shutil.get_terminal_size().columns)
         return columns, [line.row for line in judged.lines]
 

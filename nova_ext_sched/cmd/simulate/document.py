@@ -1,8 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A scenario's YAML, bounded, and each value as it was written."""
+"""Reads a scenario's YAML: bounded, and each text as it was written.
 
-from collections.abc import Callable
+YAML 1.1 takes 010 for 8, 12:30 for 750, 1.10 for 1.1 and no for false. Most of
+what a scenario states becomes a string in the cloud, which would then not be
+the one that was written. So everything is read as strings; what the schema has
+as an integer or a boolean is converted afterwards.
+"""
+
+from collections.abc import Iterator
+import itertools
 import re
 import typing
 
@@ -11,49 +18,61 @@ import yaml
 from nova_ext_sched import exception
 from nova_ext_sched import messages
 from nova_ext_sched import schema
+from nova_ext_sched.cmd.simulate import schema as sim_schema
 
 #: Bounds of a file; the largest scenarios have a hundredth of them.
 MAX_BYTES = 1 << 20
 MAX_VALUES = 50_000
-MAX_DEPTH = 20
 
-_TAG = 'tag:yaml.org,2002:'
+_INTEGER = re.compile(r'0|-?[1-9][0-9]{,17}')
+_BOOLEANS = {'true': True, 'True': True, 'false': False, 'False': False}
 
 
 def load(file: str) -> typing.Any:
     """Read a scenario file.
 
     Nothing but YAML is checked here, that it is small enough, and that every
-    key is a string and stands once in its mapping. Integers, ``true``,
-    ``false`` and ``null`` keep the type that YAML gives them; anything else is
-    a string, as it is written.
+    key is a string and stands once in its mapping. A text that is no integer
+    or boolean where the schema has one stays a string.
 
     :param file: the path of the file
-    :returns: mappings, lists, strings, integers, booleans and None
+    :returns: mappings, lists, strings, integers and booleans; None for an
+        empty file
     :raises exception.ScenarioInvalid: it cannot be read, or is not such YAML
     """
     try:
         with open(file, 'rb') as stream:
             text = stream.read(MAX_BYTES + 1)
-        if len(text) > MAX_BYTES:
-            raise _TooLarge(f'a file of at most {MAX_BYTES} bytes')
-        loader = _Loader(text)
-        node = loader.get_single_node()
-        data = None if node is None else loader.read(node, ())
-        faults = loader.faults
+        return parse(text)
     except _TooLarge as exc:
-        faults = [schema.Fault((), str(exc), 'more')]
+        fault = schema.Fault((), str(exc), 'more')
     except OSError as exc:
         cause = exc.strerror or str(exc)
-        faults = [schema.Fault((), 'a file that can be read', cause)]
+        fault = schema.Fault((), 'a file that can be read', cause)
     except (yaml.YAMLError, ValueError) as exc:
-        faults = [schema.Fault((), 'YAML', _cause(exc))]
-    if faults:
-        raise exception.ScenarioInvalid(path=file, faults=faults)
-    return data
+        fault = schema.Fault((), 'YAML', _describe(exc))
+    raise exception.ScenarioInvalid(path=file, faults=[fault])
 
 
-def _cause(exc: Exception) -> str:
+def parse(text: bytes | str) -> typing.Any:
+    """Return what the text of a scenario file states, as :func:`load` does.
+
+    :raises yaml.YAMLError: it is no YAML, or none of a scenario
+    """
+    if len(text) > MAX_BYTES:
+        raise _TooLarge(f'a file of at most {MAX_BYTES} bytes')
+    try:
+        data = yaml.load(text, _Loader)  # noqa: S506 (makes strings only)
+        # An alias counts wherever it stands.
+        values = itertools.islice(_walk(data), MAX_VALUES + 1)
+        if sum(1 for _ in values) > MAX_VALUES:
+            raise _TooLarge(f'at most {MAX_VALUES} values')
+    except RecursionError:
+        raise _TooLarge('a few levels') from None
+    return _convert(data, sim_schema.SCENARIO)
+
+
+def _describe(exc: Exception) -> str:
     if not isinstance(exc, yaml.MarkedYAMLError) or not exc.problem_mark:
         return messages.clean(' '.join(str(exc).split()), 200)
     said = ', '.join(filter(None, (exc.context, exc.problem)))
@@ -64,101 +83,74 @@ class _TooLarge(Exception):
     """The text is what is expected."""
 
 
-class _Loader(yaml.SafeLoader):
-    """Reads nodes in place of constructing what YAML 1.1 takes them for."""
+class _Loader(yaml.BaseLoader):
+    """Makes strings, and takes no tag and no key twice."""
 
-    def __init__(self, text: bytes) -> None:
-        super().__init__(text)
-        self.faults: list[schema.Fault] = []
-        self._depth = 0
-        self._values = 0
+    def construct_object(
+        self, node: yaml.Node, deep: bool = False
+    ) -> typing.Any:
+        if node.tag not in (
+            self.DEFAULT_SCALAR_TAG,
+            self.DEFAULT_SEQUENCE_TAG,
+            self.DEFAULT_MAPPING_TAG,
+        ):
+            raise _fault(node, f'the tag {node.tag}')
+        return super().construct_object(node, deep)
 
-    def compose_node(
-        self, parent: typing.Any, index: typing.Any
-    ) -> yaml.Node | None:
-        """Compose a node, unless it is nested too deeply."""
-        self._depth += 1
-        _check_depth(self._depth)
-        node = super().compose_node(parent, index)
-        self._depth -= 1
-        return node
-
-    def read(self, node: yaml.Node, path: schema.Path) -> typing.Any:
-        """Return the value of a node; its faults go to ``faults``.
-
-        An alias is read again wherever it stands, so that what is counted is
-        what would be built.
-        """
-        _check_depth(len(path))
-        self._values += 1
-        if self._values > MAX_VALUES:
-            raise _TooLarge(f'at most {MAX_VALUES} values')
-        match node.tag.removeprefix(_TAG), node:
-            case 'map', yaml.MappingNode():
-                return self._read_mapping(node, path)
-            case 'seq', yaml.SequenceNode():
-                return [
-                    self.read(item, (*path, index))
-                    for index, item in enumerate(node.value)
-                ]
-            case 'str', yaml.ScalarNode():
-                return node.value
-            case kind, yaml.ScalarNode() if (
-                # A tag may say so of any text.
-                kind in _SCALARS and _SCALARS[kind][0].match(node.value)
-            ):
-                return _SCALARS[kind][1](node.value)
-            case kind, _:
-                self._add_fault(path, 'no tag', f'{kind} {node.value}')
-        return None
-
-    def _add_fault(self, path: schema.Path, expected: str, got: str) -> None:
-        self.faults.append(
-            schema.Fault(path, expected, messages.clean(got, 100))
-        )
-
-    def _read_mapping(
-        self, node: yaml.MappingNode, path: schema.Path
-    ) -> dict[str, typing.Any]:
-        merged: dict[str, typing.Any] = {}
-        own: dict[str, typing.Any] = {}
-        for key, value in node.value:
-            name = str(key.value)
-            here = (*path, name)
-            if key.tag == f'{_TAG}merge':
-                parts = self.read(value, path)
-                for part in parts if isinstance(parts, list) else [parts]:
-                    if isinstance(part, dict):
-                        merged = {**part, **merged}
-                    else:
-                        self._add_fault(path, 'a mapping to merge', repr(part))
-            elif not isinstance(key, yaml.ScalarNode):
-                self._add_fault(here, 'a string as key', name)
-            else:
-                if name in own:
-                    self._add_fault(here, 'each key once', 'it twice')
-                own[name] = self.read(value, here)
-        return {**merged, **own}
+    def construct_mapping(
+        self, node: yaml.MappingNode, deep: bool = False
+    ) -> dict[typing.Hashable, typing.Any]:
+        seen = set()
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise _fault(key, 'a key that is no string')
+            if key.value in seen:
+                raise _fault(key, f'the key {key.value} twice')
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
 
 
-# What YAML makes of a scalar that is not quoted; any other is a string. YAML
-# 1.1 takes 010 for 8, 12:30 for 750, 1.10 for 1.1 and no for false. Most of
-# what a scenario states becomes a string in the cloud, which would then not be
-# the one that was written.
-_SCALARS: dict[str, tuple[re.Pattern[str], Callable[[str], typing.Any]]] = {
-    'int': (re.compile(r'(0|-?[1-9][0-9]{,17})\Z'), int),
-    'bool': (
-        re.compile(r'([Tt]rue|[Ff]alse)\Z'),
-        lambda text: text[0] in 'tT',
-    ),
-    'null': (re.compile(r'(null|~|)\Z'), lambda text: None),
-    'merge': (re.compile(r'<<\Z'), str),
-}
-_Loader.yaml_implicit_resolvers = {}
-for _kind, (_pattern, _) in _SCALARS.items():
-    _Loader.add_implicit_resolver(_TAG + _kind, _pattern, None)
+def _fault(node: yaml.Node, got: str) -> yaml.MarkedYAMLError:
+    return yaml.MarkedYAMLError(problem=got, problem_mark=node.start_mark)
 
 
-def _check_depth(depth: int) -> None:
-    if depth > MAX_DEPTH:
-        raise _TooLarge(f'at most {MAX_DEPTH} levels')
+def _walk(value: typing.Any) -> Iterator[typing.Any]:
+    """Yield a value and all that is in it."""
+    yield value
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, list):
+        return
+    for part in value:
+        yield from _walk(part)
+
+
+def _convert(value: typing.Any, form: typing.Any) -> typing.Any:
+    """Return a value with the types that the schema gives to its parts."""
+    if not isinstance(form, dict):
+        return value
+    match value:
+        case str() if form.get('type') == 'integer':
+            return int(value) if _INTEGER.fullmatch(value) else value
+        case str() if form.get('type') == 'boolean':
+            return _BOOLEANS.get(value, value)
+        case list() if 'items' in form:
+            return [_convert(item, form['items']) for item in value]
+        case dict():
+            # Of several forms, one is a mapping's.
+            forms = [form, *form.get('oneOf', ())]
+            forms += [
+                step
+                for action, step in form.get('step', {}).items()
+                if action in value
+            ]
+            known: dict[str, typing.Any] = {}
+            others = None
+            for form in forms:
+                known |= form.get('properties', {})
+                others = others or form.get('additionalProperties')
+            return {
+                key: _convert(part, known.get(key, others))
+                for key, part in value.items()
+            }
+    return value

@@ -47,6 +47,7 @@ class Outcome:
 
     :param placements: one for each server of the step
     :param reason: why hosts were refused, in a sentence
+    :param unused: why hosts that the step expects were not used
     :param domains: for each metadata key that the step's expectations name,
         the number of group members by failure domain; those on a host in no
         domain stand under the empty string
@@ -54,6 +55,7 @@ class Outcome:
 
     placements: Sequence[Placement]
     reason: str = ''
+    unused: str = ''
     domains: Mapping[str, Mapping[str, int]] = dataclasses.field(
         default_factory=dict
     )
@@ -121,6 +123,17 @@ class Expectation:
     min_domains: Mapping[str, int] = dataclasses.field(default_factory=dict)
     failure: str | None = None
     failures: int | None = None
+
+    def find_unused(self, outcome: Outcome) -> list[str]:
+        """Return the expected hosts that no server of the step is on."""
+        wanted = [
+            *(self.hosts or ()),
+            *filter(self.per_host.get, self.per_host),
+        ]
+        used = outcome.hosts
+        if self.hosts and used and used.keys() <= set(self.hosts):
+            return []
+        return [host for host in dict.fromkeys(wanted) if host not in used]
 
     def met_by(self, outcome: Outcome) -> bool:
         """Return whether the step did what it should.

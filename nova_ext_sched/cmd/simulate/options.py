@@ -25,6 +25,8 @@ CONF = nova.conf.CONF
 NOVA_FILTERS = 'nova.scheduler.filters.all_filters'
 _PACKAGE = 'nova_ext_sched'
 _WEIGHER = 'nova_ext_sched.cmd.simulate.weigher.PreferredHosts'
+#: nova and our package have an option of this name, in groups of their own.
+_ISOLATION = 'enable_isolated_aggregate_filtering'
 _AVAILABLE = ('filter_scheduler', 'available_filters')
 #: What options name that has to be installed.
 _KINDS = {
@@ -33,6 +35,16 @@ _KINDS = {
 }
 
 Faults = Iterator[schema.Wrong]
+
+# What Python and oslo.config say of a value of the wrong type, and what they
+# expect.
+_FORMS = {
+    'invalid literal for int()': 'an integer',
+    'int() argument must': 'an integer',
+    'could not convert string to float': 'a number',
+    'float() argument must': 'a number',
+    'Unexpected boolean value': 'true or false',
+}
 
 # What the simulated cloud is built from; a scenario that changes these would
 # leave it.
@@ -49,7 +61,9 @@ BUILT_IN = {
 def compose(declared: scenario.Scenario, plain: bool) -> scenario.Options:
     """Return the options that a cloud runs with, by group.
 
-    Quotas are unlimited unless the scenario limits them: they would end a
+    Where the scenario isolates aggregates, plain nova does so with its own
+    request filter, unless ``plain`` of the scenario says otherwise. Quotas
+    are unlimited unless the scenario limits them: they would end a
     scenario of many servers before the scheduler is asked.
 
     :param declared: the scenario
@@ -69,6 +83,9 @@ def compose(declared: scenario.Scenario, plain: bool) -> scenario.Options:
     }
     _merge(options, declared.nova_conf)
     if plain:
+        ours = options.pop(_PACKAGE, {})
+        if _ISOLATION in ours:
+            options.setdefault('scheduler', {})[_ISOLATION] = ours[_ISOLATION]
         _merge(options, declared.plain.get('nova_conf', {}))
         options.pop(_PACKAGE, None)
     scheduler = options.setdefault('filter_scheduler', {})
@@ -97,21 +114,7 @@ def compose(declared: scenario.Scenario, plain: bool) -> scenario.Options:
 
 def _merge(options: scenario.Options, more: scenario.Options) -> None:
     for group, values in more.items():
-        options.setdefault(group, {}).update(
-            (option, _written(value)) for option, value in values.items()
-        )
-
-
-def _written(value: typing.Any) -> typing.Any:
-    """Return a value as nova.conf would have it.
-
-    oslo.config's types take strings and values of their own type: a number
-    for a boolean option would raise what no caller expects, and a boolean
-    passes for a number.
-    """
-    if isinstance(value, list):
-        return [_written(item) for item in value]
-    return str(value)
+        options.setdefault(group, {}).update(values)
 
 
 def _split(value: typing.Any) -> list[str]:
@@ -249,17 +252,22 @@ def _refused(
     section = None if group == 'DEFAULT' else group
     options = CONF if section is None else CONF[section]
     try:
-        CONF.set_override(option, _written(value), section)
+        CONF.set_override(option, value, section)
     except cfg.NoSuchOptError:
         return (
             f'an option of [{group}]',
             messages.clean(option) + schema.suggest([option], options),
         )
     except (TypeError, ValueError) as exc:
-        return f"the option's type ({exc})", schema.show(value)
-    used = getattr(options, option)
+        return _expected(exc), schema.show(value)
     CONF.clear_override(option, section)
-    if isinstance(value, bool) and used is not value:
-        # Whether it was written true or True is not known by now.
-        return 'a string (quote it)', schema.show(value)
     return None
+
+
+def _expected(exc: Exception) -> str:
+    """Return what an option takes, given why it did not take a value."""
+    said = str(exc)
+    for beginning, form in _FORMS.items():
+        if said.startswith(beginning):
+            return form
+    return f'a value that the option takes ({messages.clean(said)})'

@@ -2,6 +2,8 @@
 
 """Why the scheduler decided as it did, taken from what it logs."""
 
+from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import logging
@@ -9,10 +11,19 @@ import re
 import textwrap
 import urllib.parse
 
+from nova_ext_sched import messages
+
 _OURS = 'nova_ext_sched'
 _CANDIDATES = '/allocation_candidates'
 _NOVA_TRAITS = ('COMPUTE_', 'OWNER_NOVA')
 _LENGTH = 240
+
+# The line of the request filter that keeps servers out of full domains.
+_SPREAD = 'nova_ext_sched.request_filters.failure_domains'
+_FULL = (
+    'failure domains are full for server group %(group)s (limit %(limit)d in '
+    'each): %(held)s'
+)
 
 # nova's own lines that say which stage left no host, by their logger.
 _NOVA = {
@@ -45,6 +56,11 @@ class Reasons(logging.Handler):
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)
         self._lines: list[tuple[str, str]] = []
+        # Of the last request to placement: what it asked for, which hosts
+        # came back, and why the filters refused some of these.
+        self._query: str | None = None
+        self._returned: Collection[str] = ()
+        self._refusals: dict[str, str] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
         """See logging.Handler."""
@@ -53,19 +69,65 @@ class Reasons(logging.Handler):
             wanted = _NOVA.get(record.name)
             if wanted is None or not wanted.match(line):
                 return
-        self._lines.append((record.name, line.splitlines()[0]))
+        line = line.splitlines()[0]
+        if record.name == _SPREAD and isinstance(record.args, Mapping):
+            # What leaves no host where every domain is full.
+            if record.args.get('full'):
+                line = _FULL % record.args
+        self._lines.append((record.name, line))
 
-    def add_query(self, url: str) -> None:
-        """Take note of a request to placement."""
+    def add_query(self, url: str, hosts: Collection[str] = ()) -> None:
+        """Take note of a request to placement.
+
+        :param hosts: the hosts in the answer
+        """
         parts = urllib.parse.urlsplit(url)
         if parts.path == _CANDIDATES:
-            query = urllib.parse.parse_qs(parts.query)
-            self._lines.append((_CANDIDATES, describe(query)))
+            self._query = describe(urllib.parse.parse_qs(parts.query))
+            self._returned = hosts
+            self._refusals = {}
+            self._lines.append((_CANDIDATES, self._query))
+
+    def add_refusal(self, host: str, reason: str) -> None:
+        """Take note of a host that a host filter refused."""
+        self._refusals[host] = reason
+
+    def explain_unused(self, hosts: Iterable[str]) -> str:
+        """Return why a step did not use hosts; empty where it is not known.
+
+        ===============================  =================================
+        the host                         the sentence
+        ===============================  =================================
+        was not in placement's answer    what placement was asked for
+        was refused by a host filter     the filter, and why if it is ours
+        passed all filters               another host has more weight
+        ===============================  =================================
+        """
+        if self._query is None:
+            return ''
+        by_reason: dict[str, list[str]] = {}
+        for host in hosts:
+            if host not in self._returned:
+                reason = f'placement returned only hosts {self._query}'
+            else:
+                reason = self._refusals.get(
+                    host, 'it passed every filter, another host weighed more'
+                )
+            by_reason.setdefault(reason, []).append(host)
+        return textwrap.shorten(
+            '; '.join(
+                f'{messages.first_few(names, 3)} not used: {reason}'
+                for reason, names in by_reason.items()
+            ),
+            _LENGTH,
+            placeholder=' ...',
+        )
 
     def take(self) -> list[tuple[str, str]]:
         """Return logger and line of what was collected since the last call."""
         lines = self._lines[:]
         self._lines.clear()
+        self._query = None
         return lines
 
 
@@ -111,6 +173,7 @@ def explain(
     a host filter                             what that filter logged, else
                                               its name
     placement                                 what it was asked for
+    either, with full failure domains         these come first
     nowhere                                   what our package logged last
     ========================================  ==============================
 
@@ -130,13 +193,16 @@ def _cause(lines: Sequence[tuple[str, str]], details: Sequence[str]) -> str:
             return detail
     ours = [(name, line) for name, line in lines if name.startswith(_OURS)]
     stages = [(name, line) for name, line in lines if name in _NOVA]
+    full = [line for _, line in ours if line.startswith(_FULL[:20])][-1:]
     for name, line in reversed(stages):
         if name == 'nova.scheduler.manager':
             asked = [said for logger, said in lines if logger == _CANDIDATES]
-            return ' '.join(['placement has no host', *asked[-1:]])
+            rest = ' '.join(['placement has no host', *asked[-1:]])
+            return '; '.join([*full, rest])
         if match := _NOVA['nova.filters'].match(line):
             said = [said for _, said in ours if said.startswith(match[1])]
-            return said[-1] if said else f'{match[1]} refused every host left'
+            rest = said[-1] if said else f'{match[1]} refused every host left'
+            return '; '.join([*full, rest])
     if ours and not details:
         return ours[-1][1]
     for name, line in stages[-1:]:

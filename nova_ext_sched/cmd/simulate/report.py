@@ -86,6 +86,8 @@ class Line:
     @property
     def reason(self) -> str:
         """Why servers found no host or another than expected."""
+        if self.result == DIFFERS and self.outcome.unused:
+            return self.outcome.unused
         failed = any(item.failure for item in self.outcome.placements)
         if failed or self.verbose or self.result == DIFFERS:
             return self.outcome.reason

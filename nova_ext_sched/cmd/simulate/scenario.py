@@ -167,20 +167,16 @@ def parse(data: dict[str, typing.Any]) -> Scenario:
             Aggregate(
                 name=name,
                 hosts=hostnames.expand_all(item.get('hosts', ())),
-                metadata=_strings(item.get('metadata')),
+                metadata=item.get('metadata', {}),
                 availability_zone=item.get('availability_zone'),
             )
             for name, item in data.get('aggregates', {}).items()
         ],
         'flavors': [
-            Flavor(
-                name,
-                **{**item, 'extra_specs': _strings(item.get('extra_specs'))},
-            )
-            for name, item in data['flavors'].items()
+            Flavor(name, **item) for name, item in data['flavors'].items()
         ],
         'images': {
-            name: _strings(item.get('properties'))
+            name: item.get('properties', {})
             for name, item in data.get('images', {}).items()
         },
         'server_groups': [
@@ -202,10 +198,6 @@ def name_servers(step: dict[str, typing.Any]) -> list[str]:
         return [name]
     last = min(count, hostnames.MAX_NAMES)
     return [f'{name}-{number}' for number in range(1, last + 1)]
-
-
-def _strings(values: dict[str, typing.Any] | None) -> dict[str, str]:
-    return {key: str(value) for key, value in (values or {}).items()}
 
 
 def _hosts(item: str | dict[str, typing.Any]) -> list[Host]:

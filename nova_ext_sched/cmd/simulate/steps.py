@@ -75,6 +75,14 @@ class Steps:
                 dataclasses.replace(placement, host=None)
                 for placement in placements
             ]
+        outcome = expectation.Outcome(
+            placements,
+            domains={
+                key: self._cloud.domains(key, self._find_group_hosts(step))
+                for key in step.domain_keys
+            },
+        )
+        unused = self._reasons.explain_unused(step.expect.find_unused(outcome))
         reason = sim_reasons.explain(
             self._reasons.take(),
             [
@@ -83,13 +91,10 @@ class Steps:
                 if item.failure
             ],
         )
-        return expectation.Outcome(
-            placements,
-            self._cloud.readable(reason),
-            {
-                key: self._cloud.domains(key, self._find_group_hosts(step))
-                for key in step.domain_keys
-            },
+        return dataclasses.replace(
+            outcome,
+            reason=self._cloud.readable(reason),
+            unused=self._cloud.readable(unused),
         )
 
     def _find_group_hosts(self, step: scenario.Step) -> list[str]:
@@ -361,9 +366,7 @@ def _failure(name: str | None, detail: str) -> Placement:
 
 def _aggregate_actions(arguments: Body) -> list[Body]:
     """Return the bodies of the API requests that change an aggregate."""
-    metadata: dict[str, str | None] = {
-        key: str(value) for key, value in arguments.get('set', {}).items()
-    }
+    metadata: dict[str, str | None] = dict(arguments.get('set', {}))
     # nova-api removes a key that is set to null.
     metadata.update(dict.fromkeys(arguments.get('unset', ())))
     actions: list[Body] = []

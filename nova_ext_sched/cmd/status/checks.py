@@ -5,18 +5,14 @@
 from collections.abc import Sequence
 import functools
 import importlib.metadata
-import sys
-import traceback
 import typing
 
 from keystoneauth1 import exceptions as ks_exc
-from nova import config as nova_config
 from nova import context as nova_context
 from nova import exception as nova_exception
 from nova import objects
 from nova import utils as nova_utils
 import nova.conf
-from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
 from oslo_utils import versionutils
 
@@ -37,9 +33,6 @@ NOVA_FILTERS = 'nova.scheduler.filters.all_filters'
 
 #: What nova's queries for candidates need, and so ours.
 PLACEMENT = '1.36'
-
-#: The exit status for what is no result of a check, as of nova-status.
-UNEXPECTED = 255
 
 ISOLATED = 'IsolatedAggregatesFilter'
 INSTANCE_TYPE = 'AggregateInstanceTypeFilter'
@@ -72,6 +65,7 @@ def _warnings(sentences: Sequence[str], *remedy: str) -> upgradecheck.Result:
 _NO_DATABASE = _warning(
     'Not checked, because the API database cannot be read.'
 )
+_NO_PLACEMENT = _warning('Not checked, because placement cannot be read.')
 
 
 class _Data(typing.NamedTuple):
@@ -99,6 +93,15 @@ class Checks(upgradecheck.UpgradeCommands):
                 f'tested with. Upgrade nova-ext-sched.'
             )
         return _SUCCESS
+
+    def _configuration_files(self) -> upgradecheck.Result:
+        if CONF.config_file or CONF.config_dir:
+            return _SUCCESS
+        return _failure(
+            'Expected the nova.conf of nova-scheduler, got none: every '
+            'option has its default, and no policy is on. Name the file with '
+            '--config-file, or run the check where nova-scheduler runs.'
+        )
 
     def _options(self) -> upgradecheck.Result:
         try:
@@ -153,14 +156,17 @@ class Checks(upgradecheck.UpgradeCommands):
             )
         return _warnings(problems)
 
-    def _placement(self) -> upgradecheck.Result:
+    @functools.cached_property
+    def _traits(self) -> frozenset[str] | upgradecheck.Result:
+        """The traits that placement knows, or what is wrong with it."""
         try:
             adapter = nova_utils.get_ksa_adapter('placement')
             root = adapter.get('/', raise_exc=True).json()
             highest = root['versions'][0]['max_version']
             enough = versionutils.is_compatible(PLACEMENT, highest)
             # The root answers anybody; this needs the credentials.
-            adapter.get('/traits', microversion='1.6', raise_exc=True)
+            traits = adapter.get('/traits', microversion='1.6', raise_exc=True)
+            known = frozenset(traits.json()['traits'])
         except (ks_exc.ClientException, nova_exception.NovaException) as exc:
             reason = messages.describe(exc)
         except (ValueError, LookupError, TypeError):
@@ -168,7 +174,7 @@ class Checks(upgradecheck.UpgradeCommands):
             reason = f'{adapter.get_endpoint()} does not answer like placement'
         else:
             if enough:
-                return _SUCCESS
+                return known
             return _failure(
                 f'Expected placement with microversion {PLACEMENT}, got at '
                 f'most {highest}. Upgrade placement.'
@@ -177,6 +183,10 @@ class Checks(upgradecheck.UpgradeCommands):
             f'{reason}. Check [placement] of nova.conf and that placement '
             f'runs.'
         )
+
+    def _placement(self) -> upgradecheck.Result:
+        traits = self._traits
+        return _SUCCESS if isinstance(traits, frozenset) else traits
 
     @functools.cached_property
     def _data(self) -> _Data | Exception:
@@ -200,10 +210,10 @@ class Checks(upgradecheck.UpgradeCommands):
         if isinstance(self._data, _Data):
             return _SUCCESS
         return _failure(
-            f'The aggregates and flavors cannot be read: '
-            f'{messages.describe(self._data)}. Check [api_database] '
-            f'connection of nova.conf, and run where the database can be '
-            f'reached.'
+            f'The aggregates and flavors cannot be read from the API '
+            f'database: {messages.describe(self._data)}. Check [api_database] '
+            f'connection of nova.conf, and run the check where the database '
+            f'can be reached.'
         )
 
     def _aggregates(self) -> upgradecheck.Result:
@@ -225,6 +235,25 @@ class Checks(upgradecheck.UpgradeCommands):
         return _warnings(
             problems,
             'Correct the metadata with openstack aggregate set --property.',
+        )
+
+    def _isolation_traits(self) -> upgradecheck.Result:
+        ours = CONF.nova_ext_sched
+        if not ours.enable_isolated_aggregate_filtering:
+            return _SUCCESS
+        if not isinstance(self._data, _Data):
+            return _NO_DATABASE
+        required = operators_data.read_isolation(self._data.aggregates).traits
+        problems = []
+        if 'image' not in ours.isolation_trait_sources:
+            problems += operators_data.check_openers(
+                required, self._data.flavors
+            )
+        if not isinstance(self._traits, frozenset):
+            return _warnings(problems) if problems else _NO_PLACEMENT
+        return _warnings(
+            operators_data.check_known_traits(required, self._traits)
+            + problems
         )
 
     def _flavors(self) -> upgradecheck.Result:
@@ -291,32 +320,13 @@ class Checks(upgradecheck.UpgradeCommands):
 
     _upgrade_checks = (
         ('Release of nova', _nova_release),
+        ('Configuration files', _configuration_files),
         ('Options of nova.conf', _options),
         ('Host filters', _filters),
         ('Placement', _placement),
         ('API database', _database),
         ('Metadata of aggregates', _aggregates),
+        ('Traits of isolated aggregates', _isolation_traits),
         ('Extra specs of flavors', _flavors),
         ('Number of forbidden aggregates', _forbidden_aggregates),
     )
-
-
-def run(argv: Sequence[str]) -> int:
-    """Run the checks; return the exit status."""
-    objects.register_all()
-    conf.register_opts(CONF)
-    upgradecheck.register_cli_options(CONF, Checks())
-    # For --json, which it looks up there.
-    upgradecheck.CONF = CONF
-    try:
-        # As nova's own commands do: libraries of nova's, osprofiler for one,
-        # read options that only this registers.
-        nova_config.parse_args(argv, init_rpc=False)
-        # A value of ours that is not of its form, as what nova itself reads.
-        conf.check_values(CONF)
-        return CONF.command.action_fn()
-    except cfg.Error as exc:
-        print(f'nova-ext-sched-status: {exc}', file=sys.stderr)
-    except Exception:
-        traceback.print_exc()
-    return UNEXPECTED

@@ -29,9 +29,9 @@ def main() -> int:
         return _UNEXPECTED
     # The checks say it, with what to do; once is enough.
     logging.getLogger('nova_ext_sched').setLevel(logging.ERROR)
-    from nova_ext_sched.cmd.status import checks as status_checks
+    from nova_ext_sched.cmd.status import command
 
-    return status_checks.run(sys.argv)
+    return command.run(sys.argv)
 
 
 if __name__ == '__main__':

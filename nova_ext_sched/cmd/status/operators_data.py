@@ -9,6 +9,7 @@ exactly what the filters refuse.
 
 from collections.abc import Collection
 from collections.abc import Mapping
+from collections.abc import Set
 import re
 
 from nova_ext_sched import messages
@@ -50,6 +51,54 @@ def check_traits(flavors: Named) -> list[str]:
         for name, specs in sorted(flavors.items())
         for key, value in sorted(specs.items())
         if _TRAIT.match(key) and value not in _TRAIT_VALUES
+    ]
+
+
+def check_known_traits(
+    required: Mapping[str, Set[str]], known: Set[str]
+) -> list[str]:
+    """Return which isolated aggregates require a trait that nothing has.
+
+    :param required: the traits that each isolated aggregate requires, by name
+    :param known: the traits that placement knows
+    """
+    return [
+        f'aggregate {messages.clean(name)}: placement does not know the trait '
+        f'{messages.clean(trait)}, so no host has it, and servers that '
+        f'require it find no host. Correct the metadata, or run openstack '
+        f'aggregate isolation sync'
+        for name, traits in sorted(required.items())
+        for trait in sorted(traits - known)
+        # read_isolation reports the others.
+        if isolation.is_trait_name(trait)
+    ]
+
+
+def check_openers(
+    required: Mapping[str, Set[str]], flavors: Named
+) -> list[str]:
+    """Return which isolated aggregates no flavor opens.
+
+    For clouds where the traits of images do not count.
+
+    :param required: the traits that each isolated aggregate requires, by name
+    :param flavors: extra specs by the flavor's name
+    """
+    offered = [
+        {
+            key.partition(':')[2]
+            for key, value in specs.items()
+            if _TRAIT.match(key) and value == isolation.REQUIRED
+        }
+        for specs in flavors.values()
+    ]
+    return [
+        f'aggregate {messages.clean(name)}: no flavor requires '
+        f'{messages.first_few(sorted(traits))} in its extra specs, and '
+        f'isolation_trait_sources does not have image, so only traits of '
+        f'ports and device profiles open it'
+        for name, traits in sorted(required.items())
+        if not any(traits <= mine for mine in offered)
     ]
 
 

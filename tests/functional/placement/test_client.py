@@ -110,7 +110,7 @@ class ReadTest(base.PlacementTestCase):
             ['host'], self.names(required_aggregates=[[A.upper()]])
         )
         self.assertEqual(
-            {A}, self.client.provider_aggregates(self.host.upper())
+            {A}, self.client.update_aggregates(self.host.upper(), frozenset)
         )
 
     def test_traits(self):
@@ -125,9 +125,11 @@ class ReadTest(base.PlacementTestCase):
     def test_what_a_provider_has(self):
         self.assertEqual(
             {'CUSTOM_SSD', 'HW_CPU_X86_AVX2'},
-            self.client.provider_traits(self.host),
+            self.client.update_traits(self.host, frozenset),
         )
-        self.assertEqual({A}, self.client.provider_aggregates(self.host))
+        self.assertEqual(
+            {A}, self.client.update_aggregates(self.host, frozenset)
+        )
 
     def test_allocation_candidates(self):
         found = self.client.allocation_candidates(
@@ -186,7 +188,7 @@ class ReadTest(base.PlacementTestCase):
 
     def test_not_found(self):
         error = self.assertRaises(
-            errors.Refused, self.client.provider_traits, NOBODY
+            errors.Refused, self.client.update_traits, NOBODY, frozenset
         )
         self.assertEqual(404, error.status)
         self.assertEqual('GET', error.method)
@@ -208,8 +210,9 @@ class ReadTest(base.PlacementTestCase):
         self.assertRaisesRegex(
             exception.InvalidValue,
             'resource provider: expected a UUID',
-            self.client.provider_traits,
+            self.client.update_traits,
             '../traits',
+            frozenset,
         )
 
 
@@ -284,7 +287,7 @@ class ChangeTest(base.PlacementTestCase):
         )
         self.assertEqual(
             {'CUSTOM_B', 'COMPUTE_NODE'},
-            self.client.provider_traits(self.host),
+            self.client.update_traits(self.host, frozenset),
         )
 
     def test_nothing_is_sent_where_nothing_changes(self):
@@ -328,9 +331,11 @@ class ChangeTest(base.PlacementTestCase):
                 f'{error.sent}, got {error.current} (PUT ',
                 str(error),
             )
-        self.assertNotIn('CUSTOM_A', self.client.provider_traits(self.host))
+        self.assertNotIn(
+            'CUSTOM_A', self.client.update_traits(self.host, frozenset)
+        )
         self.assertEqual(
-            frozenset(), self.client.provider_aggregates(self.host)
+            frozenset(), self.client.update_aggregates(self.host, frozenset)
         )
 
     def test_a_conflict_that_placement_meets_in_its_database(self):
@@ -389,7 +394,7 @@ class OldServerTest(base.PlacementTestCase):
     def test_aggregates_need_the_generation(self):
         host = self.create_provider('host')
         for call in (
-            lambda: self.client.provider_aggregates(host),
+            lambda: self.client.update_aggregates(host, frozenset),
             lambda: self.client.update_aggregates(host, adding(A)),
         ):
             error = self.assertRaises(errors.MicroversionUnsupported, call)

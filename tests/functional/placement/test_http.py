@@ -122,7 +122,7 @@ class HttpTestCase(unittest.TestCase):
             ]:
                 done.result(timeout=120)
         self.assertEqual(
-            {*names[0], *names[1]}, clients[0].provider_traits(host)
+            {*names[0], *names[1]}, clients[0].update_traits(host, frozenset)
         )
 
     def assert_too_long(self, client, count):
@@ -186,7 +186,7 @@ class GunicornTest(HttpTestCase):
         told = []
         for call in (
             lambda: client.update_aggregates(str(uuid.uuid4()), set),
-            lambda: client.provider_traits(str(uuid.uuid4())),
+            lambda: client.update_traits(str(uuid.uuid4()), frozenset),
             lambda: self.candidates(client, self.forbidding(150)),
         ):
             with self.assertRaises(errors.PlacementError) as caught:

@@ -188,7 +188,7 @@ class KeystoneTest(unittest.TestCase):
         client = self.client()
         provider = self.create_provider(client)
         client.update_aggregates(provider, lambda _: [A])
-        self.assertEqual({A}, client.provider_aggregates(provider))
+        self.assertEqual({A}, client.update_aggregates(provider, frozenset))
 
     def test_session(self):
         client = placement.PlacementClient.from_session(
@@ -260,7 +260,9 @@ class KeystoneTest(unittest.TestCase):
             'the credentials of [placement] of nova.conf',
             str(caught.exception),
         )
-        self.assertEqual(frozenset(), admin.provider_aggregates(provider))
+        self.assertEqual(
+            frozenset(), admin.update_aggregates(provider, frozenset)
+        )
 
     def test_a_token_that_is_revoked_is_replaced(self):
         client = self.client()
@@ -280,7 +282,7 @@ class KeystoneTest(unittest.TestCase):
         provider = self.create_provider(client)
         client.update_aggregates(provider, lambda _: [A])
         with self.assertRaises(errors.Refused):
-            client.provider_traits(str(uuid.uuid4()))
+            client.update_traits(str(uuid.uuid4()), frozenset)
         conf.log_opt_values(logging.getLogger('conf'), logging.DEBUG)
         token = client._transport._adapter.get_token()
         self.assertTrue(any('/resource_providers' in r for r in records))

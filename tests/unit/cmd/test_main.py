@@ -34,3 +34,23 @@ class MainTest(unittest.TestCase):
         status, text = self.run_main('explian')
         self.assertEqual(2, status)
         self.assertIn('explain', text)
+
+    @ddt.data(
+        (['--config-file', 'x', 'explain', '--all'],
+         ['explain', '--config-file', 'x', '--all']),
+        (['--config-dir=y', '--config-file', 'x', 'explain'],
+         ['explain', '--config-dir=y', '--config-file', 'x']),
+        (['--debug', 'explain'], ['--debug', 'explain']),
+        ([], []),
+        (['--config-file'], ['--config-file']),
+    )  # fmt: skip
+    @ddt.unpack
+    def test_options_of_nova_before_the_subcommand(self, given, expected):
+        self.assertEqual(expected, main._move_options(given))
+
+    def test_before_and_after_are_one(self):
+        """Both reach the command, which says that there is no such file."""
+        before = self.run_main('--config-file', '/absent', 'explain')
+        after = self.run_main('explain', '--config-file', '/absent')
+        self.assertEqual(after, before)
+        self.assertEqual(2, after[0])

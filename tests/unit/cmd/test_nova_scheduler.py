@@ -48,6 +48,7 @@ class ReportClientTestCase(testtools.TestCase):
             nova_scheduler.PlacementFailed, self.get, answer
         )
         self.assertEqual(
-            f'placement: expected an answer to GET /traits, got: {cause}',
+            f'[placement] in nova.conf: expected an answer to GET /traits, '
+            f'got: {cause}',
             str(error),
         )

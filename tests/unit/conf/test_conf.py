@@ -121,6 +121,37 @@ class PrefixesTestCase(testtools.TestCase):
 
 
 @ddt.ddt
+class TraitSourcesTestCase(testtools.TestCase):
+    """Lines of nova.conf."""
+
+    OPTION = 'isolation_trait_sources'
+
+    @ddt.data(
+        ('', ['flavor', 'image']),
+        ('{} = flavor', ['flavor']),
+        ('{} = image, flavor', ['image', 'flavor']),
+    )
+    @ddt.unpack
+    def test_good(self, line, expected):
+        self.assertEqual(expected, read(line.format(self.OPTION), self.OPTION))
+
+    @ddt.data('', 'image', 'flavors', 'flavor,hint')
+    def test_other_sources_are_refused(self, value):
+        error = self.assertRaises(
+            cfg.ConfigFileValueError,
+            read,
+            f'{self.OPTION} = {value}',
+            self.OPTION,
+        )
+        self.assertIn(self.OPTION, str(error))
+        if value in ('', 'image'):
+            self.assertIn(
+                f"expected 'flavor' or 'flavor,image', got '{value}'",
+                str(error),
+            )
+
+
+@ddt.ddt
 class FailureDomainOptionsTestCase(testtools.TestCase):
     """Lines of nova.conf."""
 
@@ -163,6 +194,10 @@ class ContradictionsTestCase(testtools.TestCase):
             config_fixture.Config(nova.conf.CONF)
         ).config
         self.enable('ComputeFilter')
+        self.config(
+            group='filter_scheduler',
+            weight_classes=['nova_ext_sched.weighers.all_weighers'],
+        )
 
     def enable(self, *names):
         self.config(group='filter_scheduler', enabled_filters=list(names))

@@ -4,19 +4,22 @@ import pathlib
 
 import ddt
 import fixtures
+import nova.conf
 from oslo_config import cfg
+from requests_mock.contrib import fixture as requests_mock_fixture
 import testtools
+import yaml
 
 from nova_ext_sched import conf
 from nova_ext_sched import exception
+from nova_ext_sched.conf import misspelling
 
 RIGHT = 'enable_isolated_aggregate_filtering'
 WRONG = 'enable_isolated_agregate_filtering'
 
 
-@ddt.ddt
-class MisspellingTestCase(testtools.TestCase):
-    """Slips in a nova.conf that oslo.config reads as nova's commands do."""
+class ConfigurationTestCase(testtools.TestCase):
+    """A nova.conf that oslo.config reads as nova's commands do."""
 
     def setUp(self):
         super().setUp()
@@ -24,7 +27,12 @@ class MisspellingTestCase(testtools.TestCase):
         self.config = cfg.ConfigOpts()
         self.config.register_opt(cfg.BoolOpt(RIGHT), group='scheduler')
         self.config.register_opt(cfg.BoolOpt('debug'))
-        self.config.register_opt(cfg.StrOpt('x'), group='nova_ext_shed')
+        self.config.register_opt(
+            cfg.ListOpt('enabled_filters', default=[]), 'filter_scheduler'
+        )
+        self.config.register_opts(
+            [cfg.StrOpt('x'), cfg.StrOpt('member_sources')], 'nova_ext_shed'
+        )
         conf.register_opts(self.config)
 
     def write(self, name, text):
@@ -36,6 +44,9 @@ class MisspellingTestCase(testtools.TestCase):
         self.config(['--config-file', self.write('nova.conf', text)])
         conf.check(self.config)
 
+
+@ddt.ddt
+class MisspellingTestCase(ConfigurationTestCase):
     def assertRefused(self, text, *faults):
         error = self.assertRaises(
             exception.InvalidValues, self.check, text.replace('; ', '\n')
@@ -54,9 +65,12 @@ class MisspellingTestCase(testtools.TestCase):
         f'[scheduler]; {RIGHT} = True',
         # Of other packages.
         '[nova_ext_sched_acme]; x = 1',
-        '[acme]; request_filters = 1',
         '[nova_ext_sched]; [nova_ext_scheduler]; x = 1',
-        '[nova_ext_shed]; x = 1',
+        # Registered by another package, under names that are like ours.
+        '[nova_ext_shed]; x = 1; member_sources = 1',
+        f'[Scheduler]; {RIGHT} = True',
+        # The name of an option of [DEFAULT].
+        '[debug]; x = 1',
         '[nova]; x = 1',
         '[nova_sys_admin]; x = 1',
         '[ext]; x = 1',
@@ -84,7 +98,7 @@ class MisspellingTestCase(testtools.TestCase):
             exception.InvalidValues, self.check, '[nova_ext_sched]\nzzz = 1'
         )
         self.assertIn('expected one of the options enable_iso', str(error))
-        self.assertIn(' request_filters, got', str(error))
+        self.assertIn("_multiplier, got 'zzz'", str(error))
 
     @ddt.data(
         'nova-ext-sched',
@@ -109,13 +123,69 @@ class MisspellingTestCase(testtools.TestCase):
             "expected the section [nova_ext_sched], got '[nova-ext-sched]'",
         )
 
-    @ddt.data('DEFAULT', 'scheduler', 'filter_scheduler')
-    def test_option_in_a_section_beside(self, section):
-        self.assertRefused(
+    @ddt.data(
+        'DEFAULT',
+        'scheduler',
+        'filter_scheduler',
+        # With a header that is commented out, the section before takes ours.
+        'api',
+        'wsgi',
+        'placement',
+        'workarounds',
+        'debug',
+        'acme',
+        # Ours with more words.
+        'nova_ext_sched_filters',
+    )
+    def test_option_in_another_section(self, section):
+        for text in (
             f'[{section}]; member_sources = flavor',
-            f'[{section}]: expected member_sources in the section '
-            "[nova_ext_sched], got 'member_sources'",
+            f'[nova_ext_sched]; [{section}]; x = 1; member_sources = flavor',
+        ):
+            self.assertRefused(
+                text,
+                f'[{section}]: expected member_sources in the section '
+                "[nova_ext_sched], got 'member_sources'",
+            )
+
+    def test_option_in_another_form_in_another_section(self):
+        self.assertRefused(
+            '[api]; Member-Sources = flavor',
+            '[api]: expected member_sources in the section [nova_ext_sched], '
+            "got 'Member-Sources'",
         )
+
+    def test_option_in_a_similar_section_beside_ours(self):
+        self.assertRefused(
+            f'[nova_ext_sched]; [nova_ext_scheduler]; {RIGHT} = True',
+            f'[nova_ext_scheduler]: expected {RIGHT} in the section '
+            f"[nova_ext_sched], got '{RIGHT}'",
+        )
+
+    @ddt.data('nova_host_sched', 'nova_sched', 'nova_gpu_sched')
+    def test_similar_section_of_another_package(self, section):
+        """Refused only if an option in it may be one of ours."""
+        self.check(f'[{section}]\ngpu_weight = 1')
+        (warning,) = conf.contradictions(self.config)
+        self.assertIn(
+            f'nova.conf has a section [{section}] and no section '
+            '[nova_ext_sched]',
+            warning,
+        )
+        self.assertIn('add an empty header [nova_ext_sched].', warning)
+        near = f'[{section}]; request_filter = 1'
+        self.assertRefused(
+            near,
+            'expected the section [nova_ext_sched] (if another package reads '
+            f'[{section}], add an empty header [nova_ext_sched]), got '
+            f"'[{section}]'",
+        )
+        # Both ways out work.
+        self.check(f'{near}; [nova_ext_sched]'.replace('; ', '\n'))
+        self.assertEqual([], conf.contradictions(self.config))
+        self.config.register_opt(cfg.StrOpt('gpu_weight'), group=section)
+        self.check(near.replace('; ', '\n'))
+        self.assertEqual([], conf.contradictions(self.config))
 
     def test_all_faults_at_once_from_all_files(self):
         folder = self.folder / 'nova.conf.d'
@@ -152,6 +222,17 @@ class MisspellingTestCase(testtools.TestCase):
             f'[nova_ext_sched]: expected the option {RIGHT}, got {WRONG!r}',
         ),
         (
+            'OS_DEFAULT__MEMBER_SOURCES',
+            '[DEFAULT]: expected member_sources in the section '
+            "[nova_ext_sched], got 'member_sources'",
+        ),
+        ('OS_DEFAULT__DEBUG', None),
+        (
+            'OS_API__MEMBER_SOURCES',
+            '[api]: expected member_sources in the section '
+            "[nova_ext_sched], got 'member_sources'",
+        ),
+        (
             f'OS_NOVAEXT_SCHED__{RIGHT.upper()}',
             "expected the section [nova_ext_sched], got '[novaext_sched]'",
         ),
@@ -163,3 +244,64 @@ class MisspellingTestCase(testtools.TestCase):
             self.check('')
         else:
             self.assertRefused('', fault)
+
+    @ddt.data(
+        (f'[nova_ext_sched]; {RIGHT} = True', None),
+        (
+            f'[nova_ext_sched]; {WRONG} = True',
+            f'[nova_ext_sched]: expected the option {RIGHT}, got {WRONG!r}',
+        ),
+    )
+    @ddt.unpack
+    def test_config_source(self, text, fault):
+        """A file that oslo.config fetches from elsewhere."""
+        requests = self.useFixture(requests_mock_fixture.Fixture())
+        requests.get(
+            'http://conf.example.org/nova.conf', text=text.replace('; ', '\n')
+        )
+        local = (
+            '[DEFAULT]; config_source = remote; [remote]; '
+            'driver = remote_file; uri = http://conf.example.org/nova.conf'
+        )
+        if fault is None:
+            self.check(local.replace('; ', '\n'))
+            self.assertIs(True, self.config.nova_ext_sched[RIGHT])
+        else:
+            self.assertRefused(local, fault)
+
+
+class PublicConfigurationsTestCase(ConfigurationTestCase):
+    """What others write into nova.conf is never taken for a slip of ours."""
+
+    def test_nothing_clashes(self):
+        path = pathlib.Path(__file__).parent / 'public_nova_conf.yaml'
+        sources = yaml.safe_load(path.read_text())
+        for source, sections in sources.items():
+            with self.subTest(source):
+                text = ''.join(
+                    f'[{section}]\n'
+                    + ''.join(f'{option} = 1\n' for option in options or ())
+                    for section, options in sections.items()
+                )
+                self.check(text)
+                self.assertEqual(
+                    [],
+                    list(
+                        misspelling.warnings(self.config, ['nova_ext_sched'])
+                    ),
+                )
+
+    def test_nova_has_no_other_option_of_a_name_of_ours(self):
+        config = nova.conf.CONF
+        conf.register_opts(config)
+        ours = set(config.nova_ext_sched)
+        self.assertEqual(
+            {('scheduler', RIGHT)},
+            {
+                (section, option)
+                for section, options in config.items()
+                if isinstance(options, cfg.ConfigOpts.GroupAttr)
+                and section != 'nova_ext_sched'
+                for option in ours.intersection(options)
+            },
+        )

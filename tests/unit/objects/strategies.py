@@ -14,6 +14,8 @@ _NAME = st.from_regex(r'[A-Z0-9_]{1,12}', fullmatch=True)
 uuids = st.uuids().map(str)
 # Few enough that sets overlap.
 aggregates = st.sampled_from([str(uuid.UUID(int=n)) for n in range(1, 9)])
+# Not among them.
+ANOTHER = str(uuid.UUID(int=9))
 traits = st.one_of(
     _NAME,
     _NAME.map('CUSTOM_'.__add__),

@@ -2,6 +2,7 @@
 
 """Tests of the base of our versioned objects."""
 
+import functools
 import json
 import subprocess
 import sys
@@ -49,15 +50,15 @@ class NovasRegistryTest(unittest.TestCase):
 
     maxDiff = None
 
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        cls.nova, cls.nova_then_ours = cls.registries('nova', 'ours')
-        cls.objects, cls.objects_then_nova, cls.objects_then_all = (
-            cls.registries('objects', 'nova', 'ours')
+    def setUp(self):
+        super().setUp()
+        self.nova, self.nova_then_ours = self.registries('nova', 'ours')
+        self.objects, self.objects_then_nova, self.objects_then_all = (
+            self.registries('objects', 'nova', 'ours')
         )
 
     @staticmethod
+    @functools.cache
     def registries(*steps):
         """Return what is registered after each import step."""
         done = subprocess.run(

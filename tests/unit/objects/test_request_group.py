@@ -171,6 +171,7 @@ class RequestGroupTest(unittest.TestCase):
         self.assertEqual(params, group.to_queryparams())
         parsed = objects.RequestGroup.from_queryparams(params)
         self.assertEqual(params, parsed.to_queryparams())
+        self.assertEqual(group, parsed)
 
     def test_the_querystring_is_percent_encoded(self):
         group = objects.RequestGroup(
@@ -307,6 +308,7 @@ class RequestGroupTest(unittest.TestCase):
         self.assertEqual(sorted(params), params)
         parsed = objects.RequestGroup.from_queryparams(params)
         self.assertEqual(params, parsed.to_queryparams())
+        self.assertEqual(group, parsed)
         self.assertEqual(
             params,
             parse.parse_qsl(group.to_querystring(), strict_parsing=True)
@@ -316,6 +318,29 @@ class RequestGroupTest(unittest.TestCase):
         primitive = json.loads(json.dumps(group.obj_to_primitive()))
         restored = base.NovaExtSchedObject.obj_from_primitive(primitive)
         self.assertEqual(strategies.values(group), strategies.values(restored))
+        self.assertEqual(group, restored)
+        self.assertEqual(group, group.obj_clone())
+        self.assertRaises(TypeError, hash, group)
+
+    @hypothesis.settings(deadline=None, max_examples=200)
+    @hypothesis.given(strategies.request_groups(''), st.data())
+    def test_equal_where_the_queries_are(self, group, data):
+        other = data.draw(strategies.request_groups(''))
+        self.assertEqual(
+            group.to_queryparams() == other.to_queryparams(), group == other
+        )
+        other = group.obj_clone()
+        or_sets = [
+            data.draw(st.permutations([*uuids, *uuids[:1]]))
+            for uuids in group.required_aggregates
+        ]
+        other.required_aggregates = data.draw(
+            st.permutations(or_sets + or_sets[:1])
+        )
+        self.assertEqual(group, other)
+        other.forbidden_aggregates.add(strategies.ANOTHER)
+        self.assertNotEqual(group, other)
+        self.assertNotEqual(group, other.to_queryparams())
 
     @hypothesis.settings(deadline=None, max_examples=300)
     @hypothesis.given(

@@ -157,7 +157,9 @@ class RunningImageTestCase(test_base.RequestFilterTestCase):
 
     # nova writes the image of the instance where it rolls back a rebuild, and
     # never again: only the volume's counts.
-    @ddt.data('', uuids.refused, uuids.stale)
+    @ddt.named_data(
+        ['empty', ''], ['refused', uuids.refused], ['stale', uuids.stale]
+    )
     def test_volume(self, image_ref):
         self.boot_from_volume(image_ref=image_ref)
         self.volume = said(uuids.running, **{'trait:CUSTOM_B': 'required'})

@@ -16,11 +16,12 @@ class FailClosedTestCase(test_base.RequestFilterTestCase):
         self.output = self.useFixture(
             fixtures.FakeLogger(level=logging.WARNING)
         )
+        self.spec = test_base.request_spec()
 
     def test_honest_return(self):
         for answer in (True, False):
             decide = base.fail_closed(lambda ctxt, spec, answer=answer: answer)
-            self.assertIs(answer, decide(self.ctxt, None))
+            self.assertIs(answer, decide(self.ctxt, self.spec))
 
     def test_name_and_docstring_stay(self):
         @base.fail_closed
@@ -36,7 +37,7 @@ class FailClosedTestCase(test_base.RequestFilterTestCase):
             raise exception.RequestRefused('no aggregate', detail='q has it')
 
         error = self.assertRaises(
-            nova_exception.RequestFilterFailed, refuse, self.ctxt, None
+            nova_exception.RequestFilterFailed, refuse, self.ctxt, self.spec
         )
         # The owner of the server reads the reason, the log has the detail.
         self.assertEqual('Scheduling failed: no aggregate', str(error))
@@ -52,7 +53,7 @@ class FailClosedTestCase(test_base.RequestFilterTestCase):
             raise nova_exception.RequestFilterFailed(reason='no host at all')
 
         self.assertRaises(
-            nova_exception.RequestFilterFailed, refuse, self.ctxt, None
+            nova_exception.RequestFilterFailed, refuse, self.ctxt, self.spec
         )
         self.assertIn('no host at all', self.output.output)
 
@@ -62,7 +63,7 @@ class FailClosedTestCase(test_base.RequestFilterTestCase):
             raise KeyError('lost')
 
         error = self.assertRaises(
-            nova_exception.RequestFilterFailed, broken, self.ctxt, None
+            nova_exception.RequestFilterFailed, broken, self.ctxt, self.spec
         )
         self.assertEqual('Scheduling failed: broken cannot decide', str(error))
         self.assertIn(
@@ -84,7 +85,7 @@ class FailClosedTestCase(test_base.RequestFilterTestCase):
                 nova_exception.RequestFilterFailed,
                 read_database,
                 self.ctxt,
-                None,
+                self.spec,
             )
             logged = self.output.output.removeprefix(before)
             self.assertIn(f'Request {self.ctxt.global_id} is refused', logged)
@@ -101,6 +102,6 @@ class FailClosedTestCase(test_base.RequestFilterTestCase):
         fault = OSError('gone')
         self.assertFalse(refused())
         fault = None
-        self.assertTrue(read_database(self.ctxt, None))
+        self.assertTrue(read_database(self.ctxt, self.spec))
         fault = OSError('gone')
         self.assertEqual([True, False], [refused() for _ in range(2)])

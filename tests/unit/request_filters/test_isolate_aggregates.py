@@ -6,12 +6,15 @@ from unittest import mock
 
 import ddt
 import fixtures
+from nova import objects
 import requests
 
+from nova_ext_sched.filters import isolated_aggregates
 from nova_ext_sched.request_filters import base
 from nova_ext_sched.request_filters import isolate_aggregates
 from nova_ext_sched.request_filters import member_of
 from tests import log_once
+from tests.unit.filters import base as filters_base
 from tests.unit.request_filters import base as test_base
 
 FILTER = isolate_aggregates.HOST_FILTER
@@ -121,6 +124,99 @@ class IsolateAggregatesTestCase(FilterTestCase):
         for _ in range(2):
             self.assertEqual((set(), set()), self.filter())
         self.assertEqual(1, self.output.output.count('isolates nothing'))
+
+
+@ddt.ddt
+class TraitSourcesTestCase(FilterTestCase):
+    """isolation_trait_sources, in both stages."""
+
+    def sources(self, *sources):
+        self.config(
+            group='nova_ext_sched', isolation_trait_sources=list(sources)
+        )
+
+    def image(self, **properties):
+        self.spec.image = objects.ImageMeta(
+            properties=objects.ImageMetaProps(**properties)
+        )
+
+    def required(self):
+        return isolate_aggregates.required_traits(self.spec)
+
+    @ddt.data(
+        (
+            ['flavor', 'image'],
+            {
+                'X',
+                'Y',
+                'PORT',
+                'COMPUTE_SECURITY_TPM_2_0',
+                'COMPUTE_SECURITY_TPM_CRB',
+            },
+        ),
+        (['flavor'], {'X', 'PORT'}),
+    )
+    @ddt.unpack
+    def test_sources(self, sources, expected):
+        self.sources(*sources)
+        self.spec.flavor.extra_specs = {'trait:X': 'required'}
+        self.image(
+            traits_required=['Y'],
+            hw_tpm_version='2.0',
+            hw_tpm_model='tpm-crb',
+        )
+        self.spec.requested_resources = [
+            objects.RequestGroup(
+                use_same_provider=True,
+                required_traits={'PORT'},
+                requester_id='port',
+                resources={'NET_BW_EGR_KILOBIT_PER_SEC': 1},
+            )
+        ]
+        self.assertEqual(expected, self.required())
+        # What placement is asked for stays as it is.
+        self.assertEqual(['Y'], self.spec.image.properties.traits_required)
+
+    def test_what_nova_derives_from_the_flavor_counts(self):
+        self.sources('flavor')
+        self.spec.flavor.extra_specs = {
+            'hw:tpm_version': '2.0',
+            'hw:tpm_model': 'tpm-crb',
+        }
+        self.assertIn('COMPUTE_SECURITY_TPM_2_0', self.required())
+
+    @ddt.data(
+        (['flavor', 'image'], set(), True),
+        (['flavor'], {'a'}, False),
+    )
+    @ddt.unpack
+    def test_image_in_both_stages(self, sources, forbidden, passes):
+        self.sources(*sources)
+        self.isolate('a', 'X')
+        self.image(traits_required=['X'])
+        self.assertEqual((forbidden, set()), self.filter())
+        host = filters_base.host_state(
+            'h', filters_base.aggregate('a', metadata={'trait:X': 'required'})
+        )
+        host_filter = isolated_aggregates.IsolatedAggregatesFilter()
+        self.assertEqual(passes, host_filter.host_passes(host, self.spec))
+
+    @ddt.data((['flavor', 'image'], 1), (['flavor'], 0))
+    @ddt.unpack
+    def test_image_of_a_refused_rebuild_is_looked_up_only_if_it_counts(
+        self, sources, expected
+    ):
+        restored = []
+        self.useFixture(
+            fixtures.MockPatch(
+                'nova_ext_sched.queries.running_image.restore',
+                lambda ctxt, spec: restored.append(spec),
+            )
+        )
+        self.sources(*sources)
+        self.isolate('a', 'X')
+        self.filter()
+        self.assertEqual(expected, len(restored))
 
 
 class ForbidByTraitTestCase(FilterTestCase):

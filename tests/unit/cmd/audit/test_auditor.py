@@ -11,11 +11,14 @@ from nova_ext_sched.cmd.audit import policies
 from nova_ext_sched.cmd.audit import servers
 from nova_ext_sched.policy import verdict
 
-HOST = types.SimpleNamespace(host='host1')
+AGGREGATE = types.SimpleNamespace(name='rack1')
+HOST = types.SimpleNamespace(host='host1', aggregates=[AGGREGATE])
 
 
 def server(uuid, fault=''):
-    return servers.Server(uuid, 'project', HOST, object(), fault)
+    return servers.Server(
+        uuid, f'name{uuid}', 'project', HOST, object(), fault
+    )
 
 
 class Policy(policies.Policy):
@@ -61,7 +64,12 @@ class AuditorTestCase(testtools.TestCase):
                 if isinstance(found, str)
             },
         )
-        with mock.patch.object(servers, 'Servers', Servers):
+        with (
+            mock.patch.object(servers, 'Servers', Servers),
+            mock.patch.object(destinations, 'Destinations') as destination,
+        ):
+            self.find = destination.return_value.find
+            self.destinations = destination
             return auditor.Auditor(None, self.scheduler, [Policy], hosts)
 
     def test_findings(self):
@@ -70,16 +78,23 @@ class AuditorTestCase(testtools.TestCase):
         steps = mock.Mock()
         self.assertEqual(
             [
-                ('1', 'project', 'host1', 'even', 'odd'),
-                ('3', 'project', 'host1', 'even', 'odd'),
+                ('1', 'name1', 'project', 'host1', 'even', 'odd'),
+                ('3', 'name3', 'project', 'host1', 'even', 'odd'),
             ],
             list(auditing.findings(steps)),
         )
         self.assertEqual(3, steps.call_count)
         self.assertEqual(
-            '2 of 3 servers stand where the policies would not put them '
-            '(even).',
-            auditing.sentence,
+            '2 of 3 servers violate a policy: even 2.',
+            auditing.totals.sentence,
+        )
+        self.assertEqual(
+            [
+                ('aggregate', 'rack1', 2, {'even': 2}),
+                ('project', 'project', 2, {'even': 2}),
+                ('host', 'host1', 2, {'even': 2}),
+            ],
+            list(auditing.totals.lines()),
         )
 
     def test_stream(self):
@@ -99,11 +114,18 @@ class AuditorTestCase(testtools.TestCase):
         auditing.count()
         self.assertEqual(
             [
-                ('-', 'cannot be judged: no request spec'),
-                ('even', 'cannot be judged: ValueError: nine'),
+                ('not-judged', 'no request spec'),
+                ('not-judged', 'policy even fails: ValueError: nine'),
             ],
-            [finding[3:] for finding in auditing.findings()],
+            [finding[4:] for finding in auditing.findings()],
         )
+        self.assertEqual(
+            '0 of 2 servers violate a policy (judged by even). 2 servers '
+            'cannot be judged.',
+            auditing.totals.sentence,
+        )
+        self.assertEqual([], list(auditing.totals.lines()))
+        self.assertEqual([], auditing.faults)
 
     def test_cells_that_are_down(self):
         auditing = self.make(
@@ -116,25 +138,27 @@ class AuditorTestCase(testtools.TestCase):
             ['1', '5'], [finding.server for finding in auditing.findings()]
         )
         self.assertEqual(
-            '2 of 2 servers stand where the policies would not put them '
-            '(even). cell a cannot be read, and servers of it are not '
-            'judged: gone. cell b cannot be read, and servers of it are not '
-            'judged: going.',
-            auditing.sentence,
+            [
+                'Cell a cannot be read, and its servers are not judged: gone.',
+                'Cell b cannot be read, and its servers are not judged: '
+                'going.',
+            ],
+            auditing.faults,
         )
+        self.assertEqual(2, auditing.totals.servers)
 
     def test_destinations(self):
         auditing = self.make(a=[server('1', 'no request spec'), server('3')])
         auditing.count()
         unjudged, judged = auditing.findings()
-        with mock.patch.object(destinations, 'find') as find:
-            find.side_effect = [['host2'], OSError('no answer')]
-            self.assertIsNone(auditing.find_destinations(unjudged))
-            self.assertEqual(['host2'], auditing.find_destinations(judged))
-            self.assertEqual([], auditing.faults)
-            self.assertIsNone(auditing.find_destinations(judged))
-        find.assert_called_with(self.scheduler, '3')
+        self.find.side_effect = [['host2'], OSError('no answer')]
+        self.assertIsNone(auditing.find_destinations(unjudged))
+        self.assertEqual(['host2'], auditing.find_destinations(judged))
+        self.assertEqual([], auditing.faults)
+        self.assertIsNone(auditing.find_destinations(judged))
+        self.destinations.assert_called_once_with(self.scheduler)
+        self.find.assert_called_with('3')
         self.assertEqual(
-            ['the hosts for server 3 are unknown: OSError: no answer'],
+            ['The hosts for server 3 are unknown: OSError: no answer.'],
             auditing.faults,
         )

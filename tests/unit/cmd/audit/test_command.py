@@ -58,22 +58,3 @@ class UsageTestCase(testtools.TestCase):
         self.assertEqual(2, done.returncode, done.stderr)
         self.assertIn('/nonexistent', done.stderr)
         self.assertNotIn('Traceback', done.stderr)
-
-
-class HostsTestCase(testtools.TestCase):
-    def test_few(self):
-        self.assertEqual('a, b', command.Hosts(['a', 'b']).human_readable())
-
-    def test_none(self):
-        self.assertEqual('none', command.Hosts([]).human_readable())
-
-    def test_unknown(self):
-        hosts = command.Hosts(None)
-        self.assertEqual('unknown', hosts.human_readable())
-        self.assertIsNone(hosts.machine_readable())
-
-    def test_many(self):
-        names = [f'host{number}' for number in range(30)]
-        hosts = command.Hosts(names)
-        self.assertIn('host9 and 20 more', hosts.human_readable())
-        self.assertEqual(names, hosts.machine_readable())

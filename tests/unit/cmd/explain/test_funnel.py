@@ -1,55 +1,133 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import itertools
+
 import ddt
+from hypothesis import given
+from hypothesis import strategies as st
 import testtools
 
 from nova_ext_sched.cmd.explain import funnel
 
-HOSTS = {'1': 'host1', '2': 'host2', '3': 'host3'}
+HOSTS = {str(number): f'host{number}' for number in range(1, 6)}
 
 
-def build(*refused, detailed=(), order=(), shortage=''):
-    found = funnel.Funnel(HOSTS, detailed)
-    found.order, found.shortage = order, shortage
-    for number, reasons in enumerate(refused):
-        found.add('placement', f'part{number}', refused=reasons)
+def refusal(cause='', kind='are out', **fields):
+    return funnel.Refusal(kind, cause, **fields)
+
+
+def build(*columns):
+    """Make constraints c0, c1, ...; each is hosts by cause, or a mapping."""
+    found = funnel.Funnel(HOSTS)
+    for number, column in enumerate(columns):
+        if not isinstance(column, dict):
+            column = {uuid: refusal() for uuid in column}
+        found.add('placement', f'c{number}', refused=column)
     return found
 
 
 @ddt.ddt
-class FunnelTestCase(testtools.TestCase):
-    def test_a_host_counts_where_it_is_refused_first(self):
-        found = build({'1': 'lack VCPU'}, {'1': 'are down', '2': 'are down'})
+class MatrixTestCase(testtools.TestCase):
+    def test_numbers_of_a_constraint(self):
+        found = build('12', '123', '')
         self.assertEqual(
+            [(2, 0, 3), (3, 1, 2), (0, 0, 2)],
             [
-                ('all hosts', 0, 3),
-                ('part0', 1, 2),
-                ('part1', 1, 1),
+                (len(one.refused), found.count_alone(one), one.left)
+                for one in found.constraints
             ],
-            [(name, *numbers) for _, name, _, *numbers in found.lines],
         )
-        self.assertEqual({'3'}, found.left)
+        self.assertEqual({'4', '5'}, found.left)
+
+    @ddt.data(
+        # One alone frees hosts: only such are named, the most first.
+        (('12345', '1'), [(('c0',), 4)]),
+        (('12', '345'), [(('c1',), 3), (('c0',), 2)]),
+        # As many hosts: the order of the scheduler.
+        (('12', '34', '5'), [(('c0',), 2), (('c1',), 2), (('c2',), 1)]),
+        # None alone: pairs.
+        (('12345', '12345'), [(('c0', 'c1'), 5)]),
+        (
+            ('12345', '123', '45'),
+            [(('c0', 'c1'), 3), (('c0', 'c2'), 2)],
+        ),
+        # Nor a pair.
+        (('12345', '12345', '12345'), []),
+    )
+    @ddt.unpack
+    def test_freed(self, columns, expected):
+        self.assertEqual(expected, build(*columns).count_freed())
+
+    def test_one_cause_at_two_stages(self):
+        """Else lifting isolation would never free a host."""
+        isolated = dict.fromkeys('12345', refusal('isolation'))
+        found = build(isolated, {}, isolated)
+        self.assertEqual([(('isolation',), 5)], found.count_freed())
         self.assertEqual(
-            '1 of 3 hosts: 1 lacks VCPU, 1 is down.', found.sentence
+            [5, 0, 5], [found.count_alone(one) for one in found.constraints]
         )
 
-    def test_every_constraint_says_its_word(self):
-        found = build(
-            {'1': 'lack VCPU'},
-            {'1': 'are down', '2': 'are down'},
-            detailed=['2', '1'],
-        )
-        found.add('host filter', 'F', judged={'2'})
+    def test_a_constraint_of_two_causes(self):
+        both = refusal('isolation', more=('reservation',))
+        found = build(dict.fromkeys('12345', both))
         self.assertEqual(
-            [
-                ('host2', 'placement', 'part0', 'passes', ''),
-                ('host2', 'placement', 'part1', 'refused', 'is down'),
-                ('host2', 'host filter', 'F', 'passes', ''),
-                ('host1', 'placement', 'part0', 'refused', 'lacks VCPU'),
-                ('host1', 'placement', 'part1', 'refused', 'is down'),
-                ('host1', 'host filter', 'F', 'not judged', ''),
-            ],
-            found.words,
+            [(('isolation', 'reservation'), 5)], found.count_freed()
+        )
+
+    def test_at_most_ten_pairs(self):
+        hosts = {str(n): f'h{n}' for n in range(12)}
+        found = funnel.Funnel(hosts)
+        for stage in ('a', 'b'):
+            found.add(
+                'placement',
+                stage,
+                refused={u: refusal(f'{stage}{u}') for u in hosts},
+            )
+        self.assertEqual(10, len(found.count_freed()))
+
+    @given(
+        st.lists(st.sets(st.sampled_from(sorted(HOSTS))), max_size=5).filter(
+            lambda columns: set().union(*columns) == set(HOSTS)
+        )
+    )
+    def test_freed_is_what_is_left_without(self, columns):
+        """Against the naive way: drop the constraints, and look again."""
+
+        def left_without(dropped):
+            kept = [c for n, c in enumerate(columns) if n not in dropped]
+            return len(set(HOSTS).difference(*kept))
+
+        expected = {}
+        for size in (1, 2):
+            expected = {
+                tuple(f'c{n}' for n in chosen): number
+                for chosen in itertools.combinations(range(len(columns)), size)
+                if (number := left_without(chosen))
+            }
+            if expected:
+                break
+        found = build(*map(sorted, columns))
+        self.assertEqual(expected, dict(found.count_freed()))
+        self.assertEqual(
+            [left_without({n}) for n in range(len(columns))],
+            [found.count_alone(one) for one in found.constraints],
+        )
+
+    @given(st.lists(st.sets(st.sampled_from(sorted(HOSTS))), max_size=5))
+    def test_reasons_add_up(self, columns):
+        found = build(*map(sorted, columns))
+        total = sum(number for _, number in found.count_reasons())
+        self.assertEqual(len(HOSTS) - len(found.left), total)
+
+    def test_a_host_counts_for_the_cause_of_most(self):
+        """Not for the first: it would look like the cure."""
+        found = build(
+            {u: refusal('isolation', 'are isolated') for u in '12'},
+            {u: refusal('MEMORY_MB', 'are too small') for u in HOSTS},
+        )
+        self.assertEqual(
+            [(refusal('MEMORY_MB', 'are too small'), 5)],
+            found.count_reasons(),
         )
 
     @ddt.data(
@@ -59,45 +137,52 @@ class FunnelTestCase(testtools.TestCase):
     )
     @ddt.unpack
     def test_finds_host(self, order, shortage, expected):
-        found = build(order=order, shortage=shortage)
+        found = build()
+        found.order, found.shortage = order, shortage
         self.assertIs(expected, found.finds_host)
 
-    def test_the_order_is_shown(self):
-        found = build({'2': 'are down'}, order=[('3', 2.5), ('1', 1.0)])
-        self.assertEqual(
-            [
-                ('host3', 'choice 1, weight 2.5'),
-                ('host1', 'choice 2, weight 1'),
-            ],
-            [line[1:3] for line in found.lines[-2:]],
-        )
-        self.assertEqual(
-            '2 of 3 hosts: 1 is down. The scheduler prefers host3.',
-            found.sentence,
-        )
-
-    def test_many_reasons_are_cut(self):
-        hosts = {str(number): f'host{number}' for number in range(13)}
-        found = funnel.Funnel(hosts)
-        found.add(
-            'placement', 'x', refused={u: f'lack RESOURCE_{u}' for u in hosts}
-        )
-        self.assertTrue(
-            found.sentence.endswith('3 are refused for other reasons.')
-        )
-
     def test_the_end_of_a_request(self):
-        found = build({'1': 'lack VCPU'})
-        found.end('request filter', 'f', 'no\nway.')
+        found = build('1')
+        found.stop('request filter', 'f', 'no\nway.', 'ask abc')
         self.assertEqual(set(), found.left)
         self.assertEqual(
-            "0 of 3 hosts: 2 are not considered (f: 'no\\nway'), "
-            '1 lacks VCPU.',
-            found.sentence,
+            ('request filter', 'f', "'no\\nway'", 'ask abc'), found.end
         )
+        self.assertEqual(5, len(found.constraints[-1].refused))
 
-    def test_names_are_quoted(self):
-        found = funnel.Funnel({'1': 'a\nb'})
-        found.order = [('1', 1.0)]
-        self.assertNotIn('\n', found.sentence)
-        self.assertEqual("'a\\nb'", found.lines[-1][1])
+
+class GroupTestCase(testtools.TestCase):
+    def test_names_are_counted_within_a_kind(self):
+        self.assertEqual(
+            [
+                {
+                    'reason': 'are isolated',
+                    'hosts': 6,
+                    'names': [
+                        {'name': 'sql', 'hosts': 4},
+                        {'name': 'windows', 'hosts': 2},
+                    ],
+                    'details': [{'detail': 'x', 'hosts': 5}],
+                },
+                # As many as another kind: by their text, always.
+                {'reason': 'are down', 'hosts': 1, 'names': [], 'details': []},
+                {'reason': 'lack T', 'hosts': 1, 'names': [], 'details': []},
+            ],
+            funnel.group(
+                [
+                    (refusal(kind='lack T'), 1),
+                    (refusal(kind='are down'), 1),
+                    (refusal(kind='are isolated', name='windows'), 1),
+                    (
+                        refusal(kind='are isolated', name='sql', detail='x'),
+                        4,
+                    ),
+                    (
+                        refusal(
+                            kind='are isolated', name='windows', detail='x'
+                        ),
+                        1,
+                    ),
+                ]
+            ),
+        )

@@ -108,7 +108,7 @@ class UsageTest(CommandTestCase):
         status, out, err = self.run_command('--list')
         self.assertEqual((0, ''), (status, err))
         self.assertIn(
-            'windows_licensing\n    Servers without a Windows licence', out
+            'windows_licensing\n    Licences, a reservation and racks', out
         )
         status, out, _ = self.run_command('--list', '-f', 'value')
         self.assertIn('rebuild A rebuild cannot smuggle', out)
@@ -200,17 +200,17 @@ class ResultTest(CommandTestCase):
             exception.SimulationFailed(cloud='plain nova', cause='fire'),
             'the cloud of plain nova: expected the steps to run, got: fire\n',
         ),
-        (KeyboardInterrupt(), 'interrupted\n'),
+        (KeyboardInterrupt(), 'interrupted\n', 130),
         (BrokenPipeError(), 'the output was closed before its end\n'),
         (OSError(28, 'No space left'), 'No space left\n'),
         (RuntimeError('a\nb'), "'a\\nb'\n"),
     )
-    def test_anything_else(self, raised, line):
+    def test_anything_else(self, raised, line, status=2):
         self.addCleanup(
             signal.signal, signal.SIGINT, signal.getsignal(signal.SIGINT)
         )
         self.cloud_does(side_effect=raised)
-        self.assertEqual((2, '', line), self.run_command(self.file))
+        self.assertEqual((status, '', line), self.run_command(self.file))
 
 
 class ProcessTest(unittest.TestCase):
@@ -274,5 +274,5 @@ class ProcessTest(unittest.TestCase):
                 break
             process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=120)
-        self.assertEqual(2, process.returncode, err)
+        self.assertEqual(130, process.returncode, err)
         self.assertEqual(1, len(err.splitlines()), err)

@@ -24,7 +24,6 @@ HUGE = {
     'nested': 'a: ' + '[' * 3000 + ']' * 3000,
     'nested_without_end': '[' * 3000,
     'aliases': multiply('[x]', '[%s]'),
-    'merges': multiply('{x: y}', '{<<: [%s]}'),
     'long': 'a: ' + 'x' * (1 << 20),
 }
 
@@ -48,45 +47,28 @@ class LoadTest(unittest.TestCase):
         self.assertEqual(str(self.file), raised.exception.path)
         return [f's.yaml: {fault}' for fault in raised.exception.faults]
 
-    def test_anchors_and_merges(self):
-        data = self.load(
-            'a: &x {k: 1, l: 1}\nb: *x\nc:\n  <<: *x\n  l: 2\n'
-            'd: {<<: [{k: 3}, *x]}\n'
-        )
-        self.assertEqual({'k': 1, 'l': 1}, data['b'])
-        self.assertEqual({'k': 1, 'l': 2}, data['c'])
-        self.assertEqual({'k': 3, 'l': 1}, data['d'])
+    def test_anchors(self):
+        data = self.load('a: &x {k: 1}\nb: *x\n')
+        self.assertEqual({'k': '1'}, data['b'])
 
     @ddt.unpack
     @ddt.data(
-        ('a: [', 's.yaml: (top): expected YAML, got '),
-        ('a: 1\nb: :\n  - c\n', 's.yaml: (top): expected YAML, got '),
-        ('a: !!python/name:os.system x\n', 's.yaml: a: expected no tag'),
-        ('a: !!binary aGk=\n', 's.yaml: a: expected no tag, got binary'),
-        ('a: !!set {b}\n', 's.yaml: a: expected no tag, got "set'),
-        ('a: 1\n---\nb: 2\n', 's.yaml: (top): expected YAML, got '),
-        (b'a: \xff\xfe\n', 's.yaml: (top): expected YAML, got '),
-        (
-            'a: 1\nb: 2\na: 3\n',
-            's.yaml: a: expected each key once, got it twice',
-        ),
-        (
-            'a:\n  b: {c: 1, c: 2}\n',
-            's.yaml: a.b.c: expected each key once, got it twice',
-        ),
-        ('a: !!float 1\n', 's.yaml: a: expected no tag, got float'),
-        ('a: !!float ""\n', 's.yaml: a: expected no tag, got float'),
-        ('a: !!int x\n', 's.yaml: a: expected no tag, got int x'),
-        ('a: !!int ""\n', 's.yaml: a: expected no tag, got int'),
-        ('a: !!int 07\n', 's.yaml: a: expected no tag, got int 07'),
-        ('a: !!bool yes\n', 's.yaml: a: expected no tag, got bool yes'),
-        ('a: !!bool [x]\n', 's.yaml: a: expected no tag, got bool'),
-        ('? [a, b]\n: x\n', 's.yaml: '),
-        ('a: {<<: 3}\n', 's.yaml: a: expected a mapping to merge, got 3'),
-        ('a: &x [*x]\n', 's.yaml: (top): expected at most 20 levels'),
+        ('a: [', ''),
+        ('a: 1\nb: :\n  - c\n', ''),
+        ('a: !!python/name:os.system x\n', 'the tag tag:yaml.org,2002:python'),
+        ('a: !!binary aGk=\n', 'the tag tag:yaml.org,2002:binary in line 1'),
+        ('a: !!set {b}\n', 'the tag tag:yaml.org,2002:set in line 1'),
+        ('a: !!int 7\n', 'the tag tag:yaml.org,2002:int in line 1'),
+        ('a: 1\n---\nb: 2\n', ''),
+        (b'a: \xff\xfe\n', ''),
+        ('a: 1\nb: 2\na: 3\n', 'the key a twice in line 3'),
+        ('a:\n  b: {c: 1, c: 2}\n', 'the key c twice in line 2'),
+        ('? [a, b]\n: x\n', 'a key that is no string in line 1'),
+        ('a: &x [*x]\n', 'found unconstructable recursive node in line 1'),
     )
-    def test_fault(self, text, beginning):
+    def test_fault(self, text, got):
         (fault,) = self.faults(text)
+        beginning = f's.yaml: (top): expected YAML, got {got}'
         self.assertEqual(beginning, fault[: len(beginning)])
 
     def test_line_of_what_is_no_yaml(self):
@@ -95,10 +77,9 @@ class LoadTest(unittest.TestCase):
 
     @ddt.unpack
     @ddt.data(
-        ('nested', 'at most 20 levels'),
-        ('nested_without_end', 'at most 20 levels'),
+        ('nested', 'a few levels'),
+        ('nested_without_end', 'a few levels'),
         ('aliases', 'at most 50000 values'),
-        ('merges', 'at most 50000 values'),
         ('long', 'a file of at most 1048576 bytes'),
     )
     def test_bounds(self, kind, expected):
@@ -116,42 +97,75 @@ class LoadTest(unittest.TestCase):
         (fault,) = raised.exception.faults
         self.assertIn('a file of at most 1048576 bytes', str(fault))
 
+    @ddt.data(
+        *('010', '08', '0x10', '0b11', '1_000', '12:30', '+5', '-0', '7'),
+        *('1.10', '16.0', '.5', '7e3', '.inf', '9' * 5000),
+        *('yes', 'no', 'on', 'off', 'NO', '=', '<<', 'true', 'null', '~', ''),
+        *('2026-01-01', '2026-13-45', '2026-01-01 12:30:00'),
+    )
+    def test_strings_are_as_they_were_written(self, text):
+        self.assertEqual({'a': text}, self.load(f'a: {text}\n'))
+        flavors = {'f': {'extra_specs': {'reservation:42': text}}}
+        self.assertEqual(
+            {'flavors': flavors},
+            self.load(
+                f'flavors: {{f: {{extra_specs:\n {{"reservation:42":'
+                f' "{text}"}}}}}}\n'
+            ),
+        )
+
     @ddt.unpack
     @ddt.data(
         ('0', 0),
         ('-1', -1),
         ('131072', 131072),
-        ('!!int "7"', 7),
-        ('true', True),
-        ('False', False),
-        ('null', None),
-        ('', None),
+        ('"7"', 7),
         *(
             (text, text)
-            for text in (
-                *('010', '08', '0x10', '0b11', '1_000', '12:30', '+5', '-0'),
-                *('1.10', '16.0', '.5', '1_0.5', '1:30.5', '1.0e+3', '7e3'),
-                *('.inf', '1.2.3', '9' * 30, '9' * 5000),
-                *('yes', 'no', 'on', 'off', 'NO', '=', '<<'),
-                *('2026-01-01', '2026-13-45', '2026-01-01 12:30:00'),
-            )
+            for text in ('010', '0x10', '1_000', '+5', '-0', '16.0', 'true')
         ),
-        ('"010"', '010'),
-        ("'12:30'", '12:30'),
-        ("'true'", 'true'),
-        ('!!str 1', '1'),
+        ('9' * 30, '9' * 30),
     )
-    def test_as_written(self, text, value):
-        (got,) = self.load(f'a: {text}\n').values()
-        self.assertEqual(value, got)
-        self.assertIs(type(value), type(got))
+    def test_integer(self, text, value):
+        data = self.load(
+            f"""
+            hosts: [a, {{name: b, vcpus: {text}}}]
+            flavors: {{f: {{vcpus: {text}}}}}
+            server_groups: {{g: {{rules: {{max_server_per_host: {text}}}}}}}
+            steps:
+            - boot: x
+              count: {text}
+              expect: {{min_hosts: {text}, per_host: {{a: {text}}}}}
+            """
+        )
+        step = data['steps'][0]
+        found = [
+            data['hosts'][1]['vcpus'],
+            data['flavors']['f']['vcpus'],
+            data['server_groups']['g']['rules']['max_server_per_host'],
+            step['count'],
+            step['expect']['min_hosts'],
+            step['expect']['per_host']['a'],
+        ]
+        self.assertEqual([value] * 6, found)
+        self.assertEqual({type(value)}, set(map(type, found)))
+
+    @ddt.unpack
+    @ddt.data(
+        *(('true', True), ('True', True), ('false', False), ('False', False)),
+        *((text, text) for text in ('yes', 'on', 'TRUE', '1', '')),
+    )
+    def test_boolean(self, text, value):
+        data = self.load(
+            f'imply_traits: {text}\nsteps: [{{boot: x, volume: {text}}}]\n'
+        )
+        found = [data['imply_traits'], data['steps'][0]['volume']]
+        self.assertEqual([value] * 2, found)
+        self.assertEqual({type(value)}, set(map(type, found)))
 
     @ddt.data('1', '010', 'no', 'true', 'null')
     def test_key_as_written(self, key):
         self.assertEqual({key: 'x'}, self.load(f'{key}: x\n'))
-
-    def test_several_faults(self):
-        self.assertEqual(2, len(self.faults('a: 1\na: 2\nb: {c: 1, c: 2}\n')))
 
     def test_missing_file(self):
         with self.assertRaises(exception.ScenarioInvalid) as raised:

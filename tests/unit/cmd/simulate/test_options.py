@@ -4,9 +4,9 @@ import unittest
 
 import ddt
 import nova.conf
-import yaml
 
 from nova_ext_sched.cmd.simulate import check
+from nova_ext_sched.cmd.simulate import document
 from nova_ext_sched.cmd.simulate import options
 from nova_ext_sched.cmd.simulate import scenario
 
@@ -21,7 +21,7 @@ def declare(text=''):
             'hosts': ['a'],
             'flavors': {},
             'steps': [],
-            **(yaml.safe_load(text) or {}),
+            **(document.parse(text) or {}),
         }
     )
 
@@ -140,18 +140,18 @@ class FaultsTest(unittest.TestCase):
                     'nova_ext_sched': {
                         'enable_isolated_aggregate_filtering': 'yes',
                         'forbid_by_trait': ['CUSTOM_X'],
-                        'max_forbidden_aggregates': 3,
+                        'max_forbidden_aggregates': '3',
                         'request_filters': 'isolate_aggregates',
                     },
                     'filter_scheduler': {
                         'enabled_filters': 'ComputeFilter, IoOpsFilter'
                     },
                     'DEFAULT': {
-                        'reserved_host_memory_mb': 0,
+                        'reserved_host_memory_mb': '0',
                         'cpu_allocation_ratio': '16.0',
                         'resize_confirm_window': '010',
-                        'use_rootwrap_daemon': True,
-                        'force_config_drive': False,
+                        'use_rootwrap_daemon': 'true',
+                        'force_config_drive': 'False',
                     },
                 },
                 host_filters=['IsolatedAggregatesFilter', 'IoOpsFilter'],
@@ -162,27 +162,20 @@ class FaultsTest(unittest.TestCase):
 
     def test_nothing_stays_set(self):
         before = nova.conf.CONF.scheduler.max_attempts
-        faults({'scheduler': {'max_attempts': 77}})
+        faults({'scheduler': {'max_attempts': '77'}})
         self.assertEqual(before, nova.conf.CONF.scheduler.max_attempts)
 
     @ddt.unpack
     @ddt.data(
-        ('scheduler', 'max_attempts', [1], "the option's type "),
-        ('scheduler', 'max_attempts', True, "the option's type "),
-        ('scheduler', 'max_attempts', 'many', "the option's type "),
-        ('DEFAULT', 'default_availability_zone', True, 'a string (quote it)'),
-        ('DEFAULT', 'default_availability_zone', False, 'a string (quote it)'),
-        ('DEFAULT', 'default_schedule_zone', True, 'a string (quote it)'),
-        (
-            'filter_scheduler',
-            'weight_classes',
-            True,
-            'a string (quote it), got True',
-        ),
+        ('scheduler', 'max_attempts', ['1'], "an integer, got ['1']"),
+        ('scheduler', 'max_attempts', '0', 'a value that the option takes ('),
+        ('DEFAULT', 'cpu_allocation_ratio', 'x', "a number, got 'x'"),
+        ('DEFAULT', 'force_config_drive', 'x', "true or false, got 'x'"),
+        ('scheduler', 'max_attempts', 'many', "an integer, got 'many'"),
         (
             'scheduler',
             'max_attempt',
-            3,
+            '3',
             'an option of [scheduler], got max_attempt; did you mean '
             'max_attempts?',
         ),

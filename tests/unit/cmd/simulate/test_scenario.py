@@ -3,8 +3,8 @@
 import unittest
 
 import ddt
-import yaml
 
+from nova_ext_sched.cmd.simulate import document
 from nova_ext_sched.cmd.simulate import expectation
 from nova_ext_sched.cmd.simulate import scenario
 
@@ -35,7 +35,7 @@ steps: [{boot: x, flavor: f, count: 2, expect: a1, expect_plain: a2}]
 @ddt.ddt
 class ParseTest(unittest.TestCase):
     def test_least(self):
-        declared = scenario.parse(yaml.safe_load(LEAST))
+        declared = scenario.parse(document.parse(LEAST))
         self.assertEqual([scenario.Host('a')], declared.hosts)
         self.assertEqual([scenario.Flavor('small')], declared.flavors)
         self.assertEqual('', declared.description)
@@ -47,11 +47,11 @@ class ParseTest(unittest.TestCase):
         self.assertIsNone(step.expect_plain)
 
     def test_most(self):
-        declared = scenario.parse(yaml.safe_load(MOST))
+        declared = scenario.parse(document.parse(MOST))
         self.assertEqual(['One'], declared.host_filters)
         self.assertEqual(
             {
-                'nova_conf': {'scheduler': {'max_attempts': 3}},
+                'nova_conf': {'scheduler': {'max_attempts': '3'}},
                 'host_filters': [],
             },
             declared.plain,
@@ -75,7 +75,7 @@ class ParseTest(unittest.TestCase):
         self.assertEqual({'i': {'k': '6'}}, declared.images)
         # Rules are numbers in the API's JSON.
         self.assertEqual(
-            [scenario.ServerGroup('s', 'anti-affinity', {'r': 7}, 'red')],
+            [scenario.ServerGroup('s', 'anti-affinity', {'r': '7'}, 'red')],
             declared.server_groups,
         )
         (step,) = declared.steps
@@ -118,7 +118,7 @@ class ParseTest(unittest.TestCase):
         ),
     )
     def test_step(self, item, servers, words):
-        data = {**yaml.safe_load(LEAST), 'steps': [item]}
+        data = {**document.parse(LEAST), 'steps': [item]}
         (step,) = scenario.parse(data).steps
         self.assertEqual(servers, step.servers)
         self.assertEqual(words, str(step))
@@ -130,6 +130,6 @@ class ParseTest(unittest.TestCase):
             'expect': {'max_per_domain': {'rack': 1}},
             'expect_plain': {'min_domains': {'row': 1}},
         }
-        data = {**yaml.safe_load(LEAST), 'steps': [boot]}
+        data = {**document.parse(LEAST), 'steps': [boot]}
         (step,) = scenario.parse(data).steps
         self.assertEqual({'rack', 'row'}, step.domain_keys)

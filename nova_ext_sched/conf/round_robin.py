@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Options of the weigher of server groups."""
+
+from collections.abc import Iterator
+import typing
+
+from oslo_config import cfg
+from oslo_config import types
+
+ALL_WEIGHERS = 'nova_ext_sched.weighers.all_weighers'
+
+#: The host filters that keep the servers of a group apart.
+SPREADING = ('ServerGroupAntiAffinityFilter', 'FailureDomainFilter')
+
+
+class Multiplier(types.Float):
+    """A number, which oslo.config lets be empty, and this does not."""
+
+    def __call__(self, value: typing.Any) -> float:
+        multiplier: float | None = super().__call__(value)
+        if multiplier is None:
+            raise ValueError('expected a number, got an empty value')
+        return multiplier
+
+
+OPTS = [
+    cfg.Opt(
+        'server_group_round_robin_weight_multiplier',
+        type=Multiplier(),
+        default=100000.0,
+        help="""
+How much the turns of server groups weigh beside nova's other weighers.
+
+``ServerGroupRoundRobinWeigher`` deals the servers of a group to the hosts in
+turn, so that schedulers that work at the same time choose different hosts. It
+acts on server groups with the policy ``anti-affinity`` and on requests with a
+limit for failure domains. All other requests get the same weight on every
+host.
+
+With the default the turn decides, and nova's other weighers do not, except
+for two whose own default is higher: hosts where builds failed come last, and a
+move stays in its cell.
+
+Possible values:
+
+* A number. 0 turns the weigher off.
+* An aggregate may have another value for its hosts, in the metadata key
+  ``server_group_round_robin_weight_multiplier``.
+
+Related options:
+
+* ``[filter_scheduler] weight_classes`` must have
+  ``nova_ext_sched.weighers.all_weighers``.
+* ``[filter_scheduler] host_subset_size`` should be 1. With a higher number
+  nova chooses at random among the best hosts.
+* ``[filter_scheduler] build_failure_weight_multiplier`` and
+  ``cross_cell_move_weight_multiplier``
+* ``[nova_ext_sched] max_server_per_failure_domain``
+""",
+    ),
+]
+
+
+def contradictions(conf: cfg.ConfigOpts) -> Iterator[str]:
+    """Yield what makes servers of a group collide."""
+    nova = conf.filter_scheduler
+    if not any(
+        line.startswith('nova_ext_sched.weighers')
+        for line in nova.weight_classes
+    ):
+        spreading = [
+            name for name in SPREADING if name in nova.enabled_filters
+        ]
+        if spreading:
+            yield (
+                f'[filter_scheduler] enabled_filters has '
+                f'{" and ".join(spreading)}, but weight_classes does not have '
+                f'{ALL_WEIGHERS}. Servers of one group that are created at '
+                f'the same time choose the same host. Some of them end in '
+                f'ERROR though there is room, or exceed the limit of a '
+                f'failure domain. Add {ALL_WEIGHERS} to weight_classes.'
+            )
+    elif (
+        nova.host_subset_size > 1
+        and conf.nova_ext_sched.server_group_round_robin_weight_multiplier
+    ):
+        yield (
+            f'[filter_scheduler] host_subset_size is {nova.host_subset_size}: '
+            f'nova chooses at random among that many of the best hosts, '
+            f'whatever ServerGroupRoundRobinWeigher prefers. Set it to 1.'
+        )

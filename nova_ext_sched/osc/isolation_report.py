@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What people see of isolation: lines of their terminal's width.
+
+Each class stands in for cliff's formatter of tables.
+"""
+
+import argparse
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import typing
+
+from nova_ext_sched import messages
+from nova_ext_sched.cmd import lines
+from nova_ext_sched.osc import isolation_findings
+
+# Names that people see of many.
+_FEW = 5
+
+Row = Mapping[str, typing.Any]
+
+
+def describe(finding: isolation_findings.Finding) -> str:
+    """Return a finding and the first of its hosts."""
+    if not finding.hosts:
+        return f'{finding.kind}: {finding.problem}'
+    return f'{finding.kind}: {finding.problem}: {_few(finding.hosts)}'
+
+
+class Text:
+    """Writes rows as lines."""
+
+    def emit_list(
+        self,
+        names: Sequence[str],
+        data: Iterable[Sequence[typing.Any]],
+        stdout: typing.TextIO,
+        _: argparse.Namespace,
+    ) -> None:
+        """Write them, as cliff asks its formatters to."""
+        rows = [dict(zip(names, row, strict=True)) for row in data]
+        for line in self.lines(rows):
+            print(line, file=stdout)
+
+    def lines(self, rows: Iterable[Row]) -> Iterator[str]:
+        """Yield the lines of rows with all columns."""
+        raise NotImplementedError
+
+
+class Aggregates(Text):
+    """An aggregate in a line, and its faults below it."""
+
+    def lines(self, rows: Iterable[Row]) -> Iterator[str]:
+        for row in rows:
+            hosts = row['Hosts'].machine_readable()
+            traits = row['Traits'].machine_readable()
+            yield from lines.fill(
+                f'{messages.clean(row["Name"])}, '
+                f'{messages.count("host", len(hosts))}: '
+                + (f'requires {_few(traits)}' if traits else 'not isolated'),
+                later=' ' * 4,
+            )
+            for finding in row['Faults'].findings:
+                yield from lines.fill(describe(finding), '  ', ' ' * 4)
+
+
+class Steps(Text):
+    """By result; equal changes in one line, with their traits or hosts."""
+
+    def lines(self, rows: Iterable[Row]) -> Iterator[str]:
+        by_result: dict[str, dict[str, list[str]]] = {}
+        for row in rows:
+            names = row['Names'].machine_readable()
+            change, folded = row['Change'], names
+            if row['Host']:
+                change += f' {_few(names)}'
+                folded = [row['Host']]
+            found = by_result.setdefault(row['Result'], {})
+            found.setdefault(change, []).extend(folded)
+        for result, found in by_result.items():
+            yield from lines.fill(f'{result}:')
+            for change, folded in found.items():
+                yield from lines.fill(
+                    f'{change} ({len(folded)}): {_few(folded)}', '  ', ' ' * 6
+                )
+
+
+def _few(names: Sequence[str]) -> str:
+    return messages.first_few(names, _FEW)

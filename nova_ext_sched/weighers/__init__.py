@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Stage 3: weighers order the hosts that the filters left."""
+
+import nova.conf
+from nova.scheduler import weights
+from oslo_log import log as logging
+
+from nova_ext_sched import conf
+from nova_ext_sched.weighers import round_robin
+
+CONF = nova.conf.CONF
+LOG = logging.getLogger(__name__)
+
+
+def all_weighers() -> list[type[weights.BaseHostWeigher]]:
+    """Return the weighers of the package.
+
+    ``[filter_scheduler] weight_classes`` names this function; nova's
+    HostManager calls it once when the scheduler starts, after
+    :func:`nova_ext_sched.filters.all_filters`.
+
+    :raises Exception: as :func:`nova_ext_sched.conf.check`
+    """
+    conf.register_opts(CONF)
+    conf.check(CONF)
+    if not any(
+        line.startswith('nova_ext_sched.filters')
+        for line in CONF.filter_scheduler.available_filters
+    ):
+        LOG.warning(
+            '[filter_scheduler] weight_classes names the weighers of '
+            'nova-ext-sched, but available_filters has no line '
+            'nova_ext_sched.filters.all_filters: the turns of a server group '
+            'change while it fills, because nova does not say which hosts '
+            'are full for the group. Add the line.'
+        )
+    return [round_robin.ServerGroupRoundRobinWeigher]

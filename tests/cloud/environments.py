@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Virtual environments from PyPI, one for each service, kept between runs.
+
+They stand in ``.tox/cloud-environments``, or in the folder that the
+environment variable NOVA_EXT_SCHED_TEST_CLOUD names.
+"""
+
+import fcntl
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).parents[2]
+CACHE = pathlib.Path(
+    os.environ.get(
+        'NOVA_EXT_SCHED_TEST_CLOUD', ROOT / '.tox' / 'cloud-environments'
+    )
+)
+
+#: The major releases that belong to a release of nova.
+RELEASES = {
+    '31': {
+        'cinder': 26,
+        'glance': 30,
+        'keystone': 27,
+        'neutron': 26,
+        'nova': 31,
+        'openstack-placement': 16,
+    },
+    '33': {
+        'cinder': 28,
+        'glance': 32,
+        'keystone': 29,
+        'neutron': 28,
+        'nova': 33,
+        'openstack-placement': 16,
+    },
+    '34': {
+        'cinder': 29,
+        'glance': 33,
+        'keystone': 30,
+        'neutron': 29,
+        'nova': 34,
+        'openstack-placement': 16,
+    },
+}
+#: What every service needs: a database driver, a web server, and what
+#: keystonemiddleware imports for its cache.
+COMMON = ('pymysql', 'pyuwsgi', 'python-memcached')
+
+
+def program(directory, name):
+    """Return the path of a console script.
+
+    :raises FileNotFoundError: where the environment does not have it
+    """
+    path = shutil.which(name, path=directory)
+    if path is None:
+        raise FileNotFoundError(f'{name} is not in {directory}')
+    return path
+
+
+def here():
+    """Return the folder of programs of this process' own environment."""
+    return pathlib.Path(sys.executable).parent
+
+
+def build(name, packages, release='34', editable=None):
+    """Build an environment unless it stands; return its folder of programs.
+
+    :param name: of the environment
+    :param packages: requirements; a package of ``RELEASES`` gets the version
+        that belongs to the release of nova
+    :param release: of nova
+    :param editable: what to install of this repository, extras included
+    """
+    majors = RELEASES[release]
+    requirements = [
+        f'{package}=={majors[package]}.*' if package in majors else package
+        for package in packages
+    ]
+    arguments = ['-c', str(ROOT / 'constraints.txt'), *requirements]
+    entry_points = ''
+    if editable:
+        arguments += ['-e', f'{ROOT}{editable}']
+        # What is installed of it once: the code is read where it stands.
+        entry_points = (ROOT / 'setup.cfg').read_text()
+    folder = CACHE / release / name
+    folder.mkdir(parents=True, exist_ok=True)
+    built = folder / 'built.txt'
+    # Two runs at the same time build an environment once.
+    with (CACHE / release / f'{name}.lock').open('w') as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        wanted = '\n'.join([sys.version, *arguments, entry_points])
+        if not built.exists() or built.read_text() != wanted:
+            _install(folder, arguments)
+            built.write_text(wanted)
+    return folder / 'bin'
+
+
+def _install(folder, arguments):
+    print(f'Installing {folder.name} ...', file=sys.stderr, flush=True)
+    subprocess.run(
+        [sys.executable, '-m', 'venv', '--clear', folder], check=True
+    )
+    python = folder / 'bin' / 'python'
+    # uv is faster; pip comes with Python.
+    uv = shutil.which('uv')
+    pip = (
+        [uv, 'pip', 'install', '--python', python]
+        if uv
+        else [python, '-m', 'pip', 'install', '--prefer-binary']
+    )
+    done = subprocess.run(
+        [*pip, '-q', *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={'PBR_VERSION': '1.0.0', **os.environ},
+    )
+    if done.returncode:
+        raise RuntimeError(f'{folder.name}:\n{done.stdout[-4000:]}')

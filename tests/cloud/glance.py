@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""glance, with images in files."""
+
+from tests.cloud import service
+from tests.cloud import web
+
+
+class Glance(service.Service):
+    """The image service."""
+
+    name = 'glance'
+    packages = ('glance',)
+
+    def start(self):
+        keystone = self.cloud.keystone
+        keystone.create_service_user('glance')
+        conf = self.write(
+            'glance-api.conf',
+            {
+                'DEFAULT': {'enabled_backends': 'files:file'},
+                'glance_store': {'default_backend': 'files'},
+                **{
+                    name: {'filesystem_store_datadir': self.folder / name}
+                    for name in (
+                        'files',
+                        'os_glance_staging_store',
+                        'os_glance_tasks_store',
+                    )
+                },
+                'database': {
+                    'connection': self.cloud.mariadb.create('glance')
+                },
+                'paste_deploy': {
+                    'flavor': 'keystone',
+                    'config_file': (
+                        self.prefix / 'etc/glance/glance-api-paste.ini'
+                    ),
+                },
+                'oslo_concurrency': {'lock_path': self.folder / 'locks'},
+            },
+            keystone.middleware('glance'),
+        )
+        self.fill('glance', conf, 'glance-manage', 'db', 'sync')
+        self.run()
+        keystone.register('glance', 'image', f'http://127.0.0.1:{self.port}')
+
+    def run(self):
+        """Start the API, on the port that it had."""
+        self.process, self.port = web.start(
+            self,
+            'glance.wsgi.api',
+            '--http-chunked-input',
+            '--pyargv',
+            ' ',
+            port=getattr(self, 'port', None),
+            OS_GLANCE_CONFIG_DIR=self.folder,
+        )
+
+    def stop(self):
+        self.cloud.processes.stop(self.process)

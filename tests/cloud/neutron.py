@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""neutron without agents: a mechanism driver binds every port."""
+
+import os
+import pathlib
+
+from tests.cloud import service
+from tests.cloud import web
+
+DRIVERS = pathlib.Path(__file__).with_name('drivers')
+
+
+class Neutron(service.Service):
+    """The network service; networks exist in its database alone."""
+
+    name = 'neutron'
+    packages = ('neutron',)
+
+    def start(self):
+        keystone = self.cloud.keystone
+        keystone.create_service_user('neutron')
+        conf = self.write(
+            'neutron.conf',
+            {
+                'DEFAULT': {
+                    'core_plugin': 'ml2',
+                    'service_plugins': '',
+                    'transport_url': self.cloud.rabbitmq.url(),
+                    'state_path': self.folder,
+                    'api_paste_config': (
+                        self.prefix / 'etc/neutron/api-paste.ini'
+                    ),
+                    'notify_nova_on_port_status_changes': 'False',
+                    'notify_nova_on_port_data_changes': 'False',
+                },
+                'ml2': {
+                    'type_drivers': 'local',
+                    'tenant_network_types': 'local',
+                    'mechanism_drivers': 'binds_every_port',
+                    'extension_drivers': 'port_security',
+                },
+                'database': {
+                    'connection': self.cloud.mariadb.create('neutron')
+                },
+                'oslo_concurrency': {'lock_path': self.folder / 'locks'},
+            },
+            keystone.middleware('neutron'),
+        )
+        self._declare_driver()
+        self.fill('neutron', conf, 'neutron-db-manage', 'upgrade', 'heads')
+        self.run()
+        keystone.register(
+            'neutron', 'network', f'http://127.0.0.1:{self.port}'
+        )
+
+    def _declare_driver(self):
+        """Make the driver an entry point, as an installed package has it."""
+        metadata = self.folder / 'cloud_drivers-1.dist-info'
+        metadata.mkdir()
+        (metadata / 'METADATA').write_text(
+            'Metadata-Version: 2.1\nName: cloud-drivers\nVersion: 1\n'
+        )
+        (metadata / 'entry_points.txt').write_text(
+            '[neutron.ml2.mechanism_drivers]\n'
+            'binds_every_port = network_driver:BindsEveryPort\n'
+        )
+
+    def run(self):
+        """Start the API, on the port that it had."""
+        self.process, self.port = web.start(
+            self,
+            'neutron.wsgi.api',
+            '--set',
+            'start-time=%t',
+            port=getattr(self, 'port', None),
+            OS_NEUTRON_CONFIG_DIR=self.folder,
+            OS_NEUTRON_CONFIG_FILES='neutron.conf',
+            PYTHONPATH=os.pathsep.join([str(DRIVERS), str(self.folder)]),
+        )
+
+    def stop(self):
+        self.cloud.processes.stop(self.process)

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What the services of a cloud have in common."""
+
+import contextlib
+
+from tests.cloud import configuration
+from tests.cloud import environments
+
+
+class Service:
+    """A service: what it needs, how it is configured and started.
+
+    ``start`` is called once, when the services before it in the form answer.
+
+    :param cloud: the ``Cloud`` that it is a part of
+    """
+
+    #: Of the service's user in keystone, its databases and environment.
+    name = ''
+    #: What its virtual environment needs.
+    packages: tuple[str, ...] = ()
+    #: What the machine must have.
+    machine_programs: tuple[str, ...] = ()
+    #: What of this repository its environment needs, with extras.
+    editable: str | None = None
+
+    def __init__(self, cloud):
+        self.cloud = cloud
+
+    def program(self, name):
+        """Return the path of a program in the service's environment."""
+        return environments.program(self.cloud.programs(type(self)), name)
+
+    @property
+    def prefix(self):
+        """The folder of the service's environment."""
+        return self.cloud.programs(type(self)).parent
+
+    @property
+    def folder(self):
+        """The service's folder for its files."""
+        folder = self.cloud.folder / self.name
+        folder.mkdir(exist_ok=True)
+        return folder
+
+    def write(self, name, *configs):
+        """Write a configuration file into the service's folder.
+
+        What the cloud's ``options`` say of the file stands over it.
+
+        :returns: its path
+        """
+        path = self.folder / name
+        configuration.write(
+            path,
+            configuration.merge(*configs, self.cloud.options.get(name, {})),
+        )
+        return path
+
+    def manage(self, program, conf, *arguments):
+        """Run one of the service's programs with a configuration file."""
+        return self.cloud.processes.run(
+            [self.program(program), '--config-file', conf, *arguments]
+        )
+
+    def fill(self, database, conf, program, *arguments, like=None):
+        """Create a database's tables, by a program of the service.
+
+        The result is kept in the service's environment: it is the same each
+        time, and takes a while.
+
+        :param like: another database that has the same tables
+        """
+        mariadb = self.cloud.mariadb
+        kept = self.prefix / f'{like or database}.sql'
+        if kept.exists():
+            mariadb.load(database, kept)
+            return
+        self.manage(program, conf, *arguments)
+        if self.prefix.is_relative_to(environments.CACHE):
+            mariadb.dump(database, kept)
+
+    def run_service(self, program, *confs, name=None, **variables):
+        """Start one of the service's programs; return its process.
+
+        :param name: of the process, where it is not the program's
+        """
+        files = [part for conf in confs for part in ('--config-file', conf)]
+        return self.cloud.processes.start(
+            name or program, [self.program(program), *files], **variables
+        )
+
+    @contextlib.contextmanager
+    def away(self):
+        """Stop the service (``stop``) for a while, then ``run`` it again."""
+        self.stop()
+        try:
+            yield
+        finally:
+            self.run()
+
+    def start(self):
+        """Configure and start the service; return when it answers."""
+        raise NotImplementedError

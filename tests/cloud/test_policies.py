@@ -1,0 +1,404 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Every policy through nova-api: where each server stands, after each step.
+
+Where it may stand says ``oracle``, which knows nothing of the package. Before
+a server is created, ``nova-ext-sched explain`` is asked for the same request;
+after all, ``nova-ext-sched audit`` must find what was misplaced on purpose,
+and nothing else.
+"""
+
+import collections
+import json
+
+import ddt
+
+from tests.cloud import nova
+from tests.cloud import oracle
+from tests.cloud import world
+
+#: Flavor, image and user of the servers that live through every operation.
+LIVES = (
+    ('plain', 'linux', 'member'),
+    ('windows', 'linux', 'member'),
+    ('plain', 'windows-image', 'other'),
+    ('lease', 'linux', 'member'),
+    ('lease', 'linux', 'other'),
+    ('ssd', 'linux', 'member'),
+    ('no-ssd', 'linux', 'other'),
+)
+
+
+@ddt.ddt
+class PoliciesTestCase(world.WorldTestCase):
+    def tearDown(self):
+        world.delete_servers(self.world.admin)
+        super().tearDown()
+
+    # What is checked after each step.
+
+    def check(self, what, server, allowed):
+        """Check that a server stands where the oracle lets it, or nowhere."""
+        if server.hypervisor_hostname is not None:
+            self.assertIn(server.hypervisor_hostname, allowed, what)
+
+    def explained(self, flavor, image, user, *arguments):
+        """Return the hosts that explain names for a request."""
+        done = self.cloud.nova.command(
+            'explain',
+            '--flavor',
+            flavor,
+            *(['--image', self.world.image(image)] if image else []),
+            '--project',
+            self.world.projects[user],
+            *arguments,
+            '-f',
+            'json',
+            user='admin',
+            status=None,
+        )
+        self.assertIn(done.returncode, (0, 3), done.stderr)
+        return nova.explained_hosts(done)
+
+    # Operations.
+
+    @ddt.idata(LIVES)
+    @ddt.unpack
+    def test_life(self, flavor, image, user):
+        """Lead a server through everything that asks the scheduler."""
+        of = self.world
+        allowed = of.allowed(flavor, image, user)
+        name = f'{flavor}, {image}, {user}'
+        self.assertEqual(
+            allowed, self.explained(flavor, image, user), f'{name}: explain'
+        )
+        (server,) = of.boot(flavor, image, user)
+        if not allowed:
+            self.assertEqual('ERROR', server.status, name)
+            self.assertIn('No valid host', server.fault['message'])
+            of.delete(server.id)
+            return
+        self.assertEqual('ACTIVE', server.status, f'{name}: {server.fault}')
+        self.check(f'{name}: boot', server, allowed)
+        for step in (
+            self.cold_migrate,
+            self.resize_and_revert,
+            self.live_migrate,
+            self.shelve,
+            self.rebuild,
+        ):
+            step(name, server.id, flavor, allowed)
+        of.delete(server.id)
+
+    def targets(self, server, allowed):
+        """Return where a server may move: within its cell, not in place."""
+        host = server.hypervisor_hostname
+        cell = self.world.cell_of[host]
+        return {
+            other
+            for other in allowed - {host}
+            if self.world.cell_of[other] == cell
+        }
+
+    def moved(self, what, server, body, allowed, arrived):
+        """Ask for a move; check that it is refused only without a target.
+
+        :param arrived: the status of a server that has moved
+        """
+        before = self.world.show(server)
+        targets = self.targets(before, allowed)
+        answer = self.world.act(server, body)
+        self.assertIn(answer.status_code, (200, 202), answer.text)
+        after = self.world.wait(
+            server,
+            lambda found: (
+                found.task_state is None
+                and (
+                    found.status == arrived
+                    and found.hypervisor_hostname != before.hypervisor_hostname
+                    or self.refused(found, before)
+                )
+            ),
+        )
+        host = after.hypervisor_hostname
+        if targets:
+            self.assertIn(host, targets, what)
+        else:
+            self.assertEqual(before.hypervisor_hostname, host, what)
+        self.check(what, after, allowed)
+        return after, bool(targets)
+
+    def refused(self, found, before):
+        """Tell whether the last action of a server ended in an error."""
+        actions = self.world.admin.compute.get(
+            f'/servers/{found.id}/os-instance-actions'
+        ).json()['instanceActions']
+        last = self.world.admin.compute.get(
+            f'/servers/{found.id}/os-instance-actions/'
+            f'{actions[0]["request_id"]}'
+        ).json()['instanceAction']
+        return any(event['result'] == 'Error' for event in last['events'])
+
+    def cold_migrate(self, name, server, flavor, allowed):
+        after, moved = self.moved(
+            f'{name}: migrate',
+            server,
+            {'migrate': None},
+            allowed,
+            'VERIFY_RESIZE',
+        )
+        if moved:
+            self.world.act(server, {'confirmResize': None})
+            self.active(server)
+
+    def resize_and_revert(self, name, server, flavor, allowed):
+        body = {'resize': {'flavorRef': self.world.flavor(f'{flavor}-large')}}
+        host = self.world.show(server).hypervisor_hostname
+        after, moved = self.moved(
+            f'{name}: resize', server, body, allowed, 'VERIFY_RESIZE'
+        )
+        if moved:
+            self.world.act(server, {'revertResize': None})
+            self.active(server)
+            self.assertEqual(
+                host, self.world.show(server).hypervisor_hostname, name
+            )
+
+    def live_migrate(self, name, server, flavor, allowed):
+        body = {'os-migrateLive': {'host': None, 'block_migration': 'auto'}}
+        self.moved(f'{name}: live migrate', server, body, allowed, 'ACTIVE')
+
+    def shelve(self, name, server, flavor, allowed):
+        self.world.act(server, {'shelve': None})
+        self.active(server, 'SHELVED_OFFLOADED')
+        self.world.act(server, {'unshelve': None})
+        self.check(f'{name}: unshelve', self.active(server), allowed)
+
+    def rebuild(self, name, server, flavor, allowed):
+        """Rebuild with the server's own image: always allowed."""
+        image = self.world.show(server).image.id
+        self.world.act(server, {'rebuild': {'imageRef': image}})
+        self.check(f'{name}: rebuild', self.active(server), allowed)
+
+    def active(self, server, status='ACTIVE'):
+        """Wait until a server has a status; return it."""
+        return self.world.wait(
+            server,
+            lambda found: found.task_state is None and found.status == status,
+        )
+
+    # Policies.
+
+    def test_multi_create(self):
+        allowed = self.world.allowed('windows', 'linux')
+        servers = self.world.boot('windows', 'linux', min_count=4, max_count=4)
+        self.assertEqual(4, len(servers))
+        for server in servers:
+            self.assertEqual('ACTIVE', server.status, server.fault)
+            self.check('multi-create', server, allowed)
+        self.world.delete(*(server.id for server in servers))
+
+    def test_requested_hosts(self):
+        """A requested host is judged; a forced one is not, as in nova."""
+        for flavor, user in (('plain', 'member'), ('windows', 'member')):
+            allowed = self.world.allowed(flavor, 'linux', user)
+            for host in self.world.hosts:
+                (server,) = self.world.boot(
+                    flavor, 'linux', 'admin', host=host
+                )
+                self.assertEqual(
+                    'ACTIVE' if host in allowed else 'ERROR',
+                    server.status,
+                    (flavor, host, server.fault),
+                )
+                self.check(f'{flavor}: host {host}', server, allowed)
+                self.world.delete(server.id)
+
+    def test_group_with_a_rule(self):
+        """Two servers of a group a host, not three."""
+        group = self.world.users['member'].compute.post(
+            '/os-server-groups',
+            json={
+                'server_group': {
+                    'name': 'group',
+                    'policy': 'anti-affinity',
+                    'rules': {'max_server_per_host': 2},
+                }
+            },
+            headers={'X-OpenStack-Nova-API-Version': '2.90'},
+        )
+        group = group.json()['server_group']['id']
+        servers = [
+            server
+            for _ in range(5)
+            for server in self.world.boot(
+                'windows', 'linux', hints={'group': group}
+            )
+        ]
+        statuses = collections.Counter(server.status for server in servers)
+        self.assertEqual({'ACTIVE': 4, 'ERROR': 1}, dict(statuses))
+        counts = collections.Counter(
+            server.hypervisor_hostname
+            for server in servers
+            if server.status == 'ACTIVE'
+        )
+        self.assertTrue(oracle.group_fits(counts, 2), counts)
+        self.world.delete(*(server.id for server in servers))
+
+    def test_failure_domains(self):
+        """One server of a group a rack, where the server asks for it."""
+        group = self.world.users['member'].compute.post(
+            '/os-server-groups',
+            json={
+                'server_group': {'name': 'racks', 'policy': 'soft-affinity'}
+            },
+            headers={'X-OpenStack-Nova-API-Version': '2.90'},
+        )
+        group = group.json()['server_group']['id']
+        hints = {'group': group, 'different_failure_domain': 'true'}
+        servers = [
+            server
+            for _ in range(4)
+            for server in self.world.boot('plain', 'linux', hints=hints)
+        ]
+        statuses = collections.Counter(server.status for server in servers)
+        # Plain servers may stand on compute3, 5 and 6: racks 3, 2 and 3.
+        self.assertEqual({'ACTIVE': 2, 'ERROR': 2}, dict(statuses))
+        racks = {
+            host: name
+            for name, aggregate in self.world.aggregates.items()
+            if name.startswith('rack')
+            for host in aggregate.hosts
+        }
+        counts = collections.Counter(
+            racks[server.hypervisor_hostname]
+            for server in servers
+            if server.status == 'ACTIVE'
+        )
+        self.assertTrue(oracle.group_fits(counts, 1), counts)
+        self.world.delete(*(server.id for server in servers))
+
+    def test_volumes(self):
+        """The image of a server's volume counts as its image does."""
+        for image in ('linux', 'windows-image'):
+            allowed = self.world.allowed('plain', image)
+            (server,) = self.world.boot(
+                'plain',
+                None,
+                block_device_mapping_v2=[
+                    {
+                        'boot_index': 0,
+                        'uuid': self.world.image(image),
+                        'source_type': 'image',
+                        'destination_type': 'volume',
+                        'volume_size': 1,
+                        'delete_on_termination': True,
+                    }
+                ],
+            )
+            self.assertEqual('ACTIVE', server.status, server.fault)
+            self.check(f'volume of {image}', server, allowed)
+            self.live_migrate(f'volume of {image}', server.id, None, allowed)
+            self.world.delete(server.id)
+
+    def test_members_who_try(self):
+        """What a member may not do is refused by nova or by the policies."""
+        member = self.world.users['other'].compute
+        headers = {'X-OpenStack-Nova-API-Version': '2.90'}
+        wanted = {
+            'name': 'thief',
+            'flavorRef': self.world.flavor('plain'),
+            'imageRef': self.world.image('linux'),
+            'networks': [{'uuid': self.world.network}],
+        }
+        for extra in (
+            {'availability_zone': 'nova:compute1'},
+            {'host': 'compute1'},
+        ):
+            answer = member.post(
+                '/servers',
+                json={'server': {**wanted, **extra}},
+                headers=headers,
+            )
+            self.assertEqual(403, answer.status_code, answer.text)
+        # A hint names a lease only where member_sources says so.
+        allowed = self.world.allowed('plain', 'linux', 'other')
+        for hints in (
+            {'reservation': 'lease'},
+            {'reservation:lease': 'true'},
+        ):
+            (server,) = self.world.boot('plain', 'linux', 'other', hints=hints)
+            self.check(f'hint {hints}', server, allowed)
+            self.world.delete(server.id)
+        # Another project's lease.
+        (server,) = self.world.boot('plain', 'linux', 'other')
+        answer = self.world.act(
+            server.id,
+            {'resize': {'flavorRef': self.world.flavor('lease')}},
+            'other',
+        )
+        self.assertIn(answer.status_code, (202, 400), answer.text)
+        after = self.world.wait(server.id)
+        self.check('resize to another lease', after, allowed)
+        self.world.delete(server.id)
+
+    def test_rebuilds(self):
+        """A licensed server on an isolated host stays licensed."""
+        (server,) = self.world.boot('plain', 'windows-image', 'other')
+        before = server.image.id
+        answer = self.world.act(
+            server.id,
+            {'rebuild': {'imageRef': self.world.image('linux')}},
+            'other',
+        )
+        self.assertEqual(202, answer.status_code, answer.text)
+        after = self.active(server.id, 'ERROR')
+        self.assertEqual(before, after.image.id)
+        self.assertIn('No valid host', after.fault['message'])
+        self.world.delete(server.id)
+
+    def test_audit_finds_what_is_misplaced(self):
+        (right,) = self.world.boot('windows', 'linux')
+        (clean,) = self.world.boot('plain', 'linux')
+        self.assertEqual([], self.audited(0))
+        (forced,) = self.world.boot(
+            'plain', 'linux', 'admin', availability_zone='nova:compute1'
+        )
+        self.assertEqual('compute1', forced.hypervisor_hostname)
+        self.assertEqual([forced.id], self.audited(3))
+        self.world.delete(right.id, clean.id, forced.id)
+
+    def audited(self, status):
+        """Return the servers that audit names."""
+        done = self.cloud.nova.command(
+            'audit', '-f', 'json', user='admin', status=status
+        )
+        return [row['Server'] for row in json.loads(done.stdout or '[]')]
+
+    def test_evacuate(self):
+        """A compute that is gone; its servers go where they may stand."""
+        host = 'compute7'
+        process = self.cloud.nova.add_compute('cell2', host)
+        servers = {
+            flavor: self.world.boot(flavor, 'linux', 'admin', host=host)[0]
+            for flavor in ('plain', 'no-ssd')
+        }
+        self.cloud.processes.stop(process)
+        self.wait_for_down(host)
+        for flavor, server in servers.items():
+            self.assertEqual(host, server.hypervisor_hostname, server.fault)
+            allowed = self.world.allowed(flavor, 'linux')
+            answer = self.world.act(server.id, {'evacuate': {}})
+            self.assertEqual(200, answer.status_code, answer.text)
+            after = self.world.wait(
+                server.id,
+                lambda found: found.hypervisor_hostname != host,
+            )
+            self.check(f'{flavor}: evacuate', after, allowed)
+
+    def wait_for_down(self, host):
+        def is_down():
+            services = self.world.admin.compute.services(host=host)
+            return all(found.state == 'down' for found in services)
+
+        self.cloud.processes.wait(is_down, f'{host} down')

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""APIs of services under uwsgi."""
+
+import urllib.error
+import urllib.request
+
+from tests.cloud import processes
+
+
+def start(service, module, *options, name=None, port=None, **variables):
+    """Start an API under uwsgi; return its process and the port.
+
+    :param service: the ``Service`` whose environment has module and uwsgi
+    :param module: has the WSGI application
+    :param options: further ones of uwsgi
+    :param name: of the process, where it is not the service's and "-api"
+    :param port: where one is given; else a free one
+    :param variables: of the environment
+    """
+    name = name or f'{service.name}-api'
+    port = port or processes.free_port()
+    process = service.cloud.processes.start(
+        name,
+        [
+            service.program('uwsgi'),
+            '--http-socket',
+            f'127.0.0.1:{port}',
+            '--module',
+            f'{module}:application',
+            '--master',
+            '--die-on-term',
+            '--lazy-apps',
+            '--enable-threads',
+            '--need-app',
+            '--processes',
+            '2',
+            '--buffer-size',
+            '65535',
+            # uwsgi's own HTTP reads one request of a connection.
+            '--add-header',
+            'Connection: close',
+            *options,
+        ],
+        **variables,
+    )
+    service.cloud.processes.wait(lambda: answers(port), name)
+    return process, port
+
+
+def answers(port, path='/'):
+    """Tell whether an HTTP server answers, with any status below 500."""
+    try:
+        url = f'http://127.0.0.1:{port}{path}'
+        with urllib.request.urlopen(url, timeout=30):
+            return True
+    except urllib.error.HTTPError as exc:
+        return exc.code < 500
+    except OSError:
+        return False

@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Aggregates, flavors, images and a network for the tests of the policies."""
+
+import functools
+import time
+
+from openstack import exceptions
+
+from tests.cloud import base
+from tests.cloud import nova
+from tests.cloud import oracle
+from tests.cloud import processes
+
+TRAIT = 'CUSTOM_WINDOWS'
+WINDOWS = {f'trait:{TRAIT}': 'required'}
+SSD = 'aggregate_instance_extra_specs:ssd'
+
+#: Extra specs by flavor; there is a larger one of each, for resizes.
+FLAVORS = {
+    'plain': {},
+    'windows': WINDOWS,
+    'lease': {'reservation:lease': 'true'},
+    'ssd': {SSD: 'true'},
+    'no-ssd': {SSD: '!'},
+}
+#: Properties by image; all but the first are the same to plain flavors.
+IMAGES = {'linux': {}, 'debian': {}, 'windows-image': WINDOWS}
+ACTIVE_SECONDS = processes.WAIT_SECONDS
+
+
+class World:
+    """What the administrator has made, and what users do in it.
+
+    :param cloud: a ``Cloud`` of the whole form
+    """
+
+    def __init__(self, cloud):
+        self.cloud = cloud
+        self.hosts = cloud.nova.hosts
+        self.cell_of = {
+            host: cell
+            for cell, hosts in cloud.nova.cells.items()
+            for host in hosts
+        }
+        self.users = {
+            name: cloud.connect(name) for name in ('admin', 'member', 'other')
+        }
+        self.admin = self.users['admin']
+        self.admin.compute.default_microversion = '2.90'
+        self.projects = {
+            name: user.current_project_id for name, user in self.users.items()
+        }
+        self.image_ids = {}
+        self.flavor_ids = {}
+        lease = {
+            'reservation:lease': 'true',
+            'filter_tenant_id': self.projects['member'],
+        }
+        self.aggregates = {
+            'windows': oracle.Aggregate(('compute1', 'compute2'), WINDOWS),
+            'lease': oracle.Aggregate(('compute4',), lease),
+            'fast': oracle.Aggregate(('compute6',), {'ssd': 'true'}),
+            **{
+                f'rack-{number}': oracle.Aggregate(
+                    (f'compute{number}', f'compute{number + 3}'),
+                    {'failure_domain': f'rack-{number}'},
+                )
+                for number in (1, 2, 3)
+            },
+        }
+
+    def create(self):
+        """Create everything, as an administrator does."""
+        compute = self.admin.compute
+        for name, extra_specs in FLAVORS.items():
+            for flavor, ram in ((name, 64), (f'{name}-large', 128)):
+                created = compute.create_flavor(
+                    name=flavor, ram=ram, vcpus=1, disk=1
+                )
+                if extra_specs:
+                    compute.create_flavor_extra_specs(created, extra_specs)
+        for name, properties in IMAGES.items():
+            self.admin.create_image(
+                name,
+                data=b'nothing',
+                disk_format='raw',
+                container_format='bare',
+                visibility='public',
+                wait=True,
+                meta=properties,
+            )
+        network = self.admin.network.create_network(
+            name='network', is_shared=True
+        )
+        self.admin.network.create_subnet(
+            network_id=network.id, ip_version=4, cidr='10.0.0.0/16'
+        )
+        for name, aggregate in self.aggregates.items():
+            created = compute.create_aggregate(name=name)
+            compute.set_aggregate_metadata(created, aggregate.metadata)
+            for host in aggregate.hosts:
+                compute.add_host_to_aggregate(created, host)
+        self.cloud.execute(
+            'openstack aggregate isolation sync windows', user='admin'
+        )
+
+    @functools.cached_property
+    def network(self):
+        return self.admin.network.find_network('network').id
+
+    def image(self, name):
+        """Return the UUID of an image; it is asked for once."""
+        if name not in self.image_ids:
+            self.image_ids[name] = self.admin.image.find_image(
+                name, ignore_missing=False
+            ).id
+        return self.image_ids[name]
+
+    def flavor(self, name):
+        """Return the UUID of a flavor; it is asked for once."""
+        if name not in self.flavor_ids:
+            self.flavor_ids[name] = self.admin.compute.find_flavor(
+                name, ignore_missing=False
+            ).id
+        return self.flavor_ids[name]
+
+    def request(self, flavor, image, user='member'):
+        """Return what the oracle is asked for a server."""
+        return oracle.Request(
+            FLAVORS[flavor.removesuffix('-large')],
+            IMAGES[image],
+            self.projects[user],
+        )
+
+    def allowed(self, flavor, image, user='member'):
+        """Return the hosts where the oracle lets a server stand."""
+        return oracle.hosts(
+            self.request(flavor, image, user),
+            self.aggregates.values(),
+            self.hosts,
+        )
+
+    # What users do.
+
+    def boot(self, flavor, image='linux', user='member', **body):
+        """Create servers; wait for their end; return them as admin sees."""
+        connection = self.users[user]
+        headers = {'X-OpenStack-Nova-API-Version': '2.90'}
+        hints = body.pop('hints', None)
+        server = {
+            'name': f'{flavor}-{image}',
+            'flavorRef': self.flavor(flavor),
+            'networks': [{'uuid': self.network}],
+            **body,
+        }
+        if image:
+            server.setdefault('imageRef', self.image(image))
+        server.setdefault('return_reservation_id', True)
+        request = {'server': server}
+        if hints:
+            request['os:scheduler_hints'] = hints
+        answer = connection.compute.post(
+            '/servers', json=request, headers=headers
+        )
+        exceptions.raise_from_response(answer)
+        reservation = answer.json()['reservation_id']
+        found = self._list(reservation)
+        return [self.wait(server['id']) for server in found]
+
+    def _list(self, reservation):
+        answer = self.admin.compute.get(
+            f'/servers?all_tenants=1&reservation_id={reservation}'
+        )
+        exceptions.raise_from_response(answer)
+        return answer.json()['servers']
+
+    def wait(self, server, done=None, seconds=ACTIVE_SECONDS):
+        """Wait until no task runs; return the server as admin sees it."""
+        deadline = time.monotonic() + seconds
+        while True:
+            found = self.show(server)
+            if (
+                done(found)
+                if done
+                else found.task_state is None
+                and (found.status not in ('BUILD', 'REBUILD', 'RESIZE'))
+            ):
+                return found
+            if time.monotonic() > deadline:
+                raise TimeoutError(
+                    f'{found.status}, {found.task_state}: {found.fault}'
+                )
+            time.sleep(0.5)
+
+    def show(self, server):
+        return self.admin.compute.get_server(server)
+
+    def act(self, server, body, user='admin', microversion='2.90'):
+        """Ask nova-api for an action of a server; return its answer."""
+        answer = self.users[user].compute.post(
+            f'/servers/{server}/action',
+            json=body,
+            headers={'X-OpenStack-Nova-API-Version': microversion},
+        )
+        return answer
+
+    def delete(self, *servers):
+        """Delete servers and wait until nova does not know them."""
+        delete_servers(self.admin, servers)
+
+
+class WorldTestCase(base.CloudTestCase):
+    """Runs in a world that is made once, with every policy on."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cloud = base.standing(cls.form)
+        cloud.nova.start_schedulers(nova.EVERYTHING)
+        cloud.nova.wait_for_schedulers()
+        cls.world = World(cloud)
+        cls.addClassCleanup(remove_everything, cls.world.admin)
+        cls.world.create()
+
+
+def delete_servers(admin, servers=None):
+    """Delete servers and wait until nova does not know them.
+
+    :param admin: a connection of an administrator
+    :param servers: their UUIDs; None means all
+    """
+    if servers is None:
+        servers = [found.id for found in admin.compute.servers(all_projects=1)]
+    for server in servers:
+        admin.compute.delete_server(server)
+    deadline = time.monotonic() + ACTIVE_SECONDS
+    for server in servers:
+        while admin.compute.find_server(server) is not None:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f'server {server} is not deleted')
+            time.sleep(0.5)
+
+
+def remove_everything(admin):
+    """Remove what users and administrators make, whoever made it."""
+    compute = admin.compute
+    delete_servers(admin)
+    for group in compute.server_groups(all_projects=True):
+        compute.delete_server_group(group)
+    for aggregate in compute.aggregates():
+        for host in aggregate.hosts or ():
+            compute.remove_host_from_aggregate(aggregate, host)
+        compute.delete_aggregate(aggregate)
+    for flavor in compute.flavors(is_public=None):
+        compute.delete_flavor(flavor)
+    for image in admin.image.images():
+        admin.image.delete_image(image)
+    for network in admin.network.networks():
+        for port in admin.network.ports(network_id=network.id):
+            admin.network.delete_port(port)
+        admin.network.delete_network(network)

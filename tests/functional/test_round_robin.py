@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""ServerGroupRoundRobinWeigher in a real scheduler.
+
+Another weigher prefers host a1 for every server, and every filter would accept
+it again and again: where the servers of a group go elsewhere, the turns
+decided.
+"""
+
+import collections
+
+from nova import context as nova_context
+from nova import objects
+
+from nova_ext_sched.policy import round_robin
+from tests.functional import base
+
+HOSTS = ('a1', 'a2', 'a3', 'b1', 'b2')
+MANY = {'max_server_per_host': 9}
+
+
+class RoundRobinTestCase(base.CloudTestCase):
+    host_filters = ('FailureDomainFilter',)
+    weights = {host: 900 - place for place, host in enumerate(HOSTS)}
+    weigher_classes = (
+        'nova.scheduler.weights.affinity.ServerGroupSoftAffinityWeigher',
+        'nova_ext_sched.weighers.all_weighers',
+    )
+
+    def setUp(self):
+        super().setUp()
+        self.small = self.flavor()
+        for rack in 'ab':
+            self.aggregate(
+                f'rack {rack}',
+                [host for host in self.computes if host.startswith(rack)],
+                failure_domain=rack,
+            )
+
+    def create_group(self, policy='anti-affinity', rules=MANY):
+        group = {'name': 'test', 'policy': policy}
+        if rules and policy == 'anti-affinity':
+            group['rules'] = rules
+        return self.api.post_server_groups(group)['id']
+
+    def boot_in(self, group, hints=None, **kwargs):
+        return self.boot(
+            flavor=self.small,
+            hints={**(hints or {}), 'group': group},
+            **kwargs,
+        )
+
+    def boot_many(self, group, count, **hints):
+        """Boot servers of a group one by one; return their hosts."""
+        return [self.host_of(self.boot_in(group, hints)) for _ in range(count)]
+
+    def boot_at_once(self, group, count):
+        """Boot servers in one request; return their hosts by creation."""
+        self.api.post_server(
+            {
+                'server': {
+                    **self._build_server(
+                        flavor_id=self.small, networks='none'
+                    ),
+                    'min_count': count,
+                    'max_count': count,
+                },
+                'os:scheduler_hints': {'group': group},
+            }
+        )
+        return self.member_hosts(group)
+
+    def member_hosts(self, group):
+        """Return the hosts of a group's servers in their order."""
+        return [
+            self.host_of(self._wait_for_state_change({'id': uuid}, 'ACTIVE'))
+            for uuid in self.members(group)
+        ]
+
+    def members(self, group):
+        # The API gives them in any order.
+        return objects.InstanceGroup.get_by_uuid(
+            nova_context.get_admin_context(), group
+        ).members
+
+    def circle(self, group, hosts=HOSTS):
+        return round_robin.order_hosts(group, 0, hosts)
+
+
+class HostsTest(RoundRobinTestCase):
+    def test_one_by_one(self):
+        group = self.create_group()
+        circle = self.circle(group)
+        self.assertEqual(circle + circle[:2], self.boot_many(group, 7))
+
+    def test_multi_create(self):
+        group = self.create_group()
+        self.boot_in(group)
+        circle = self.circle(group)
+        self.assertEqual(circle + circle[:1], self.boot_at_once(group, 5))
+
+    def test_a_group_fills_exactly(self):
+        group = self.create_group(rules={'max_server_per_host': 2})
+        hosts = self.boot_at_once(group, 4) and self.boot_at_once(group, 6)
+        self.assertEqual(dict.fromkeys(HOSTS, 2), collections.Counter(hosts))
+
+    def test_others_are_not_concerned(self):
+        for policy in ('affinity', 'soft-affinity'):
+            group = self.create_group(policy)
+            self.assertEqual(['a1'] * 3, self.boot_many(group, 3), policy)
+        self.assertBootsOn('a1', flavor=self.small)
+
+    def test_a_deleted_member_keeps_its_number(self):
+        group = self.create_group()
+        circle = self.circle(group)
+        first = self.boot_in(group)
+        self.assertEqual(circle[1:2], self.boot_many(group, 1))
+        self._delete_server(first)
+        self.assertEqual(circle[2:3], self.boot_many(group, 1))
+
+    def test_a_full_host_keeps_its_turn(self):
+        """The member whose turn it is goes on, the others stay."""
+        group = self.create_group(rules={'max_server_per_host': 1})
+        circle = self.circle(group)
+        self.boot_in(group, az=f'nova:{circle[2]}')
+        # Members 1 and 2; 2's host is taken.
+        self.assertEqual([circle[1], circle[3]], self.boot_many(group, 2))
+        # 3's is, too; 4's is its own.
+        self.assertEqual([circle[4], circle[0]], self.boot_many(group, 2))
+
+    def test_a_host_that_is_down(self):
+        group = self.create_group()
+        down = self.circle(group)[1]
+        self.admin_api.put_service_force_down(
+            self.computes[down].service_ref.uuid, True
+        )
+        left = [host for host in HOSTS if host != down]
+        circle = self.circle(group, left)
+        self.assertEqual(circle, self.boot_many(group, 4))
+
+    def test_cold_migrate(self):
+        group = self.create_group()
+        circle = self.circle(group)
+        server = self.boot_in(group)
+        self.boot_many(group, 2)
+        self._migrate_server(server)
+        # Its own host is not among the candidates of a migration.
+        left = [host for host in HOSTS if host != circle[0]]
+        self.assertEqual(self.circle(group, left)[0], self.host_of(server))
+
+    def test_resize_may_stay(self):
+        self.flags(allow_resize_to_same_host=True)
+        group = self.create_group()
+        self.boot_many(group, 2)
+        server = self.boot_in(group)
+        self._resize_server(server, self.flavor())
+        self.assertEqual(self.circle(group)[2], self.host_of(server))
+
+    def test_live_migrate(self):
+        group = self.create_group()
+        circle = self.circle(group)
+        server = self.boot_in(group)
+        self._live_migrate(server)
+        left = [host for host in HOSTS if host != circle[0]]
+        self.assertEqual(self.circle(group, left)[0], self.host_of(server))
+
+    def test_evacuated_members_go_to_different_hosts(self):
+        group = self.create_group(rules={'max_server_per_host': 2})
+        hosts = self.boot_at_once(group, 6)
+        down = hosts[0]
+        self.assertEqual(2, hosts.count(down))
+        self.computes[down].stop()
+        self.admin_api.put_service_force_down(
+            self.computes[down].service_ref.uuid, True
+        )
+        for uuid, host in zip(self.members(group), hosts, strict=True):
+            if host == down:
+                self._evacuate_server({'id': uuid})
+        hosts = collections.Counter(self.member_hosts(group))
+        self.assertNotIn(down, hosts)
+        self.assertEqual(2, max(hosts.values()))
+
+    def test_the_order_is_that_of_creation(self):
+        """nova reads the members of a group in the order of their rows."""
+        group = self.create_group()
+        booted = [self.boot_in(group)['id'] for _ in range(4)]
+        self.assertEqual(booted, self.members(group))
+
+    def test_candidates_cut_off(self):
+        """max_placement_results: the turns go over what is left."""
+        self.flags(max_placement_results=2, group='scheduler')
+        hosts = self.boot_many(self.create_group(), 6)
+        print('HOSTS', hosts)
+        self.assertEqual({3}, set(collections.Counter(hosts).values()))
+
+
+class DomainsTest(RoundRobinTestCase):
+    options = {'max_server_per_failure_domain': 2}
+
+    def test_in_turn(self):
+        group = self.create_group()
+        hosts = self.boot_many(group, 4)
+        self.assertEqual(
+            {'a': 2, 'b': 2}, collections.Counter(h[0] for h in hosts)
+        )
+        self.assertNotEqual(hosts[0][0], hosts[1][0])
+        self.assertEqual(4, len(set(hosts)))
+
+    def test_multi_create(self):
+        hosts = self.boot_at_once(self.create_group(), 4)
+        self.assertEqual(
+            {'a': 2, 'b': 2}, collections.Counter(h[0] for h in hosts)
+        )
+        self.assertEqual(4, len(set(hosts)))
+
+    def test_hint_of_another_policy(self):
+        self.flags(max_server_per_failure_domain=0, group='nova_ext_sched')
+        group = self.create_group('soft-affinity')
+        hosts = self.boot_many(group, 4, max_server_per_failure_domain='2')
+        self.assertEqual(
+            {'a': 2, 'b': 2}, collections.Counter(h[0] for h in hosts)
+        )
+
+    def test_the_next_request_warns_of_too_many(self):
+        self.flags(max_server_per_failure_domain=9, group='nova_ext_sched')
+        group = self.create_group()
+        self.boot_many(group, 3)
+        self.flags(max_server_per_failure_domain=1, group='nova_ext_sched')
+        self.boot_in(group, expected_state='ERROR')
+        self.assertIn(
+            f'hold more servers of server group {group} than '
+            f'max_server_per_failure_domain (1) allows: ',
+            self.log,
+        )
+
+
+class TurnedOffTest(RoundRobinTestCase):
+    options = {'server_group_round_robin_weight_multiplier': 0}
+
+    def test_the_others_decide(self):
+        self.assertEqual(['a1'] * 3, self.boot_many(self.create_group(), 3))
+
+
+class NotConfiguredTest(RoundRobinTestCase):
+    weigher_classes = ()
+
+    def test_the_others_decide(self):
+        self.assertEqual(['a1'] * 3, self.boot_many(self.create_group(), 3))
+        self.assertIn(
+            'Add nova_ext_sched.weighers.all_weighers to weight_classes.',
+            self.log,
+        )
+
+
+class CellsTest(RoundRobinTestCase):
+    NUMBER_OF_CELLS = 2
+    started = ('a1', 'a2', 'b1')
+
+    def setUp(self):
+        super().setUp()
+        for host in ('a3', 'b2'):
+            self._start_compute(host, cell_name='cell2')
+
+    def test_the_hosts_of_every_cell(self):
+        group = self.create_group()
+        self.assertEqual(self.circle(group), self.boot_many(group, 5))

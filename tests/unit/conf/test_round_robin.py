@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import tempfile
+
+import ddt
+import nova.conf
+from oslo_config import cfg
+from oslo_config import fixture as config_fixture
+import testtools
+
+from nova_ext_sched import conf
+
+OPTION = 'server_group_round_robin_weight_multiplier'
+ANTI_AFFINITY = 'ServerGroupAntiAffinityFilter'
+DOMAINS = 'FailureDomainFilter'
+NOVA = 'nova.scheduler.weights.all_weighers'
+OURS = 'nova_ext_sched.weighers.all_weighers'
+CLASS = 'nova_ext_sched.weighers.round_robin.ServerGroupRoundRobinWeigher'
+
+
+@ddt.ddt
+class MultiplierTestCase(testtools.TestCase):
+    def read(self, lines):
+        config = cfg.ConfigOpts()
+        conf.register_opts(config)
+        with tempfile.NamedTemporaryFile('w', suffix='.conf') as file:
+            file.write(f'[nova_ext_sched]\n{lines}\n')
+            file.flush()
+            config(['--config-file', file.name])
+            conf.check(config)
+            return config.nova_ext_sched[OPTION]
+
+    @ddt.data(
+        ('', 100000.0),
+        (f'{OPTION} = 0', 0.0),
+        (f'{OPTION} = 2.5', 2.5),
+        (f'{OPTION} = -1', -1.0),
+    )
+    @ddt.unpack
+    def test_good(self, lines, expected):
+        self.assertEqual(expected, self.read(lines))
+
+    @ddt.data('', 'much', '1,5')
+    def test_another_form_is_refused(self, value):
+        error = self.assertRaises(
+            cfg.ConfigFileValueError, self.read, f'{OPTION} = {value}'
+        )
+        self.assertIn(OPTION, str(error))
+
+
+@ddt.ddt
+class ContradictionsTestCase(testtools.TestCase):
+    def find(self, enabled, weight_classes, subset=1, multiplier=1e5):
+        conf.register_opts(nova.conf.CONF)
+        config = self.useFixture(config_fixture.Config(nova.conf.CONF)).config
+        config(
+            group='filter_scheduler',
+            enabled_filters=enabled,
+            weight_classes=weight_classes,
+            host_subset_size=subset,
+        )
+        config(group='nova_ext_sched', **{OPTION: multiplier})
+        return conf.contradictions(nova.conf.CONF)
+
+    @ddt.data(
+        ([ANTI_AFFINITY], f'has {ANTI_AFFINITY}, but'),
+        ([DOMAINS], f'has {DOMAINS}, but'),
+        ([DOMAINS, ANTI_AFFINITY], f'has {ANTI_AFFINITY} and {DOMAINS}, but'),
+    )
+    @ddt.unpack
+    def test_filters_without_the_weigher(self, enabled, expected):
+        (found,) = self.find(enabled, [NOVA])
+        self.assertIn(expected, found)
+        self.assertIn(f'Add {OURS} to weight_classes.', found)
+        for weight_classes in ([NOVA, OURS], [NOVA, CLASS]):
+            self.assertEqual([], self.find(enabled, weight_classes))
+
+    def test_nothing_to_deal(self):
+        self.assertEqual([], self.find(['ComputeFilter'], [NOVA]))
+
+    def test_chance_beside_the_turns(self):
+        (found,) = self.find([ANTI_AFFINITY], [OURS], subset=8)
+        self.assertIn('host_subset_size is 8', found)
+        self.assertEqual([], self.find([ANTI_AFFINITY], [OURS], 8, 0))

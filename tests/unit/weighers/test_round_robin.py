@@ -1,0 +1,356 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import collections
+import gc
+import itertools
+import uuid
+
+import ddt
+import fixtures
+from nova import objects
+from nova.scheduler import host_manager
+from nova.scheduler import weights
+from oslo_config import fixture as config_fixture
+from oslo_utils.fixture import uuidsentinel as uuids
+import testtools
+
+from nova_ext_sched import conf
+from nova_ext_sched import request_state
+from nova_ext_sched.filters import failure_domain
+from nova_ext_sched.filters import server_group_anti_affinity
+from nova_ext_sched.policy import failure_domains as policy
+from nova_ext_sched.weighers import round_robin
+from tests.unit.filters import base
+
+CONF = round_robin.CONF
+MEMBERS = [str(uuid.UUID(int=number)) for number in range(40)]
+
+
+class RoundRobinTestCase(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        conf.register_opts(CONF)
+        self.config = self.useFixture(config_fixture.Config(CONF))
+        self.log = self.useFixture(fixtures.FakeLogger())
+        self.weigher = round_robin.ServerGroupRoundRobinWeigher()
+
+    def spec(self, number=0, policy='anti-affinity', hints=None, **group):
+        group = {
+            'uuid': uuids.group,
+            'policy': policy,
+            'members': list(MEMBERS),
+            'hosts': [],
+            '_rules': {},
+            **group,
+        }
+        return objects.RequestSpec(
+            instance_uuid=MEMBERS[number],
+            scheduler_hints=hints or {},
+            instance_group=objects.InstanceGroup(**group),
+        )
+
+    def order(self, spec, states, others=()):
+        """Return the hosts as nova's handler sorts them, the best first."""
+        weighed = weights.HostWeightHandler().get_weighed_objects(
+            [*others, self.weigher], list(states), spec
+        )
+        return [one.obj.host for one in weighed]
+
+    def weights(self, spec, states):
+        return self.weigher.weigh_objects(
+            [weights.WeighedHost(state, 0.0) for state in states], spec
+        )
+
+
+class OtherWeigher(weights.BaseHostWeigher):
+    """Prefers the hosts in the order of their names."""
+
+    def _weigh_object(self, host_state, weight_properties):
+        return -int(host_state.host[1:])
+
+
+@ddt.ddt
+class HostsTestCase(RoundRobinTestCase):
+    """Anti-affinity alone: the hosts in turn."""
+
+    def setUp(self):
+        super().setUp()
+        self.anti_affinity = (
+            server_group_anti_affinity.ServerGroupAntiAffinityFilter()
+        )
+        self.states = [base.host_state(f'h{number}') for number in range(6)]
+        self.circle = self.order(self.spec(0), self.states)
+
+    def test_each_member_begins_one_further(self):
+        self.assertEqual(
+            [f'h{number}' for number in range(6)], sorted(self.circle)
+        )
+        for number in range(14):
+            start = number % 6
+            self.assertEqual(
+                self.circle[start:] + self.circle[:start],
+                self.order(self.spec(number), self.states),
+            )
+
+    @ddt.data('affinity', 'soft-anti-affinity', 'soft-affinity', None)
+    def test_other_policies_are_not_concerned(self, policy):
+        spec = self.spec(3, policy)
+        self.assertEqual([0.0] * 6, self.weights(spec, self.states))
+        self.assertNotIn(spec, request_state.circles)
+
+    def test_without_a_group(self):
+        spec = self.spec()
+        spec.instance_group = None
+        self.assertEqual([0.0] * 6, self.weights(spec, self.states))
+        spec = objects.RequestSpec(instance_uuid=uuids.me)
+        self.assertEqual([0.0] * 6, self.weights(spec, self.states))
+
+    def test_a_group_without_a_policy(self):
+        spec = self.spec(2)
+        spec.instance_group = objects.InstanceGroup(
+            uuid=uuids.group, members=list(MEMBERS)
+        )
+        self.assertEqual(self.circle[2], self.order(spec, self.states)[0])
+
+    def test_no_member_of_the_list_is_the_next_one(self):
+        spec = self.spec(members=MEMBERS[:4])
+        spec.instance_uuid = uuids.me
+        self.assertEqual(self.circle[4], self.order(spec, self.states)[0])
+
+    def test_refused_hosts_keep_their_turns(self):
+        """The anti-affinity filter refuses hosts; others' turns stay."""
+        full = self.circle[:2]
+        for state in self.states:
+            if state.host in full:
+                state.instances = {MEMBERS[30]: None}
+        for number in range(6):
+            spec = self.spec(number)
+            passed = self.anti_affinity.filter_all(self.states, spec)
+            self.assertEqual(4, len(passed))
+            self.assertEqual(
+                [
+                    host
+                    for host in self.circle[number:] + self.circle[:number]
+                    if host not in full
+                ],
+                self.order(spec, passed),
+            )
+
+    def test_a_request_for_several_servers(self):
+        """nova shortens the list from one server to the next."""
+        spec = self.spec(0)
+        left, picks = self.states, []
+        for number in range(5):
+            spec.instance_uuid = MEMBERS[number]
+            left = self.anti_affinity.filter_all(left, spec)
+            (best, *_) = self.order(spec, left)
+            picks.append(best)
+            for state in left:
+                if state.host == best:
+                    state.instances = {MEMBERS[number]: None}
+        self.assertEqual(self.circle[:5], picks)
+
+    def test_the_first_list_of_a_request_stays(self):
+        # Other filters refuse hosts too, as the picks use them up.
+        spec = self.spec(0)
+        self.order(spec, self.states)
+        spec.instance_uuid = MEMBERS[4]
+        left = [s for s in self.states if s.host != self.circle[1]]
+        self.assertEqual(self.circle[4], self.order(spec, left)[0])
+
+    def test_nodes_of_one_host_share_its_turn(self):
+        """ironic: anti-affinity counts by the service's host."""
+        nodes = [
+            host_manager.HostState(host, node, uuids.cell)
+            for host, node in itertools.product(['s1', 's2'], 'abc')
+        ]
+        first, second = (
+            self.order(self.spec(number), nodes) for number in (0, 1)
+        )
+        self.assertEqual(first[:3], second[3:])
+        self.assertNotEqual(first[0], second[0])
+
+    def test_it_decides_before_the_other_weighers(self):
+        others = [OtherWeigher() for _ in range(8)]
+        for number in range(6):
+            self.assertEqual(
+                self.order(self.spec(number), self.states),
+                self.order(self.spec(number), self.states, others),
+            )
+
+    def test_turned_off(self):
+        self.config.config(
+            group='nova_ext_sched',
+            server_group_round_robin_weight_multiplier=0,
+        )
+        self.assertEqual(
+            [f'h{number}' for number in range(6)],
+            self.order(self.spec(3), self.states, [OtherWeigher()]),
+        )
+
+    def test_multiplier_of_an_aggregate(self):
+        last = self.order(self.spec(0), self.states)[-1]
+        turned_round = base.aggregate('x', **{round_robin.MULTIPLIER: '-2'})
+        for state in self.states:
+            if state.host == last:
+                state.aggregates = [turned_round]
+                self.assertEqual(-2.0, self.weigher.weight_multiplier(state))
+            else:
+                self.assertEqual(1e5, self.weigher.weight_multiplier(state))
+
+    def test_malformed_multiplier_of_an_aggregate(self):
+        state = self.states[0]
+        state.aggregates = [
+            base.aggregate('x', **{round_robin.MULTIPLIER: 'y'})
+        ]
+        self.assertEqual(1e5, self.weigher.weight_multiplier(state))
+
+    def test_nothing_is_kept_when_the_request_is_over(self):
+        spec = self.spec()
+        self.order(spec, self.states)
+        self.assertIn(spec, request_state.circles)
+        before = len(request_state.circles)
+        del spec
+        gc.collect()
+        self.assertLess(len(request_state.circles), before)
+
+
+@ddt.ddt
+class DomainsTestCase(RoundRobinTestCase):
+    """A limit for failure domains: racks of 3, 2 and 1 hosts."""
+
+    SIZES = {'a': 3, 'b': 2, 'c': 1}
+
+    def setUp(self):
+        super().setUp()
+        self.states = []
+        for rack, size in self.SIZES.items():
+            aggregate = base.aggregate(rack, failure_domain=rack)
+            self.states += [
+                base.host_state(f'{rack}{number}', aggregate)
+                for number in range(size)
+            ]
+        self.states.append(base.host_state('loose'))
+
+    def hinted(self, number, limit=2, counted=None, **group):
+        spec = self.spec(number, hints={policy.LIMIT: [str(limit)]}, **group)
+        if counted is not None:
+            request_state.spreads[spec] = policy.Spread(
+                'g',
+                limit,
+                'failure_domain',
+                policy.Count(collections.Counter(counted), []),
+            )
+        return spec
+
+    def domains(self, count, **kwargs):
+        """Return how many of the first members prefer each domain."""
+        return collections.Counter(
+            self.order(self.hinted(number, **kwargs), self.states)[0][0]
+            for number in range(count)
+        )
+
+    def test_domains_in_turn_as_far_as_they_have_room(self):
+        # One host of c, and one server on each host.
+        self.assertEqual({'a': 1, 'b': 1, 'c': 1}, self.domains(3, limit=2))
+        self.assertEqual({'a': 2, 'b': 2, 'c': 1}, self.domains(5, limit=2))
+        self.assertEqual({'a': 3, 'b': 2, 'c': 1}, self.domains(6, limit=9))
+
+    def test_rule_of_the_group(self):
+        rules = {'_rules': {'max_server_per_host': '2'}}
+        self.assertEqual(
+            {'a': 3, 'b': 3, 'c': 2}, self.domains(8, limit=3, **rules)
+        )
+
+    def test_unreadable_rule(self):
+        rules = {'_rules': {'max_server_per_host': 'x'}}
+        self.assertEqual(
+            {'a': 2, 'b': 2, 'c': 1}, self.domains(5, limit=2, **rules)
+        )
+
+    @ddt.data('affinity', 'soft-anti-affinity', None)
+    def test_other_policies_have_only_the_limit(self, policy):
+        self.assertEqual(
+            {'a': 2, 'b': 2, 'c': 2}, self.domains(6, policy=policy)
+        )
+
+    def test_option(self):
+        self.config.config(
+            group='nova_ext_sched', max_server_per_failure_domain=1
+        )
+        best = {
+            self.order(self.spec(number), self.states)[0][0]
+            for number in range(3)
+        }
+        self.assertEqual({'a', 'b', 'c'}, best)
+
+    def test_a_domain_that_stage_1_forbade_keeps_its_turns(self):
+        turn = [
+            self.order(self.hinted(number), self.states)[0]
+            for number in range(5)
+        ]
+        left = [s for s in self.states if not s.host.startswith('a')]
+        for number, host in enumerate(turn):
+            if not host.startswith('a'):
+                spec = self.hinted(number, counted={'a': 2, 'b': 1})
+                self.assertEqual(host, self.order(spec, left)[0])
+
+    def test_a_domain_that_the_filter_refused_keeps_its_turns(self):
+        turn = [
+            self.order(self.hinted(number), self.states)[0]
+            for number in range(5)
+        ]
+        for number, host in enumerate(turn):
+            spec = self.hinted(number, counted={'a': 2})
+            left = failure_domain.FailureDomainFilter().filter_all(
+                self.states, spec
+            )
+            self.assertEqual(3, len(left))
+            if not host.startswith('a'):
+                self.assertEqual(host, self.order(spec, left)[0])
+
+    def test_alternates_are_of_the_same_domain_first(self):
+        order = self.order(self.hinted(0, limit=9), self.states)
+        self.assertEqual('loose', order[-1])
+        self.assertEqual(
+            3, 1 + sum(x[0] != y[0] for x, y in itertools.pairwise(order[:-1]))
+        )
+
+    def test_malformed_hint(self):
+        self.assertEqual(
+            [0.0] * 7, self.weights(self.hinted(0, limit='x'), self.states)
+        )
+
+    def test_key(self):
+        self.config.config(
+            group='nova_ext_sched', failure_domain_key='availability_zone'
+        )
+        zone = base.aggregate('zone', availability_zone='z')
+        self.states[0].aggregates = [zone]
+        self.assertEqual('a0', self.order(self.hinted(4), self.states)[0])
+
+
+class AllWeighersTestCase(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.log = self.useFixture(fixtures.FakeLogger())
+        self.config = self.useFixture(config_fixture.Config(CONF))
+
+    def load(self, *lines):
+        self.config.config(group='filter_scheduler', available_filters=lines)
+        return weights.HostWeightHandler().get_matching_classes(
+            [
+                'nova.scheduler.weights.all_weighers',
+                'nova_ext_sched.weighers.all_weighers',
+            ]
+        )
+
+    def test_nova_loads_it(self):
+        classes = self.load('nova_ext_sched.filters.all_filters')
+        self.assertIs(round_robin.ServerGroupRoundRobinWeigher, classes[-1])
+        self.assertGreater(len(classes), 5)
+        self.assertEqual('', self.log.output)
+
+    def test_without_our_filters(self):
+        self.load('nova.scheduler.filters.all_filters')
+        self.assertIn('Add the line.', self.log.output)
