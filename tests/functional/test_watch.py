@@ -8,12 +8,12 @@ import pathlib
 import fixtures
 import jsonschema
 
+from nova_ext_sched.cmd import records
 from nova_ext_sched.cmd.explain import command as explain_command
 from nova_ext_sched.cmd.watch import cells
 from nova_ext_sched.cmd.watch import command
 from nova_ext_sched.cmd.watch import explainer
 from nova_ext_sched.cmd.watch import interrupt
-from nova_ext_sched.cmd.watch import journal
 from nova_ext_sched.cmd.watch import metrics
 from nova_ext_sched.cmd.watch import position
 from nova_ext_sched.cmd.watch import watcher
@@ -52,7 +52,7 @@ class WatchTestCase(base.CloudTestCase):
         return watcher.Watcher(
             cells.Cells(),
             explainer.Explainer(self.metrics, signals, self.most),
-            journal.Journal(self.records),
+            records.Records(self.records),
             position.File(self.state),
             self.metrics,
             signals,

@@ -67,23 +67,31 @@ class Watch(base.NovaCommand):
             default='127.0.0.1',
             help='listen on this address (default: %(default)s)',
         )
+        parser.add_argument(
+            '--audit-interval',
+            metavar='SECONDS',
+            type=_seconds,
+            help='audit all servers that often, for the metrics; by default '
+            'never',
+        )
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         self.configure(parsed_args)
         # Not before: they import nova.
+        from nova_ext_sched.cmd import records
+        from nova_ext_sched.cmd.watch import audits
         from nova_ext_sched.cmd.watch import cells
         from nova_ext_sched.cmd.watch import explainer
-        from nova_ext_sched.cmd.watch import journal
         from nova_ext_sched.cmd.watch import loop
         from nova_ext_sched.cmd.watch import metrics
         from nova_ext_sched.cmd.watch import position
         from nova_ext_sched.cmd.watch import watcher
 
         signals = interrupt.Interrupt()
-        records, state = parsed_args.records, parsed_args.state
-        if records is not None and state is None:
-            state = records.with_name(f'{records.name}.state')
+        path, state = parsed_args.records, parsed_args.state
+        if path is not None and state is None:
+            state = path.with_name(f'{path.name}.state')
         figures = metrics.Metrics()
         try:
             found = watcher.Watcher(
@@ -91,7 +99,7 @@ class Watch(base.NovaCommand):
                 explainer.Explainer(
                     figures, signals, parsed_args.explanations_per_minute
                 ),
-                journal.Journal(records),
+                records.Records(path),
                 position.File(state),
                 figures,
                 signals,
@@ -107,7 +115,13 @@ class Watch(base.NovaCommand):
                 got=str(exc),
             ) from exc
         signals.install()
-        loop.run(signals, found.turn, parsed_args.interval)
+        audit = audits.Audits(figures, signals, parsed_args.audit_interval)
+
+        def turn() -> None:
+            found.turn()
+            audit.turn()
+
+        loop.run(signals, turn, parsed_args.interval)
         return 0
 
 

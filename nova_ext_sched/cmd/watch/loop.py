@@ -19,7 +19,7 @@ LOG = logging.getLogger(__name__)
 
 
 def run(
-    signals: interrupt.Interrupt, turn: Callable[[], int], interval: float
+    signals: interrupt.Interrupt, turn: Callable[[], None], interval: float
 ) -> None:
     """Call a function every few seconds.
 

@@ -11,10 +11,10 @@ from oslo_log import log as logging
 from oslo_utils import timeutils
 
 from nova_ext_sched import messages
+from nova_ext_sched.cmd import records
 from nova_ext_sched.cmd.watch import cells
 from nova_ext_sched.cmd.watch import explainer
 from nova_ext_sched.cmd.watch import interrupt
-from nova_ext_sched.cmd.watch import journal
 from nova_ext_sched.cmd.watch import metrics
 from nova_ext_sched.cmd.watch import position
 from nova_ext_sched.cmd.watch import record
@@ -60,19 +60,19 @@ class Watcher:
         self,
         asked: cells.Cells,
         explain: explainer.Explainer,
-        records: journal.Journal,
+        kept: records.Records,
         state: position.File,
         figures: metrics.Metrics,
         signals: interrupt.Interrupt,
     ) -> None:
         self._cells = asked
         self._explain = explain
-        self._records = records
+        self._records = kept
         self._state = state
         self._metrics = figures
         self._signals = signals
         self._marks = state.read()
-        self._known = records.known_ids()
+        self._known = kept.known_ids()
 
     def turn(self) -> int:
         """Record what nova refused since the last turn.

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Where records go: a file that logrotate may move, or standard output."""
+"""The records that ``watch`` writes and ``explain --recorded`` reads.
+
+They go to a file that logrotate may move, or to standard output.
+"""
 
 import json
 import os
@@ -8,13 +11,16 @@ import pathlib
 import sys
 import typing
 
+#: Where explain looks by default; the documentation's systemd unit writes it.
+PATH = pathlib.Path('/var/log/nova/nova-ext-sched-watch.json')
+
 # A crash may come between a record and the note of the position. At most this
 # many bytes are looked through for records of before.
 _TAIL = 16 * 2**20
 
 
-class Journal:
-    """Appends records, one line of JSON each.
+class Records:
+    """Records of refusals, one line of JSON each, the latest last.
 
     A line is in the file as a whole or not at all. When another file takes
     the place of the file, or none is there, the next record goes to a new
@@ -72,7 +78,8 @@ class Journal:
         :param wanted: a request ID (``req-...``) or the UUID of a server
         :raises OSError: the file cannot be read
         """
-        assert self._path is not None
+        if self._path is None:
+            return None
         found = None
         needle = wanted.encode()
         with self._path.open('rb') as file:
