@@ -35,7 +35,7 @@ class ScenariosTest(unittest.TestCase):
         compared = any(step.expect_plain for step in declared.steps)
 
         # In this process, which has nova imported already; the command has a
-        # process for each cloud (test_simulator).
+        # process for each cloud (test_simulate).
         outcomes = [
             self.run_cloud(data, plain)
             for plain in ((False, True) if compared else (False,))
