@@ -104,6 +104,24 @@ class ListTestCase(CommandTestCase):
         )
         self.assertEqual('', self.err.getvalue())
 
+    def test_totals_count_an_aggregate_once(self):
+        """The kind of most aggregates first, then by name."""
+        cloud = make_cloud(
+            [
+                make_aggregate(1, ['a'], X, Y, 'CUSTOM_Z'),
+                make_aggregate(2, ['b'], X),
+                make_aggregate(3, ['gone'], X),
+            ],
+            [make_node('a', X), make_node('b')],
+            known=[X],
+        )
+        self.run_command(cloud, columns=200)
+        self.assertEqual(
+            '3 of 3 aggregates with a trait: key have faults: not-mirrored '
+            '2, no-provider 1, trait-missing 1, unknown-trait 1.',
+            self.out.getvalue().splitlines()[-1],
+        )
+
     def test_faults_alone(self):
         self.assertEqual(3, self.run_command(self.cloud, '--faults'))
         self.assertNotIn('agg2', self.out.getvalue())
