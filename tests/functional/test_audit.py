@@ -324,6 +324,26 @@ class BeforeAChangeTestCase(audits.AuditTestCase):
             ),
         )
 
+    def test_server_that_came_by_its_image(self):
+        """Where the traits of images are to count no more."""
+        image = self.image(props={'trait:CUSTOM_WINDOWS': 'required'})
+        self.isolate('licensed', ['host1'], 'CUSTOM_WINDOWS')
+        self._delete_server(self.other)
+        server = self.boot(host='host1', image=image)
+        option = (
+            '--option',
+            ('nova_ext_sched.enable_isolated_aggregate_filtering=True'),
+        )
+        self.assertEqual([], self.found(*option))
+        self.assertEqual(
+            [(server['id'], 'host1', 'isolation')],
+            self.found(
+                *option,
+                '--option',
+                'nova_ext_sched.isolation_trait_sources=flavor',
+            ),
+        )
+
     def test_policy_that_is_off(self):
         """To find nothing would read as if all were well."""
         self.assertEqual((2, []), self.audit('--policy', 'isolation'))

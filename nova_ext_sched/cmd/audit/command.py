@@ -25,6 +25,7 @@ POLICIES = (
     'aggregate-instance-type',
     'anti-affinity',
     'failure-domain',
+    'blazar',
 )
 
 _COLUMNS = ('Server', 'Name', 'Project', 'Host', 'Policy', 'Reason')

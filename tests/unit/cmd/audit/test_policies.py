@@ -84,6 +84,17 @@ class PoliciesTestCase(testtools.TestCase):
         found = self.enabled([], request_filters=['failure_domains'])
         self.assertEqual(['failure-domain'], found)
 
+    @ddt.data(
+        (['BlazarFilter'], [], ['blazar']),
+        (['BlazarFilter'], ['blazar_reservations'], ['blazar']),
+        ([], ['blazar_reservations'], []),
+    )
+    @ddt.unpack
+    def test_blazar(self, filters, request_filters, expected):
+        self.assertEqual(
+            expected, self.enabled(filters, request_filters=request_filters)
+        )
+
     def test_by_host_filter(self):
         self.assertEqual(
             ['aggregate-instance-type', 'anti-affinity', 'failure-domain'],
