@@ -10,6 +10,7 @@ import testtools
 
 from nova_ext_sched.osc import isolation
 from nova_ext_sched.osc import isolation_findings
+from nova_ext_sched.osc import isolation_report
 from tests.unit.osc.test_isolation_plan import make_aggregate
 from tests.unit.osc.test_isolation_plan import make_cloud
 from tests.unit.osc.test_isolation_plan import make_node
@@ -21,7 +22,7 @@ X, Y = 'CUSTOM_X', 'CUSTOM_Y'
 
 class FaultsColumnTestCase(testtools.TestCase):
     def test_people_see_five_hosts_and_programs_all(self):
-        column = isolation.FaultsColumn(
+        column = isolation_report.FaultsColumn(
             [
                 isolation_findings.Finding('one', 'a problem'),
                 isolation_findings.Finding('two', 'another', HOSTS),
