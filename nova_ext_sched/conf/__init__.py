@@ -12,6 +12,7 @@ import typing
 from oslo_config import cfg
 
 from nova_ext_sched.conf import aggregate_instance_type
+from nova_ext_sched.conf import blazar
 from nova_ext_sched.conf import failure_domains
 from nova_ext_sched.conf import isolation
 from nova_ext_sched.conf import misspelling
@@ -31,26 +32,30 @@ _TOPICS = (
     reservation,
     aggregate_instance_type,
     failure_domains,
+    blazar,
     round_robin,
 )
 
-ALL_OPTS = [option for topic in _TOPICS for option in topic.OPTS]
+ALL_OPTS = [
+    option for topic in _TOPICS if topic is not blazar for option in topic.OPTS
+]
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
     """Register every option of the package on ``conf``; idempotent."""
-    conf.register_group(GROUP)
-    conf.register_opts(ALL_OPTS, group=GROUP)
+    for group, options in list_opts():
+        conf.register_group(group)
+        conf.register_opts(options, group=group)
 
 
 def check(conf: cfg.ConfigOpts) -> None:
     """Find mistakes in nova.conf at start, not during a request.
 
     :raises oslo_config.cfg.ConfigFileValueError: as :func:`check_values`
-    :raises nova_ext_sched.exception.InvalidValues: an option or the section
+    :raises nova_ext_sched.exception.InvalidValues: an option or a section
         is misspelt (:mod:`.misspelling`)
     """
-    misspelling.check(conf, [GROUP.name])
+    misspelling.check(conf, [group.name for group, _ in list_opts()])
     check_values(conf)
 
 
@@ -63,13 +68,14 @@ def check_values(conf: cfg.ConfigOpts) -> None:
     :raises oslo_config.cfg.ConfigFileValueError: a value is invalid; the
         error names option, file and value
     """
-    for option in ALL_OPTS:
-        getattr(conf[GROUP.name], option.dest)
+    for group, options in list_opts():
+        for option in options:
+            getattr(conf[group.name], option.dest)
 
 
 def list_opts() -> Iterable[tuple[cfg.OptGroup, list[typing.Any]]]:
     """Return the options for oslo-config-generator and Sphinx."""
-    return [(GROUP, ALL_OPTS)]
+    return [(GROUP, ALL_OPTS), (blazar.GROUP, blazar.OPTS)]
 
 
 def contradictions(conf: cfg.ConfigOpts) -> list[str]:
@@ -78,8 +84,11 @@ def contradictions(conf: cfg.ConfigOpts) -> list[str]:
     :param conf: nova's configuration with our options registered
     :returns: a message for each, with what to do about it
     """
+    groups = [GROUP.name]
+    if blazar.is_on(conf):
+        groups.append(blazar.GROUP.name)
     return [
-        *misspelling.warnings(conf, [GROUP.name]),
+        *misspelling.warnings(conf, groups),
         *(
             message
             for topic in _TOPICS

@@ -11,6 +11,7 @@ OPTS = [
             'isolate_aggregates',
             'reserved_aggregates',
             'failure_domains',
+            'blazar_reservations',
         ],
         help="""
 The request filters of nova-ext-sched that nova-scheduler runs, in this order,
@@ -41,6 +42,8 @@ Related options:
 * ``failure_domains`` acts on requests that ask for it with a scheduler hint,
   and on all anti-affinity groups if
   ``[nova_ext_sched] max_server_per_failure_domain`` is set.
+* ``BlazarFilter`` in ``[filter_scheduler] enabled_filters`` turns
+  ``blazar_reservations`` on.
 """,
     ),
     cfg.IntOpt(

@@ -98,13 +98,17 @@ class Command(command.Lister):
         data: typing.Any,
     ) -> int:
         """Write the rows, and the summary after them."""
-        stream = self.app.stderr
-        if parsed_args.formatter == 'table' and not parsed_args.columns:
+        is_text = parsed_args.formatter == 'table' and not (
+            parsed_args.columns or parsed_args.sort_columns
+        )
+        if is_text:
             self.formatter = self.text()
-            stream = self.app.stdout
         super().produce_output(parsed_args, column_names, data)
-        for line in lines.fill(self.summary):
-            print(line, file=stream)
+        if is_text:
+            for line in lines.fill(self.summary, width=parsed_args.max_width):
+                print(line, file=self.app.stdout)
+        else:
+            print(self.summary, file=self.app.stderr)
         return self.status
 
     def read_cloud(

@@ -14,6 +14,7 @@ import typing
 
 from nova_ext_sched import messages
 from nova_ext_sched.cmd import lines
+from nova_ext_sched.osc import isolation_cloud
 from nova_ext_sched.osc import isolation_findings
 
 # Names that people see of many.
@@ -37,9 +38,10 @@ class Text:
         names: Sequence[str],
         data: Iterable[Sequence[typing.Any]],
         stdout: typing.TextIO,
-        _: argparse.Namespace,
+        parsed_args: argparse.Namespace,
     ) -> None:
         """Write them, as cliff asks its formatters to."""
+        self._width = parsed_args.max_width
         rows = [dict(zip(names, row, strict=True)) for row in data]
         for line in self.lines(rows):
             print(line, file=stdout)
@@ -47,6 +49,9 @@ class Text:
     def lines(self, rows: Iterable[Row]) -> Iterator[str]:
         """Yield the lines of rows with all columns."""
         raise NotImplementedError
+
+    def _fill(self, text: str, first: str = '', later: str = '') -> list[str]:
+        return lines.fill(text, first, later, self._width)
 
 
 class Aggregates(Text):
@@ -56,14 +61,14 @@ class Aggregates(Text):
         for row in rows:
             hosts = row['Hosts'].machine_readable()
             traits = row['Traits'].machine_readable()
-            yield from lines.fill(
+            yield from self._fill(
                 f'{messages.clean(row["Name"])}, '
                 f'{messages.count("host", len(hosts))}: '
                 + (f'requires {_few(traits)}' if traits else 'not isolated'),
                 later=' ' * 4,
             )
             for finding in row['Faults'].findings:
-                yield from lines.fill(describe(finding), '  ', ' ' * 4)
+                yield from self._fill(describe(finding), '  ', ' ' * 4)
 
 
 class Steps(Text):
@@ -75,16 +80,28 @@ class Steps(Text):
             names = row['Names'].machine_readable()
             change, folded = row['Change'], names
             if row['Host']:
-                change += f' {_few(names)}'
+                change += f' {_fold_records(names)}'
                 folded = [row['Host']]
             found = by_result.setdefault(row['Result'], {})
             found.setdefault(change, []).extend(folded)
         for result, found in by_result.items():
-            yield from lines.fill(f'{result}:')
+            yield from self._fill(f'{result}:')
             for change, folded in found.items():
-                yield from lines.fill(
+                yield from self._fill(
                     f'{change} ({len(folded)}): {_few(folded)}', '  ', ' ' * 6
                 )
+
+
+def _fold_records(names: Sequence[str]) -> str:
+    """Return names without the record of each that has one."""
+    plain = [
+        name
+        for name in names
+        if name.removeprefix(isolation_cloud.RECORD) not in names
+        or not name.startswith(isolation_cloud.RECORD)
+    ]
+    more = '' if len(plain) == len(names) else ' and record'
+    return _few(plain) + more + ('s' if more and len(plain) > 1 else '')
 
 
 def _few(names: Sequence[str]) -> str:

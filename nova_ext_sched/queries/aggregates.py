@@ -29,6 +29,15 @@ class MetadataItem(typing.NamedTuple):
     value: str
 
 
+class AggregateItem(typing.NamedTuple):
+    """One metadata item of an aggregate that may have none."""
+
+    uuid: str
+    name: str
+    key: str | None
+    value: str | None
+
+
 class HostValue(typing.NamedTuple):
     """The value of one key in one aggregate, for one host or for none."""
 
@@ -75,6 +84,97 @@ def get_metadata(
     return context.session.execute(query).all()
 
 
+@api_db.context_manager.reader
+def get_by_name_or_value(
+    context: typing.Any,
+    names: Collection[str],
+    keys: Collection[str],
+    key: str,
+    prefixes: Collection[str],
+) -> Sequence[AggregateItem]:
+    """Return at least some items of aggregates of some names or values.
+
+    This is one light select. As databases differ in how they compare text, it
+    may return other items too.
+
+    :param names: of aggregates
+    :param keys: the metadata keys to return of them, ``key`` among them. An
+        aggregate of the name that has none gives an item whose key is None.
+    :param key: the metadata key to return of every other aggregate where its
+        value begins with one of ``prefixes``
+    """
+    if (given := _in_use(context)) is not None:
+        return _find_by_name_or_value(given, names, keys, key, tuple(prefixes))
+    query = _name_or_value_query(
+        tuple(sorted(names)), tuple(keys), key, tuple(prefixes)
+    )
+    return context.session.execute(query).all()
+
+
+# To make the statement takes longer than to execute it.
+@functools.lru_cache(maxsize=64)
+def _name_or_value_query(
+    names: tuple[str, ...],
+    keys: tuple[str, ...],
+    key: str,
+    prefixes: tuple[str, ...],
+) -> sa.Select:
+    metadata = models.AggregateMetadata
+    return (
+        sa.select(
+            models.Aggregate.uuid,
+            models.Aggregate.name,
+            metadata.key,
+            metadata.value,
+        )
+        .outerjoin(
+            metadata,
+            sa.and_(
+                metadata.aggregate_id == models.Aggregate.id,
+                metadata.key.in_(keys),
+            ),
+        )
+        .where(
+            sa.or_(
+                models.Aggregate.name.in_(names),
+                sa.and_(
+                    metadata.key == key,
+                    sa.or_(
+                        sa.false(),
+                        *(
+                            _begins_with(metadata.value, one)
+                            for one in prefixes
+                        ),
+                    ),
+                ),
+            )
+        )
+    )
+
+
+def _find_by_name_or_value(
+    given: Collection[typing.Any],
+    names: Collection[str],
+    keys: Collection[str],
+    key: str,
+    prefixes: tuple[str, ...],
+) -> list[AggregateItem]:
+    return [
+        AggregateItem(aggregate.uuid, aggregate.name, one, value)
+        for aggregate in given
+        for one, value in [(None, None), *(aggregate.metadata or {}).items()]
+        if (aggregate.name in names and (one is None or one in keys))
+        or (one == key and value.startswith(prefixes))
+    ]
+
+
+def _begins_with(text: typing.Any, prefix: str) -> typing.Any:
+    # Not LIKE: its wildcards would have to be escaped.
+    return sa.func.lower(
+        sa.func.substr(text, 1, len(prefix))
+    ) == sa.func.lower(prefix)
+
+
 def _find_items(
     given: Collection[typing.Any], prefixes: Collection[str]
 ) -> list[MetadataItem]:
@@ -91,14 +191,7 @@ def _find_items(
 def _metadata_query(prefixes: tuple[str, ...]) -> sa.Select:
     key = sa.func.ltrim(models.AggregateMetadata.key)
     return _select_items().where(
-        sa.or_(
-            *(
-                # Not LIKE: its wildcards would have to be escaped.
-                sa.func.lower(sa.func.substr(key, 1, len(prefix)))
-                == sa.func.lower(prefix)
-                for prefix in prefixes
-            )
-        )
+        sa.or_(*(_begins_with(key, prefix) for prefix in prefixes))
     )
 
 

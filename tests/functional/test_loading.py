@@ -19,6 +19,7 @@ from oslotest import base as test_base
 
 from nova_ext_sched import exception
 from nova_ext_sched.filters import isolated_aggregates
+from nova_ext_sched.request_filters import blazar_reservations
 from nova_ext_sched.request_filters import failure_domains
 from nova_ext_sched.request_filters import isolate_aggregates
 from nova_ext_sched.request_filters import reserved_aggregates
@@ -95,8 +96,9 @@ class StartTestCase(base.CloudTestCase):
                 isolate_aggregates.isolate_aggregates,
                 reserved_aggregates.reserved_aggregates,
                 failure_domains.failure_domains,
+                blazar_reservations.blazar_reservations,
             ],
-            nova_request_filter.ALL_REQUEST_FILTERS[-3:],
+            nova_request_filter.ALL_REQUEST_FILTERS[-4:],
         )
 
     def test_a_second_scheduler_installs_nothing_twice(self):
@@ -113,7 +115,7 @@ class StartTestCase(base.CloudTestCase):
         self.assertIn('INFO', line)
         self.assertIn(
             'Request filters: isolate_aggregates, reserved_aggregates, '
-            'failure_domains.',
+            'failure_domains, blazar_reservations.',
             line,
         )
         # The classes, as nova looks them up.

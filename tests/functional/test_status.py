@@ -329,6 +329,16 @@ class DataTest(DataTestCase):
         self.filters(NOVA, OURS, enabled=['IsolatedAggregatesFilter'])
         self.assertCheck('Number of forbidden aggregates', SUCCESS)
 
+    def test_blazars_free_hosts(self):
+        check = "Blazar's free hosts"
+        self.assertCheck(check, SUCCESS)
+        self.filters(NOVA, OURS, enabled=['BlazarFilter'])
+        self.assertCheck(
+            check, WARNING, 'there is no aggregate freepool: any server may'
+        )
+        self.aggregate('freepool')
+        self.assertCheck(check, SUCCESS)
+
     def test_the_database_does_not_answer(self):
         with unittest.mock.patch(
             'nova.objects.AggregateList.get_all',
@@ -523,7 +533,7 @@ class CommandTest(test_base.BaseTestCase):
         self.placement = self.useFixture(servers.Placement('gunicorn')).url
         done = self.run_script('upgrade', 'check')
         self.assertEqual(0, done.returncode, done.stdout + done.stderr)
-        self.assertEqual(10, done.stdout.count('Result: Success'))
+        self.assertEqual(11, done.stdout.count('Result: Success'))
 
         isolating = (
             '[nova_ext_sched]\nenable_isolated_aggregate_filtering = True'

@@ -10,8 +10,10 @@ import nova.conf
 from nova_ext_sched import exception
 from nova_ext_sched.cmd import nova_scheduler
 from nova_ext_sched.cmd.audit import servers
+from nova_ext_sched.conf import blazar as conf
 from nova_ext_sched.filters import aggregate_instance_type
 from nova_ext_sched.filters import base
+from nova_ext_sched.filters import blazar
 from nova_ext_sched.filters import failure_domain
 from nova_ext_sched.filters import isolated_aggregates
 from nova_ext_sched.filters import server_group_anti_affinity
@@ -162,6 +164,18 @@ class FailureDomain(Policy):
         return verdict.Verdict(passes, self.introduction + reason)
 
 
+class Blazar(Policy):
+    """Hosts that Blazar manages."""
+
+    name = 'blazar'
+    host_filter = blazar.BlazarFilter
+
+    @classmethod
+    def is_on(cls) -> bool:
+        # Its request filter does nothing without the host filter.
+        return conf.is_on(CONF)
+
+
 #: Every policy, in the order in which findings are shown.
 ALL: Sequence[type[Policy]] = (
     Isolation,
@@ -169,6 +183,7 @@ ALL: Sequence[type[Policy]] = (
     AggregateInstanceType,
     AntiAffinity,
     FailureDomain,
+    Blazar,
 )
 
 

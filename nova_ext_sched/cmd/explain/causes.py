@@ -7,6 +7,7 @@ are causes of their own.
 """
 
 AVAILABILITY_ZONE = 'availability zone'
+BLAZAR = 'Blazar'
 CELL = 'requested cell'
 DISABLED = 'disabled service'
 FAILURE_DOMAINS = 'failure domains'
@@ -23,14 +24,14 @@ OF_REQUEST_FILTERS = {
     'require_tenant_aggregate': TENANT,
     'map_az_to_placement_aggregate': AVAILABILITY_ZONE,
     'compute_status_filter': DISABLED,
-    'blazar_reservations': 'Blazar',
+    'blazar_reservations': BLAZAR,
 }
 
 #: By name of a host filter.
 OF_HOST_FILTERS = {
     'FailureDomainFilter': FAILURE_DOMAINS,
     'AggregateMultiTenancyIsolation': TENANT,
-    'BlazarFilter': 'Blazar',
+    'BlazarFilter': BLAZAR,
 }
 
 #: What hosts do that a cause refuses by a forbidden aggregate.
@@ -39,4 +40,5 @@ KINDS = {
     RESERVATION: 'are reserved',
     FAILURE_DOMAINS: 'are in a full failure domain',
     TENANT: 'are for other projects',
+    BLAZAR: 'are managed by Blazar',
 }

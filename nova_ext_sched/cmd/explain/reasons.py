@@ -17,6 +17,7 @@ from nova_ext_sched.filters import isolated_aggregates
 from nova_ext_sched.policy import failure_domains
 from nova_ext_sched.policy import verdict
 from nova_ext_sched.queries import fields
+from nova_ext_sched.request_filters import blazar_reservations
 
 _DISABLED = 'COMPUTE_STATUS_DISABLED'
 
@@ -137,6 +138,9 @@ class Reasons:
             return judge.compile_isolation(self._spec_obj)
         if cause == causes.RESERVATION:
             return judge.compile_reservation(self._spec_obj)
+        if cause == causes.BLAZAR:
+            request = blazar_reservations.compile_request(self._spec_obj)
+            return None if request is None else request.judge
         spread = request_state.spreads.get(self._spec_obj)
         if cause == causes.FAILURE_DOMAINS and spread is not None:
             return lambda aggregates: spread.judge(

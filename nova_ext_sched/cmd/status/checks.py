@@ -21,6 +21,7 @@ from nova_ext_sched import exception
 from nova_ext_sched import filters
 from nova_ext_sched import messages
 from nova_ext_sched.cmd.status import operators_data
+from nova_ext_sched.conf import blazar
 from nova_ext_sched.policy import reservation
 
 CONF = nova.conf.CONF
@@ -285,6 +286,22 @@ class Checks(upgradecheck.UpgradeCommands):
             reservation.Rules.from_options(ours).prefixes,
         )
 
+    def _blazar(self) -> upgradecheck.Result:
+        pool = CONF[blazar.GROUP.name].aggregate_freepool_name
+        if not blazar.is_on(CONF):
+            return _SUCCESS
+        if not isinstance(self._data, _Data):
+            return _NO_DATABASE
+        if pool in self._data.aggregates:
+            return _SUCCESS
+        return _warning(
+            f'BlazarFilter is enabled, but there is no aggregate '
+            f'{messages.clean(pool)}: any server may land on the hosts that '
+            f'Blazar manages and nobody has reserved. Set '
+            f'[{blazar.GROUP.name}] aggregate_freepool_name to the name of '
+            f"Blazar's pool of free hosts."
+        )
+
     def _forbidden_aggregates(self) -> upgradecheck.Result:
         ours = CONF.nova_ext_sched
         prefixes = tuple(ours.placement_req_default_forbidden_member_prefix)
@@ -329,4 +346,5 @@ class Checks(upgradecheck.UpgradeCommands):
         ('Traits of isolated aggregates', _isolation_traits),
         ('Extra specs of flavors', _flavors),
         ('Number of forbidden aggregates', _forbidden_aggregates),
+        ("Blazar's free hosts", _blazar),
     )

@@ -117,6 +117,55 @@ class MisspellingTestCase(ConfigurationTestCase):
             f"expected the section [nova_ext_sched], got '[{name}]'",
         )
 
+    @ddt.data(
+        (
+            '[blazar:physical:host]; aggregate_freepol_name = x',
+            '[blazar:physical:host]: expected the option '
+            "aggregate_freepool_name, got 'aggregate_freepol_name'",
+        ),
+        (
+            f'[blazar:physical:host]; {RIGHT} = x',
+            f'[blazar:physical:host]: expected {RIGHT} in the section '
+            f"[nova_ext_sched], got '{RIGHT}'",
+        ),
+        (
+            '[nova_ext_sched]; blazar_owner = x',
+            '[nova_ext_sched]: expected blazar_owner in the section '
+            "[blazar:physical:host], got 'blazar_owner'",
+        ),
+        (
+            '[DEFAULT]; blazar_owner = x',
+            '[DEFAULT]: expected blazar_owner in the section '
+            "[blazar:physical:host], got 'blazar_owner'",
+        ),
+        *(
+            (
+                f'[{section}]; blazar_owner = x',
+                f'expected the section [blazar:physical:host], got '
+                f"'[{section}]'",
+            )
+            for section in (
+                'blazar_physical_host',
+                'blazar-physical-host',
+                # blazar.conf's.
+                'physical:host',
+            )
+        ),
+    )
+    @ddt.unpack
+    def test_blazar(self, text, fault):
+        self.assertRefused(text, fault.replace('nova.conf: ', ''))
+
+    @ddt.data(
+        '[blazar:physical:host]; aggregate_freepool_name = x',
+        '[Blazar:Physical:Host]; aggregate_freepool_name = x',
+        '[blazar]; x = 1',
+        '[blazar:physical:host]; [physical:host]; x = 1',
+        '[nova_ext_sched]; [blazar:physical:host]; blazar_owner = x',
+    )
+    def test_blazar_taken(self, text):
+        self.check(text.replace('; ', '\n'))
+
     def test_section_beside_ours(self):
         self.assertRefused(
             '[nova_ext_sched]; [nova-ext-sched]; x = 1',

@@ -183,11 +183,32 @@ class SyncTestCase(CommandTestCase):
             '  add traits CUSTOM_000, ',
             text,
         )
-        self.assertIn(' (2): a, b\n', text)
+        self.assertIn(' and 57\n      more and records (2): a, b\n', text)
         self.assertEqual(
             'Planned: create trait (124), add to aggregates (1), add traits '
             '(2).',
             text.splitlines()[-1],
+        )
+
+    def test_one_trait_and_its_record(self):
+        cloud = make_cloud(
+            [make_aggregate(1, ['a'], X)],
+            [make_node('a', aggregates=['uuid1'])],
+            known=[X, f'CUSTOM_NOVA_EXT_SCHED_SYNCED_{X}'],
+        )
+        self.run_command(cloud, '--dry-run')
+        self.assertIn(
+            '  add traits CUSTOM_X and record (1): a\n', self.out.getvalue()
+        )
+        # A record alone is shown.
+        cloud = make_cloud(
+            [],
+            [make_node('a', f'CUSTOM_NOVA_EXT_SCHED_SYNCED_{X}')],
+        )
+        self.run_command(cloud, '--dry-run', '--prune')
+        self.assertIn(
+            '  remove traits CUSTOM_NOVA_EXT_SCHED_SYNCED_CUSTOM_X (1): a\n',
+            self.out.getvalue(),
         )
 
     def test_programs_get_every_change(self):

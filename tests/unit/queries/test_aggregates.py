@@ -4,6 +4,7 @@ import uuid
 
 import fixtures
 from nova import context
+from nova import objects
 from nova.db.api import api as api_db
 from nova.db.api import models
 from oslo_db import exception as db_exception
@@ -152,6 +153,66 @@ class AggregatesMixin:
         self.assertEqual(
             {*expected, (both, 'both', 'a', None)},
             set(aggregates.get_values(self.ctxt, 'rack', hosts)),
+        )
+
+    def by_name_or_value(self, *args):
+        items = aggregates.get_by_name_or_value(self.ctxt, *args)
+        found = {}
+        for item in items:
+            found.setdefault(item.name, {})[item.key] = item.value
+        for metadata in found.values():
+            metadata.pop(None, None)
+        return found
+
+    def test_by_name_or_value(self):
+        owned = {'zone': 'z_a', 'owner': 'me'}
+        self.add('a', ['h1', 'h2'], {**owned, 'x': 'y'})
+        self.add('b', metadata={'owner': 'me'})
+        self.add('c', metadata={'zone': 'z%b'})
+        self.add('d')
+        for number, zone in enumerate(('zXa', 'a z_a', 'z', '')):
+            self.add(f'other{number}', metadata={'zone': zone})
+        self.add('other', metadata={'owner': 'z_a'})
+        keys = ('zone', 'owner')
+        zone = {'zone': 'z_a'}
+        for expected, names, prefixes in (
+            ({'a': zone}, (), ('z_',)),
+            ({'a': zone, 'c': {'zone': 'z%b'}}, (), ('z_', 'z%')),
+            ({'b': {'owner': 'me'}, 'd': {}}, ('b', 'd', 'gone'), ()),
+            ({'a': owned, 'd': {}}, ('a', 'd'), ('z_',)),
+            ({}, (), ()),
+        ):
+            self.assertEqual(
+                expected, self.by_name_or_value(names, keys, 'zone', prefixes)
+            )
+        # A key that is asked for twice.
+        self.assertEqual(
+            {'a': zone},
+            self.by_name_or_value(('a',), ('zone',) * 2, 'zone', ()),
+        )
+        # Any zone, and none at all.
+        self.assertLessEqual(
+            {'a', 'c', 'other1', 'other2'},
+            set(self.by_name_or_value((), keys, 'zone', ('',))),
+        )
+
+    def test_by_name_or_value_of_other_aggregates(self):
+        aggregates.use(
+            self.ctxt,
+            [
+                objects.Aggregate(
+                    uuid=name, name=name, metadata=metadata, hosts=[]
+                )
+                for name, metadata in (
+                    ('a', {'zone': 'z_a', 'x': 'y'}),
+                    ('b', {'owner': 'me'}),
+                    ('c', {'zone': 'nova'}),
+                )
+            ],
+        )
+        self.assertEqual(
+            {'a': {'zone': 'z_a'}, 'b': {}},
+            self.by_name_or_value(['b'], ['zone'], 'zone', ['z_']),
         )
 
     def test_error_is_raised(self):

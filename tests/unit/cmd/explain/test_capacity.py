@@ -121,6 +121,19 @@ class CapacitiesTestCase(testtools.TestCase):
         )
         self.assertEqual(10, self.explain(client, 11, ['big'])[1].most_free)
 
+    def test_of_hosts_with_as_much_free_the_first_by_name(self):
+        client = Client(
+            {
+                'DISK_GB': {
+                    uuid: summary(uuid, DISK_GB=(9, 0))
+                    for uuid in ('small', 'big', 'none')
+                }
+            }
+        )
+        for refused in (['small', 'big', 'none'], ['none', 'big', 'small']):
+            found = self.explain(client, 10, refused)[1]
+            self.assertEqual('host1', found.most_free_host)
+
     def test_a_host_with_not_one_unit_free(self):
         """It is in the candidates for another class."""
         client = Client(

@@ -4,8 +4,10 @@ import collections
 from unittest import mock
 
 import ddt
+import nova.conf
 import testtools
 
+from nova_ext_sched import conf
 from nova_ext_sched.cmd.explain import causes
 from nova_ext_sched.cmd.explain import query
 from nova_ext_sched.cmd.explain import reasons
@@ -16,6 +18,7 @@ Aggregate = collections.namedtuple('Aggregate', 'uuid name hosts metadata')
 AGGREGATES = [
     Aggregate('u1', 'windows', ['h1'], {'trait:X': 'required', 'trait:Y': ''}),
     Aggregate('u2', 'gpu\n', ['h1', 'h2'], {'reservation:gpu': 'true'}),
+    Aggregate('u3', 'freepool', ['h3'], {}),
 ]
 
 
@@ -23,6 +26,7 @@ AGGREGATES = [
 class ReasonsTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
+        conf.register_opts(nova.conf.CONF)
         scheduler = mock.Mock(aggs_by_id=dict(enumerate(AGGREGATES)))
         scheduler.aggregates_of = lambda host: [
             one for one in AGGREGATES if host in one.hosts
@@ -41,8 +45,8 @@ class ReasonsTestCase(testtools.TestCase):
         ),
         (
             'member_of',
-            'in:u1,u3',
-            'are in none of the aggregates u3, windows',
+            'in:u1,u9',
+            'are in none of the aggregates u9, windows',
             '',
         ),
         ('in_tree', 'r1', 'are not the requested host', 'requested host'),
@@ -73,6 +77,15 @@ class ReasonsTestCase(testtools.TestCase):
             'are isolated',
             'windows',
             'aggregate windows is isolated and the request does not require X',
+        ),
+        (
+            'h3',
+            'blazar_reservations',
+            '!in:u3',
+            'are managed by Blazar',
+            'freepool',
+            'aggregate freepool is a pool of Blazar (of free hosts) and the '
+            'request names no reservation',
         ),
         # Another filter's aggregate: not isolated, whatever its traits.
         (

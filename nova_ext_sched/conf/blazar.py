@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Blazar's own options, in the section where blazar-nova reads them."""
+
+from collections.abc import Iterator
+import copy
+import typing
+
+from oslo_config import cfg
+
+GROUP = cfg.OptGroup(
+    'blazar:physical:host',
+    title="Blazar's hosts",
+    help="""
+How Blazar marks the hosts that it manages, for ``BlazarFilter`` and
+``blazar_reservations``. These are the options of blazar-nova. They must have
+the values that Blazar itself works with (``[nova]`` and ``[physical:host]``
+of blazar.conf). They have no effect unless ``BlazarFilter`` is in
+``[filter_scheduler] enabled_filters``.
+""",
+)
+
+
+class _Shared:
+    """An option that blazar-nova may register beside us, in any order.
+
+    oslo.config takes a second registration of the same option only, and tells
+    options apart by their help too. Ours is for operators, so it differs.
+    """
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, cfg.Opt):
+            return NotImplemented
+        alike = copy.copy(other)
+        alike.help = typing.cast(cfg.Opt, self).help
+        return super().__eq__(alike)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = object.__hash__
+
+
+class _SharedStrOpt(_Shared, cfg.StrOpt):
+    pass
+
+
+class _SharedBoolOpt(_Shared, cfg.BoolOpt):
+    pass
+
+
+OPTS = [
+    _SharedStrOpt(
+        'aggregate_freepool_name',
+        default='freepool',
+        help="""
+The name of the aggregate of hosts that Blazar manages and nobody reserved.
+
+No server without a reservation lands on its hosts.
+
+Possible values:
+
+* The name of an aggregate, as ``[nova] aggregate_freepool_name`` of
+  blazar.conf has it.
+
+Related options:
+
+* ``[blazar:physical:host] preemptible_aggregate``
+""",
+    ),
+    _SharedBoolOpt(
+        'allow_preemptibles',
+        default=False,
+        help="""
+Let preemptible servers use hosts that nobody reserved.
+
+A server is preemptible if its flavor has the extra spec
+``blazar:preemptible=true``. Blazar deletes such servers when a lease needs
+the host. If this option is on, they land on hosts that are in
+``preemptible_aggregate`` and in no other pool of Blazar, and on no other
+host. If it is off, the extra spec has no effect.
+
+Possible values:
+
+* True or False.
+
+Related options:
+
+* ``[blazar:physical:host] preemptible_aggregate``
+""",
+    ),
+    _SharedStrOpt(
+        'preemptible_aggregate',
+        default='freepool',
+        help="""
+The name of the aggregate whose hosts take preemptible servers.
+
+It is a pool of Blazar as the pool of free hosts is: no other server without a
+reservation lands on its hosts, whether ``allow_preemptibles`` is on or off.
+
+Possible values:
+
+* The name of an aggregate. The default is that of the pool of free hosts.
+
+Related options:
+
+* ``[blazar:physical:host] allow_preemptibles``
+* ``[blazar:physical:host] aggregate_freepool_name``
+""",
+    ),
+    _SharedStrOpt(
+        'project_id_key',
+        default='blazar:tenant',
+        help="""
+The value that Blazar gives the keys of further projects of a reservation.
+
+Blazar marks a project that may use a reservation beside its owner by metadata
+of the pool whose key is the project's ID. Any value but an empty one opens
+the pool to the project, so this option has no effect. It is here because
+blazar-nova has it.
+
+Possible values:
+
+* Any text.
+
+Related options:
+
+* ``[blazar:physical:host] blazar_owner``
+""",
+    ),
+    _SharedStrOpt(
+        'blazar_owner',
+        default='blazar:owner',
+        help="""
+The metadata key of the project that owns a reservation's pool.
+
+Possible values:
+
+* A metadata key, as ``[nova] blazar_owner`` of blazar.conf has it.
+
+Related options:
+
+* ``[filter_scheduler] enabled_filters`` must have ``BlazarFilter``.
+""",
+    ),
+    _SharedStrOpt(
+        'blazar_az_prefix',
+        default='blazar_',
+        help="""
+The beginning of the names of reservations' availability zones.
+
+Each aggregate in such a zone is the pool of a host reservation; its name is
+the ID of the reservation. With an empty value every aggregate in a zone is.
+Zones that begin with ``blazar:`` count whatever this option says.
+
+Possible values:
+
+* A prefix, as ``[physical:host] blazar_az_prefix`` of blazar.conf has it.
+
+Related options:
+
+* ``[blazar:physical:host] aggregate_freepool_name`` and
+  ``preemptible_aggregate`` name pools that need no zone.
+""",
+    ),
+]
+
+
+def is_on(conf: cfg.ConfigOpts) -> bool:
+    """Return whether the scheduler looks at Blazar's hosts at all."""
+    return 'BlazarFilter' in conf.filter_scheduler.enabled_filters
+
+
+def contradictions(conf: cfg.ConfigOpts) -> Iterator[str]:
+    """Yield the contradictions between options of this topic."""
+    if is_on(conf) and (
+        'blazar_reservations' not in conf.nova_ext_sched.request_filters
+    ):
+        yield (
+            'BlazarFilter is in [filter_scheduler] enabled_filters, but '
+            '[nova_ext_sched] request_filters does not have '
+            'blazar_reservations: placement is not asked to leave reserved '
+            'hosts out, and a server whose host an administrator forces '
+            'lands on a reserved one. Add blazar_reservations to '
+            '[nova_ext_sched] request_filters.'
+        )

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Blazar: leases of hosts."""
+
+import datetime
+import functools
+import json
+import re
+
+from tests.cloud import cloud
+from tests.cloud import service
+from tests.cloud import web
+
+#: Blazar manages hosts in it that nobody has reserved.
+FREE_POOL = 'freepool'
+
+
+class Blazar(service.Service):
+    """The reservation service: API and manager, after nova in the form.
+
+    Every ten seconds the manager looks for leases that begin or end.
+    """
+
+    name = 'blazar'
+    packages = ('blazar', 'python-blazarclient', 'python-openstackclient')
+
+    def start(self):
+        keystone = self.cloud.keystone
+        keystone.create_service_user('blazar')
+        self.conf = self.write(
+            'blazar.conf',
+            {
+                'DEFAULT': {
+                    'transport_url': self.cloud.rabbitmq.url(),
+                    'host': '127.0.0.1',
+                    'debug': 'True',
+                    # To give it a host is a dozen calls of other services.
+                    'rpc_response_timeout': '300',
+                    # keystone's address, in the parts that make it up.
+                    'os_auth_host': '127.0.0.1',
+                    'os_auth_port': keystone.port,
+                    'os_auth_prefix': 'v3',
+                    'os_auth_version': '',
+                    'os_admin_username': 'blazar',
+                    'os_admin_password': self.cloud.password,
+                    'os_admin_project_name': 'service',
+                    'os_region_name': cloud.REGION,
+                },
+                'manager': {
+                    'plugins': 'physical.host.plugin,virtual.instance.plugin',
+                    'minutes_before_end_lease': '0',
+                },
+                'database': {
+                    'connection': self.cloud.mariadb.create('blazar')
+                },
+            },
+            keystone.middleware('blazar'),
+        )
+        self.manage('blazar-db-manage', self.conf, 'upgrade', 'head')
+        self.process, self.port = web.start(
+            self, 'blazar.wsgi.api', OS_BLAZAR_CONFIG_DIR=self.folder
+        )
+        self.url = f'http://127.0.0.1:{self.port}/v1'
+        keystone.register('blazar', 'reservation', self.url)
+        self.manager = self.run_service('blazar-manager', self.conf)
+
+    def command(self, *arguments, user=cloud.ADMINISTRATOR):
+        """Run a command of python-blazarclient; return what it printed."""
+        return self.cloud.execute(
+            [self.program('openstack'), 'reservation', *arguments], user=user
+        ).stdout
+
+    def ask(self, *arguments, **keywords):
+        """Run a command that shows something; return what."""
+        text = self.command(*arguments, '-f', 'json', **keywords)
+        # A command that creates something says so first.
+        return json.loads(text[re.search(r'^[\[{]', text, re.M).start() :])
+
+    def create_lease(self, name, user, reservation, minutes=60):
+        """Create a lease that begins at once.
+
+        :param reservation: what python-blazarclient takes: KEY=VALUE,...
+        :returns: the IDs of the lease and of its reservation
+        """
+        end = datetime.datetime.now(datetime.UTC) + datetime.timedelta(
+            minutes=minutes
+        )
+        lease = self.ask(
+            'lease',
+            'create',
+            '--reservation',
+            reservation,
+            '--end-date',
+            end.strftime('%Y-%m-%d %H:%M'),
+            name,
+            user=user,
+        )
+        reservation = lease['reservations']
+        if isinstance(reservation, str):
+            reservation = json.loads(reservation)
+        return lease['id'], reservation['id']
+
+    def lease_status(self, lease):
+        """Return the status of a lease; it is asked for often."""
+        answer = self._session.get(f'{self.url}/leases/{lease}')
+        return answer.json()['lease']['status']
+
+    @functools.cached_property
+    def _session(self):
+        return self.cloud.connect().session
+
+    def end_lease(self, lease):
+        """Delete a lease; its servers are gone when it returns."""
+        self.command('lease', 'delete', lease)

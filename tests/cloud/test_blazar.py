@@ -1,0 +1,352 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Blazar, with BlazarFilter of this package in place of blazar-nova's.
+
+Hosts are given to Blazar, leases begin and end, and servers with and without
+the reservation land where they may. Nothing is written to an aggregate but
+by Blazar.
+"""
+
+import contextlib
+import datetime
+import json
+import threading
+import time
+
+from openstack import exceptions
+
+from tests.cloud import base
+from tests.cloud import blazar
+from tests.cloud import cloud
+from tests.cloud import configuration
+from tests.cloud import forms
+from tests.cloud import glance
+from tests.cloud import keystone
+from tests.cloud import neutron
+from tests.cloud import nova
+from tests.cloud import placement
+from tests.cloud import world
+
+#: Three hosts are Blazar's; the last one is not.
+HOSTS = ('compute1', 'compute2', 'compute3', 'compute4')
+MANAGED = HOSTS[:-1]
+PLAIN = HOSTS[-1]
+
+#: The three lines of nova.conf, and what instance reservations need.
+OPTIONS = configuration.merge(
+    nova.LOADED,
+    {
+        'filter_scheduler': {
+            'enabled_filters': ','.join(
+                [
+                    'ComputeFilter',
+                    'ComputeCapabilitiesFilter',
+                    'ImagePropertiesFilter',
+                    'ServerGroupAntiAffinityFilter',
+                    'ServerGroupAffinityFilter',
+                    'AggregateMultiTenancyIsolation',
+                    'AggregateInstanceExtraSpecsFilter',
+                    'BlazarFilter',
+                ]
+            )
+        }
+    },
+)
+HOST = 'resource_type=physical:host,min={0},max={0}'
+INSTANCE = (
+    'resource_type=virtual:instance,vcpus=1,memory_mb=64,disk_gb=1,amount=1,'
+    'affinity=None'
+)
+#: A lease that has begun, or cannot.
+DONE = ('ACTIVE', 'ERROR')
+#: Seconds for Blazar's manager, which looks every ten.
+LEASE_SECONDS = 300
+
+
+class Keystone(keystone.Keystone):
+    """Takes passwords in little time: Blazar gives its own at each call."""
+
+    def write(self, name, *configs):
+        quick = {'identity': {'password_hash_rounds': '4'}}
+        return super().write(name, *configs, quick)
+
+
+class BlazarTestCase(base.CloudTestCase):
+    form = (
+        *forms.SERVERS,
+        Keystone,
+        cloud.Client,
+        placement.Placement,
+        glance.Glance,
+        neutron.Neutron,
+        nova.Nova.variant(cells={'cell1': HOSTS}),
+        blazar.Blazar,
+    )
+
+    def test_leases(self):
+        """One story: what one part leaves, the next one needs."""
+        self.blazar = self.cloud.blazar
+        self.world = world.World(self.cloud)
+        self.compute = self.world.admin.compute
+        self.cloud.nova.start_schedulers(OPTIONS)
+        self.cloud.nova.wait_for_schedulers()
+        self.create()
+        self.a_server_without_a_reservation()
+        lease, reservation = self.a_lease_begins()
+        self.only_its_project_uses_it(reservation)
+        self.explain_says_why(reservation)
+        self.an_instance_reservation()
+        self.a_lease_is_deleted(lease, reservation)
+        self.leases_begin_and_end_in_a_stream_of_boots()
+        self.a_lease_ends_by_itself()
+        self.assertEqual([], self.audit())
+
+    def create(self):
+        """Create what servers need, and give Blazar its hosts."""
+        compute = self.compute
+        compute.create_flavor(name='plain', ram=64, vcpus=1, disk=1)
+        self.world.admin.create_image(
+            'linux',
+            data=b'nothing',
+            disk_format='raw',
+            container_format='bare',
+            visibility='public',
+            wait=True,
+        )
+        network = self.world.admin.network.create_network(
+            name='network', is_shared=True
+        )
+        self.world.admin.network.create_subnet(
+            network_id=network.id, ip_version=4, cidr='10.0.0.0/16'
+        )
+        compute.create_aggregate(name=blazar.FREE_POOL)
+        for host in MANAGED:
+            self.blazar.ask('host', 'create', host)
+        self.assertCountEqual(MANAGED, self.pools()[blazar.FREE_POOL])
+
+    # What can be seen.
+
+    def pools(self):
+        """Return the hosts of each aggregate, by its name."""
+        return {one.name: one.hosts or [] for one in self.compute.aggregates()}
+
+    def host_of(self, server):
+        return self.world.show(server).hypervisor_hostname
+
+    def boot(self, user='member', **arguments):
+        """Create a server; return its host, None where it has none."""
+        (server,) = self.world.boot('plain', 'linux', user, **arguments)
+        self.assertIn(server.status, ('ACTIVE', 'ERROR'))
+        self.last = server
+        return server.hypervisor_hostname
+
+    def audit(self):
+        done = self.cloud.nova.command('audit', '-f', 'json', user='admin')
+        return json.loads(done.stdout)['findings']
+
+    def wait_for(self, condition, what):
+        deadline = time.monotonic() + LEASE_SECONDS
+        while not (found := condition()):
+            if time.monotonic() > deadline:
+                raise TimeoutError(what)
+            time.sleep(1)
+        return found
+
+    def begin_lease(self, name, reservation, user='member', minutes=60):
+        """Create a lease; return it and its reservation once it began."""
+        lease, reservation = self.blazar.create_lease(
+            name, user, reservation, minutes
+        )
+        status = self.wait_for(
+            lambda: (
+                (found := self.blazar.lease_status(lease)) in DONE and found
+            ),
+            name,
+        )
+        return lease, reservation, status
+
+    # The story.
+
+    def a_server_without_a_reservation(self):
+        self.assertEqual([PLAIN] * 3, [self.boot() for _ in range(3)])
+        # An administrator who forces a host does no more.
+        self.assertIsNone(
+            self.boot('admin', availability_zone=f'nova:{MANAGED[0]}')
+        )
+        self.assertEqual('ERROR', self.last.status)
+
+    def a_lease_begins(self):
+        lease, reservation, status = self.begin_lease('first', HOST.format(1))
+        self.assertEqual('ACTIVE', status)
+        (host,) = self.pools()[reservation]
+        self.assertIn(host, MANAGED)
+        return lease, reservation
+
+    def only_its_project_uses_it(self, reservation):
+        (host,) = self.pools()[reservation]
+        hints = {'reservation': reservation}
+        self.assertEqual(host, self.boot(hints=hints))
+        self.reserved = self.last.id
+        self.assertEqual(PLAIN, self.boot())
+        self.assertEqual(PLAIN, self.boot('other'))
+        for user, wrong in (
+            ('other', reservation),
+            ('member', blazar.FREE_POOL),
+            ('member', 'gone'),
+        ):
+            self.assertIsNone(self.boot(user, hints={'reservation': wrong}))
+            self.assertIn(
+                f'no reservation that project {self.world.projects[user]} may '
+                f'use is named {wrong}',
+                self.last.fault['message'],
+            )
+
+    def explain_says_why(self, reservation):
+        common = ('--flavor', 'plain', '--hint', f'reservation={reservation}')
+        found = {
+            user: self.cloud.nova.command(
+                'explain',
+                *common,
+                '--project',
+                self.world.projects[user],
+                user='admin',
+                status=None,
+            )
+            for user in ('member', 'other')
+        }
+        self.assertEqual(0, found['member'].returncode, found['member'])
+        self.assertEqual(3, found['other'].returncode, found['other'])
+        self.assertIn('no reservation that project', found['other'].stdout)
+
+    def an_instance_reservation(self):
+        """Its server shares a host that nobody reserved as a whole."""
+        lease, reservation, status = self.begin_lease('instances', INSTANCE)
+        self.assertEqual('ACTIVE', status)
+        (host,) = self.pools()[reservation]
+        self.assertIn(host, self.pools()[blazar.FREE_POOL])
+        self.world.flavor_ids['reserved'] = reservation
+        (server,) = self.world.boot('reserved', 'linux')
+        self.assertEqual(host, server.hypervisor_hostname, server.fault)
+        # One is all that was reserved.
+        (server,) = self.world.boot('reserved', 'linux')
+        self.assertIsNone(server.hypervisor_hostname)
+        self.blazar.end_lease(lease)
+        self.assertNotIn(reservation, self.pools())
+
+    def a_lease_is_deleted(self, lease, reservation):
+        """Its server goes with it, and its host is free again."""
+        self.blazar.end_lease(lease)
+        self.assertIsNone(self.compute.find_server(self.reserved))
+        self.assertCountEqual(MANAGED, self.pools()[blazar.FREE_POOL])
+        self.assertIsNone(self.boot(hints={'reservation': reservation}))
+
+    def leases_begin_and_end_in_a_stream_of_boots(self):
+        """None lands on a host that was in one pool all along.
+
+        Blazar moves a host in two calls, and in between it is in no pool. A
+        server may land there then; nova refuses Blazar's second call where
+        one did, and the lease does not begin.
+        """
+        ends = []
+        with self.stream() as (servers, seen):
+            for number in range(3):
+                lease, _, status = self.begin_lease(
+                    f'stream-{number}', HOST.format(2)
+                )
+                time.sleep(5)
+                self.blazar.end_lease(lease)
+                ends.append(status)
+        landed = [self.world.wait(server) for server in servers]
+        self.assertLess(10, len(landed))
+        self.assertEqual([], [one.id for one in landed if not one.launched_at])
+        on_managed = [
+            one for one in landed if one.hypervisor_hostname in MANAGED
+        ]
+        misplaced = [
+            (one.id, one.hypervisor_hostname, one.created_at)
+            for one in on_managed
+            if pools_were(seen, one)
+        ]
+        print(
+            f'{len(landed)} servers, {len(on_managed)} of them between two '
+            f"calls of Blazar's; leases: {ends}"
+        )
+        self.assertEqual([], misplaced)
+        world.delete_servers(self.world.admin, servers)
+
+    @contextlib.contextmanager
+    def stream(self):
+        """Create servers until the block ends.
+
+        :returns: their UUIDs, and the pools of each host, by time
+        """
+        servers, seen, stop = [], [], threading.Event()
+        member = self.cloud.connect('member')
+        admin = self.cloud.connect()
+        body = {
+            'name': 'stream',
+            'flavorRef': self.world.flavor('plain'),
+            'imageRef': self.world.image('linux'),
+            'networks': [{'uuid': self.world.network}],
+        }
+
+        def create():
+            while not stop.wait(0.5):
+                answer = member.compute.post('/servers', json={'server': body})
+                exceptions.raise_from_response(answer)
+                servers.append(answer.json()['server']['id'])
+
+        def watch():
+            while not stop.is_set():
+                before = datetime.datetime.now(datetime.UTC)
+                pools = {
+                    (one.name, host)
+                    for one in admin.compute.aggregates()
+                    for host in one.hosts or ()
+                }
+                seen.append((before, pools))
+                stop.wait(0.1)
+
+        threads = [threading.Thread(target=one) for one in (create, watch)]
+        for thread in threads:
+            thread.start()
+        try:
+            yield servers, seen
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join()
+
+    def a_lease_ends_by_itself(self):
+        lease, reservation, _ = self.begin_lease(
+            'short', HOST.format(1), minutes=2
+        )
+        (host,) = self.pools()[reservation]
+        self.assertEqual(host, self.boot(hints={'reservation': reservation}))
+        server = self.last.id
+        self.wait_for(
+            lambda: self.blazar.lease_status(lease) == 'TERMINATED', 'short'
+        )
+        self.assertIsNone(self.compute.find_server(server))
+        self.assertIn(host, self.pools()[blazar.FREE_POOL])
+        self.assertEqual(PLAIN, self.boot())
+
+
+def pools_were(seen, server):
+    """Return the pool that a server's host was in all along, if any.
+
+    :param seen: pairs of pool and host, by time
+    """
+    created = datetime.datetime.fromisoformat(server.created_at)
+    launched = datetime.datetime.fromisoformat(server.launched_at).replace(
+        tzinfo=datetime.UTC
+    )
+    found = {
+        frozenset(
+            pool for pool, host in pools if host == server.hypervisor_hostname
+        )
+        for when, pools in seen
+        # The look before, too.
+        if created - datetime.timedelta(seconds=2) <= when <= launched
+    }
+    return len(found) == 1 and set(found.pop())

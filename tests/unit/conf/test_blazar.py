@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import subprocess
+import sys
+
+import ddt
+import nova.conf
+from oslo_config import cfg
+from oslo_config import fixture as config_fixture
+import testtools
+
+from nova_ext_sched import conf
+from nova_ext_sched.conf import blazar
+
+CONF = nova.conf.CONF
+
+OURS = 'from nova_ext_sched import conf; conf.register_opts(CONF)'
+THEIRS = 'from blazarnova.scheduler.filters import blazar_filter'
+VALUES = """
+options = CONF['blazar:physical:host']
+CONF.set_override('blazar_owner', 'x', 'blazar:physical:host')
+print([getattr(options, one) for one in sorted(options)])
+"""
+
+
+@ddt.ddt
+class OptionsTestCase(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        conf.register_opts(CONF)
+        self.config = self.useFixture(config_fixture.Config(CONF)).config
+
+    @ddt.data((OURS, THEIRS), (THEIRS, OURS))
+    def test_both_packages_in_one_process(self, imports):
+        done = subprocess.run(
+            [
+                sys.executable,
+                '-W',
+                'ignore',
+                '-c',
+                '\n'.join(['from nova.conf import CONF', *imports, VALUES]),
+            ],
+            capture_output=True,
+            text=True,
+        )
+        if "No module named 'blazarnova'" in done.stderr:
+            self.skipTest('blazar-nova is not installed')
+        self.assertEqual(
+            "['freepool', False, 'blazar_', 'x', 'freepool', "
+            "'blazar:tenant']\n",
+            done.stdout,
+            done.stderr,
+        )
+
+    def test_defaults_are_those_of_blazar_nova(self):
+        try:
+            from blazarnova.scheduler.filters import blazar_filter
+        except ImportError as exc:
+            self.skipTest(f'blazar-nova is not installed: {exc}')
+        self.assertEqual(
+            [(one.name, one.default, one.type) for one in blazar_filter.opts],
+            [(one.name, one.default, one.type) for one in blazar.OPTS],
+        )
+
+    @ddt.data(
+        cfg.StrOpt('blazar_owner', default='other'),
+        cfg.BoolOpt('blazar_owner'),
+    )
+    def test_another_option_of_the_name_is_refused(self, option):
+        """The help alone may differ."""
+        for first, second in (
+            (blazar.OPTS, [option]),
+            ([option], blazar.OPTS),
+        ):
+            config = cfg.ConfigOpts()
+            config.register_opts(first, 'blazar:physical:host')
+            self.assertRaises(
+                cfg.DuplicateOptError,
+                config.register_opts,
+                second,
+                'blazar:physical:host',
+            )
+
+    def contradictions(self, **options):
+        self.config(group='filter_scheduler', enabled_filters=['BlazarFilter'])
+        self.config(group='nova_ext_sched', **options)
+        return [one for one in conf.contradictions(CONF) if 'Blazar' in one]
+
+    def test_no_contradiction(self):
+        self.assertEqual([], self.contradictions())
+
+    def test_stage_2_alone(self):
+        (found,) = self.contradictions(request_filters=['isolate_aggregates'])
+        self.assertIn('Add blazar_reservations to', found)
+
+    def test_neither(self):
+        self.contradictions(request_filters=[])
+        self.config(group='filter_scheduler', enabled_filters=['X'])
+        self.assertEqual(
+            [], [one for one in conf.contradictions(CONF) if 'Blazar' in one]
+        )

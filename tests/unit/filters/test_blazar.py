@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import logging
+import random
+
+import ddt
+import fixtures
+from hypothesis import given
+from hypothesis import strategies as st
+from nova import objects
+
+from nova_ext_sched.filters import blazar
+from tests.unit.filters import base as filters_base
+from tests.unit.request_filters import base as test_base
+
+INSTANCE = {'aggregate_instance_extra_specs:reservation': 'a'}
+PREEMPTIBLE = {'blazar:preemptible': 'True'}
+
+
+def blazar_spec(extra_specs=(), **fields):
+    return test_base.request_spec(
+        flavor=test_base.flavor(extra_specs=dict(extra_specs)), **fields
+    )
+
+
+class BlazarTestCase(test_base.RequestFilterTestCase):
+    """A test with Blazar's options."""
+
+    def setUp(self):
+        super().setUp()
+        self.filter = blazar.BlazarFilter()
+
+    def blazar_config(self, **options):
+        self.config(group='blazar:physical:host', **options)
+
+    def passing(self, spec, *aggregates):
+        """Judge a host in one aggregate, for each; return names."""
+        hosts = [
+            filters_base.host_state(agg.name, agg) for agg in aggregates
+        ] + [filters_base.host_state('plain')]
+        return [state.host for state in self.filter.filter_all(hosts, spec)]
+
+
+def pool(name, owner='project'):
+    return filters_base.aggregate(
+        name,
+        metadata={
+            'availability_zone': f'blazar_{name}',
+            'blazar:owner': owner,
+        },
+    )
+
+
+@ddt.ddt
+class BlazarFilterTestCase(BlazarTestCase):
+    def setUp(self):
+        super().setUp()
+        self.output = self.useFixture(fixtures.FakeLogger(level=logging.INFO))
+        self.cloud = [
+            pool('mine'),
+            pool('others', 'other'),
+            filters_base.aggregate('freepool'),
+            filters_base.aggregate('ssd'),
+        ]
+
+    @ddt.data(
+        ({}, {}, ['ssd', 'plain']),
+        ({'reservation': ['mine']}, {}, ['mine']),
+        ({'reservation': ['mine', 'others']}, {}, ['mine']),
+        ({'reservation': ['others']}, {}, []),
+        ({'reservation': ['none']}, {}, []),
+        ({'reservation': []}, {}, ['ssd', 'plain']),
+        ({}, PREEMPTIBLE, ['ssd', 'plain']),
+        ({}, INSTANCE, ['mine', 'others', 'freepool', 'ssd', 'plain']),
+        ({'reservation': ['mine']}, INSTANCE, ['mine']),
+    )
+    @ddt.unpack
+    def test_requests(self, hints, extra_specs, expected):
+        spec = blazar_spec(extra_specs, scheduler_hints=hints)
+        self.assertEqual(expected, self.passing(spec, *self.cloud))
+
+    @ddt.data(
+        ({'aggregate_freepool_name': 'ssd'}, {}, ['freepool', 'plain']),
+        ({'preemptible_aggregate': 'ssd'}, {}, ['plain']),
+        ({'allow_preemptibles': True}, PREEMPTIBLE, ['freepool']),
+        (
+            {'allow_preemptibles': True, 'preemptible_aggregate': 'ssd'},
+            PREEMPTIBLE,
+            ['ssd'],
+        ),
+        (
+            {'blazar_az_prefix': 'x'},
+            {},
+            ['mine', 'others', 'ssd', 'plain'],
+        ),
+    )
+    @ddt.unpack
+    def test_options(self, options, extra_specs, expected):
+        self.blazar_config(**options)
+        options.setdefault('aggregate_freepool_name', 'freepool')
+        if 'preemptible_aggregate' not in options:
+            self.blazar_config(
+                preemptible_aggregate=options['aggregate_freepool_name']
+            )
+        self.assertEqual(
+            expected, self.passing(blazar_spec(extra_specs), *self.cloud)
+        )
+
+    def test_owner_option(self):
+        self.blazar_config(blazar_owner='owner')
+        spec = blazar_spec(scheduler_hints={'reservation': ['mine']})
+        self.assertEqual([], self.passing(spec, *self.cloud))
+        self.cloud[0].metadata['owner'] = 'project'
+        self.assertEqual(['mine'], self.passing(spec, *self.cloud))
+
+    def test_rebuild(self):
+        spec = blazar_spec(
+            scheduler_hints={'_nova_check_type': ['rebuild']},
+        )
+        self.assertIn('mine', self.passing(spec, *self.cloud))
+
+    def test_once_per_request(self):
+        self.assertTrue(self.filter.run_filter_for_index(0))
+        self.assertFalse(self.filter.run_filter_for_index(1))
+
+    @ddt.data('project_id', 'flavor')
+    def test_a_request_that_cannot_be_read(self, field):
+        """blazar-nova raises; every host is rejected, with one warning."""
+        hints = {'reservation': ['mine']} if field == 'project_id' else {}
+        spec = objects.RequestSpec(scheduler_hints=hints)
+        for _ in range(2):
+            self.assertEqual([], self.passing(spec, *self.cloud))
+        self.assertEqual(
+            1, self.output.output.count('cannot read which reservations')
+        )
+
+    @ddt.data({'metadata': None}, {'name': None})
+    def test_an_aggregate_that_cannot_be_read(self, fields):
+        """It may be a pool, so its hosts take no server."""
+        fields = {'name': 'a', 'metadata': {}, **fields}
+        unreadable = objects.Aggregate(
+            hosts=[], **{k: v for k, v in fields.items() if v is not None}
+        )
+        host = filters_base.host_state('h', unreadable)
+        for hints in ({}, {'reservation': ['a']}):
+            spec = blazar_spec(scheduler_hints=hints)
+            self.assertEqual([], self.filter.filter_all([host], spec))
+        self.assertIn('without a name or metadata', self.output.output)
+
+    def test_reasons_in_the_log(self):
+        self.assertEqual(
+            [],
+            self.passing(
+                blazar_spec(scheduler_hints={'reservation': ['others']}),
+                *self.cloud,
+            ),
+        )
+        self.assertIn(
+            'BlazarFilter rejected 5 of 5 hosts: 4 because no pool of Blazar '
+            'that the host is in is named others; 1 because ',
+            self.output.output,
+        )
+
+
+class Clouds(random.Random):
+    """Random clouds, options and requests, of names that often meet."""
+
+    NAMES = ('a', 'a', 'b', 'freepool', 'spot', 'A')
+    PROJECTS = ('me', 'you', 'blazar:owner', 'blazar')
+    ZONES = (
+        'blazar_a', 'blazar:a', 'blazar_', 'Blazar_a', 'blazar', 'nova', 'x',
+        '', 'None',
+    )  # fmt: skip
+
+    def some(self, values, most=3):
+        return self.choices(values, k=self.randint(0, most))
+
+    def options(self):
+        return {
+            'aggregate_freepool_name': self.choice(
+                ['freepool', 'freepool', 'a', '']
+            ),
+            'allow_preemptibles': self.choice([True, False]),
+            'preemptible_aggregate': self.choice(
+                ['freepool', 'spot', 'b', '']
+            ),
+            'project_id_key': self.choice(['blazar:tenant', 'me']),
+            'blazar_owner': self.choice(
+                ['blazar:owner', 'blazar:owner', 'me', 'availability_zone']
+            ),
+            'blazar_az_prefix': self.choice(
+                ['blazar_', 'blazar_', 'x', '', 'blazar']
+            ),
+        }
+
+    def aggregate(self):
+        metadata = {
+            key: self.choice(['', 'true', 'blazar:project', *self.PROJECTS])
+            for key in self.some(self.PROJECTS)
+        }
+        if self.random() < 0.7:
+            metadata['availability_zone'] = self.choice(self.ZONES)
+        if self.random() < 0.7:
+            metadata['blazar:owner'] = self.choice(['me', *self.PROJECTS])
+        return filters_base.aggregate(
+            self.choice(self.NAMES), metadata=metadata
+        )
+
+    def hosts(self):
+        aggregates = [self.aggregate() for _ in range(6)]
+        return [
+            filters_base.host_state(str(number), *self.some(aggregates))
+            for number in range(5)
+        ]
+
+    def spec(self):
+        extra_specs = {}
+        if self.random() < 0.1:
+            extra_specs.update(INSTANCE)
+        if self.random() < 0.5:
+            extra_specs['blazar:preemptible'] = self.choice(
+                ['True', 'true', 'yes', '1', ' on', 'False', '', 'maybe']
+            )
+        hints = self.choice(
+            [
+                {},
+                {'group': ['a']},
+                {'reservation': self.some(self.NAMES)},
+                {'reservation': [self.choice(['a', 'b', 'freepool', ''])]},
+            ]
+        )
+        # No other field is read, and there are many of them.
+        return objects.RequestSpec(
+            flavor=objects.Flavor(extra_specs=extra_specs),
+            scheduler_hints=hints,
+            project_id=self.choice(['me', 'me', *self.PROJECTS, None, '']),
+        )
+
+
+class BlazarNovaTestCase(BlazarTestCase):
+    """Beside blazar-nova's class: 20,000 requests, on 5 hosts each.
+
+    NOVA_EXT_SCHED_TEST_EXAMPLES sets how many clouds there are, 100 by
+    default, of 200 requests each.
+    """
+
+    def setUp(self):
+        super().setUp()
+        try:
+            from blazarnova.scheduler.filters import blazar_filter
+        except ImportError as exc:
+            self.skipTest(f'blazar-nova is not installed: {exc}')
+        self.theirs = blazar_filter.BlazarFilter()
+        self.useFixture(fixtures.FakeLogger(level=logging.WARNING))
+
+    @given(seed=st.integers(0, 2**32))
+    def test_same_answers(self, seed):
+        clouds = Clouds(seed)
+        options = clouds.options()
+        self.blazar_config(**options)
+        hosts = clouds.hosts()
+        for _ in range(200):
+            spec = clouds.spec()
+            self.assertEqual(
+                [
+                    state.host
+                    for state in self.theirs.filter_all(hosts, spec)
+                ],
+                [
+                    state.host
+                    for state in self.filter.filter_all(hosts, spec)
+                ],
+                (
+                    options,
+                    spec,
+                    [(state.host, state.aggregates) for state in hosts],
+                ),
+            )  # fmt: skip

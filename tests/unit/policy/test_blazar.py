@@ -1,0 +1,370 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import types
+
+import ddt
+from hypothesis import given
+from hypothesis import strategies as st
+import testtools
+
+from nova_ext_sched.policy import blazar
+
+INSTANCE = {blazar.INSTANCE_RESERVATION: 'a'}
+PREEMPTIBLE = {blazar.PREEMPTIBLE: 'True'}
+
+ON = {'allow_preemptibles': True}
+# A pool for preemptible servers beside that of free hosts.
+APART = {'preemptible': 'spot', **ON}
+
+
+def pool(name, owner='me', **metadata):
+    """A host reservation's pool, as Blazar writes it."""
+    return name, {
+        'availability_zone': f'blazar_{name}',
+        'blazar:owner': owner,
+        **metadata,
+    }
+
+
+PLAIN = ('plain', {'availability_zone': 'nova', 'ssd': 'true'})
+FREE = ('freepool', {'blazar:owner': 'blazar'})
+SPOT = ('spot', {})
+#: Known by its name and by its zone.
+TWICE = pool('freepool', 'blazar')
+
+
+def compile_request(hints=(), extra_specs=(), project='me', **rules):
+    mine = blazar.Rules(**rules)
+    if hints:
+        return mine.with_reservations(hints, project)
+    return mine.without_reservation(dict(extra_specs))
+
+
+def items(aggregates, keys=None):
+    """Their items as the API database gives them; their UUIDs are indexes."""
+    for uuid, (name, metadata) in enumerate(aggregates):
+        mine = [
+            item
+            for item in metadata.items()
+            if keys is None or item[0] in keys
+        ]
+        for key, value in mine or [(None, None)]:
+            yield uuid, name, key, value
+
+
+def stage_1(request, aggregates):
+    """Whether placement's answer would have a host in these aggregates."""
+    required, forbidden, unmet, _ = request.resolve(
+        items(aggregates, request.keys)
+    )
+    hosts = set(range(len(aggregates)))
+    return not (
+        unmet or hosts & forbidden or (required and required.isdisjoint(hosts))
+    )
+
+
+@ddt.ddt
+class TruthTableTestCase(testtools.TestCase):
+    """Every row of the table in the module's docstring, at both stages."""
+
+    def check(self, expected, request, *aggregates):
+        if request is None:
+            self.assertTrue(expected)
+            return
+        passes, reason = request.judge(aggregates)
+        self.assertEqual((expected, expected), (passes, not reason), reason)
+        self.assertEqual(expected, stage_1(request, aggregates))
+
+    @ddt.data(
+        (True,),
+        (True, PLAIN),
+        (False, pool('a')),
+        (False, PLAIN, pool('a', 'other')),
+        (False, FREE),
+        (False, TWICE),
+        (True, SPOT),
+        (False, ('a', {'availability_zone': 'blazar:a'})),
+        # No pool: Blazar gives the aggregates of instance reservations no
+        # zone, and zones are compared exactly.
+        (True, ('a', {'blazar:owner': 'me', 'reservation': 'a'})),
+        (True, ('a', {'availability_zone': 'Blazar_a'})),
+        (True, ('a', {'availability_zone': 'my_blazar_a'})),
+        (True, ('a', {'availability_zone': 'blazarXa'})),
+        (True, ('a', {'availability_zone': ''})),
+        (True, ('Freepool', {})),
+    )
+    def test_no_hint(self, row):
+        expected, *aggregates = row
+        self.check(expected, compile_request(), *aggregates)
+
+    @ddt.data(
+        (['a'], False),
+        (['a'], False, PLAIN),
+        (['a'], False, FREE),
+        (['a'], True, pool('a')),
+        (['a'], True, PLAIN, pool('a')),
+        (['a'], False, pool('b')),
+        (['a'], False, pool('A')),
+        (['a'], False, pool('a', 'other')),
+        (['a'], True, pool('a', 'other', me='blazar:project')),
+        (['a'], True, pool('a', 'other', me='anything')),
+        (['a'], False, pool('a', 'other', me='')),
+        (['a'], False, pool('a', 'other', you='blazar:project')),
+        (['a'], False, ('a', {'availability_zone': 'blazar_a'})),
+        (['a'], True, FREE, pool('a'), pool('b', 'other')),
+        # One aggregate of that name is no pool.
+        (['a'], False, ('a', {'blazar:owner': 'me'})),
+        (['a'], True, ('x', {'blazar:owner': 'me'}), pool('a')),
+        (['a'], True, ('a', {'availability_zone': 'blazar:a',
+                             'blazar:owner': 'me'})),
+        # Several reservations.
+        (['a', 'b'], True, pool('b')),
+        (['b', 'a'], True, pool('a')),
+        (['a', 'b'], False, pool('b', 'other')),
+        (['a', 'b'], False, pool('c')),
+        # The pool of free hosts is a pool as others are.
+        (['freepool'], False, FREE),
+        (['freepool'], True, ('freepool', {'blazar:owner': 'me'})),
+        ([''], False, PLAIN),
+    )  # fmt: skip
+    def test_hint(self, row):
+        hints, expected, *aggregates = row
+        for extra_specs in ({}, INSTANCE, PREEMPTIBLE):
+            self.check(
+                expected,
+                compile_request(hints, extra_specs, **ON),
+                *aggregates,
+            )
+
+    def test_a_host_in_several_pools(self):
+        """The first decides; stage 1 leaves such a host to stage 2."""
+        mine, other = pool('a'), pool('b', 'other')
+        request = compile_request(['a', 'b'])
+        self.assertTrue(request.judge([mine, other]).passes)
+        self.assertFalse(request.judge([other, mine]).passes)
+        self.assertTrue(stage_1(request, [other, mine]))
+
+    @ddt.data(None, 'me')
+    def test_nobodys_pool(self, project):
+        """Only a request without a project owns it, as in blazar-nova."""
+        self.check(
+            project is None,
+            compile_request(['a'], project=project),
+            ('a', {'availability_zone': 'blazar_a'}),
+        )
+
+    @ddt.data(
+        ((), INSTANCE, False, True),
+        ((), {**INSTANCE, **PREEMPTIBLE}, True, True),
+        ((), {blazar.INSTANCE_RESERVATION: ''}, False, True),
+        (('a',), INSTANCE, False, False),
+        ((), {'reservation': 'a'}, False, False),
+        ((), PREEMPTIBLE, False, False),
+    )
+    @ddt.unpack
+    def test_every_host(self, hints, extra_specs, allowed, expected):
+        request = compile_request(
+            hints, extra_specs, allow_preemptibles=allowed
+        )
+        self.assertIs(expected, request is None)
+
+    @ddt.data(
+        (ON, True, FREE),
+        (ON, True, PLAIN, FREE),
+        (ON, False, TWICE),
+        (ON, False, PLAIN),
+        (ON, False),
+        (ON, False, pool('a')),
+        (ON, False, FREE, pool('a')),
+        (APART, True, SPOT),
+        (APART, False, SPOT, FREE),
+        (APART, False, FREE),
+        (APART, False, SPOT, pool('a')),
+        (APART, False, SPOT, TWICE),
+        (ON, False, FREE, pool('spot')),
+        ({}, False, FREE),
+        ({}, True, PLAIN),
+    )
+    def test_preemptible(self, row):
+        rules, expected, *aggregates = row
+        for value in ('True', 'yes', '1', ' on '):
+            request = compile_request((), {blazar.PREEMPTIBLE: value}, **rules)
+            self.check(expected, request, *aggregates)
+
+    @ddt.data('False', 'no', '', 'preemptible')
+    def test_not_preemptible(self, value):
+        request = compile_request((), {blazar.PREEMPTIBLE: value}, **ON)
+        self.check(False, request, FREE)
+        self.check(True, request, PLAIN)
+
+    @ddt.data(
+        ({'zone_prefixes': ('lease-', 'blazar:')}, False,
+         ('a', {'availability_zone': 'lease-a'})),
+        ({'zone_prefixes': ('lease-', 'blazar:')}, True, pool('a')),
+        # Every zone is Blazar's then.
+        ({'zone_prefixes': ('', 'blazar:')}, False, PLAIN),
+        ({'zone_prefixes': ('', 'blazar:')}, True, SPOT),
+        ({'freepool': 'free'}, False, ('free', {})),
+        ({'freepool': 'free', 'preemptible': 'spot'}, True, FREE),
+        ({'preemptible': 'spot'}, False, SPOT),
+    )  # fmt: skip
+    @ddt.unpack
+    def test_options(self, rules, expected, aggregate):
+        self.check(expected, compile_request(**rules), aggregate)
+
+    def test_owner_key(self):
+        request = compile_request(['a'], owner_key='lessee')
+        self.check(False, request, pool('a'))
+        self.check(True, request, pool('a', 'other', lessee='me'))
+
+    def test_from_options(self):
+        options = types.SimpleNamespace(
+            blazar_az_prefix='p',
+            aggregate_freepool_name='f',
+            preemptible_aggregate='s',
+            allow_preemptibles=True,
+            blazar_owner='o',
+        )
+        self.assertEqual(
+            blazar.Rules(('p', 'blazar:'), 'f', 's', True, 'o'),
+            blazar.Rules.from_options(options),
+        )
+
+
+@ddt.ddt
+class ReasonTestCase(testtools.TestCase):
+    @ddt.data(
+        ((), {}, [pool('a')],
+         "aggregate a is a pool of Blazar (in zone 'blazar_a') and the "
+         'request names no reservation'),
+        ((), {}, [FREE],
+         'aggregate freepool is a pool of Blazar (of free hosts) and the '
+         'request names no reservation'),
+        (('b', 'a'), {}, [FREE],
+         'no pool of Blazar that the host is in is named a, b'),
+        (('a',), {}, [pool('a', 'you')],
+         "Blazar's pool a has blazar:owner=you and no key for project me, "
+         'which asks for it'),
+        (('freepool',), {}, [('freepool', {})],
+         "Blazar's pool freepool has no blazar:owner and no key for project "
+         'me, which asks for it'),
+        ((), PREEMPTIBLE, [],
+         'a preemptible server must be in aggregate freepool and no other '
+         'pool of Blazar; the host is in none'),
+        ((), PREEMPTIBLE, [FREE, pool('a')],
+         'a preemptible server must be in aggregate freepool and no other '
+         'pool of Blazar; the host is in freepool (of free hosts), a (in '
+         "zone 'blazar_a')"),
+    )  # fmt: skip
+    @ddt.unpack
+    def test_reason(self, hints, extra_specs, aggregates, reason):
+        request = compile_request(hints, extra_specs, **ON)
+        self.assertEqual(reason, request.judge(aggregates).reason)
+
+    def test_spot(self):
+        request = compile_request(preemptible='spot')
+        self.assertIn('(of preemptibles)', request.judge([SPOT]).reason)
+
+    @ddt.data(
+        ([pool('b')], 'no pool of Blazar is named a'),
+        ([('a', {'blazar:owner': 'me'})], 'no pool of Blazar is named a'),
+        ([pool('a', 'you')], "Blazar's pool a has blazar:owner=you and no "
+         'key for project me, which asks for it'),
+    )  # fmt: skip
+    @ddt.unpack
+    def test_unmet(self, aggregates, detail):
+        """A user learns nothing of others' reservations."""
+        found = compile_request(['a']).resolve(items(aggregates))
+        self.assertEqual(
+            'no reservation that project me may use is named a', found.unmet
+        )
+        self.assertEqual(detail, found.detail)
+
+    def test_no_aggregate_for_preemptibles(self):
+        found = compile_request((), PREEMPTIBLE, **APART).resolve(
+            items([FREE, PLAIN])
+        )
+        self.assertEqual(
+            'no aggregate spot takes preemptible servers', found.unmet
+        )
+
+    def test_what_others_wrote_is_quoted(self):
+        name = 'a\nERROR forged'
+        for found in (
+            compile_request().judge([pool(name)]).reason,
+            compile_request([name]).judge([pool(name, name)]).reason,
+            compile_request([name]).judge([]).reason,
+            compile_request([name]).resolve([]).unmet,
+            compile_request([name]).resolve([]).detail,
+            compile_request((), PREEMPTIBLE, **ON).judge([pool(name)]).reason,
+            compile_request((), PREEMPTIBLE, allow_preemptibles=True,
+                            preemptible=name).judge([]).reason,
+        ):  # fmt: skip
+            self.assertNotIn('\n', found)
+            self.assertIn('a\\nERROR forged', found)
+
+
+ZONES = st.sampled_from(['', 'nova', 'blazar_a', 'blazar_b', 'blazar:a'])
+PROJECTS = ['me', 'you']
+METADATA = st.fixed_dictionaries(
+    {},
+    optional={
+        'availability_zone': ZONES,
+        'blazar:owner': st.sampled_from(PROJECTS),
+        'me': st.sampled_from(['', 'blazar:project']),
+        'you': st.just('blazar:project'),
+    },
+)
+AGGREGATES = st.lists(
+    st.tuples(st.sampled_from(['a', 'b', 'freepool', 'spot', 'x']), METADATA),
+    max_size=5,
+)
+
+
+class StagesTestCase(testtools.TestCase):
+    @given(
+        aggregates=AGGREGATES,
+        host=st.sets(st.integers(0, 4)),
+        hints=st.lists(st.sampled_from(['a', 'b', 'freepool', 'x'])),
+        extra_specs=st.sampled_from([{}, PREEMPTIBLE]),
+        rules=st.sampled_from([{}, ON, APART]),
+    )
+    def test_stage_1_asks_what_stage_2_decides(
+        self, aggregates, host, hints, extra_specs, rules
+    ):
+        request = compile_request(hints, extra_specs, **rules)
+        required, forbidden, unmet, _ = request.resolve(
+            items(aggregates, request.keys)
+        )
+        mine = [a for i, a in enumerate(aggregates) if i in host]
+        left_in = not (
+            unmet
+            or forbidden & host
+            or (required and required.isdisjoint(host))
+        )
+        passes = request.judge(mine).passes
+        if passes:
+            self.assertTrue(left_in)
+        elif left_in:
+            # The one case that is left to stage 2.
+            named = [agg for agg in mine if agg[0] in hints]
+            self.assertLess(1, len(named))
+
+    @given(aggregates=AGGREGATES, hints=st.lists(st.sampled_from('ab')))
+    def test_what_resolve_must_know_is_enough(self, aggregates, hints):
+        request = compile_request(hints)
+        known = [
+            (name, metadata)
+            for name, metadata in aggregates
+            if name in request.names
+            or metadata.get('availability_zone', '').startswith(
+                tuple(request.zone_prefixes)
+            )
+        ]
+        everything = request.resolve(items(aggregates))
+        enough = request.resolve(items(known, request.keys))
+        self.assertEqual(
+            [len(one) for one in everything[:2]],
+            [len(one) for one in enough[:2]],
+        )
+        self.assertEqual(everything[2:], enough[2:])
