@@ -213,6 +213,18 @@ host filter     IsolatedAggregatesFilter                        100      0     0
 
 
 class DocumentTestCase(testtools.TestCase):
+    def test_names_of_a_reason(self):
+        for number, expected in (
+            (1, '9 are isolated (a0)'),
+            (3, '9 are isolated (a0 3, a1 3, a2 3)'),
+            (4, '9 are isolated (a0 3, a1 3, a2 3, and 1 more)'),
+        ):
+            names = [{'name': f'a{n}', 'hosts': 3} for n in range(number)]
+            found = document.count_reason(
+                {'reason': 'are isolated', 'hosts': 9, 'names': names}
+            )
+            self.assertEqual(expected, found)
+
     def test_hosts(self):
         built = document.build(cloud(6), request(), ['0', '5'])
         self.assertEqual(
