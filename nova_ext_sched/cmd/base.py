@@ -23,6 +23,7 @@ from oslo_utils import strutils
 
 from nova_ext_sched import exception
 from nova_ext_sched import messages
+from nova_ext_sched.policy import amount
 
 #: Exit statuses of all commands; doc/source/tools/reference.rst has them.
 FINE = 0
@@ -144,20 +145,6 @@ class Command(NovaCommand, lister.Lister):
     standard error.
     """
 
-    def check_columns(
-        self, parsed_args: argparse.Namespace, columns: Sequence[str]
-    ) -> None:
-        """Refuse before the work what cliff would refuse after it.
-
-        :raises exception.InvalidValue: ``--column`` names none of the columns
-        """
-        try:
-            self._generate_columns_and_selector(parsed_args, columns)
-        except ValueError as exc:
-            raise exception.InvalidValue(
-                where='--column', expected='existing columns', got=exc
-            ) from exc
-
 
 @contextlib.contextmanager
 def _silent_eventlet() -> Iterator[None]:
@@ -182,6 +169,36 @@ def _describe(exc: Exception) -> str:
             f'the database, got {messages.describe(exc)}'
         )
     return str(exc).strip() or type(exc).__name__
+
+
+def check_columns(
+    command: lister.Lister,
+    parsed_args: argparse.Namespace,
+    columns: Sequence[str],
+) -> None:
+    """Refuse before the work what cliff would refuse after it.
+
+    :raises exception.InvalidValue: ``--column`` names none of the columns
+    """
+    try:
+        command._generate_columns_and_selector(parsed_args, columns)
+    except ValueError as exc:
+        raise exception.InvalidValue(
+            where='--column', expected='existing columns', got=exc
+        ) from exc
+
+
+def read_amount(text: str) -> int:
+    """Return an argument that is an integer, 1 or more.
+
+    :raises argparse.ArgumentTypeError: it has another form
+    """
+    try:
+        return amount.check(text, '')
+    except exception.InvalidValue as exc:
+        raise argparse.ArgumentTypeError(
+            f'expected {amount.EXPECTED}, got {text!r}'
+        ) from exc
 
 
 def read_pair(text: str, form: str = 'KEY=VALUE') -> tuple[str, str]:

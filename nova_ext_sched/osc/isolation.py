@@ -64,7 +64,7 @@ class Command(command.Lister):
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Run the command and return the exit status."""
         try:
-            self._check_columns(parsed_args)
+            base.check_columns(self, parsed_args, self.names)
             super().run(parsed_args)
         except exception.InvalidValue as exc:
             self.log.error(exc)
@@ -105,15 +105,6 @@ class Command(command.Lister):
                 operator_traits,
                 advance,
             )
-
-    def _check_columns(self, parsed_args: argparse.Namespace) -> None:
-        # cliff would refuse them after the work.
-        try:
-            self._generate_columns_and_selector(parsed_args, self.names)
-        except ValueError as exc:
-            raise exception.InvalidValue(
-                where='--column', expected='existing columns', got=exc
-            ) from exc
 
 
 class ListIsolation(Command):

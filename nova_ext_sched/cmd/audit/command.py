@@ -122,7 +122,7 @@ class Audit(base.Command):
             names = _SUMMARY_COLUMNS
         elif parsed_args.where:
             names += ('Where',)
-        self.check_columns(parsed_args, names)
+        base.check_columns(self, parsed_args, names)
         self.configure(parsed_args, dict(parsed_args.option))
         self._auditing = _make_auditor(parsed_args)
         return names, self._rows(parsed_args)

@@ -117,7 +117,7 @@ class Explain(base.Command):
             help='a scheduler hint (may be repeated)',
         )
         request.add_argument(
-            '--num-instances', metavar='NUMBER', type=_positive
+            '--num-instances', metavar='NUMBER', type=base.read_amount
         )
         parser.add_argument(
             '--destination',
@@ -164,7 +164,7 @@ class Explain(base.Command):
     ) -> tuple[Sequence[str], list[Sequence[object]]]:
         by_host = bool(parsed_args.host or parsed_args.hosts)
         columns = answer.HOST_COLUMNS if by_host else answer.COLUMNS
-        self.check_columns(parsed_args, columns)
+        base.check_columns(self, parsed_args, columns)
         if parsed_args.recorded is not None:
             self._document = recorded.read(
                 parsed_args.records, parsed_args.recorded
@@ -280,14 +280,6 @@ def _select(
             raise _usage('--host', 'a host of a compute node', name)
         found += [uuid for uuid in uuids if uuid not in found]
     return found
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(
-            f'expected a number from 1 on, got {text!r}'
-        )
-    return int(text)
 
 
 def _usage(where: str, expected: str, got: object) -> exception.InvalidValue:

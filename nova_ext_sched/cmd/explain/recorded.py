@@ -56,8 +56,7 @@ def read(path: pathlib.Path, wanted: str) -> dict[str, typing.Any]:
             refusal=refusal, detail=messages.clean(record['detail'], 1000)
         )
     remark = (
-        f'{refusal}. It was explained '
-        f'{_describe_age(document["time"])} ago'
+        f'{refusal}. It was explained {_describe_age(document["time"])} ago'
     )
     document['remarks'].append(remark[0].upper() + remark[1:])
     document['answer']['sentence'] += f' {document["remarks"][-1]}.'

@@ -22,6 +22,7 @@ from cliff import lister
 from nova_ext_sched import exception
 from nova_ext_sched import messages
 from nova_ext_sched import schema
+from nova_ext_sched.cmd import base
 
 HELD = 0
 DIFFERED = 1
@@ -124,8 +125,7 @@ class Simulate(lister.Lister):
         columns = (
             report.COMPARED_COLUMNS if parsed_args.compare else report.COLUMNS
         )
-        # Refuses before the run what cliff would refuse after it.
-        self._generate_columns_and_selector(parsed_args, columns)
+        base.check_columns(self, parsed_args, columns)
         if parsed_args.nova_log not in (None, worker.STDERR):
             open(parsed_args.nova_log, 'a').close()
         file = _find(parsed_args.scenario)

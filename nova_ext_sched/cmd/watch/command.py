@@ -50,7 +50,7 @@ class Watch(base.NovaCommand):
         parser.add_argument(
             '--explanations-per-minute',
             metavar='NUMBER',
-            type=_number,
+            type=base.read_amount,
             default=MOST,
             help='further refusals are recorded without an explanation '
             '(default: %(default)s)',
@@ -58,7 +58,7 @@ class Watch(base.NovaCommand):
         parser.add_argument(
             '--metrics-port',
             metavar='PORT',
-            type=_number,
+            type=base.read_amount,
             help='answer Prometheus on this port; by default none is open',
         )
         parser.add_argument(
@@ -135,11 +135,3 @@ def _seconds(text: str) -> float:
             f'expected a number of seconds above 0, got {text!r}'
         )
     return found
-
-
-def _number(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(
-            f'expected an integer, 1 or more, got {text!r}'
-        )
-    return int(text)
