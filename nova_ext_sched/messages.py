@@ -65,3 +65,12 @@ def first_few(
     more = len(names) - most
     shown = ', '.join(show(name) for name in names[:most])
     return shown + (f' and {more} more' if more > 0 else '')
+
+
+def install_extra(extra: str) -> str:
+    """Return how to install an extra of this package, which is on no index."""
+    return (
+        f"in a clone of nova-ext-sched, pip install '.[{extra}]'; from a "
+        f"wheel, pip install './nova_ext_sched-VERSION-py3-none-any.whl"
+        f"[{extra}]'"
+    )

@@ -34,7 +34,7 @@ def load(
 
     :param check: called with the name and the plugin; returns None if the
         plugin is of the right kind, else what it is instead
-    :param expected: the kind that the namespace promises, in words
+    :param expected: the kind that the namespace promises
     :param names: the plugins to load, in this order; None for all that the
         namespace has, in the order of their names
     :raises exception.PluginNotFound: a name that no distribution declares

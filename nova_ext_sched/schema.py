@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a JSON schema finds wrong with a document, in words.
+"""Describes for people what a JSON schema finds wrong with a document.
 
-The ``description`` of a schema is the expected form in words, and its
+The ``description`` of a schema says which form is expected, and its
 ``$comment`` why it has no other keys. A keyword that jsonschema does not have
-yields :class:`Wrong`.
+yields :class:`KeywordError`.
 """
 
 from collections.abc import Collection
@@ -38,8 +38,8 @@ class Fault:
     """One value of a document that is not of the form that it must have.
 
     :param path: keys and list indexes from the top
-    :param expected: the form, in words
-    :param got: what was found, in words
+    :param expected: the form, for people
+    :param got: what was found, for people
     :param value: what was found
     """
 
@@ -53,11 +53,11 @@ class Fault:
         return f'{place}: expected {self.expected}, got {self.got}'
 
 
-class Wrong(jsonschema.ValidationError):
-    """What a keyword of our own finds.
+class KeywordError(jsonschema.ValidationError):
+    """The error of a keyword that jsonschema does not have.
 
-    :param expected: the form that is expected, in words
-    :param got: what was found, in words
+    :param expected: the form that is expected, for people
+    :param got: what was found, for people
     :param path: keys and list indexes from the value that has the keyword
     """
 
@@ -107,7 +107,7 @@ def find_faults(
     """
     for error in errors:
         for part in find_parts(error):
-            yield from tell(part)
+            yield from describe(part)
 
 
 def find_parts(
@@ -127,11 +127,11 @@ def find_parts(
     yield error
 
 
-def tell(error: jsonschema.ValidationError) -> Iterator[Fault]:
-    """Yield what jsonschema found, in words."""
+def describe(error: jsonschema.ValidationError) -> Iterator[Fault]:
+    """Yield a fault, or several, for an error of jsonschema."""
     path = tuple(error.absolute_path)
     form, got = error.schema, error.instance
-    if isinstance(error, Wrong):
+    if isinstance(error, KeywordError):
         yield Fault(path, error.message, error.got, got)
     elif error.validator == 'additionalProperties':
         known = form.get('properties', {})
@@ -148,10 +148,10 @@ def tell(error: jsonschema.ValidationError) -> Iterator[Fault]:
             expected = f'the key {" and ".join(missing)}'
             yield Fault(path, expected, show_keys(got), got)
     else:
-        yield _tell_value(error)
+        yield _describe_value(error)
 
 
-def _tell_value(error: jsonschema.ValidationError) -> Fault:
+def _describe_value(error: jsonschema.ValidationError) -> Fault:
     selecting = [
         part
         for alternative in _get_alternatives(error)

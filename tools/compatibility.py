@@ -26,6 +26,7 @@ import sys
 TESTS = {
     '': 'unit and functional',
     'day': "unit and nova's own",
+    'cloud': 'whole cloud',
     'deployment': 'deployment',
 }
 

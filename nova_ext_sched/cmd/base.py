@@ -16,6 +16,7 @@ import logging
 import re
 import sys
 
+from cliff import command
 from cliff import lister
 from oslo_config import cfg
 from oslo_utils import strutils
@@ -34,8 +35,8 @@ INTERRUPTED = 130
 _URL_PASSWORD = re.compile(r'(://[^:/@\s]*):[^@\s]*@')
 
 
-class Command(lister.Lister):
-    """A list about what the scheduler thinks, a sentence, an exit status.
+class NovaCommand(command.Command):
+    """A command that uses nova-scheduler's code, with an exit status.
 
     ======  ==================================================
     status  meaning
@@ -47,8 +48,7 @@ class Command(lister.Lister):
     130     after Ctrl-C
     ======  ==================================================
 
-    The list goes to standard output in the format of ``-f``; the sentence,
-    progress and faults go to standard error.
+    Progress and faults go to standard error.
     """
 
     #: What the command ends with; set by ``take_action``.
@@ -89,20 +89,6 @@ class Command(lister.Lister):
             print(without_secrets(self.sentence), file=sys.stderr)
         return self.status
 
-    def check_columns(
-        self, parsed_args: argparse.Namespace, columns: Sequence[str]
-    ) -> None:
-        """Refuse before the work what cliff would refuse after it.
-
-        :raises exception.InvalidValue: ``--column`` names none of the columns
-        """
-        try:
-            self._generate_columns_and_selector(parsed_args, columns)
-        except ValueError as exc:
-            raise exception.InvalidValue(
-                where='--column', expected='existing columns', got=exc
-            ) from exc
-
     def configure(
         self,
         parsed_args: argparse.Namespace,
@@ -118,7 +104,7 @@ class Command(lister.Lister):
                 from nova import monkey_patch
         except ImportError as exc:
             raise exception.InvalidValue(
-                where=f'nova-ext-sched {self.cmd_name}',
+                where='nova',
                 expected="the Python of nova-scheduler's environment",
                 got=f'a Python without nova ({sys.executable})',
             ) from exc
@@ -149,6 +135,28 @@ class Command(lister.Lister):
             file=sys.stderr,
         )
         return status
+
+
+class Command(NovaCommand, lister.Lister):
+    """A list about what the scheduler thinks, and a sentence.
+
+    The list goes to standard output in the format of ``-f``, the sentence to
+    standard error.
+    """
+
+    def check_columns(
+        self, parsed_args: argparse.Namespace, columns: Sequence[str]
+    ) -> None:
+        """Refuse before the work what cliff would refuse after it.
+
+        :raises exception.InvalidValue: ``--column`` names none of the columns
+        """
+        try:
+            self._generate_columns_and_selector(parsed_args, columns)
+        except ValueError as exc:
+            raise exception.InvalidValue(
+                where='--column', expected='existing columns', got=exc
+            ) from exc
 
 
 @contextlib.contextmanager

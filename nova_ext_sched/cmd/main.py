@@ -11,6 +11,8 @@ from collections.abc import Sequence
 import signal
 import sys
 
+from nova_ext_sched import messages
+
 NAMESPACE = 'nova_ext_sched.commands'
 
 # As argparse ends for wrong usage.
@@ -47,7 +49,7 @@ def _run(argv: list[str]) -> int:
         print(
             f'nova-ext-sched: the Python package {exc.name} is missing. '
             'Install the extra that has it: '
-            'pip install "nova-ext-sched[commands]"',
+            + messages.install_extra('commands'),
             file=sys.stderr,
         )
         return _USAGE

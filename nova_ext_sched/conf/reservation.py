@@ -43,7 +43,6 @@ OPTS = [
         'placement_req_required_member_prefix',
         type=Prefixes(),
         default=[],
-        sample_default='reservation:',
         help="""
 Prefixes of the keys with which a request names its reserved aggregates.
 
@@ -61,9 +60,12 @@ meaning. ``AggregateInstanceTypeFilter`` ignores keys with these prefixes.
 
 Possible values:
 
-* A comma-separated list of prefixes, such as ``reservation:``. An empty
-  prefix stops nova-scheduler at start. Without this option, no key requires
-  an aggregate.
+* A comma-separated list of prefixes. An empty prefix stops nova-scheduler at
+  start. Without this option, no key requires an aggregate.
+
+Example::
+
+    placement_req_required_member_prefix = reservation:
 
 Related options:
 
@@ -81,7 +83,6 @@ Related options:
         'placement_req_default_forbidden_member_prefix',
         type=Prefixes(),
         default=[],
-        sample_default='reservation:',
         help="""
 Prefixes of the metadata keys that reserve an aggregate.
 
@@ -96,9 +97,12 @@ meaning. ``AggregateInstanceTypeFilter`` ignores keys with these prefixes, and
 
 Possible values:
 
-* A comma-separated list of prefixes, such as ``reservation:``. An empty
-  prefix stops nova-scheduler at start. Without this option, no aggregate is
-  reserved.
+* A comma-separated list of prefixes. An empty prefix stops nova-scheduler at
+  start. Without this option, no aggregate is reserved.
+
+Example::
+
+    placement_req_default_forbidden_member_prefix = reservation:
 
 Related options:
 

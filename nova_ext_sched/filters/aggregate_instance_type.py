@@ -56,17 +56,17 @@ class AggregateInstanceTypeFilter(base.PolicyFilter):
     def judge_all(
         self, hosts: list[typing.Any], judge: typing.Any
     ) -> tuple[list[typing.Any], list[typing.Any]]:
-        # Each aggregate is read once and each combined digest decided once:
-        # as fast where every host has a set of its own.
+        # Each aggregate is read once, and each combination of bits decided
+        # once: as fast where every host has its own set of aggregates.
         passed: list[typing.Any] = []
         rejected: list[typing.Any] = []
-        digests, passes = judge.digests, judge.passes
+        bits_of, passes = judge.bits_of, judge.passes
         # Written out: a call for each host would take longer than the rest.
         for host_state in hosts:
-            digest = 0
+            bits = 0
             for aggregate in host_state.aggregates:
-                digest |= digests[aggregate]
-            (passed if passes[digest] else rejected).append(host_state)
+                bits |= bits_of[aggregate]
+            (passed if passes[bits] else rejected).append(host_state)
         return passed, rejected
 
     def count_reasons(
@@ -77,7 +77,7 @@ class AggregateInstanceTypeFilter(base.PolicyFilter):
         # aggregates would cost more than the filter itself.
         hosts_by_cause: dict[typing.Any, list[typing.Any]] = {}
         for host_state in rejected:
-            cause = judge.causes[judge.digest(host_state)]
+            cause = judge.causes[judge.read(host_state)]
             hosts_by_cause.setdefault(cause, []).append(host_state)
         reasons: collections.Counter[str] = collections.Counter()
         for cause, hosts in hosts_by_cause.items():
@@ -96,31 +96,31 @@ class _FlavorJudge:
         self.decision = decision
         # The aggregates are the objects of the scheduler's in-memory map,
         # shared by the hosts; nova compares them by identity.
-        self.digests = _Cache(self._read)
+        self.bits_of = _Cache(self._read_aggregate)
         self.passes = _Cache(decision.passes)
         self.causes = _Cache(decision.cause)
         _warn(decision.request_faults)
 
     def __call__(self, host_state: typing.Any) -> verdict.Verdict:
-        if self.passes[self.digest(host_state)]:
+        if self.passes[self.read(host_state)]:
             return verdict.PASS
         return self.decision.judge(
             fields.names_and_metadata(host_state.aggregates)
         )
 
-    def digest(self, host_state: typing.Any) -> int:
-        digest = 0
+    def read(self, host_state: typing.Any) -> int:
+        bits = 0
         for aggregate in host_state.aggregates:
-            digest |= self.digests[aggregate]
-        return digest
+            bits |= self.bits_of[aggregate]
+        return bits
 
-    def _read(self, aggregate: typing.Any) -> int:
+    def _read_aggregate(self, aggregate: typing.Any) -> int:
         metadata = fields.aggregate_metadata(aggregate)
-        digest = self.decision.digest(metadata)
-        if digest & 1:
+        bits = self.decision.read(metadata)
+        if bits & 1:
             name = fields.aggregate_name(aggregate)
             _warn(self.decision.faults(name, metadata))
-        return digest
+        return bits
 
 
 class _Cache(dict[typing.Any, typing.Any]):

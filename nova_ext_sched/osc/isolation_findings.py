@@ -68,7 +68,7 @@ def _find_in_metadata(
 ) -> Iterable[Finding]:
     for key, value in sorted(aggregate.metadata.items()):
         trait, fault = isolation.read_item(key, value)
-        # _find_in_traits tells of a name that placement cannot have.
+        # _find_in_traits reports a name that placement cannot have.
         if fault and (trait is None or isolation.is_trait_name(trait)):
             yield Finding(
                 'unread-value' if trait is None else 'misspelt',

@@ -178,7 +178,7 @@ def remove_traits(
 
 
 def check_operator_trait(trait: str) -> str:
-    """Return a trait if it may be removed by the operator's word.
+    """Return a trait if sync may remove it where the operator names it.
 
     :raises exception.InvalidValue: it is no trait, or one that nova-compute
         sets

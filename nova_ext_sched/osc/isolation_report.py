@@ -6,14 +6,18 @@ Each class stands in for cliff's formatter of tables.
 """
 
 import argparse
+import collections
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import typing
 
+from cliff import columns
+
 from nova_ext_sched import messages
 from nova_ext_sched.cmd import lines
+from nova_ext_sched.osc import isolation_cloud
 from nova_ext_sched.osc import isolation_findings
 
 # Names that people see of many.
@@ -29,6 +33,43 @@ def describe(finding: isolation_findings.Finding) -> str:
     return f'{finding.kind}: {finding.problem}: {_few(finding.hosts)}'
 
 
+class FaultsColumn(columns.FormattableColumn):
+    """What is wrong with an aggregate."""
+
+    @property
+    def findings(self) -> list[isolation_findings.Finding]:
+        """Each of them."""
+        return self._value
+
+    def human_readable(self) -> str:
+        """Return a line for each."""
+        return '\n'.join(map(describe, self._value))
+
+    def machine_readable(self) -> list[dict[str, typing.Any]]:
+        """Return a dictionary for each."""
+        return [fault._asdict() for fault in self._value]
+
+
+def summarize(
+    number: int,
+    faulty: Sequence[
+        tuple[isolation_cloud.Aggregate, list[isolation_findings.Finding]]
+    ],
+) -> str:
+    """Return how many aggregates have which faults."""
+    if not number:
+        return 'No aggregate has a trait: key.'
+    aggregates = messages.count('aggregate', number) + ' with a trait: key'
+    if not faulty:
+        return f'{aggregates}, no faults.'
+    kinds = collections.Counter(
+        kind for _, found in faulty for kind in {one.kind for one in found}
+    )
+    ranked = sorted(kinds.items(), key=lambda item: (-item[1], item[0]))
+    counts = ', '.join(f'{kind} {count}' for kind, count in ranked)
+    return f'{len(faulty)} of {aggregates} have faults: {counts}.'
+
+
 class Text:
     """Writes rows as lines."""
 
@@ -37,9 +78,10 @@ class Text:
         names: Sequence[str],
         data: Iterable[Sequence[typing.Any]],
         stdout: typing.TextIO,
-        _: argparse.Namespace,
+        parsed_args: argparse.Namespace,
     ) -> None:
         """Write them, as cliff asks its formatters to."""
+        self._width = parsed_args.max_width
         rows = [dict(zip(names, row, strict=True)) for row in data]
         for line in self.lines(rows):
             print(line, file=stdout)
@@ -47,6 +89,9 @@ class Text:
     def lines(self, rows: Iterable[Row]) -> Iterator[str]:
         """Yield the lines of rows with all columns."""
         raise NotImplementedError
+
+    def _fill(self, text: str, first: str = '', later: str = '') -> list[str]:
+        return lines.fill(text, first, later, self._width)
 
 
 class Aggregates(Text):
@@ -56,14 +101,14 @@ class Aggregates(Text):
         for row in rows:
             hosts = row['Hosts'].machine_readable()
             traits = row['Traits'].machine_readable()
-            yield from lines.fill(
+            yield from self._fill(
                 f'{messages.clean(row["Name"])}, '
                 f'{messages.count("host", len(hosts))}: '
                 + (f'requires {_few(traits)}' if traits else 'not isolated'),
                 later=' ' * 4,
             )
             for finding in row['Faults'].findings:
-                yield from lines.fill(describe(finding), '  ', ' ' * 4)
+                yield from self._fill(describe(finding), '  ', ' ' * 4)
 
 
 class Steps(Text):
@@ -75,16 +120,28 @@ class Steps(Text):
             names = row['Names'].machine_readable()
             change, folded = row['Change'], names
             if row['Host']:
-                change += f' {_few(names)}'
+                change += f' {_fold_records(names)}'
                 folded = [row['Host']]
             found = by_result.setdefault(row['Result'], {})
             found.setdefault(change, []).extend(folded)
         for result, found in by_result.items():
-            yield from lines.fill(f'{result}:')
+            yield from self._fill(f'{result}:')
             for change, folded in found.items():
-                yield from lines.fill(
+                yield from self._fill(
                     f'{change} ({len(folded)}): {_few(folded)}', '  ', ' ' * 6
                 )
+
+
+def _fold_records(names: Sequence[str]) -> str:
+    """Return names without the record of each that has one."""
+    plain = [
+        name
+        for name in names
+        if name.removeprefix(isolation_cloud.RECORD) not in names
+        or not name.startswith(isolation_cloud.RECORD)
+    ]
+    more = '' if len(plain) == len(names) else ' and record'
+    return _few(plain) + more + ('s' if more and len(plain) > 1 else '')
 
 
 def _few(names: Sequence[str]) -> str:

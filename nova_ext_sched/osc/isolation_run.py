@@ -60,7 +60,7 @@ def carry_out(
         try:
             # A kind after the other: traits are created before they are used,
             # and no provider is changed by two steps at once. The first of
-            # each alone: where all would fail, one request tells.
+            # each alone: where all would fail, one request shows it.
             for _, kind in itertools.groupby(planned, lambda s: s.change):
                 first, *others = kind
                 for batch in ([first], others):

@@ -37,7 +37,7 @@ def decode(response: typing.Any) -> typing.Any:
 
 
 def describe(response: typing.Any) -> str:
-    """Return what an answer is that is not placement's, in words."""
+    """Return what an answer is that is not placement's."""
     content_type = response.headers.get('content-type', 'no content type')
     return f'{messages.clean(content_type)}: {get_detail(response)}'
 

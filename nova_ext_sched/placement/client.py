@@ -243,8 +243,8 @@ class PlacementClient:
             except errors.Refused as exc:
                 # Placement also answers 500 where two updates of traits
                 # overlap, or where its database ended one of them (MySQL:
-                # 1213, Deadlock found). Whether it did or not, the next read
-                # tells.
+                # 1213, Deadlock found). The next read
+                # shows whether it did.
                 if exc.status not in (409, 500):
                     raise
                 fault = exc

@@ -116,7 +116,7 @@ class MicroversionUnsupported(PlacementError):
     """The server cannot express the request, so nothing was sent.
 
     :ivar needed: the least microversion, for example ``1.32``
-    :ivar features: what needs it, in words
+    :ivar features: what needs it
     :ivar minimum: the server's least microversion
     :ivar maximum: the server's greatest microversion
     """

@@ -18,7 +18,7 @@ from nova_ext_sched.placement import errors
 Version = tuple[int, ...]
 #: The least and the greatest that a server has.
 Range = tuple[Version, Version]
-#: What a request needs: a part of the API in words, and the least microversion
+#: What a request needs: a part of the API, and the least microversion
 #: that has it.
 Needs = dict[str, Version]
 

@@ -68,8 +68,9 @@ SCOPE = 'aggregate_instance_extra_specs'
 # Name and metadata of each.
 Aggregates = Iterable[tuple[str, Mapping[str, str]]]
 
-# A digest is a bit set. Bit 0: something is malformed. Then the four bits of
-# each rule.
+# What an aggregate means to a flavor is an integer of bits, because a host's
+# aggregates are then combined by "|": sets take four times as long. Bit 0:
+# something is malformed. Then the four bits of each rule.
 _REPORT = 1
 _RULE_BITS = 4
 
@@ -85,10 +86,9 @@ _Item = tuple[str, str | None, bool | None]
 class Decision:
     """The decision for one flavor, for any number of hosts.
 
-    For speed a host is judged in two steps: :meth:`digest` reads an
-    aggregate once, and the digests of a host's aggregates, combined by ``|``,
-    tell :meth:`passes` the answer. :meth:`judge` takes the same way and adds
-    the reason.
+    For speed a host is judged in two steps: :meth:`read` reads an aggregate
+    once, and :meth:`passes` decides by the bits of a host's aggregates,
+    combined by ``|``. :meth:`judge` does the same and adds the reason.
 
     :param flavor: the flavor's name, for reasons and faults
     :param ignored: metadata keys that no aggregate forces
@@ -106,13 +106,13 @@ class Decision:
         self._force = force_metadata_check.ForceMetadataCheck(
             ignored, reserved_prefixes
         )
-        # The rules of each key, each with the place of its bits in a digest.
+        # The rules of each key, each with the place of its bits.
         self._rules: dict[str, list[_PlacedRule]] = {}
         # Bit PRESENT of every rule, and of those that want a value even where
         # no aggregate has the key.
         self._every = 0
         self._mandatory = 0
-        self._bits: dict[_Item, int] = {}
+        self._known_bits: dict[_Item, int] = {}
         #: What is malformed in the flavor: a message for each.
         self.request_faults: list[str] = []
         for spec, value in sorted(extra_specs.items()):
@@ -120,35 +120,35 @@ class Decision:
                 self._add_spec(spec, value)
         self._wanted = set(self._rules)
 
-    def digest(self, metadata: Mapping[str, str]) -> int:
+    def read(self, metadata: Mapping[str, str]) -> int:
         """Return what the metadata of one aggregate means to the flavor.
 
-        Combine the digests of a host's aggregates by ``|``; 0 stands for an
+        Combine the bits of a host's aggregates by ``|``; 0 stands for an
         aggregate, or a host, without any. Never raises.
 
-        :returns: a bit set, odd where :meth:`faults` has something to say
+        :returns: bits, odd where :meth:`faults` has something to say
         """
         flag = self._force.flag(metadata)
-        digest = _REPORT if flag is None else 0
+        bits = _REPORT if flag is None else 0
         for key in metadata if flag else self._wanted & metadata.keys():
             item = (key, metadata[key], flag)
-            bits = self._bits.get(item)
-            if bits is None:
-                bits = self._bits[item] = self._examine('', *item)[0]
-            digest |= bits
-        return digest
+            known = self._known_bits.get(item)
+            if known is None:
+                known = self._known_bits[item] = self._examine('', *item)[0]
+            bits |= known
+        return bits
 
-    def passes(self, digest: int) -> bool:
-        """Return whether a host passes whose aggregates have the digest."""
-        return not self._failing(digest)
+    def passes(self, bits: int) -> bool:
+        """Return whether a host passes whose aggregates have these bits."""
+        return not self._failing(bits)
 
-    def cause(self, digest: int) -> Cause:
-        """Return by what the hosts of a digest fail, and in which way.
+    def cause(self, bits: int) -> Cause:
+        """Return why hosts with these bits are rejected.
 
         :meth:`reason` can be given all the aggregates of the hosts of one
         cause together.
         """
-        failing = self._failing(digest)
+        failing = self._failing(bits)
         # By key, so that of several causes one is reported whatever the order
         # of the hosts.
         place, rule = min(
@@ -160,7 +160,7 @@ class Decision:
             ),
             key=lambda placed: (placed[1].key, placed[1].spec or ''),
         )
-        return rule, digest >> place & ((1 << _RULE_BITS) - 1)
+        return rule, bits >> place & ((1 << _RULE_BITS) - 1)
 
     def reason(self, cause: Cause, aggregates: Aggregates) -> str:
         """Return why hosts in these aggregates are rejected."""
@@ -176,12 +176,12 @@ class Decision:
     def judge(self, aggregates: Aggregates) -> verdict.Verdict:
         """Decide about a host in these aggregates, with the reason."""
         aggregates = sorted(aggregates, key=lambda aggregate: aggregate[0])
-        digest = 0
+        bits = 0
         for _, metadata in aggregates:
-            digest |= self.digest(metadata)
-        if self.passes(digest):
+            bits |= self.read(metadata)
+        if self.passes(bits):
             return verdict.PASS
-        return verdict.reject(self.reason(self.cause(digest), aggregates))
+        return verdict.reject(self.reason(self.cause(bits), aggregates))
 
     def faults(self, name: str, metadata: Mapping[str, str]) -> list[str]:
         """Return what is malformed where an aggregate and the flavor meet.
@@ -194,27 +194,27 @@ class Decision:
             found += self._examine(name, key, value, flag)[1]
         return found
 
-    def _failing(self, digest: int) -> int:
+    def _failing(self, bits: int) -> int:
         # Bit PRESENT of every rule by which the host is rejected.
         every = self._every
-        wanted = digest & every | self._mandatory
-        offered = digest >> 1
-        rejected = digest >> 2 | digest >> 3
+        wanted = bits & every | self._mandatory
+        offered = bits >> 1
+        rejected = bits >> 2 | bits >> 3
         return wanted & ~offered | rejected & every
 
     def _examine(
         self, name: str, key: str, value: str | None, flag: bool | None
     ) -> tuple[int, list[str]]:
-        # Returns the digest and the faults of one item of an aggregate.
+        # Returns the bits and the faults of one item of an aggregate.
         forced = bool(flag) and self._force.may_force(key)
-        digest = 0
+        bits = 0
         faults: list[str] = []
         if forced or key in self._wanted:
             for place, rule in self._get_rules(key):
-                bits, sentences = rule.examine(name, value or '', forced)
-                digest |= bits << place
+                found, sentences = rule.examine(name, value or '', forced)
+                bits |= found << place
                 faults += sentences
-        return digest | (_REPORT if faults else 0), faults
+        return bits | (_REPORT if faults else 0), faults
 
     def _get_rules(self, key: str) -> list[_PlacedRule]:
         if key not in self._rules:

@@ -201,7 +201,8 @@ def _parse_or(text: str, words: list[str]) -> Expression:
     if not parts:
         raise _invalid(f"'{OR} VALUE [{OR} VALUE ...]'", text)
     # nova takes every second word whatever stands between. With a sentinel
-    # among the words it is not nova's language, and a slip would go unseen.
+    # among the words it is not nova's language, and a misspelling would pass
+    # unnoticed.
     if not SENTINELS.isdisjoint(words) and (
         FORBIDDEN in words
         or len(separators) == len(parts)

@@ -30,7 +30,7 @@ def all_weighers() -> list[type[weights.BaseHostWeigher]]:
     ):
         LOG.warning(
             '[filter_scheduler] weight_classes names the weighers of '
-            'nova-ext-sched, but available_filters has no line '
+            'nova-ext-sched, but available_filters lacks '
             'nova_ext_sched.filters.all_filters: the turns of a server group '
             'change while it fills, because nova does not say which hosts '
             'are full for the group. Add the line.'

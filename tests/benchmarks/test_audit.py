@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The audit of 10,000 servers on 200 hosts: time and peak memory.
+"""The audit of 10,000 servers on 200 hosts: time and peak memory; --where.
 
 Servers are booted on a real nova once for each kind, and their rows copied.
 Every policy is on; one server in five belongs to one of 40 anti-affinity
@@ -9,11 +9,13 @@ groups. The databases are SQLite, in memory.
 
 import gc
 import itertools
+import logging
 import random
 import resource
 import sys
 import time
 import tracemalloc
+from unittest import mock
 
 from nova import context as nova_context
 from nova.db.api import api as api_db
@@ -26,6 +28,7 @@ import sqlalchemy as sa
 from nova_ext_sched.cmd import nova_scheduler as scheduler
 from nova_ext_sched.cmd.audit import auditor
 from nova_ext_sched.cmd.audit import policies
+from tests.benchmarks import test_explain
 from tests.functional import audits
 
 SERVERS = 10_000
@@ -35,6 +38,11 @@ GROUPS = 40
 # Megabytes that thousands of servers may add to what is alive.
 GROWTH = 1
 SECONDS = 60
+
+# With --where.
+FOUND = 24
+WHERE_HOSTS = 300
+SECONDS_OF_ONE = 1
 
 
 class AuditBenchmark(audits.AuditTestCase):
@@ -122,7 +130,7 @@ class AuditBenchmark(audits.AuditTestCase):
     def audit_hosts(self, hosts=None, advance=None):
         """Audit, keep no finding, and return the auditor and the seconds."""
         start = time.monotonic()
-        started = scheduler.Scheduler()
+        started = scheduler.ReadOnlyHostManager()
         auditing = auditor.Auditor(
             scheduler.context(), started, policies.enabled(), hosts
         )
@@ -160,20 +168,107 @@ class AuditBenchmark(audits.AuditTestCase):
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         alive = self.trace_memory(HOSTS[:80])
         print(
-            f'\n{whole.judged} servers: {cpu:.1f} s of the processor '
-            f'({seconds:.1f} s on the clock), {whole.found} found; peak of '
-            f'the process {peak:.0f} MB, databases and nova included. Alive '
-            f'after each 500 servers: '
+            f'\n{whole.totals.servers} servers: {cpu:.1f} s of the processor '
+            f'({seconds:.1f} s on the clock), {whole.totals.violating} found; '
+            f'peak of the process {peak:.0f} MB, databases and nova included. '
+            f'Alive after each 500 servers: '
             + ', '.join(f'{megabytes:.1f}' for megabytes in alive)
             + ' MB',
             file=sys.stderr,
         )
-        self.assertEqual(SERVERS, whole.judged)
-        self.assertGreater(whole.found, SERVERS / 20)
+        self.assertEqual(SERVERS, whole.totals.servers)
+        self.assertGreater(whole.totals.violating, SERVERS / 20)
         self.assertLess(alive[-1], alive[0] + GROWTH)
         # The databases are in this process. What other processes take of the
         # machine is no matter of the audit.
         self.assertLess(cpu, SECONDS)
+
+
+class WhereBenchmark(test_explain.ManyHostsTestCase):
+    """--where of 24 servers, each on a host of its own, of three flavors.
+
+    Of 300 hosts 192 are in 64 isolated aggregates and 36 in 12 reserved ones.
+    """
+
+    #: Not run again here.
+    test_many_hosts = None
+    options = {
+        **test_explain.ManyHostsTestCase.options,
+        'placement_req_default_forbidden_member_prefix': ['reservation:'],
+    }
+
+    def setUp(self):
+        patched = mock.patch.object(test_explain, 'HOSTS', WHERE_HOSTS)
+        patched.start()
+        self.addCleanup(patched.stop)
+        super().setUp()
+        logging.getLogger('nova').setLevel(logging.ERROR)
+        self.flags(cores=-1, instances=-1, ram=-1, group='quota')
+        kinds = [
+            self.boot(
+                flavor=self._create_flavor(memory_mb=64, disk=0, vcpu=number),
+                az='nova:host0',
+            )
+            for number in (1, 2, 3)
+        ]
+        kinds = [kind['id'] for kind in kinds]
+        ctxt = nova_context.get_admin_context()
+        mapping = self.cell_mappings['cell1']
+        with nova_context.target_cell(ctxt, mapping) as target:
+            cell = main_db.get_engine(context=target)
+        api = api_db.context_manager.writer.get_engine()
+        instances = Rows(cell, main_models.Instance, 'uuid', kinds)
+        others = [
+            Rows(engine, model, 'instance_uuid', kinds)
+            for engine, model in (
+                (cell, main_models.InstanceExtra),
+                (cell, main_models.InstanceInfoCache),
+                (api, api_models.RequestSpec),
+                (api, api_models.InstanceMapping),
+            )
+        ]
+        for number in range(FOUND):
+            uuid = uuidutils.generate_uuid()
+            host = f'copy{number}'
+            instances.copy(number % 3, uuid=uuid, host=host, node=host)
+            for rows in others:
+                rows.copy(number % 3, instance_uuid=uuid)
+        for rows in (instances, *others):
+            rows.insert()
+        for number in range(76):
+            self._aggregate(
+                f'isolated{number}', range(number, WHERE_HOSTS, 100)
+            )
+            key = 'reservation:a' if number > 63 else 'trait:CUSTOM_A'
+            self.set_metadata(f'isolated{number}', {key: 'required'})
+
+    def test_where(self):
+        started = scheduler.ReadOnlyHostManager()
+        auditing = auditor.Auditor(
+            scheduler.context(), started, policies.enabled(['isolation'])
+        )
+        auditing.count()
+        found = [
+            finding
+            for finding in auditing.findings()
+            # Those of a copied host have a row in one table alone.
+            if finding.policy == 'isolation'
+        ]
+        self.assertEqual(FOUND, len(found))
+        seconds = []
+        for finding in found:
+            start = time.monotonic()
+            hosts = auditing.find_destinations(finding)
+            seconds.append(time.monotonic() - start)
+            self.assertGreater(len(hosts), WHERE_HOSTS / 10)
+        self.assertEqual([], auditing.faults)
+        print(
+            f'\n--where of {FOUND} servers, {WHERE_HOSTS} hosts: '
+            f'{sum(seconds):.1f} s, the first {seconds[0]:.2f} s, the others '
+            f'{max(seconds[1:]):.2f} s at most',
+            file=sys.stderr,
+        )
+        self.assertLess(sum(seconds), FOUND * SECONDS_OF_ONE)
 
 
 class Rows:

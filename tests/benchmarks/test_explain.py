@@ -198,14 +198,15 @@ class ManyHostsTestCase(base.CloudTestCase):
         flavor = self.flavor()
         large = self._create_flavor(vcpu=99, memory_mb=64, disk=0)
         for kind, args in (
-            ('every host is left', ['--flavor', flavor]),
-            ('no host is left', ['--flavor', large]),
-            ('of each host', ['--flavor', flavor, '--hosts']),
+            ('every host is left', ['--flavor', flavor, '-f', 'csv']),
+            ('no host is left', ['--flavor', large, '-f', 'csv']),
+            ('of each host', ['--flavor', flavor, '--hosts', '-f', 'csv']),
+            ('the document', ['--flavor', large, '-f', 'json']),
         ):
             spent.update(placement=0.0, databases=0.0)
             begin = time.monotonic()
             cpu = time.process_time()
-            answer = explain.run(*args, '-f', 'csv')
+            answer = explain.run(*args)
             total = time.monotonic() - begin
             print(
                 f'EXPLAIN {HOSTS} hosts, {kind}: {total:.1f} s, of these '
@@ -215,7 +216,7 @@ class ManyHostsTestCase(base.CloudTestCase):
                 f'{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10}'
                 f' MiB. {answer.err.strip()}'
             )
-            self.assertIn(f'{HOSTS + 1} hosts', answer.err)
+            self.assertIn(f'{HOSTS + 1} hosts', answer.err + answer.out)
 
     def _time_databases(self, spent):
         def before(conn, *_):

@@ -74,23 +74,24 @@ def up(args):
             file=sys.stderr,
         )
         return 2
-    cloud = clouds.Cloud(FORMS[args.form], args.release, folder=args.folder)
+    scheduling = nova.Nova.variant(
+        scheduler_options={} if args.plain else nova.EVERYTHING
+    )
+    form = [
+        scheduling if class_ is nova.Nova else class_
+        for class_ in FORMS[args.form]
+    ]
+    cloud = clouds.Cloud(form, args.release, folder=args.folder)
     # A terminal that closes, or kill, is as Ctrl-C.
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     try:
         cloud.setUp()
-        if not args.plain:
-            cloud.nova.start_schedulers(nova.EVERYTHING)
         cloud.nova.wait_for_schedulers()
         print(
             TO_TRY.format(
                 folder=cloud.folder,
-                path=':'.join(
-                    str(cloud.programs(class_))
-                    for class_ in FORMS[args.form]
-                    if class_.name in ('client', 'nova')
-                ),
+                path=cloud.programs_path,
                 boot=BOOT[cloud.has('glance')],
                 conf=cloud.nova.scheduler_conf,
                 python=sys.executable,

@@ -149,7 +149,8 @@ class Cloud(fixtures.Fixture):
         :param status: the exit status that it must have; None is any
         :param folder: where it runs, if not in the cloud's folder
         """
-        variables = {'PATH': self.path}
+        path = os.environ.get('PATH', os.defpath)
+        variables = {'PATH': os.pathsep.join([self.programs_path, path])}
         if user:
             variables |= {
                 'OS_CLIENT_CONFIG_FILE': self.clouds_file,
@@ -174,17 +175,12 @@ class Cloud(fixtures.Fixture):
         return done
 
     @property
-    def path(self):
-        """The PATH of a user: ``openstack``, nova's and our commands."""
+    def programs_path(self):
+        """What a user has on PATH: ``openstack``, nova's and our commands."""
         return os.pathsep.join(
-            [
-                *(
-                    str(self.programs(class_))
-                    for class_ in self._form
-                    if class_.name in ('client', 'nova')
-                ),
-                os.environ.get('PATH', os.defpath),
-            ]
+            str(self.programs(class_))
+            for class_ in self._form
+            if class_.name in ('client', 'nova')
         )
 
     def connect(self, user=ADMINISTRATOR):

@@ -7,6 +7,7 @@ environment variable NOVA_EXT_SCHED_TEST_CLOUD names.
 """
 
 import fcntl
+import hashlib
 import os
 import pathlib
 import shutil
@@ -88,14 +89,17 @@ def build(name, packages, release='34', editable=None):
         arguments += ['-e', f'{ROOT}{editable}']
         # What is installed of it once: the code is read where it stands.
         entry_points = (ROOT / 'setup.cfg').read_text()
-    folder = CACHE / release / name
+    wanted = '\n'.join([sys.version, *arguments, entry_points])
+    # An environment is not changed: a cloud may stand on it.
+    digest = hashlib.sha256(wanted.encode()).hexdigest()[:8]
+    folder = CACHE / release / f'{name}-{digest}'
     folder.mkdir(parents=True, exist_ok=True)
-    built = folder / 'built.txt'
     # Two runs at the same time build an environment once.
-    with (CACHE / release / f'{name}.lock').open('w') as lock:
+    with folder.with_suffix('.lock').open('w') as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        wanted = '\n'.join([sys.version, *arguments, entry_points])
-        if not built.exists() or built.read_text() != wanted:
+        # Written when the rest is there.
+        built = folder / 'built.txt'
+        if not built.exists():
             _install(folder, arguments)
             built.write_text(wanted)
     return folder / 'bin'

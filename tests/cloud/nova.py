@@ -46,7 +46,11 @@ EVERYTHING = configuration.merge(
                     'IsolatedAggregatesFilter',
                     'FailureDomainFilter',
                 ]
-            )
+            ),
+            'weight_classes': (
+                'nova.scheduler.weights.all_weighers,'
+                'nova_ext_sched.weighers.all_weighers'
+            ),
         },
         'nova_ext_sched': {
             'request_filters': (
@@ -73,6 +77,8 @@ class Nova(service.Service):
     #: Names of the schedulers, and workers of each.
     schedulers = ('scheduler1', 'scheduler2')
     scheduler_workers = 1
+    #: Options of the schedulers that start with the cloud; None: none do.
+    scheduler_options: dict | None = {}
     driver = 'fake.FakeDriver'
 
     @classmethod
@@ -95,7 +101,8 @@ class Nova(service.Service):
         self._running = {}
         self._added = []
         self._start_conductors()
-        self.start_schedulers()
+        if self.scheduler_options is not None:
+            self.start_schedulers(self.scheduler_options)
         self.processes = {
             host: self.start_compute(cell, host)
             for cell, hosts in self.cells.items()
@@ -394,9 +401,5 @@ class Nova(service.Service):
 
 
 def explained_hosts(done):
-    """Return the hosts that are left in an answer of explain as JSON."""
-    return {
-        row['Constraint']
-        for row in json.loads(done.stdout or '[]')
-        if row['Stage'] == 'weight'
-    }
+    """Return the hosts that an answer of explain as JSON leaves."""
+    return {one['host'] for one in json.loads(done.stdout)['order']}

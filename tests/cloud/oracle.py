@@ -24,16 +24,19 @@ class Request(typing.NamedTuple):
     project: str
 
 
-def _isolation(request, aggregates):
-    """Every trait that an aggregate requires is required by the request."""
-    wanted = {
+def _wanted(request):
+    return {
         key
         for source in (request.extra_specs, request.image)
         for key, value in source.items()
         if key.startswith('trait:') and value == 'required'
     }
+
+
+def _isolation(request, aggregates):
+    """Every trait that an aggregate requires is required by the request."""
     return all(
-        key in wanted
+        key in _wanted(request)
         for aggregate in aggregates
         for key, value in aggregate.metadata.items()
         if key.startswith('trait:') and value == 'required'
@@ -79,13 +82,18 @@ def _type(request, aggregates):
 
 
 def hosts(request, aggregates, all_hosts):
-    """Return the hosts where the request may stand."""
+    """Return the hosts where the request may stand.
+
+    The hosts of an aggregate have the traits that it requires, and nova wants
+    them of a host where the request does.
+    """
     found = set()
     for host in all_hosts:
         holding = [
             aggregate for aggregate in aggregates if host in aggregate.hosts
         ]
-        if all(
+        traits = {key for aggregate in holding for key in aggregate.metadata}
+        if _wanted(request) <= traits and all(
             policy(request, holding)
             for policy in (_isolation, _reservation, _type)
         ):

@@ -18,7 +18,7 @@ import time
 import psutil
 
 MARK = 'NOVA_EXT_SCHED_CLOUD'
-WAIT_SECONDS = 300
+WAIT_SECONDS = 600
 #: Seconds that a process has for its end before it is killed.
 GRACE_SECONDS = 20
 # How much of each output a message shows.

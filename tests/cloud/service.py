@@ -73,13 +73,16 @@ class Service:
         :param like: another database that has the same tables
         """
         mariadb = self.cloud.mariadb
-        kept = self.prefix / f'{like or database}.sql'
+        # An environment that is not ours may get other releases.
+        ours = self.prefix.is_relative_to(environments.CACHE)
+        kept = (self.prefix if ours else mariadb.folder) / (
+            f'{like or database}.kept.sql'
+        )
         if kept.exists():
             mariadb.load(database, kept)
             return
         self.manage(program, conf, *arguments)
-        if self.prefix.is_relative_to(environments.CACHE):
-            mariadb.dump(database, kept)
+        mariadb.dump(database, kept)
 
     def run_service(self, program, *confs, name=None, **variables):
         """Start one of the service's programs; return its process.

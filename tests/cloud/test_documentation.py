@@ -2,7 +2,7 @@
 
 """The console blocks of README and documentation do what they say."""
 
-import contextlib
+import ddt
 
 from tests import documentation
 from tests.cloud import base
@@ -28,74 +28,79 @@ IMAGES = ('linux', 'win2025')
 AGGREGATES = {'windows': ('compute1', 'compute2'), 'fast': (), 'gpus': ()}
 
 
+PAGES = [path for path in documentation.pages() if list(console.lines(path))]
+
+
+def name_of(path):
+    return str(path.relative_to(documentation.ROOT))
+
+
+@ddt.ddt
 class DocumentationTestCase(base.CloudTestCase):
+    """A test for each page; what a page has made is gone after it."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cloud = base.standing(cls.form)
+        cloud.nova.start_schedulers(nova.EVERYTHING)
+        cloud.nova.wait_for_schedulers()
+
     def setUp(self):
         super().setUp()
-        self.cloud.nova.start_schedulers(nova.EVERYTHING)
-        self.cloud.nova.wait_for_schedulers()
         self.admin = self.cloud.connect()
         self.member = self.cloud.connect('member')
+        self.addCleanup(world.remove_everything, self.admin)
+        self.variables = self.suppose()
 
-    def test_every_block_works(self):
-        pages = [
-            path for path in documentation.pages() if list(console.lines(path))
+    @ddt.idata(name_of(path) for path in PAGES)
+    def test_page(self, name):
+        shell = console.Console(self.cloud, NAMES, self.variables)
+        failed = [
+            f'{line.block}: {line.user}: {line.line}\n'
+            f'exit status {line.status}\n{line.output[-1500:]}'
+            for line in shell.type(documentation.ROOT / name)
+            if not line.is_answer()
         ]
-        self.assertTrue(pages)
-        failed = []
-        for path in pages:
-            with self.supposed() as variables:
-                typed = console.Console(self.cloud, NAMES, variables).type(
-                    path
-                )
-            failed += [
-                f'{line.block}: {line.user}: {line.line}\n'
-                f'exit status {line.status}\n{line.output[-1500:]}'
-                for line in typed
-                if not line.is_answer()
-            ]
         self.assertEqual([], failed, '\n\n'.join(failed))
 
-    @contextlib.contextmanager
-    def supposed(self):
-        """Make what pages suppose; remove it and what they have made."""
+    def suppose(self):
+        """Make what pages suppose; return the variables of their shell."""
         compute = self.admin.compute
-        try:
-            for name in FLAVORS:
-                compute.create_flavor(name=name, ram=64, vcpus=1, disk=1)
-            for name in IMAGES:
-                self.admin.create_image(
-                    name,
-                    data=b'nothing',
-                    disk_format='raw',
-                    container_format='bare',
-                    visibility='public',
-                    wait=True,
-                )
-            network = self.admin.network.create_network(
-                name='private', is_shared=True
-            )
-            self.admin.network.create_subnet(
-                network_id=network.id, ip_version=4, cidr='10.1.0.0/16'
-            )
-            for name, hosts in AGGREGATES.items():
-                aggregate = compute.create_aggregate(name=name)
-                for host in hosts:
-                    compute.add_host_to_aggregate(aggregate, host)
-            group = self.member.compute.create_server_group(
-                name='supposed', policies=['soft-anti-affinity']
-            )
-            server = self.member.create_server(
-                'supposed',
-                image='linux',
-                flavor='m1.small',
-                network='private',
+        for name in FLAVORS:
+            compute.create_flavor(name=name, ram=64, vcpus=1, disk=1)
+        for name in IMAGES:
+            self.admin.create_image(
+                name,
+                data=b'nothing',
+                disk_format='raw',
+                container_format='bare',
+                visibility='public',
                 wait=True,
-                timeout=world.ACTIVE_SECONDS,
             )
-            yield {
-                'GROUP': group.id,
-                'PROJECT_ID': self.member.current_project_id,
-                'SERVER': server.id,
-            }
-        finally:
-            world.remove_everything(self.admin)
+        network = self.admin.network.create_network(
+            name='private', is_shared=True
+        )
+        self.admin.network.create_subnet(
+            network_id=network.id, ip_version=4, cidr='10.1.0.0/16'
+        )
+        for name, hosts in AGGREGATES.items():
+            aggregate = compute.create_aggregate(name=name)
+            for host in hosts:
+                compute.add_host_to_aggregate(aggregate, host)
+        group = self.member.compute.create_server_group(
+            name='supposed', policies=['soft-anti-affinity']
+        )
+        server = self.member.create_server(
+            'supposed',
+            image='linux',
+            flavor='m1.small',
+            network='private',
+            wait=True,
+            timeout=world.ACTIVE_SECONDS,
+        )
+        return {
+            'GROUP': group.id,
+            'PROJECT_ID': self.member.current_project_id,
+            'SERVER': server.id,
+        }

@@ -9,7 +9,6 @@ and nothing else.
 """
 
 import collections
-import json
 
 import ddt
 
@@ -198,20 +197,24 @@ class PoliciesTestCase(world.WorldTestCase):
             self.check('multi-create', server, allowed)
         self.world.delete(*(server.id for server in servers))
 
-    def test_requested_hosts(self):
-        """A requested host is judged; a forced one is not, as in nova."""
-        for flavor, user in (('plain', 'member'), ('windows', 'member')):
-            allowed = self.world.allowed(flavor, 'linux', user)
+    @ddt.data('host', 'availability_zone')
+    def test_named_host(self, key):
+        """A host that an administrator requests or forces is judged too."""
+        for flavor in ('plain', 'windows'):
+            allowed = self.world.allowed(flavor, 'linux', 'admin')
             for host in self.world.hosts:
                 (server,) = self.world.boot(
-                    flavor, 'linux', 'admin', host=host
+                    flavor,
+                    'linux',
+                    'admin',
+                    **{key: host if key == 'host' else f'nova:{host}'},
                 )
                 self.assertEqual(
                     'ACTIVE' if host in allowed else 'ERROR',
                     server.status,
                     (flavor, host, server.fault),
                 )
-                self.check(f'{flavor}: host {host}', server, allowed)
+                self.check(f'{flavor}: {key} {host}', server, allowed)
                 self.world.delete(server.id)
 
     def test_group_with_a_rule(self):
@@ -358,22 +361,26 @@ class PoliciesTestCase(world.WorldTestCase):
         self.world.delete(server.id)
 
     def test_audit_finds_what_is_misplaced(self):
-        (right,) = self.world.boot('windows', 'linux')
-        (clean,) = self.world.boot('plain', 'linux')
+        for body in ({'host': 'compute1'}, {'host': 'compute2'}):
+            self.world.boot('windows', 'linux', 'admin', **body)
+        (wrong,) = self.world.boot('plain', 'linux', 'admin', host='compute3')
+        self.world.boot('plain', 'linux', 'admin', host='compute5')
         self.assertEqual([], self.audited(0))
-        (forced,) = self.world.boot(
-            'plain', 'linux', 'admin', availability_zone='nova:compute1'
-        )
-        self.assertEqual('compute1', forced.hypervisor_hostname)
-        self.assertEqual([forced.id], self.audited(3))
-        self.world.delete(right.id, clean.id, forced.id)
+        # The licence is extended to a host that is not empty.
+        compute = self.world.admin.compute
+        windows = compute.find_aggregate('windows')
+        compute.add_host_to_aggregate(windows, 'compute3')
+        try:
+            self.assertEqual([wrong.id], self.audited(3))
+        finally:
+            compute.remove_host_from_aggregate(windows, 'compute3')
 
     def audited(self, status):
         """Return the servers that audit names."""
         done = self.cloud.nova.command(
-            'audit', '-f', 'json', user='admin', status=status
+            'audit', '-f', 'value', '-c', 'Server', user='admin', status=status
         )
-        return [row['Server'] for row in json.loads(done.stdout or '[]')]
+        return done.stdout.split()
 
     def test_evacuate(self):
         """A compute that is gone; its servers go where they may stand."""

@@ -49,6 +49,7 @@ class Deployment(cloud.Cloud):
                 f'scheduler{number}' for number in range(1, schedulers + 1)
             ),
             scheduler_workers=2,
+            scheduler_options=None,
             driver='fake.MediumFakeDriver',
         )
         super().__init__(
@@ -58,10 +59,6 @@ class Deployment(cloud.Cloud):
             options={'nova.conf': ENABLED},
         )
         self.hosts = hosts
-
-    def _setUp(self):
-        super()._setUp()
-        self.nova.stop_schedulers()
 
     def start_scheduler(self, options, filters=True):
         """Start nova-scheduler.

@@ -146,12 +146,13 @@ class _ImageAPI:
         }
 
 
-def fill_group(ctxt, limit, count, clients):
+def fill_group(ctxt, rule, requests, clients, hints=None):
     """Create servers of one anti-affinity group, several at the same time.
 
-    :param limit: the group's rule max_server_per_host
-    :param count: number of servers
+    :param rule: the group's rule max_server_per_host
+    :param requests: the number of servers of each request, in their order
     :param clients: number of threads that call nova's API code
+    :param hints: scheduler hints besides the group
     :returns: for each server its host, or the fault it ended in
     """
     group = objects.InstanceGroup(
@@ -160,7 +161,7 @@ def fill_group(ctxt, limit, count, clients):
         user_id=ctxt.user_id,
         project_id=ctxt.project_id,
         policy='anti-affinity',
-        rules={'max_server_per_host': limit},
+        rules={'max_server_per_host': rule},
     )
     group.create()
     flavor = objects.Flavor(
@@ -177,29 +178,56 @@ def fill_group(ctxt, limit, count, clients):
     flavor = objects.Flavor.get_by_flavor_id(ctxt, group.uuid)
     api = compute_api.API(image_api=_ImageAPI())
 
-    def boot(_number):
-        (server,), _ = api.create(
+    def boot(count):
+        servers, _ = api.create(
             context.RequestContext(
                 user_id='user', project_id='project', is_admin=True
             ),
             flavor,
             uuidutils.generate_uuid(),
-            min_count=1,
-            max_count=1,
+            min_count=count,
+            max_count=count,
             requested_networks=objects.NetworkRequestList(
                 objects=[objects.NetworkRequest(network_id='none')]
             ),
-            scheduler_hints={'group': group.uuid},
+            scheduler_hints={**(hints or {}), 'group': group.uuid},
             check_server_group_quota=True,
         )
-        return server.uuid
+        return [server.uuid for server in servers]
 
     with futures.ThreadPoolExecutor(clients) as pool:
-        servers = list(pool.map(boot, range(count)))
+        servers = [uuid for made in pool.map(boot, requests) for uuid in made]
     landed = [_landed(ctxt, server) for server in servers]
     for server in servers:
         _remove(ctxt, server)
     return landed
+
+
+def limit_servers(ctxt, host, servers):
+    """Let a host have room for so many servers of one VCPU; None: for all.
+
+    nova-compute keeps the allocation ratio that placement has.
+    """
+    placement = compute_api.AggregateAPI().placement_client
+    url = f'/resource_providers?name={host}'
+    (provider,) = placement.get(url).json()['resource_providers']
+    url = f'/resource_providers/{provider["uuid"]}/inventories/VCPU'
+    body = placement.get(url).json()
+    # Rounded up: placement truncates the product.
+    ratio = 4.0 if servers is None else (servers + 0.5) / body['total']
+    body['allocation_ratio'] = ratio
+    assert placement.put(url, body).status_code == 200
+    return servers
+
+
+def force_down(ctxt, host, down):
+    """Tell nova that a compute is down, or that it is not."""
+    mapping = objects.HostMapping.get_by_host(ctxt, host)
+    with context.target_cell(ctxt, mapping.cell_mapping) as cell:
+        service = objects.Service.get_by_compute_host(cell, host)
+        service.forced_down = down
+        service.save()
+    return down
 
 
 def _remove(ctxt, server):

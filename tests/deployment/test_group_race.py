@@ -2,88 +2,334 @@
 
 """Clients that fill one server group at the same time, in a deployment.
 
-Room for exactly as many servers as are created, two nova-scheduler processes,
-eight clients. How many become ACTIVE depends on the machine; what must hold
-on every machine is the limit, and that no server is lost.
+What must hold on every machine is the limit, and that no server is lost; with
+the weigher and room for exactly as many servers as are created, all become
+ACTIVE. Run by hand, this module measures what the documentation shows, and
+prints it as a table in reStructuredText::
 
-Run by hand, this module measures what the documentation shows::
-
-    python -m tests.deployment.test_group_race [RUNS]
+    python -m tests.deployment.test_group_race --help
 """
 
+import argparse
 import collections
+import dataclasses
 import re
-import statistics
 import sys
+import time
 
 import testtools
 
 from tests.deployment import base
 
-HOSTS = tuple(f'host{number}' for number in range(1, 9))
-LIMIT = 3
-CLIENTS = 8
-ENABLED = {
-    (
-        'filter_scheduler',
-        'enabled_filters',
-    ): 'ComputeFilter,ServerGroupAntiAffinityFilter'
-}
+ANTI_AFFINITY = 'ServerGroupAntiAffinityFilter'
+NOVA_WEIGHERS = 'nova.scheduler.weights.all_weighers'
+OUR_WEIGHERS = 'nova_ext_sched.weighers.all_weighers'
+#: What nova's documentation recommends against collisions.
 SHUFFLED = {
     ('filter_scheduler', 'shuffle_best_same_weighed_hosts'): 'True',
     ('filter_scheduler', 'host_subset_size'): '8',
 }
+#: By name: whether our filters are loaded, and options.
+SETUPS = {
+    'nova': (False, {}),
+    'nova-shuffled': (False, SHUFFLED),
+    'filters': (True, {}),
+    'weigher': (
+        True,
+        {
+            (
+                'filter_scheduler',
+                'weight_classes',
+            ): f'{NOVA_WEIGHERS},{OUR_WEIGHERS}'
+        },
+    ),
+}
 
 
-def fill(cloud):
-    """Fill a new group; count its servers by host, and the faults."""
-    servers = LIMIT * len(cloud.hosts)
-    (landed,) = cloud.client(['fill_group', LIMIT, servers, CLIENTS])
-    placed = collections.Counter(place for place in landed if place in HOSTS)
-    faults = collections.Counter(
-        # The same fault of several servers is one.
-        re.sub('instance [0-9a-f-]{36}', 'a server', place)
-        for place in landed
-        if place not in HOSTS
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A group, the hosts that it fills, and how.
+
+    :ivar rule: the group's max_server_per_host
+    :ivar sizes: for each host how many servers it has room for; None for many
+    :ivar down: how many hosts are down, of the last
+    :ivar racks: for each rack how many hosts it has; empty for no racks
+    :ivar limit: max_server_per_failure_domain
+    :ivar spare: how many servers less than there is room for
+    :ivar at_once: how many servers one request creates beside the others
+    """
+
+    name: str
+    rule: int = 3
+    sizes: tuple[int | None, ...] = (None,) * 8
+    down: int = 0
+    racks: tuple[int, ...] = ()
+    limit: int = 0
+    spare: int = 0
+    at_once: int = 0
+
+    @property
+    def hosts(self):
+        return [f'host{number}' for number in range(1, len(self.sizes) + 1)]
+
+    @property
+    def domains(self):
+        """Return the rack of each host."""
+        racks = [
+            f'rack{n}'
+            for n, size in enumerate(self.racks)
+            for _ in range(size)
+        ]
+        return dict(zip(self.hosts, racks, strict=False))
+
+    @property
+    def servers(self):
+        """Return how many servers are created."""
+        up = len(self.sizes) - self.down
+        room = {
+            host: self.rule if size is None else min(self.rule, size)
+            for host, size in zip(self.hosts[:up], self.sizes, strict=False)
+        }
+        if not self.racks:
+            return sum(room.values()) - self.spare
+        by_rack = collections.Counter()
+        for host, rack in self.domains.items():
+            by_rack[rack] += room.get(host, 0)
+        return sum(min(self.limit, n) for n in by_rack.values()) - self.spare
+
+    @property
+    def requests(self):
+        single = [1] * (self.servers - self.at_once)
+        if not self.at_once:
+            return single
+        middle = len(single) // 2
+        return [*single[:middle], self.at_once, *single[middle:]]
+
+
+CASES = [
+    Case('24 on 8 hosts'),
+    Case('60 on 20 hosts', sizes=(None,) * 20),
+    Case('hosts of different size', sizes=(1, 2, 2, 3, 3, 4, 4, 5, 5, None)),
+    Case('one of 9 hosts is down', sizes=(None,) * 9, down=1),
+    Case('multi-create of 12 beside 12', at_once=12),
+    Case(
+        'racks of 3, 3, 3, limit 4', 9, (None,) * 9, racks=(3, 3, 3), limit=4
+    ),
+    Case(
+        'racks of 5, 4, 3, no room to spare',
+        1,
+        (None,) * 12,
+        racks=(5, 4, 3),
+        limit=4,
+    ),
+    Case(
+        'racks of 5, 4, 3, 3 to spare',
+        3,
+        (None,) * 12,
+        racks=(5, 4, 3),
+        limit=4,
+        spare=3,
+    ),
+]
+NAMES = {case.name: case for case in CASES}
+
+
+class Run:
+    """What became of the servers of one fill."""
+
+    def __init__(self, case, landed, seconds):
+        places = collections.Counter(
+            place for place in landed if place in case.hosts
+        )
+        self.active = places.total()
+        self.seconds = seconds
+        self.on_host = max(places.values(), default=0)
+        racks = collections.Counter()
+        for host, count in places.items():
+            racks[case.domains.get(host)] += count
+        self.by_rack = '/'.join(
+            str(racks[f'rack{number}']) for number in range(len(case.racks))
+        )
+        #: Servers above the limit of their rack.
+        self.above = sum(
+            max(0, racks[f'rack{number}'] - case.limit)
+            for number in range(len(case.racks))
+        )
+        self.faults = collections.Counter(
+            # The same fault of several servers is one.
+            re.sub('[0-9a-f]{8}-[0-9a-f-]{27}', 'a server', place)
+            for place in landed
+            if place not in case.hosts
+        )
+
+
+def prepare(cloud, case, known):
+    """Make the hosts what a case says; ``known`` has what was done before."""
+    calls = []
+    up = len(case.sizes) - case.down
+    for number, host in enumerate(cloud.hosts):
+        size = case.sizes[number] if number < len(case.sizes) else None
+        down = not number < up
+        if known.get(host) != (size, down):
+            calls += [
+                ['limit_servers', host, size],
+                ['force_down', host, down],
+            ]
+            known[host] = size, down
+    if calls:
+        cloud.client(*calls)
+
+
+def fill(cloud, case, clients):
+    """Fill a new group and return what became of its servers."""
+    hints = {}
+    if case.limit:
+        hints['max_server_per_failure_domain'] = [str(case.limit)]
+    start = time.monotonic()
+    (landed,) = cloud.client(
+        ['fill_group', case.rule, case.requests, clients, hints]
     )
-    return placed, faults
+    return Run(case, landed, time.monotonic() - start)
+
+
+def options(case, setup, schedulers):
+    """Return whether our filters are loaded, and options of nova.conf."""
+    ours, extra = SETUPS[setup]
+    enabled = ['ComputeFilter', ANTI_AFFINITY]
+    if ours and case.racks:
+        enabled.append('FailureDomainFilter')
+    return ours, {
+        ('filter_scheduler', 'enabled_filters'): ','.join(enabled),
+        ('scheduler', 'workers'): str(schedulers),
+        **extra,
+    }
+
+
+def create_racks(cloud, case, key):
+    """Create the aggregates of a case's racks; others have other keys."""
+    hosts = collections.defaultdict(list)
+    for host, rack in case.domains.items():
+        hosts[rack].append(host)
+    calls = [
+        ['aggregate', f'{key} {rack}', members, {key: rack}]
+        for rack, members in hosts.items()
+    ]
+    if calls:
+        cloud.client(*calls)
 
 
 class GroupRaceTestCase(testtools.TestCase):
-    def test_the_limit_holds_and_no_server_is_lost(self):
-        cloud = self.useFixture(base.Deployment(HOSTS[:4]))
-        with cloud.scheduler(ENABLED):
-            placed, faults = fill(cloud)
-        self.assertEqual(12, placed.total() + faults.total())
-        # nova's own filter leaves more than half of them in ERROR.
-        self.assertLess(faults.total(), 6, faults)
-        self.assertLessEqual(max(placed.values()), LIMIT)
+    def test_the_group_fills(self):
+        case = Case('12 on 4 hosts', sizes=(None,) * 4)
+        cloud = self.useFixture(base.Deployment(tuple(case.hosts)))
+        ours, config = options(case, 'weigher', 2)
+        with cloud.scheduler(config, filters=ours):
+            run = fill(cloud, case, 8)
+        self.assertEqual((12, {}), (run.active, dict(run.faults)))
+        self.assertEqual(3, run.on_host)
+
+
+def table(rows):
+    """Return rows of cells as a table in reStructuredText."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    rule = '  '.join('=' * width for width in widths)
+    lines = [
+        '  '.join(
+            cell.ljust(width) for cell, width in zip(row, widths, strict=True)
+        ).rstrip()
+        for row in rows
+    ]
+    return '\n'.join([rule, lines[0], rule, *lines[1:], rule])
+
+
+def racks(runs):
+    """Return the cells of the racks of some runs."""
+    if not runs[0].by_rack:
+        return '-', '-'
+    return (
+        ' '.join(run.by_rack for run in runs),
+        str(sum(run.above for run in runs)),
+    )
+
+
+def measure(cloud, arguments):
+    """Yield a row of the table for each case, setup and load."""
+    known = {}
+    for number, name in enumerate(arguments.cases):
+        case = NAMES[name]
+        prepare(cloud, case, known)
+        # Racks of earlier cases stay, under keys of their own.
+        key = f'failure_domain_{number}'
+        create_racks(cloud, case, key)
+        for setup in arguments.setups:
+            for schedulers in arguments.schedulers:
+                ours, config = options(case, setup, schedulers)
+                if ours:
+                    config[('nova_ext_sched', 'failure_domain_key')] = key
+                for clients in arguments.clients:
+                    with cloud.scheduler(config, filters=ours):
+                        runs = [
+                            fill(cloud, case, clients)
+                            for _ in range(arguments.runs)
+                        ]
+                    for run in runs:
+                        print(dict(run.faults), file=sys.stderr)
+                    yield (
+                        name,
+                        setup,
+                        f'{schedulers}, {clients}',
+                        ', '.join(
+                            str(n) for n in sorted(r.active for r in runs)
+                        )
+                        + f' of {case.servers}',
+                        str(max(run.on_host for run in runs)),
+                        *racks(runs),
+                        f'{max(run.seconds for run in runs):.0f} s',
+                    )
 
 
 def main():
-    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 5
-    cases = [
-        ("nova's filter", "nova's defaults", ENABLED, False),
-        ("nova's filter", 'shuffled', {**ENABLED, **SHUFFLED}, False),
-        ('ours', "nova's defaults", ENABLED, True),
-        ('ours', 'shuffled', {**ENABLED, **SHUFFLED}, True),
+    parser = argparse.ArgumentParser(
+        prog='python -m tests.deployment.test_group_race',
+        description='Fill server groups from several clients at the same '
+        'time, and print what became of the servers.',
+    )
+    parser.add_argument('--runs', type=int, default=5)
+    parser.add_argument(
+        '--schedulers', type=int, nargs='+', default=[2], metavar='N'
+    )
+    parser.add_argument(
+        '--clients', type=int, nargs='+', default=[8], metavar='N'
+    )
+    parser.add_argument(
+        '--setups', nargs='+', default=list(SETUPS), choices=list(SETUPS)
+    )
+    parser.add_argument(
+        '--cases', nargs='+', default=list(NAMES), choices=list(NAMES)
+    )
+    arguments = parser.parse_args()
+    most = max(len(NAMES[name].sizes) for name in arguments.cases)
+    hosts = tuple(f'host{number}' for number in range(1, most + 1))
+    rows = [
+        (
+            'case',
+            'setup',
+            'schedulers, clients',
+            'ACTIVE, by run',
+            'most on a host',
+            'racks, by run',
+            'above the limit',
+            'longest',
+        )
     ]
-    with base.Deployment(HOSTS) as cloud:
-        for filter_, options, conf, ours in cases:
-            active, most = [], 0
-            reasons = collections.Counter()
-            with cloud.scheduler(conf, filters=ours):
-                for _ in range(runs):
-                    placed, faults = fill(cloud)
-                    active.append(placed.total())
-                    most = max([most, *placed.values()])
-                    reasons += faults
-            print(
-                f'{filter_}, {options}: ACTIVE {sorted(active)}, '
-                f'median {statistics.median(active):g}, '
-                f'most on one host {most}, faults {dict(reasons)}',
-                flush=True,
-            )
+    try:
+        with base.Deployment(hosts) as cloud:
+            for row in measure(cloud, arguments):
+                print(*row, sep='; ', file=sys.stderr, flush=True)
+                rows.append(row)
+    finally:
+        # Also what there is when a later case fails.
+        print(table(rows))
 
 
 if __name__ == '__main__':

@@ -32,20 +32,23 @@ class AuditTestCase(base.CloudTestCase):
     }
     weights = {'host1': 300, 'host2': 200, 'host3': 100}
 
-    def audit(self, *argv):
-        """Run the command; return its exit status and its rows."""
+    def run_audit(self, *argv):
+        """Run the command; return its exit status and what it writes."""
         stdout = io.StringIO()
-        app = types.SimpleNamespace(stdout=stdout)
-        audit = Audit(app, None)
-        parsed = audit.get_parser('audit').parse_args([*argv, '-f', 'json'])
+        audit = Audit(types.SimpleNamespace(stdout=stdout), None)
+        parsed = audit.get_parser('audit').parse_args(argv)
         status = audit.run(parsed)
-        text = stdout.getvalue()
-        return status, json.loads(text) if text else []
+        return status, stdout.getvalue()
+
+    def audit(self, *argv):
+        """Run the command; return its exit status and its findings."""
+        status, text = self.run_audit(*argv, '-f', 'json')
+        return status, json.loads(text)['findings'] if text else []
 
     def found(self, *argv):
         """Return server, host and policy of each finding, sorted."""
         status, rows = self.audit(*argv)
         self.assertEqual(3 if rows else 0, status)
         return sorted(
-            (row['Server'], row['Host'], row['Policy']) for row in rows
+            (row['server'], row['host'], row['policy']) for row in rows
         )

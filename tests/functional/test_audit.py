@@ -2,6 +2,12 @@
 
 """The audit, one policy and one circumstance at a time."""
 
+import fixtures
+from nova.db.api import api as api_db
+from nova.db.api import models as api_models
+import sqlalchemy as sa
+import yaml
+
 from tests.functional import audits
 
 
@@ -19,11 +25,12 @@ class PoliciesTestCase(audits.AuditTestCase):
         self.assertEqual(
             [
                 {
-                    'Server': server['id'],
-                    'Project': self.api.project_id,
-                    'Host': 'host2',
-                    'Policy': 'isolation',
-                    'Reason': 'aggregate windows is isolated and the request '
+                    'server': server['id'],
+                    'name': server['name'],
+                    'project': self.api.project_id,
+                    'host': 'host2',
+                    'policy': 'isolation',
+                    'reason': 'aggregate windows is isolated and the request '
                     'does not require CUSTOM_WINDOWS',
                 }
             ],
@@ -81,14 +88,14 @@ class PoliciesTestCase(audits.AuditTestCase):
             self.boot(hints=hints, az='nova:host2')
         status, rows = self.audit()
         self.assertEqual(
-            sorted(crowded), sorted(row['Server'] for row in rows)
+            sorted(crowded), sorted(row['server'] for row in rows)
         )
         self.assertEqual(
             {
-                f'without this server, the host holds 2 servers of server '
-                f'group {group["id"]} and max_server_per_host is 2'
+                f'not counting this server, the host holds 2 servers of '
+                f'server group {group["id"]} and max_server_per_host is 2'
             },
-            {row['Reason'] for row in rows},
+            {row['reason'] for row in rows},
         )
 
     def test_failure_domain(self):
@@ -115,10 +122,10 @@ class PoliciesTestCase(audits.AuditTestCase):
         status, rows = self.audit('--host', 'host3')
         self.assertEqual(
             [
-                f'without this server, failure domain host3 holds 1 server '
-                f'of server group {group["id"]} and the limit is 1'
+                f'not counting this server, failure domain host3 holds 1 '
+                f'server of server group {group["id"]} and the limit is 1'
             ],
-            [row['Reason'] for row in rows],
+            [row['reason'] for row in rows],
         )
         self.assertEqual(
             sorted(
@@ -166,8 +173,137 @@ class PoliciesTestCase(audits.AuditTestCase):
         self.assertEqual((0, []), (status, rows))
 
 
+class DomainsTestCase(audits.AuditTestCase):
+    """Failure domains above their limit, as a race leaves them."""
+
+    options = {}
+
+    def setUp(self):
+        super().setUp()
+        self.flags(disable_group_policy_check_upcall=True, group='workarounds')
+        self.aggregate('rack1', ['host1', 'host2'], failure_domain='rack1')
+        self.aggregate('rack2', ['host3'], failure_domain='rack2')
+        self.group = self.api.post_server_groups(
+            {
+                'name': 'test',
+                'policy': 'anti-affinity',
+                'rules': {'max_server_per_host': 2},
+            }
+        )['id']
+
+    def boot_on(self, host):
+        return self.boot(hints={'group': self.group}, az=f'nova:{host}')['id']
+
+    def limit(self, servers):
+        """Turn the policy on, which would have refused servers at boot."""
+        self.flags(
+            max_server_per_failure_domain=servers, group='nova_ext_sched'
+        )
+
+    def test_three_in_a_rack(self):
+        servers = [
+            (self.boot_on(host), host, 'failure-domain')
+            for host in ('host1', 'host2', 'host2', 'host3')
+        ]
+        self.limit(3)
+        self.assertEqual([], self.found())
+        self.limit(2)
+        self.assertEqual(sorted(servers[:3]), self.found())
+        status, text = self.run_audit('--summary', '-f', 'csv')
+        self.assertEqual(3, status)
+        self.assertEqual(
+            [
+                '"By","Name","Servers","Policies"',
+                '"aggregate","rack1",3,"failure-domain 3"',
+                f'"project","{self.api.project_id}",3,"failure-domain 3"',
+                '"host","host2",2,"failure-domain 2"',
+                '"host","host1",1,"failure-domain 1"',
+            ],
+            text.splitlines(),
+        )
+        # A server that moves counts in both racks.
+        moving = servers[3][0]
+        self.limit(0)
+        self.admin_api.post_server_action(
+            moving, {'migrate': {'host': 'host1'}}
+        )
+        self._wait_for_state_change({'id': moving}, 'VERIFY_RESIZE')
+        self.limit(3)
+        self.assertEqual(
+            {moving, *(uuid for uuid, *_ in servers)},
+            {uuid for uuid, *_ in self.found()},
+        )
+
+
+class FormatsTestCase(audits.AuditTestCase):
+    def setUp(self):
+        super().setUp()
+        self.server = self.boot(host='host2')
+        self.isolate('windows', ['host2'], 'CUSTOM_WINDOWS')
+        self.row = [
+            self.server['id'],
+            self.server['name'],
+            self.api.project_id,
+            'host2',
+            'isolation',
+            'aggregate windows is isolated and the request does not require '
+            'CUSTOM_WINDOWS',
+        ]
+
+    def test_text(self):
+        with fixtures.EnvironmentVariable('COLUMNS', '80'):
+            status, text = self.run_audit('--where')
+        self.assertEqual(3, status)
+        uuid, name, project, *_ = self.row
+        self.assertEqual(
+            [
+                '1 of 1 servers violate a policy:',
+                '       1  isolation',
+                '',
+                'isolation, 1 server: aggregate windows is isolated and the '
+                'request does not',
+                '  require CUSTOM_WINDOWS',
+                f'  {uuid}  host2  {name}, project',
+                f'      {project}; could go to: host1, host3',
+            ],
+            text.splitlines(),
+        )
+
+    def test_rows(self):
+        _, text = self.run_audit('--where', '-f', 'csv')
+        cells = [*self.row, 'host1 host3']
+        self.assertEqual(
+            ','.join(f'"{cell}"' for cell in cells), text.splitlines()[1]
+        )
+        _, text = self.run_audit('-f', 'value')
+        self.assertEqual(' '.join(self.row), text.strip())
+        _, text = self.run_audit('-c', 'Server', '-c', 'Host')
+        self.assertIn(f'| {self.server["id"]} | host2 |', text)
+
+    def test_not_judged(self):
+        """Apart from what is found, in words, and with exit status 1."""
+        engine = api_db.context_manager.writer.get_engine()
+        with engine.begin() as connection:
+            connection.execute(sa.delete(api_models.RequestSpec))
+        status, text = self.run_audit('--where', '-f', 'csv')
+        self.assertEqual(1, status)
+        self.assertIn('"not-judged","nova has no request spec of the', text)
+        self.assertIn('"unknown"', text)
+        self.assertNotIn('None', text)
+        status, text = self.run_audit('-f', 'yaml')
+        self.assertEqual(1, status)
+        document = yaml.safe_load(text)
+        self.assertEqual(
+            (1, 0, 1),
+            tuple(
+                document['answer'][key]
+                for key in ('servers', 'violating', 'not_judged')
+            ),
+        )
+
+
 class BeforeAChangeTestCase(audits.AuditTestCase):
-    """Nothing is on; what the arguments suppose is judged."""
+    """Nothing is on; judged is the cloud after the change."""
 
     options = {}
 
@@ -185,6 +321,26 @@ class BeforeAChangeTestCase(audits.AuditTestCase):
             self.found(
                 '--option',
                 'nova_ext_sched.enable_isolated_aggregate_filtering=True',
+            ),
+        )
+
+    def test_server_that_came_by_its_image(self):
+        """Where the traits of images are to count no more."""
+        image = self.image(props={'trait:CUSTOM_WINDOWS': 'required'})
+        self.isolate('licensed', ['host1'], 'CUSTOM_WINDOWS')
+        self._delete_server(self.other)
+        server = self.boot(host='host1', image=image)
+        option = (
+            '--option',
+            ('nova_ext_sched.enable_isolated_aggregate_filtering=True'),
+        )
+        self.assertEqual([], self.found(*option))
+        self.assertEqual(
+            [(server['id'], 'host1', 'isolation')],
+            self.found(
+                *option,
+                '--option',
+                'nova_ext_sched.isolation_trait_sources=flavor',
             ),
         )
 

@@ -169,9 +169,9 @@ class RandomCloudTestCase(audits.AuditTestCase):
             for uuid, host, _ in self.found():
                 _, rows = self.audit('--where', '--host', host)
                 (where,) = {
-                    tuple(row['Where'])
+                    tuple(row['where'])
                     for row in rows
-                    if row['Server'] == uuid
+                    if row['server'] == uuid
                 } or {()}
                 if where:
                     self.move(uuid, where[0])

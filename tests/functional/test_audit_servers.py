@@ -98,11 +98,13 @@ class JudgedServersTestCase(audits.AuditTestCase):
         self.assertEqual([], self.found())
         self.glance.delete(None, licensed)
         status, rows = self.audit()
-        self.assertEqual(3, status)
+        self.assertEqual(1, status)
+        self.assertEqual('not-judged', rows[0]['policy'])
         self.assertEqual(
-            f'cannot be judged: RequestRefused: Scheduling failed: the '
-            f'properties of image {licensed} cannot be read',
-            rows[0]['Reason'],
+            f'the properties of image {licensed} cannot be read '
+            f'(ImageNotFound: Image {licensed} could not be found.); give '
+            f'credentials that may read it: OS_CLOUD or other OS_*',
+            rows[0]['reason'],
         )
 
     def test_keys_of_the_image(self):
@@ -117,32 +119,34 @@ class JudgedServersTestCase(audits.AuditTestCase):
         other = self.boot()
         self.isolate_all()
         status, rows = self.audit()
-        self.assertEqual(3, status)
-        rows = {row['Server']: row for row in rows}
+        self.assertEqual(1, status)
+        rows = {row['server']: row for row in rows}
         self.assertEqual(
             (
-                '-',
-                'cannot be judged: nova has no request spec of the server',
+                'not-judged',
+                'nova has no request spec of the server, and nova cannot '
+                'move it either',
             ),
-            (rows[server['id']]['Policy'], rows[server['id']]['Reason']),
+            (rows[server['id']]['policy'], rows[server['id']]['reason']),
         )
-        self.assertEqual('isolation', rows[other['id']]['Policy'])
+        self.assertEqual('isolation', rows[other['id']]['policy'])
 
     def test_broken_request_specs(self):
         servers = [self.boot() for _ in range(3)]
         change_spec(servers[0], spec='{"nova_object.name": "Requ')
         change_spec(servers[1], spec='[]')
         status, rows = self.audit()
-        self.assertEqual(3, status)
+        self.assertEqual(1, status)
         self.assertEqual(
             {servers[0]['id'], servers[1]['id']},
-            {row['Server'] for row in rows},
+            {row['server'] for row in rows},
         )
         for row in rows:
-            self.assertEqual('-', row['Policy'])
+            self.assertEqual('not-judged', row['policy'])
             self.assertStartsWith(
-                row['Reason'],
-                'cannot be judged: the request spec cannot be read: ',
+                row['reason'],
+                'its request spec cannot be read, and nova cannot move it '
+                'either: ',
             )
 
     def assertStartsWith(self, text, prefix):
@@ -200,11 +204,11 @@ class CellsTestCase(audits.AuditTestCase):
         self.assertEqual(1, status)
         self.assertEqual(
             [self.finding('host2')],
-            [(row['Server'], row['Host'], row['Policy']) for row in rows],
+            [(row['server'], row['host'], row['policy']) for row in rows],
         )
 
     def test_cell_that_fails_on_the_way(self):
-        started = scheduler.Scheduler()
+        started = scheduler.ReadOnlyHostManager()
         auditing = auditor.Auditor(
             scheduler.context(), started, policies.enabled()
         )
@@ -214,6 +218,6 @@ class CellsTestCase(audits.AuditTestCase):
         self.assertEqual(['host1'], [finding.host for finding in findings])
         (fault,) = auditing.faults
         self.assertIn(
-            'cell cell2 cannot be read, and servers of it are not judged',
+            'Cell cell2 cannot be read, and its servers are not judged',
             fault,
         )

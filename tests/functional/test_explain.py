@@ -19,6 +19,7 @@ from tests.functional import base
 from tests.functional import explain
 
 TRAIT = 'CUSTOM_LICENSED_WINDOWS'
+UUID = '8d1f52c6-6b3a-4d0c-9c39-0f4c1c9a7e55'
 
 
 def line(answer, constraint):
@@ -145,8 +146,7 @@ class FunnelTestCase(ExplainTestCase):
         answer = self.explain('--flavor', self.flavor())
         self.assertEqual(3, answer.status)
         self.assertEqual(
-            '0 of 3 hosts: refuse of tests ends the request: Filtering the '
-            "request: 'no\\nway'",
+            "0 of 3 hosts: refuse of tests ends the request: 'no\\nway'.",
             answer.sentence,
         )
 
@@ -408,7 +408,8 @@ class UsageTestCase(ExplainTestCase):
         for args, expected in (
             ([], '--server or --flavor'),
             (['--flavor', 'absent'], 'the ID or name of a flavor, got'),
-            (['--server', 'absent'], 'the UUID of a server'),
+            (['--server', 'absent'], 'the UUID of a server, got'),
+            (['--server', UUID], 'expected an existing server, got'),
             (['--flavor', 'm1.tiny', '--operation', 'migrate'], 'expected'),
             (['--flavor', 'm1.tiny', '--host', 'absent'], 'a compute node'),
             (['--flavor', 'm1.tiny', '-c', 'absent'], '--column'),

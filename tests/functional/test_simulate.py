@@ -103,14 +103,23 @@ class SimulatorTest(unittest.TestCase):
     def test_differs(self):
         done = self.run_command(
             SMALL.replace('expect: general', 'expect: isolated')
+            .replace(
+                'steps:',
+                '  ssd: {extra_specs: {ssd: true}}\n    steps:',
+            )
+            .replace(
+                '[IsolatedAggregatesFilter]',
+                '[IsolatedAggregatesFilter, AggregateInstanceTypeFilter]',
+            )
             + '      - {boot: two, flavor: fenced, host: general, '
-            'expect: no valid host, expect_plain: general}\n',
+            'expect: no valid host, expect_plain: isolated}\n'
+            '      - {boot: three, flavor: ssd, expect: general}\n',
             *('--compare', '--nova-log', '-', '-f', 'yaml'),
         )
 
         self.assertEqual(1, done.returncode, done.stderr)
         self.assertIn(' INFO nova.scheduler', done.stderr)
-        wrong, refused = yaml.safe_load(done.stdout)
+        wrong, refused, unused = yaml.safe_load(done.stdout)
         self.assertEqual('DIFFERS', wrong['Result'])
         self.assertEqual({'one': 'general'}, wrong['Actual'])
         self.assertEqual(
@@ -118,13 +127,20 @@ class SimulatorTest(unittest.TestCase):
             'with DISK_GB:1,MEMORY_MB:512,VCPU:1',
             wrong['Reason'],
         )
-        self.assertEqual({'one': 'isolated'}, wrong['Plain Nova'])
-        self.assertEqual('ok', wrong['Plain Result'])
+        # It isolates with its own request filter.
+        self.assertEqual({'one': 'general'}, wrong['Plain Nova'])
+        self.assertEqual('WRONG', wrong['Plain Result'])
         # Plain nova does not put it there either: its provider lacks the
         # trait.
         self.assertEqual('ok', refused['Result'])
         self.assertIn('placement has no host', refused['Reason'])
         self.assertEqual('UNFORESEEN', refused['Plain Result'])
+        self.assertEqual(
+            'general not used: AggregateInstanceTypeFilter refused it: flavor '
+            "ssd wants 'ssd' to be 'true' and no aggregate of the host has "
+            'the key',
+            unused['Reason'],
+        )
 
     def test_scheduler_does_not_start(self):
         # nova's own filters are not available.

@@ -2,18 +2,27 @@
 
 """The operating page lists every message at WARNING or above.
 
-The messages are read from the source: what goes to the log at WARNING or
-above, what ends a request or the start of nova-scheduler, and what the status
-check reports. An entry of the page is a piece of a message, with ``...`` for
+The messages are read from the source, of what runs in nova-scheduler and of
+the status check. A message is a string that is
+
+* logged at WARNING or above, or the reason of a refused request,
+* a sentence in the room of the options or of the status check, where all that
+  is written is for operators (but help and DEBUG lines),
+* what a plugin's exception says.
+
+An entry of the page is a piece of one string of the source, with ``...`` for
 what differs from case to case.
 """
 
 import ast
+from collections.abc import Collection
 from collections.abc import Iterator
+import functools
 import pathlib
 import re
 import typing
 
+import ddt
 import testtools
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -21,54 +30,30 @@ PACKAGE = ROOT / 'nova_ext_sched'
 PAGE = ROOT / 'doc' / 'source' / 'operating.rst'
 BEGIN, END = '.. messages begin', '.. messages end'
 
-# The scheduler's part, and the status check.
+ROOMS = ('conf', 'filters', 'policy', 'queries', 'request_filters', 'weighers')
+FOR_OPERATORS = ('conf', 'cmd/status')
 MODULES = sorted(
     [
         *PACKAGE.glob('*.py'),
-        *(PACKAGE / 'conf').glob('*.py'),
-        *(PACKAGE / 'filters').glob('*.py'),
-        *(PACKAGE / 'request_filters').glob('*.py'),
-        *(PACKAGE / 'policy').glob('*.py'),
-        *(PACKAGE / 'queries').glob('*.py'),
         *(PACKAGE / 'cmd' / 'status').glob('*.py'),
+        *(path for room in ROOMS for path in (PACKAGE / room).glob('*.py')),
     ]
 )
 
-LOGGING = {'warn', 'warning', 'error', 'exception', 'critical'}
+LOUD = {'warn', 'warning', 'error', 'exception', 'critical'}
+QUIET = {'debug', 'info'}
+# Exceptions whose reason ends a request.
+REFUSALS = {'RequestRefused', 'RequestFilterFailed'}
+# Fewer words are a piece of a sentence, or a name.
+WORDS = 5
 
-# Whose first argument, or argument of this name, is what people read.
-CALLS = {
-    'RequestRefused': 'reason',
-    'RequestFilterFailed': 'reason',
-    '_failure': 'details',
-    '_warning': 'details',
-}
 
-# Modules whose InvalidValue reaches the log as it is.
-EXPECTING = ('conf/misspelling.py', 'policy/failure_domains.py')
+class String(typing.NamedTuple):
+    """A string of the source, and whether the page must have it."""
 
-# Functions that write sentences which others log, and the number of words
-# that tells one from a piece of a sentence.
-WRITERS = {
-    'conf/aggregate_instance_type.py': ['contradictions'],
-    'conf/blazar.py': ['contradictions'],
-    'conf/failure_domains.py': ['contradictions', '__call__'],
-    'conf/isolation.py': ['contradictions', '__call__'],
-    'conf/misspelling.py': ['warnings'],
-    'conf/reservation.py': ['contradictions', '__call__'],
-    'cmd/status/operators_data.py': ['check_traits', 'check_reservations'],
-    'cmd/status/checks.py': ['_filters', '_aggregates', '_placement'],
-    'filters/__init__.py': ['find_shadowed'],
-    'policy/aggregate_instance_rule.py': ['examine'],
-    'policy/blazar.py': ['resolve', '_why_closed'],
-    'policy/force_metadata_check.py': ['faults'],
-    'policy/isolation.py': ['read_item'],
-    'policy/reservation.py': ['_why_closed'],
-}
-WORDS = 4
-
-# What such a function writes and no sentence begins with.
-PIECE = 'It keeps the rules'
+    text: str
+    place: str
+    is_message: bool
 
 
 def template(node: ast.expr) -> str | None:
@@ -94,106 +79,76 @@ def _template(node: ast.expr) -> str | None:
             return None
 
 
-def strings(node: ast.AST) -> Iterator[str]:
-    """Yield the templates under a node, but docstrings and help."""
+def name_of(call: ast.Call) -> str:
+    return getattr(call.func, 'attr', getattr(call.func, 'id', ''))
+
+
+def find_strings(
+    node: ast.AST, for_operators: bool, loud: Collection[str] = ()
+) -> Iterator[tuple[ast.expr, str, bool]]:
+    """Yield expression, text and whether it is a message, under a node.
+
+    :param for_operators: whether each sentence is a message
+    :param loud: names of variables that are logged
+    """
     for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.Expr) and template(child.value):
+        match child:
+            case ast.Expr(value=value) if template(value):
+                continue  # a docstring
+            case ast.Call() if name_of(child).endswith(('Opt', 'OptGroup')):
+                continue
+            case ast.Call() if name_of(child) in QUIET:
+                continue
+            case ast.ClassDef(name=name):
+                # What nova-scheduler says when it does not start.
+                loud = ['message'] if name.startswith('Plugin') else []
+            case ast.FunctionDef():
+                loud = {
+                    getattr(call.args[0], 'id', '')
+                    for call in ast.walk(child)
+                    if isinstance(call, ast.Call)
+                    and name_of(call) in LOUD | REFUSALS
+                    and call.args
+                }
+            case ast.IfExp() if isinstance(node, ast.keyword):
+                for value in (child.body, child.orelse):
+                    yield from find_strings(
+                        ast.keyword(node.arg, value), for_operators, loud
+                    )
+                continue
+        text = template(child) if isinstance(child, ast.expr) else None
+        if text is None:
+            yield from find_strings(child, for_operators, loud)
             continue
-        if isinstance(child, ast.expr) and (text := template(child)):
-            yield text
-        else:
-            yield from strings(child)
+        match node:
+            case ast.Call(args=[first, *_]) if first is child:
+                is_loud = name_of(node) in LOUD | REFUSALS
+            case ast.keyword(arg='reason'):
+                is_loud = True
+            case ast.Assign(targets=[ast.Name(id=name)]):
+                is_loud = name in loud
+            case _:
+                is_loud = False
+        if isinstance(node, ast.keyword) and node.arg == 'expected':
+            text = f'expected {text}'
+        if len(text.split()) >= WORDS:
+            is_loud |= for_operators
+        yield child, text, is_loud and bool(text.strip('. :'))
 
 
-def is_sentence(text: str) -> bool:
-    """Return whether a template is more than a piece of a sentence."""
-    return len(re.findall(r'\w+', text)) >= WORDS
-
-
-def _assigned(function: ast.AST, name: str) -> Iterator[str]:
-    for node in ast.walk(function):
-        if (
-            isinstance(node, ast.Assign)
-            and any(
-                isinstance(target, ast.Name) and target.id == name
-                for target in node.targets
-            )
-            and (text := template(node.value))
+@functools.cache
+def strings() -> list[String]:
+    """Return every string that may be one of the page's."""
+    found = {}
+    for path in MODULES:
+        room = str(path.parent.relative_to(PACKAGE))
+        for node, text, is_message in find_strings(
+            ast.parse(path.read_text()), room in FOR_OPERATORS
         ):
-            yield text
-
-
-def _sentence(call: ast.Call) -> ast.expr | None:
-    """Return the argument of a call that people read."""
-    function = call.func
-    if isinstance(function, ast.Attribute) and function.attr in LOGGING:
-        return call.args[0] if call.args else None
-    name = getattr(function, 'attr', getattr(function, 'id', ''))
-    if name not in CALLS:
-        return None
-    if call.args:
-        return call.args[0]
-    return next((k.value for k in call.keywords if k.arg == CALLS[name]), None)
-
-
-def _expected(call: ast.Call) -> Iterator[str]:
-    """Yield what an InvalidValue says that it expects."""
-    if getattr(call.func, 'attr', '') != 'InvalidValue':
-        return
-    for keyword in call.keywords:
-        if keyword.arg == 'expected':
-            value = keyword.value
-            for node in (
-                [value.body, value.orelse]
-                if isinstance(value, ast.IfExp)
-                else [value]
-            ):
-                yield f'expected {template(node)}'
-
-
-def messages_of(path: pathlib.Path) -> Iterator[tuple[str, int]]:
-    """Yield the messages of a module, and the line of each."""
-    module = str(path.relative_to(PACKAGE))
-    tree = ast.parse(path.read_text())
-    for function in ast.walk(tree):
-        if isinstance(function, ast.ClassDef):
-            for node in function.body:
-                if (
-                    isinstance(node, ast.Assign)
-                    and function.name.startswith('Plugin')
-                    and (text := template(node.value))
-                ):
-                    yield text, node.lineno
-        if not isinstance(function, ast.FunctionDef):
-            continue
-        if function.name in WRITERS.get(module, ()):
-            for text in strings(function):
-                if is_sentence(text):
-                    yield text, function.lineno
-        for node in ast.walk(function):
-            if not isinstance(node, ast.Call):
-                continue
-            if module in EXPECTING:
-                for text in _expected(node):
-                    yield text, node.lineno
-            argument = _sentence(node)
-            if argument is None:
-                continue
-            if isinstance(argument, ast.Name):
-                for text in _assigned(function, argument.id):
-                    yield text, node.lineno
-            elif (text := template(argument)) and text.strip('. :'):
-                yield text, node.lineno
-
-
-def messages() -> dict[str, str]:
-    """Return every message, and where it is written."""
-    return {
-        text: f'{path.relative_to(ROOT)}:{line}'
-        for path in MODULES
-        for text, line in messages_of(path)
-        if not text.startswith(PIECE)
-    }
+            place = f'{path.relative_to(ROOT)}:{node.lineno}'
+            if text not in found or is_message:
+                found[text] = String(text, place, is_message)
+    return list(found.values())
 
 
 def entries() -> list[str]:
@@ -206,28 +161,31 @@ def entries() -> list[str]:
     ]
 
 
-def owners() -> dict[str, list[str]]:
-    """Return the messages that each entry stands for.
+def owners() -> dict[str, list[String]]:
+    """Return the strings that each entry stands for.
 
-    An entry is a piece of one message. A message that is too short for that
+    An entry is a piece of one string. A string that is too short for that
     (``... cannot decide``) is an entry as a whole, and may be a piece of
-    others.
+    others. A message comes before other strings.
     """
-    written = list(messages())
-    return {
-        entry: [text for text in written if text.strip('. :') == entry]
-        or [text for text in written if entry in text]
-        for entry in entries()
-    }
+    found = {}
+    for entry in entries():
+        within = [string for string in strings() if entry in string.text]
+        within = [string for string in within if string.is_message] or within
+        found[entry] = [
+            string for string in within if string.text.strip('. :') == entry
+        ] or within
+    return found
 
 
+@ddt.ddt
 class MessagesTestCase(testtools.TestCase):
     def test_every_message_has_an_entry(self):
-        known = {text for texts in owners().values() for text in texts}
+        known = {string for found in owners().values() for string in found}
         missing = [
-            f'{place}: {text}'
-            for text, place in messages().items()
-            if text not in known
+            f'{string.place}: {string.text}'
+            for string in strings()
+            if string.is_message and string not in known
         ]
         self.assertEqual(
             [],
@@ -237,43 +195,54 @@ class MessagesTestCase(testtools.TestCase):
 
     def test_every_entry_is_one_message(self):
         self.assertEqual(
-            [],
-            [
-                f'{entry}: {len(texts)} messages'
-                for entry, texts in owners().items()
-                if len(texts) != 1
-            ],
+            {},
+            {
+                entry: [string.place for string in found]
+                for entry, found in owners().items()
+                if len(found) != 1
+            },
         )
 
     def test_no_entry_twice(self):
         self.assertEqual(len(set(entries())), len(entries()))
 
-    def test_what_others_write_is_found(self):
-        for module, functions in WRITERS.items():
-            tree = ast.parse((PACKAGE / module).read_text())
-            writing = {
-                node.name
-                for node in ast.walk(tree)
-                if isinstance(node, ast.FunctionDef)
-                and any(is_sentence(text) for text in strings(node))
-            }
-            self.assertEqual(set(), set(functions) - writing, module)
+    @ddt.unpack
+    @ddt.data(
+        ("LOG.warning('no %s', x)", 'no ...', True),
+        ("LOG.debug('no host is left for it')", None, False),
+        ("text = f'no {x}'\n    LOG_ONCE.warning(text)", 'no ...', True),
+        ("raise exception.RequestRefused('no host')", 'no host', True),
+        ("raise Failed(reason='no ' + x)", 'no ...', True),
+        ("check(expected='a' if x else 'b')", 'expected a', False),
+        ("return 'no host is left for it'", 'no host is left for it', False),
+    )
+    def test_rule(self, line, text, is_message):
+        tree = ast.parse(
+            f'def f(x):\n    """It says more than 5 words."""\n    {line}'
+        )
+        found = [found[1:] for found in find_strings(tree, False)]
+        self.assertEqual([(text, is_message)] if text else [], found[:1])
+        # In the options' room, whatever is a sentence.
+        found = [found[2] for found in find_strings(tree, True)]
+        is_long = text is not None and len(text.split()) >= WORDS
+        self.assertEqual([is_message or is_long] if text else [], found[:1])
 
-    def test_calls_are_found(self):
+    def test_messages_are_found(self):
         """A line of the log, a refusal, an exception, a result of a check."""
+        places = [string.place for string in strings() if string.is_message]
         for module, count in (
-            ('request_filters/base.py', 3),
-            ('queries/running_image.py', 5),
+            ('request_filters/base.py', 2),
+            ('queries/running_image.py', 4),
             ('exception.py', 4),
-            ('conf/misspelling.py', 4),
+            ('conf/misspelling.py', 2),
             ('cmd/status/checks.py', 10),
         ):
-            found = set(text for text, _ in messages_of(PACKAGE / module))
+            found = [place for place in places if f'/{module}:' in place]
             self.assertGreaterEqual(len(found), count, module)
 
     def test_no_other_module_logs(self):
         """The simulator is a cloud of its own, with its own report."""
-        logs = re.compile(rf'\b(LOG|LOG_ONCE)\.({"|".join(LOGGING)})\(')
+        logs = re.compile(rf'\b(LOG|LOG_ONCE)\.({"|".join(LOUD)})\(')
         self.assertEqual(
             [],
             [

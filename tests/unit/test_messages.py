@@ -46,3 +46,11 @@ class MessagesTestCase(testtools.TestCase):
             "''\\n'' and 1 more",
             messages.first_few(['\n', 'b'], 1, messages.quoted),
         )
+
+    def test_install_extra(self):
+        self.assertEqual(
+            "in a clone of nova-ext-sched, pip install '.[commands]'; from a "
+            "wheel, pip install './nova_ext_sched-VERSION-py3-none-any.whl"
+            "[commands]'",
+            messages.install_extra('commands'),
+        )

@@ -129,12 +129,20 @@ class DistributionTestCase(unittest.TestCase):
             names = wheel.namelist()
         self.assertIn('nova_ext_sched/py.typed', names)
         self.assertEqual(
-            ['etc/nova-ext-sched/nova-ext-sched.conf.sample'],
-            [
+            {
+                f'etc/nova-ext-sched/{name}'
+                for name in (
+                    'alerts.yaml',
+                    'dashboard.json',
+                    'nova-ext-sched-watch.service',
+                    'nova-ext-sched.conf.sample',
+                )
+            },
+            {
                 name.partition('.data/data/')[2]
                 for name in names
                 if '.data/' in name
-            ],
+            },
         )
         self.assertEqual(
             {'nova_ext_sched'},

@@ -46,7 +46,6 @@ class Auditor:
     :param hosts: the hosts to look at; None for all
     :param project: the ID of the project to look at; None for all
     :ivar totals: the servers judged so far, counted
-    :ivar faults: what could not be read, a sentence each
     """
 
     def __init__(
@@ -64,7 +63,18 @@ class Auditor:
         self._destinations = destinations.Destinations(scheduler)
         self._counts: dict[str, dict[str, int]] = {}
         self.totals = totals.Totals(policy.name for policy in judging)
-        self.faults: list[str] = []
+        self._unread: list[str] = []
+        # Servers whose hosts are unknown, by the reason.
+        self._unknown: dict[str, list[str]] = {}
+
+    @property
+    def faults(self) -> list[str]:
+        """What could not be read, a sentence each."""
+        return self._unread + [
+            f'The hosts for {messages.count("server", len(found))} are '
+            f'unknown, {found[0]} for example: {problem}.'
+            for problem, found in self._unknown.items()
+        ]
 
     def count(self) -> int:
         """Return the number of servers to judge, for a progress bar."""
@@ -117,10 +127,8 @@ class Auditor:
         try:
             return self._destinations.find(finding.server)
         except Exception as exc:
-            self.faults.append(
-                f'The hosts for server {finding.server} are unknown: '
-                f'{messages.describe(exc)}.'
-            )
+            problem = messages.describe(exc)
+            self._unknown.setdefault(problem, []).append(finding.server)
             return None
 
     def _judge(self, server: servers.Server) -> Iterator[tuple[str, str]]:
@@ -161,7 +169,7 @@ class Auditor:
         )
 
     def _report(self, cell: str, problem: str) -> None:
-        self.faults.append(
+        self._unread.append(
             f'Cell {self._scheduler.cell_name(cell)} cannot be read, and its '
             f'servers are not judged: {problem}.'
         )

@@ -17,9 +17,6 @@ from nova_ext_sched.cmd import base
 from nova_ext_sched.cmd import progress
 from nova_ext_sched.cmd.audit import report
 
-#: The exit status where a server violates a policy.
-SOME_FOUND = base.SOME_FOUND
-
 #: The policies, as nova_ext_sched.cmd.audit.policies has them, which imports
 #: nova.
 POLICIES = (
@@ -138,7 +135,9 @@ class Audit(base.Command):
     ) -> int:
         if parsed_args.formatter in _DOCUMENTS:
             self.formatter = report.Document(self._auditing, self.formatter)
-        elif parsed_args.formatter == 'table' and not parsed_args.columns:
+        elif parsed_args.formatter == 'table' and not (
+            parsed_args.columns or parsed_args.sort_columns
+        ):
             self.formatter = report.Text(self._auditing)
         status = super().produce_output(parsed_args, column_names, data)
         if not isinstance(self.formatter, report.Text):
@@ -149,7 +148,7 @@ class Audit(base.Command):
         if self._auditing.faults or totals.not_judged:
             self.status = base.FAULT
         elif totals.violating:
-            self.status = SOME_FOUND
+            self.status = base.SOME_FOUND
         return status
 
     def _rows(

@@ -11,15 +11,18 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
-import datetime
 import importlib.metadata
 import typing
 
 from cliff import columns
+from oslo_utils import timeutils
 
 from nova_ext_sched import messages
 from nova_ext_sched.cmd import base
 from nova_ext_sched.cmd import lines
+
+#: Changes when a reader of the document must change.
+FORMAT = 1
 
 # Hosts that people see of those to which a server could go.
 _FEW = 3
@@ -80,9 +83,10 @@ class Text:
         names: Sequence[str],
         data: Iterable[Sequence[typing.Any]],
         stdout: typing.TextIO,
-        _: argparse.Namespace,
+        parsed_args: argparse.Namespace,
     ) -> None:
         """Write everything, once all is read."""
+        self._width = parsed_args.max_width
         rows = [dict(zip(names, row, strict=True)) for row in data]
         write = self._summary if 'By' in names else self._findings
         for line in (*self._head(), *write(rows)):
@@ -91,7 +95,7 @@ class Text:
     def _head(self) -> Iterator[str]:
         totals = self._auditing.totals
         if not totals.violating:
-            yield from lines.fill(totals.sentence)
+            yield from self._fill(totals.sentence)
         else:
             yield (
                 f'{totals.violating} of {totals.servers} servers violate a '
@@ -103,7 +107,7 @@ class Text:
             if totals.not_judged:
                 yield f'{totals.not_judged:8}  cannot be judged'
         for fault in self._auditing.faults:
-            yield from lines.fill(base.without_secrets(fault))
+            yield from self._fill(base.without_secrets(fault))
 
     def _findings(self, rows: Iterable[Row]) -> Iterator[str]:
         """Yield each reason once, with its servers."""
@@ -123,9 +127,9 @@ class Text:
         for (policy, reason), found in ranked:
             yield ''
             servers = messages.count('server', len(found))
-            yield from lines.fill(f'{policy}, {servers}: {reason}')
+            yield from self._fill(f'{policy}, {servers}: {reason}')
             for row in found:
-                yield from lines.fill(_describe(row), '  ', ' ' * 6)
+                yield from self._fill(_describe(row), '  ', ' ' * 6)
 
     def _summary(self, rows: Iterable[Row]) -> Iterator[str]:
         by = ''
@@ -137,11 +141,16 @@ class Text:
             name = messages.clean(row['Name'])
             policies = row['Policies'].human_readable()
             text = f'{row["Servers"]:8}  {name}: {policies}'
-            yield from lines.fill(text, later=' ' * 12)
+            yield from self._fill(text, later=' ' * 12)
+
+    def _fill(
+        self, text: str, first: str = '', later: str = '  '
+    ) -> list[str]:
+        return lines.fill(text, first, later, self._width)
 
 
 class Document:
-    """One document with everything.
+    """One document with everything; ``schema.json`` has its form.
 
     :param auditing: an Auditor, whose findings are read with the rows
     :param formatter: cliff's of JSON or YAML
@@ -163,22 +172,23 @@ class Document:
         rows = [dict(zip(keys, map(_value, row), strict=True)) for row in data]
         totals = self._auditing.totals
         document = {
-            'answer': totals.sentence,
-            'servers': totals.servers,
-            'violating': totals.violating,
-            'not_judged': totals.not_judged,
-            'policies': totals.policies,
-            'summary' if parsed_args.summary else 'findings': rows,
-            'faults': [
-                base.without_secrets(fault) for fault in self._auditing.faults
-            ],
+            'format': FORMAT,
+            'time': timeutils.utcnow().isoformat(timespec='seconds') + 'Z',
             'versions': {
                 name: importlib.metadata.version(name)
                 for name in ('nova-ext-sched', 'nova')
             },
-            'time': datetime.datetime.now(datetime.UTC).isoformat(
-                timespec='seconds'
-            ),
+            'answer': {
+                'sentence': totals.sentence,
+                'servers': totals.servers,
+                'violating': totals.violating,
+                'not_judged': totals.not_judged,
+                'policies': totals.policies,
+            },
+            'summary' if parsed_args.summary else 'findings': rows,
+            'faults': [
+                base.without_secrets(fault) for fault in self._auditing.faults
+            ],
         }
         self._formatter.emit_one(
             list(document), list(document.values()), stdout, parsed_args

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import io
 import textwrap
 import typing
+from urllib import parse
 
 from rich import console
 from rich import padding
@@ -128,9 +129,11 @@ def write(
     )
     if all_:
         for query in document['query']:
-            stream.write(
-                '\n' + _wrap(f'GET /allocation_candidates?{query}', width)
-            )
+            stream.write('\nGET /allocation_candidates\n')
+            for key, value in parse.parse_qsl(query):
+                # Lists of UUIDs: as people read them, and where they wrap.
+                values = value.replace(',', ', ')
+                stream.write(_wrap(f'  {key}={values}', width))
 
 
 def lines(document: Document) -> Iterator[str]:
@@ -168,10 +171,14 @@ def _describe_server(request: Document) -> str:
     if request['server'] is None:
         number = request['instances']
         return f'To {words} {messages.count("server", number)}'
-    name = messages.clean(request['server_name'] or '')
-    uuid = request['server']
-    shown = f'{name} ({uuid})' if name else uuid
+    shown = _name_and_id(request['server_name'], request['server'])
     return f'To {words} server {shown}'
+
+
+def _name_and_id(name: str | None, uuid: str | None) -> str:
+    if name and uuid:
+        return f'{messages.clean(name)} ({messages.clean(uuid)})'
+    return messages.clean(name or uuid or '')
 
 
 def _describe_request(request: Document) -> Iterator[str]:
@@ -188,8 +195,7 @@ def _describe_request(request: Document) -> Iterator[str]:
         yield f'    {messages.first_few(sorted(specs))}'
     image = request['image']
     if image['id'] or image['name']:
-        known = [messages.clean(image[key]) for key in image if image[key]]
-        yield f'  image {" ".join(known)}'
+        yield f'  image {_name_and_id(image["name"], image["id"])}'
     for name in ('project', 'availability_zone', 'destination'):
         if request[name]:
             value = messages.clean(request[name])

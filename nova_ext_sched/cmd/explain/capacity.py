@@ -97,15 +97,14 @@ class Capacities:
                 answer = 'full'
             counts[answer] += 1
             reasons[uuid] = refusals[answer]
-        most, host = max(
-            free, key=lambda one: (one[0], one[1]), default=(0, None)
-        )
+        most = max((amount for amount, _ in free), default=0)
+        hosts = [self._hosts[uuid] for amount, uuid in free if amount == most]
         return reasons, funnel.Capacity(
             resource=resource,
             requested=amount,
             large_enough=len(self._hosts) - len(refused) + counts['full'],
             most_free=most,
-            most_free_host=self._hosts[host] if host and most else None,
+            most_free_host=min(hosts) if most else None,
             **counts,
         )
 

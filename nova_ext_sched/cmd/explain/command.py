@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Iterable
 from collections.abc import Sequence
 import json
+import pathlib
 import shutil
 import sys
 import typing
@@ -15,7 +16,9 @@ import yaml
 from nova_ext_sched import exception
 from nova_ext_sched.cmd import base
 from nova_ext_sched.cmd import progress
+from nova_ext_sched.cmd import records
 from nova_ext_sched.cmd.explain import answer
+from nova_ext_sched.cmd.explain import recorded
 
 # Methods of nova_ext_sched.cmd.explain.server.Server.
 _OPERATIONS = (
@@ -121,6 +124,19 @@ class Explain(base.Command):
             metavar='HOST[:NODE]',
             help='ask for this host, as the API does with "host"; filters run',
         )
+        kept = parser.add_argument_group('a refusal that watch recorded')
+        kept.add_argument(
+            '--recorded',
+            metavar='REQUEST_OR_SERVER',
+            help='the ID of a request (req-...) or the UUID of a server',
+        )
+        kept.add_argument(
+            '--records',
+            metavar='FILE',
+            type=pathlib.Path,
+            default=records.PATH,
+            help='the file of the records (default: %(default)s)',
+        )
         shown = parser.add_mutually_exclusive_group()
         shown.add_argument(
             '--host',
@@ -149,6 +165,23 @@ class Explain(base.Command):
         by_host = bool(parsed_args.host or parsed_args.hosts)
         columns = answer.HOST_COLUMNS if by_host else answer.COLUMNS
         self.check_columns(parsed_args, columns)
+        if parsed_args.recorded is not None:
+            self._document = recorded.read(
+                parsed_args.records, parsed_args.recorded
+            )
+        else:
+            self._document = self._explain(parsed_args)
+        finds_host = self._document['answer']['finds_host']
+        self.status = base.FINE if finds_host else base.SOME_FOUND
+        if _is_table(parsed_args):
+            # The answer stands before the table.
+            self.sentence = ''
+        elif parsed_args.formatter not in _DOCUMENTS:
+            self.sentence = self._document['answer']['sentence']
+        rows = answer.host_rows if by_host else answer.rows
+        return columns, rows(self._document, parsed_args.all)
+
+    def _explain(self, parsed_args: argparse.Namespace) -> answer.Document:
         _check_usage(parsed_args)
         self.configure(parsed_args)
         # Not before: they import nova.
@@ -168,15 +201,7 @@ class Explain(base.Command):
             else:
                 found.stop('conductor', *request.end)
         found.remarks += request.remarks(found)
-        self._document = document.build(found, request.description, detailed)
-        self.status = base.FINE if found.finds_host else base.SOME_FOUND
-        if _is_table(parsed_args):
-            # The answer stands before the table.
-            self.sentence = ''
-        elif parsed_args.formatter not in _DOCUMENTS:
-            self.sentence = self._document['answer']['sentence']
-        rows = answer.host_rows if by_host else answer.rows
-        return columns, rows(self._document, parsed_args.all)
+        return document.build(found, request.description, detailed)
 
     def produce_output(
         self,

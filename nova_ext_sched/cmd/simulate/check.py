@@ -26,10 +26,10 @@ from nova_ext_sched.cmd.simulate import schema as sim_schema
 
 Fault = schema.Fault
 Faults = Iterator[Fault]
-Wrongs = Iterator[schema.Wrong]
+KeywordErrors = Iterator[schema.KeywordError]
 Keywords = Mapping[str, Callable[..., Iterator[jsonschema.ValidationError]]]
 
-#: Faults that are told of one file.
+#: The most faults that are shown for one file.
 MOST_FAULTS = 100
 
 # What names of these kinds may stand for several.
@@ -43,7 +43,7 @@ def load(file: str) -> dict[str, typing.Any]:
     """Read and check a scenario file.
 
     What nova alone knows is checked here only where the scenario has other
-    faults, so that all are told together; else a cloud checks it when it has
+    faults, so that all are shown together; else a cloud checks it when it has
     loaded nova.
 
     :param file: the path of the file
@@ -104,8 +104,7 @@ def _find_faults(data: typing.Any, nova_keywords: Keywords) -> Faults:
     ) -> Iterator[jsonschema.ValidationError]:
         for name in _names(kind, value):
             if name not in names[kind]:
-                # What may be meant takes its time to find: for those that are
-                # told.
+                # Suggestions take time: only for those that are shown.
                 yield jsonschema.ValidationError(name)
 
     validator = jsonschema.validators.extend(
@@ -123,9 +122,9 @@ def _find_faults(data: typing.Any, nova_keywords: Keywords) -> Faults:
         for part in schema.find_parts(error):
             has_form &= part.validator in ('declared', *nova_keywords)
             if part.validator == 'declared':
-                yield _tell_undeclared(part, names)
+                yield _describe_undeclared(part, names)
             else:
-                yield from schema.tell(part)
+                yield from schema.describe(part)
     if has_form:
         yield from _contradictions(data, scenario.parse(data))
 
@@ -156,7 +155,7 @@ def _undeclared(
     )
 
 
-def _tell_undeclared(
+def _describe_undeclared(
     error: jsonschema.ValidationError, names: Mapping[str, Collection[str]]
 ) -> Fault:
     path = tuple(error.absolute_path)
@@ -168,12 +167,12 @@ def _tell_undeclared(
 
 def _check_pattern(
     validator: object, _: object, value: object, form: object
-) -> Wrongs:
+) -> KeywordErrors:
     try:
         if isinstance(value, str):
             hostnames.expand(value)
     except ValueError as exc:
-        yield schema.Wrong(
+        yield schema.KeywordError(
             f'a pattern of at most {hostnames.MAX_NAMES} names such as '
             'compute{01..50}',
             f'{messages.clean(value, 100)}, {exc}',
@@ -182,20 +181,20 @@ def _check_pattern(
 
 def _check_step(
     validator: typing.Any,
-    forms: dict[str, typing.Any],
+    steps: dict[str, typing.Any],
     value: typing.Any,
     form: object,
 ) -> Iterator[jsonschema.ValidationError]:
     if isinstance(value, dict):
-        actions = [action for action in forms if action in value]
+        actions = [action for action in steps if action in value]
         if len(actions) == 1:
-            yield from validator.descend(value, forms[actions[0]])
+            yield from validator.descend(value, steps[actions[0]])
         elif actions:
-            yield schema.Wrong('one action', ' and '.join(actions))
+            yield schema.KeywordError('one action', ' and '.join(actions))
         else:
-            yield schema.Wrong(
-                f'one action of {", ".join(forms)}',
-                schema.show_keys(value) + schema.suggest(value, forms),
+            yield schema.KeywordError(
+                f'one action of {", ".join(steps)}',
+                schema.show_keys(value) + schema.suggest(value, steps),
             )
 
 

@@ -11,13 +11,11 @@ import collections
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
-import functools
 import logging
 import typing
 
 import fixtures
 import nova.conf
-from nova.scheduler.client import report
 from nova.tests.functional import integrated_helpers
 from nova.tests.functional.api import client
 from nova.virt import fake
@@ -32,9 +30,9 @@ from nova_ext_sched import schema
 from nova_ext_sched.cmd.simulate import fixtures as sim_fixtures
 from nova_ext_sched.cmd.simulate import options
 from nova_ext_sched.cmd.simulate import reasons as sim_reasons
+from nova_ext_sched.cmd.simulate import recorder
 from nova_ext_sched.cmd.simulate import scenario
 from nova_ext_sched.cmd.simulate import weigher
-from nova_ext_sched.filters import base
 from nova_ext_sched.policy import isolation
 
 CONF = nova.conf.CONF
@@ -118,8 +116,13 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
             )
         weigher.PreferredHosts.order = tuple(self._declared.prefer)
         super().setUp()
-        self._record_queries()
-        self._record_refusals()
+        self.useFixture(
+            recorder.Recorder(
+                self._reasons,
+                self.scheduler_service.manager.host_manager.enabled_filters,
+                self.names,
+            )
+        )
         self._make_volumes_of_images()
         self._start_hosts()
         self.aggregate_ids = {
@@ -226,58 +229,6 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
 
     def _aggregates(self) -> list[Body]:
         return self.admin_api.api_get('/os-aggregates').body['aggregates']
-
-    def _record_queries(self) -> None:
-        get = report.SchedulerReportClient.get
-
-        def recording_get(
-            self_: typing.Any,
-            url: str,
-            *args: typing.Any,
-            **kwargs: typing.Any,
-        ) -> typing.Any:
-            answer = get(self_, url, *args, **kwargs)
-            found = answer.json() if answer.status_code == 200 else {}
-            self._reasons.add_query(
-                url,
-                {
-                    self.names.get(uuid, uuid)
-                    for uuid in found.get('provider_summaries', ())
-                },
-            )
-            return answer
-
-        self._patch(
-            'nova.scheduler.client.report.SchedulerReportClient.get',
-            recording_get,
-        )
-
-    def _record_refusals(self) -> None:
-        manager = self.scheduler_service.manager.host_manager
-        for host_filter in manager.enabled_filters:
-            host_filter.filter_all = functools.partial(
-                self._filter_all, host_filter, host_filter.filter_all
-            )
-
-    def _filter_all(
-        self,
-        host_filter: typing.Any,
-        filter_all: Callable[..., typing.Any],
-        hosts: Iterable[typing.Any],
-        spec: typing.Any,
-    ) -> list[typing.Any]:
-        hosts = list(hosts)
-        passed = list(filter_all(hosts, spec))
-        left = set(map(id, passed))
-        refused = [host for host in hosts if id(host) not in left]
-        name = type(host_filter).__name__
-        judge = None
-        if refused and isinstance(host_filter, base.PolicyFilter):
-            judge = host_filter.judge(spec)
-        for host in refused:
-            reason = f': {judge(host).reason}' if judge else ''
-            self._reasons.add_refusal(host.host, f'{name} refused it{reason}')
-        return passed
 
     def create_volume(self, image: str) -> str:
         """Return the id of a new volume of an image."""

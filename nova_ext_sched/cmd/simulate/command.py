@@ -223,7 +223,7 @@ def _check_installed() -> None:
         raise ValueError(
             'expected the packages of the extra "simulator", got no '
             f'{messages.first_few(missing)}; install them: '
-            'pip install "nova-ext-sched[simulator]"'
+            f'{messages.install_extra("simulator")}'
         )
 
 

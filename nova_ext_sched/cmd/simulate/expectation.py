@@ -16,7 +16,7 @@ NO_VALID_HOST = 'no_valid_host'
 REFUSED = 'refused'
 FAILED = 'failed'
 
-_WORDS = {
+_NAMES = {
     NO_VALID_HOST: schema.NO_VALID_HOST,
     REFUSED: schema.REFUSED,
     FAILED: 'failed',
@@ -78,9 +78,9 @@ class Outcome:
         if hosts := self.hosts:
             parts.append(_summary(hosts, len(self.placements)))
         failures = [item.failure for item in self.placements]
-        for failure, words in _WORDS.items():
+        for failure, name in _NAMES.items():
             if number := failures.count(failure):
-                parts.append(words + (f' ×{number}' if failures[1:] else ''))
+                parts.append(name + (f' ×{number}' if failures[1:] else ''))
         for key, members in self.domains.items():
             parts += [
                 f'{key} {value} ×{number}' if value else f'no {key} ×{number}'
@@ -184,7 +184,7 @@ class Expectation:
 
     def __str__(self) -> str:
         if self.failure is not None and self.failures is None:
-            return _WORDS[self.failure]
+            return _NAMES[self.failure]
         parts = []
         if self.hosts is not None:
             parts.append(_either(self.hosts))
@@ -202,7 +202,7 @@ class Expectation:
             for key, least in self.min_domains.items()
         ]
         if self.failure is not None:
-            parts.append(f'{_WORDS[self.failure]} ×{self.failures}')
+            parts.append(f'{_NAMES[self.failure]} ×{self.failures}')
         return ', '.join(parts) or 'any host'
 
 

@@ -34,7 +34,7 @@ _KINDS = {
     (_PACKAGE, 'request_filters'): 'request filter',
 }
 
-Faults = Iterator[schema.Wrong]
+Faults = Iterator[schema.KeywordError]
 
 # What Python and oslo.config say of a value of the wrong type, and what they
 # expect.
@@ -83,9 +83,11 @@ def compose(declared: scenario.Scenario, plain: bool) -> scenario.Options:
     }
     _merge(options, declared.nova_conf)
     if plain:
-        ours = options.pop(_PACKAGE, {})
-        if _ISOLATION in ours:
-            options.setdefault('scheduler', {})[_ISOLATION] = ours[_ISOLATION]
+        package = options.pop(_PACKAGE, {})
+        if _ISOLATION in package:
+            options.setdefault('scheduler', {})[_ISOLATION] = package[
+                _ISOLATION
+            ]
         _merge(options, declared.plain.get('nova_conf', {}))
         options.pop(_PACKAGE, None)
     scheduler = options.setdefault('filter_scheduler', {})
@@ -156,7 +158,7 @@ def keywords() -> dict[str, typing.Any]:
         known = installed[kind]
         for index, name in _names(value):
             if name not in known:
-                yield schema.Wrong(
+                yield schema.KeywordError(
                     f'a {kind} that is installed',
                     schema.show(name) + schema.suggest([name], known),
                     (*path, *index),
@@ -169,7 +171,7 @@ def keywords() -> dict[str, typing.Any]:
             return
         for group, values in groups.items():
             if not _is_group(group):
-                yield schema.Wrong(
+                yield schema.KeywordError(
                     'an option group of nova.conf',
                     messages.clean(group) + schema.suggest([group], CONF),
                     [group],
@@ -183,7 +185,7 @@ def keywords() -> dict[str, typing.Any]:
 
     def check_option(path: tuple[str, str], value: typing.Any) -> Faults:
         if reason := _refused(*path, value):
-            yield schema.Wrong(*reason, path)
+            yield schema.KeywordError(*reason, path)
         elif path == _AVAILABLE:
             try:
                 installed['host filter'] |= _nova_filters(
@@ -194,7 +196,7 @@ def keywords() -> dict[str, typing.Any]:
             except (ImportError, ValueError) as exc:
                 # oslo.utils appends a traceback.
                 cause = str(exc).partition(' ([')[0]
-                yield schema.Wrong(
+                yield schema.KeywordError(
                     'filters that can be imported',
                     messages.clean(cause),
                     path,
@@ -216,7 +218,7 @@ def _check_extra_specs(
         try:
             validators.validate(key, str(value))
         except nova_exception.ValidationError as exc:
-            yield schema.Wrong(
+            yield schema.KeywordError(
                 'what nova-api takes',
                 messages.clean(exc.format_message()),
                 [key],

@@ -39,7 +39,7 @@ _NOVA = {
 # nova names the cause of these itself, in the server's fault.
 _CAUSE = re.compile('Scheduling failed: (.+)')
 
-#: The loggers to listen to, with the lowest level that each tells reasons at.
+#: The loggers to listen to, with the lowest level at which each gives reasons.
 LEVELS = {
     _OURS: logging.DEBUG,
     **dict.fromkeys(_NOVA, logging.INFO),
@@ -47,7 +47,7 @@ LEVELS = {
 
 
 class Reasons(logging.Handler):
-    """Collects the lines that tell why hosts were refused.
+    """Collects the lines that say why hosts were refused.
 
     All lines of our package, and of nova's scheduler those that name the
     stage at which the last host went.
@@ -132,7 +132,7 @@ class Reasons(logging.Handler):
 
 
 def describe(query: Mapping[str, Sequence[str]]) -> str:
-    """Return what a query for allocation candidates asks for, in words.
+    """Return what a query for allocation candidates asks for.
 
     Without the traits of nova's own that every request has.
 

@@ -63,7 +63,7 @@ class Line:
 
     @property
     def expected(self) -> str:
-        """What the step should do, in words."""
+        """What the step should do."""
         if self.step.places or self.step.expect.failure:
             return str(self.step.expect)
         return 'done'

@@ -107,7 +107,7 @@ def _outcomes(
     """Wait for the result of a worker; see :func:`run`."""
     assert process.stdin is not None
     assert process.stdout is not None
-    # One that died before it read tells why when it is read.
+    # One that died before it read says why on standard error.
     with contextlib.suppress(BrokenPipeError), process.stdin as stdin:
         json.dump(dataclasses.asdict(request), stdin)
     line = ''

@@ -106,20 +106,20 @@ class Step:
         count = self.arguments.get('count')
         many = f' ×{count}' if count else ''
         details = [
-            f'{key} {_words(value)}'
+            f'{key} {_format(value)}'
             for key, value in self.arguments.items()
             if key != 'count'
         ]
         more = f' ({", ".join(details)})' if details else ''
-        target = _words(self.target, ', ')
+        target = _format(self.target, ', ')
         return f'{self.action} {target}{many}{more}'
 
 
-def _words(value: typing.Any, separator: str = ' ') -> str:
+def _format(value: typing.Any, separator: str = ' ') -> str:
     if isinstance(value, bool):
         return 'yes' if value else 'no'
     if isinstance(value, dict):
-        return ' '.join(f'{key}={_words(val)}' for key, val in value.items())
+        return ' '.join(f'{key}={_format(val)}' for key, val in value.items())
     if isinstance(value, list):
         return separator.join(map(str, value))
     return str(value)

@@ -24,7 +24,7 @@ NO_VALID_HOST = 'No valid host'
 HOST = 'OS-EXT-SRV-ATTR:host'
 TASK = 'OS-EXT-STS:task_state'
 
-# By the action of nova-api, the instance action whose events tell of a
+# By the action of nova-api, the instance action whose events show a
 # failure that leaves the server as it was, and says so nowhere else.
 _MOVES = {
     'resize': 'resize',
@@ -356,7 +356,7 @@ def _refusal(name: str | None, exc: client.OpenStackApiException) -> Placement:
 
 
 def _failure(name: str | None, detail: str) -> Placement:
-    """Return the placement of a server that failed as nova tells."""
+    """Return the placement of a server that failed as nova says."""
     no_valid_host = NO_VALID_HOST in detail or 'NoValidHost' in detail
     failure = (
         expectation.NO_VALID_HOST if no_valid_host else expectation.FAILED

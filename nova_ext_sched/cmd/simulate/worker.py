@@ -11,7 +11,7 @@ end JSON, a mapping with one of these keys:
 ============  =============================================================
 ``outcomes``  an :class:`expectation.Outcome` for each step
 ``faults``    a line for each part of the scenario that nova does not take
-``failed``    why the cloud broke down, in words
+``failed``    why the cloud broke down
 ============  =============================================================
 """
 

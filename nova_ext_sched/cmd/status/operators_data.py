@@ -140,7 +140,7 @@ def check_instance_types(
         found |= dict.fromkeys(decision.request_faults)
         for aggregate, metadata in sorted(aggregates.items()):
             # Odd where there is something to report.
-            if decision.digest(metadata) & 1:
+            if decision.read(metadata) & 1:
                 found |= dict.fromkeys(decision.faults(aggregate, metadata))
     return list(found)
 

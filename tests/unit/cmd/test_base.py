@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import argparse
+import contextlib
+import io
+import logging
 import subprocess
 import sys
 from unittest import mock
 
 import ddt
+from oslo_db import exception as db_exception
 import testtools
 
 from nova_ext_sched.cmd import base
@@ -44,6 +48,8 @@ class WithoutNovaTestCase(testtools.TestCase):
         )
         self.assertEqual((2, ''), (done.returncode, done.stdout))
         self.assertIn("nova-scheduler's environment", done.stderr)
+        # No sentence names the command twice.
+        self.assertEqual(1, done.stderr.count('nova-ext-sched'))
 
 
 class MonkeyPatchTestCase(testtools.TestCase):
@@ -69,6 +75,19 @@ class MonkeyPatchTestCase(testtools.TestCase):
         self.configure(patch)
         self.assertEqual(['threading'], calls)
 
+    def test_eventlet_s_complaint_is_not_shown(self):
+        """Of locks older than its patch; by a logger without a parent."""
+
+        def patch():
+            logging.Logger('eventlet').error('1 RLock(s) were not greened')
+
+        err = io.StringIO()
+        with contextlib.redirect_stderr(err):
+            self.configure(patch)
+            self.assertEqual('', err.getvalue())
+            patch()
+            self.assertIn('greened', err.getvalue())
+
     def test_nova_32(self):
         calls = []
 
@@ -77,3 +96,20 @@ class MonkeyPatchTestCase(testtools.TestCase):
 
         self.configure(patch)
         self.assertEqual([None], calls)
+
+
+class DescribeTestCase(testtools.TestCase):
+    def test_a_database_without_its_statement(self):
+        error = db_exception.DBError(
+            "(OperationalError) (2003, 'no route')\n[SQL: SELECT 1]"
+        )
+        self.assertEqual(
+            '[api_database] connection in nova.conf: expected an answer of '
+            "the database, got DBError: (OperationalError) (2003, 'no "
+            "route')",
+            base._describe(error),
+        )
+
+    def test_anything_else(self):
+        self.assertEqual('KeyError', base._describe(KeyError()))
+        self.assertEqual('no', base._describe(OSError('no')))

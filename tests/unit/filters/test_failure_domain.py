@@ -121,6 +121,12 @@ class FailureDomainFilterTestCase(testtools.TestCase):
         self.assertEqual(['a2', 'b1', 'ab'], self.passing(spec, left))
         spec.instance_group.hosts.append('ab')
         self.assertEqual([], self.passing(spec, left))
+        # A caller that asked one by one: the first list still has every host.
+        spec = self.spec(1)
+        self.passing(spec)
+        self.assertTrue(self.filter.host_passes(self.hosts[2], spec))
+        spec.instance_group.hosts.append('a1')
+        self.assertEqual(['b1', 'comma'], self.passing(spec))
         # Asked again for alternates: nothing counts twice.
         spec = self.spec(2)
         self.passing(spec)

@@ -111,6 +111,37 @@ class IsolatedAggregatesFilterTestCase(test_base.RequestFilterTestCase):
         self.assertFalse(self.filter.host_passes(state, spec))
         self.assertEqual(1, self.output.output.count('rejects every host'))
 
+    @ddt.data(
+        ('required', False, ['a']),
+        ('default_forbidden', False, ['plain']),
+        ('required', True, ['a', 'b', 'plain']),
+        ('default_forbidden', True, ['a', 'b', 'plain']),
+        (None, False, ['a', 'b', 'plain']),
+    )
+    @ddt.unpack
+    def test_prefix_in_one_option_alone(self, option, other_side, expected):
+        """Stage 2 judges whichever of the two options is set.
+
+        ``required`` binds the request that names a key, ``default_forbidden``
+        the one that names none.
+        """
+        options = {
+            f'placement_req_{name}_member_prefix': ['r:'] * (name == option)
+            for name in ('required', 'default_forbidden')
+        }
+        self.config(
+            group='nova_ext_sched',
+            enable_isolated_aggregate_filtering=False,
+            **options,
+        )
+        spec = test_base.request_spec()
+        if (option == 'required') != other_side:
+            spec.flavor.extra_specs = {'r:a': '1'}
+        self.assertEqual(
+            expected,
+            self.passing(spec, a={'r:a': '1'}, b={'r:b': '1'}, plain={}),
+        )
+
     def test_request_without_a_flavor_opens_no_isolated_host(self):
         spec = objects.RequestSpec()
         hosts = [

@@ -363,7 +363,7 @@ class WordsTestCase(testtools.TestCase):
     @ddt.unpack
     def test_faults(self, extra_specs, metadata, expected):
         decision = decide(extra_specs)
-        self.assertEqual(1, decision.digest(metadata) & 1)
+        self.assertEqual(1, decision.read(metadata) & 1)
         self.assertEqual([expected], decision.faults('a', metadata))
 
     @ddt.data(
@@ -377,7 +377,7 @@ class WordsTestCase(testtools.TestCase):
     @ddt.unpack
     def test_no_faults(self, extra_specs, metadata):
         decision = decide(extra_specs)
-        self.assertEqual(0, decision.digest(metadata) & 1)
+        self.assertEqual(0, decision.read(metadata) & 1)
         self.assertEqual([], decision.faults('a', metadata))
         self.assertEqual([], decision.request_faults)
 
@@ -526,16 +526,16 @@ class DefinitionTestCase(testtools.TestCase):
             named = [
                 (f'{number}-{n}', metadata) for n, metadata in enumerate(host)
             ]
-            digest = 0
+            bits = 0
             for metadata in host:
-                digest |= decision.digest(metadata)
-            if not decision.passes(digest):
-                cause = decision.cause(digest)
-                by_cause.setdefault(cause, []).append((digest, named))
+                bits |= decision.read(metadata)
+            if not decision.passes(bits):
+                cause = decision.cause(bits)
+                by_cause.setdefault(cause, []).append((bits, named))
         for cause, hosts in by_cause.items():
             together = 0
-            for digest, _ in hosts:
-                together |= digest
+            for bits, _ in hosts:
+                together |= bits
             self.assertEqual(cause, decision.cause(together))
             pooled = [agg for _, host in hosts for agg in host]
             verdict = decision.judge(pooled)
@@ -573,17 +573,17 @@ class AnyStringTestCase(testtools.TestCase):
         if force:
             host = [forced(metadata) for metadata in host]
         decision = aggregate_instance_type.Decision(name, extra_specs)
-        digest = 0
+        bits = 0
         sentences = list(decision.request_faults)
         for metadata in host:
-            bits = decision.digest(metadata)
+            read = decision.read(metadata)
             faults = decision.faults(name, metadata)
             # What is to be reported is exactly what is found.
-            self.assertIs(bool(bits & 1), bool(faults))
-            digest |= bits
+            self.assertIs(bool(read & 1), bool(faults))
+            bits |= read
             sentences += faults
         verdict = decision.judge([(name, metadata) for metadata in host])
-        self.assertIs(decision.passes(digest), verdict.passes)
+        self.assertIs(decision.passes(bits), verdict.passes)
         for sentence in (verdict.reason, *sentences):
             self.assertTrue(sentence.isprintable(), ascii(sentence))
             self.assertLess(len(sentence), 20000)

@@ -127,6 +127,53 @@ class SelectsMixin:
                 status,
             )
 
+    def test_host_and_both_ends_of_each_move(self):
+        """Where records disagree, a member counts wherever it may be."""
+
+        def move(source, dest):
+            return models.Migration(
+                instance_uuid=uuids.moving,
+                status='running',
+                source_compute=source,
+                dest_compute=dest,
+            )
+
+        self.add(
+            models.Instance(uuid=uuids.moving, host='h1', vm_state='active'),
+            move('h2', 'h3'),
+        )
+        self.assertEqual(
+            {'h1', 'h2', 'h3'}, self.places(uuids.moving)[uuids.moving]
+        )
+        self.add(move('h4', None), move(None, None))
+        self.assertEqual(
+            {'h1', 'h2', 'h3', 'h4'}, self.places(uuids.moving)[uuids.moving]
+        )
+
+    def test_a_move_of_a_server_without_a_host(self):
+        """An evacuation or an unshelving whose source is gone."""
+        for vm_state in ('building', 'shelved_offloaded'):
+            uuid = getattr(uuids, vm_state)
+            self.add(
+                models.Instance(uuid=uuid, host=None, vm_state=vm_state),
+                models.Migration(
+                    instance_uuid=uuid,
+                    status='accepted',
+                    source_compute='h1',
+                    dest_compute='h2',
+                ),
+            )
+            self.assertEqual({'h1', 'h2'}, self.places(uuid)[uuid])
+
+    def test_a_move_of_a_deleted_server(self):
+        self.add(
+            models.Instance(uuid=uuids.gone, host='h1', deleted=3),
+            models.Migration(
+                instance_uuid=uuids.gone, status='running', source_compute='h1'
+            ),
+        )
+        self.assertEqual({}, self.places(uuids.gone))
+
     def test_compute_hosts(self):
         def node(uuid, host, deleted=0):
             return models.ComputeNode(

@@ -171,6 +171,14 @@ class FailureDomainsTestCase(base.RequestFilterTestCase):
         self.filter(spec)
         self.assertIsNone(request_state.spreads.get(spec))
 
+    def test_a_spec_that_is_filtered_again_is_dealt_again(self):
+        spec = self.spec()
+        for known in (request_state.refused, request_state.circles):
+            known[spec] = []
+        self.filter(spec)
+        self.assertNotIn(spec, request_state.refused)
+        self.assertNotIn(spec, request_state.circles)
+
     def test_the_bound(self):
         self.config(group='nova_ext_sched', max_forbidden_aggregates=1)
         self.useFixture(
@@ -206,3 +214,29 @@ class FailureDomainsTestCase(base.RequestFilterTestCase):
         self.filter(self.spec())
         self.filter(self.spec())
         self.assertEqual(1, self.log.output.count('Add FailureDomainFilter'))
+
+    @ddt.data(
+        # option, policy, members, warned
+        (1, 'anti-affinity', ['a1', 'a2'], True),
+        (1, 'anti-affinity', ['a1', 'b1'], False),
+        (2, 'anti-affinity', ['a1', 'a2'], False),
+        # A hint is for its own server: others may stand closer.
+        (0, 'anti-affinity', ['a1', 'a2'], False),
+        (1, 'affinity', ['a1', 'a2'], False),
+    )
+    @ddt.unpack
+    def test_warns_of_a_race_that_was_lost(self, option, policy, on, warned):
+        self.config(
+            group='nova_ext_sched', max_server_per_failure_domain=option
+        )
+        self.hosts = {f'm{number}': host for number, host in enumerate(on)}
+        for _ in range(2):
+            self.filter(self.spec(policy=policy))
+        self.assertEqual(
+            int(warned),
+            self.log.output.count(
+                f'Failure domains hold more servers of server group '
+                f'{uuids.group} than max_server_per_failure_domain (1) '
+                f'allows: a: 2.'
+            ),
+        )

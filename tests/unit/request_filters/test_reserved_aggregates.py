@@ -184,6 +184,22 @@ class ImageTestCase(ReservationTestCase):
         self.get_image.assert_called_once_with(self.ctxt, uuids.image)
         self.assertEqual(['A'], self.spec.requested_destination.aggregates)
 
+    def test_image_that_the_server_runs_is_asked_for(self):
+        """Not the one of a rebuild that was refused."""
+
+        def restore(ctxt, request_spec):
+            request_spec.image = objects.ImageMeta(
+                id=uuids.running, properties=objects.ImageMetaProps()
+            )
+
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova_ext_sched.queries.running_image.restore', restore
+            )
+        )
+        self.filter()
+        self.get_image.assert_called_once_with(self.ctxt, uuids.running)
+
     def test_stage_two_knows_what_stage_one_read(self):
         self.filter()
         self.assertTrue(self.judge({'r:a': '1'}))

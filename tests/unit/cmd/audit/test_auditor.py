@@ -151,14 +151,18 @@ class AuditorTestCase(testtools.TestCase):
         auditing = self.make(a=[server('1', 'no request spec'), server('3')])
         auditing.count()
         unjudged, judged = auditing.findings()
-        self.find.side_effect = [['host2'], OSError('no answer')]
+        self.find.side_effect = [['host2'], *[OSError('no answer')] * 2]
         self.assertIsNone(auditing.find_destinations(unjudged))
         self.assertEqual(['host2'], auditing.find_destinations(judged))
         self.assertEqual([], auditing.faults)
-        self.assertIsNone(auditing.find_destinations(judged))
+        for count in ('1 server', '2 servers'):
+            self.assertIsNone(auditing.find_destinations(judged))
+            self.assertEqual(
+                [
+                    f'The hosts for {count} are unknown, 3 for example: '
+                    f'OSError: no answer.'
+                ],
+                auditing.faults,
+            )
         self.destinations.assert_called_once_with(self.scheduler)
         self.find.assert_called_with('3')
-        self.assertEqual(
-            ['The hosts for server 3 are unknown: OSError: no answer.'],
-            auditing.faults,
-        )

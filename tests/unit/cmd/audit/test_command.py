@@ -4,12 +4,19 @@ import contextlib
 import io
 import subprocess
 import sys
+import types
 from unittest import mock
 
 import ddt
 import testtools
+import yaml
 
+from nova_ext_sched import exception
+from nova_ext_sched.cmd import nova_scheduler
+from nova_ext_sched.cmd.audit import auditor
 from nova_ext_sched.cmd.audit import command
+from nova_ext_sched.cmd.audit import policies
+from nova_ext_sched.cmd.audit import totals
 
 
 @ddt.ddt
@@ -58,3 +65,261 @@ class UsageTestCase(testtools.TestCase):
         self.assertEqual(2, done.returncode, done.stderr)
         self.assertIn('/nonexistent', done.stderr)
         self.assertNotIn('Traceback', done.stderr)
+
+
+def finding(number, policy='isolation', name='web'):
+    return auditor.Finding(
+        str(number), name, 'project', 'host1', policy, 'why'
+    )
+
+
+class Auditor:
+    """Finds what it is given."""
+
+    def __init__(self, *findings, servers=None, faults=(), hosts=('host2',)):
+        self._findings = findings
+        self._hosts = hosts
+        self.servers = len(findings) if servers is None else servers
+        self.totals = totals.Totals(['isolation'])
+        self.faults = list(faults)
+        self.asked = []
+
+    def count(self):
+        return self.servers
+
+    def findings(self, advance):
+        for one in self._findings:
+            judged = one.policy != auditor.NOT_JUDGED
+            self.totals.add(
+                [one.policy] if judged else [],
+                judged,
+                [('host', one.host)],
+            )
+            yield one
+            advance()
+
+    def find_destinations(self, one):
+        self.asked.append(one)
+        return self._hosts
+
+
+@ddt.ddt
+class OutputTestCase(testtools.TestCase):
+    def run_command(self, auditing, *argv):
+        self.out, self.err = io.StringIO(), io.StringIO()
+        audit = command.Audit(
+            mock.Mock(stdout=self.out), None, cmd_name='audit'
+        )
+        parsed = audit.get_parser('audit').parse_args(argv)
+        with (
+            contextlib.redirect_stderr(self.err),
+            mock.patch.object(audit, 'configure') as configure,
+            mock.patch.object(command, '_make_auditor') as make,
+        ):
+            make.return_value = auditing
+            status = audit.run(parsed)
+        configure.assert_called_once_with(parsed, dict(parsed.option))
+        make.assert_called_once_with(parsed)
+        return status
+
+    @ddt.data(
+        (0, Auditor()),
+        (3, Auditor(finding(1))),
+        (1, Auditor(finding(1, auditor.NOT_JUDGED))),
+        (1, Auditor(finding(1), finding(2, auditor.NOT_JUDGED))),
+        (1, Auditor(faults=['Cell a is down.'])),
+        (1, Auditor(finding(1), faults=['Cell a is down.'])),
+    )
+    @ddt.unpack
+    def test_exit_status(self, status, auditing):
+        self.assertEqual(status, self.run_command(auditing))
+
+    def test_people_read_everything_on_standard_output(self):
+        auditing = Auditor(finding(1), faults=['Cell a is down.'])
+        self.run_command(auditing)
+        self.assertIn('1 of 1 servers violate', self.out.getvalue())
+        self.assertIn('Cell a is down.', self.out.getvalue())
+        self.assertEqual('', self.err.getvalue())
+
+    @ddt.data(
+        ['-f', 'csv'],
+        ['-f', 'value'],
+        ['-f', 'json'],
+        ['-c', 'Server'],
+        ['--sort-column', 'Server'],
+    )
+    def test_programs_get_the_sentence_apart(self, argv):
+        auditing = Auditor(finding(1), faults=['Cell a is down.'])
+        self.run_command(auditing, *argv)
+        self.assertEqual(
+            '1 of 1 servers violate a policy: isolation 1. Cell a is down.\n',
+            self.err.getvalue(),
+        )
+        self.assertIn('1', self.out.getvalue())
+
+    def test_table_of_columns(self):
+        self.run_command(Auditor(finding(1)), '-c', 'Server', '-c', 'Host')
+        self.assertIn('| 1      | host1 |', self.out.getvalue())
+
+    def test_rows_are_sorted(self):
+        for number, argv in ((2, ()), (1, ('--sort-column', 'Server'))):
+            auditing = Auditor(finding(2), finding(1))
+            self.run_command(auditing, '-f', 'value', *argv)
+            self.assertTrue(self.out.getvalue().startswith(f'{number} web '))
+
+    def test_names_that_users_made_up(self):
+        self.run_command(
+            Auditor(finding(1, name='a\nb')), '-f', 'value', '-c', 'Name'
+        )
+        self.assertEqual("'a\\nb'\n", self.out.getvalue())
+
+    @ddt.data(
+        (None, 'unknown'), ([], 'none'), (['host2', 'host3'], 'host2 host3')
+    )
+    @ddt.unpack
+    def test_where(self, hosts, text):
+        auditing = Auditor(finding(1), hosts=hosts)
+        self.run_command(auditing, '--where', '-f', 'csv')
+        self.assertEqual(
+            [
+                '"Server","Name","Project","Host","Policy","Reason","Where"',
+                f'"1","web","project","host1","isolation","why","{text}"',
+            ],
+            self.out.getvalue().splitlines(),
+        )
+        self.assertEqual([finding(1)], auditing.asked)
+
+    def test_options_as_if_nova_conf_had_them(self):
+        with mock.patch.object(command.Audit, 'configure') as configure:
+            audit = command.Audit(
+                mock.Mock(stdout=io.StringIO()), None, cmd_name='audit'
+            )
+            parsed = audit.get_parser('audit').parse_args(
+                ['--option', 'a.b=c=d', '--option', 'e=f']
+            )
+            with mock.patch.object(
+                command, '_make_auditor', return_value=Auditor()
+            ):
+                audit.run(parsed)
+        configure.assert_called_once_with(parsed, {'a.b': 'c=d', 'e': 'f'})
+
+    def test_without_where_nothing_is_asked(self):
+        auditing = Auditor(finding(1))
+        self.run_command(auditing, '-f', 'csv')
+        self.assertEqual([], auditing.asked)
+
+    def test_summary(self):
+        auditing = Auditor(finding(1), finding(2))
+        status = self.run_command(auditing, '--summary', '-f', 'csv')
+        self.assertEqual(3, status)
+        self.assertEqual(
+            [
+                '"By","Name","Servers","Policies"',
+                '"host","host1",2,"isolation 2"',
+            ],
+            self.out.getvalue().splitlines(),
+        )
+
+    @ddt.data('json', 'yaml')
+    def test_document(self, formatter):
+        self.run_command(Auditor(finding(1)), '-f', formatter)
+        document = yaml.safe_load(self.out.getvalue())
+        self.assertEqual([{**finding(1)._asdict()}], document['findings'])
+        self.run_command(Auditor(finding(1)), '-f', formatter, '-c', 'Server')
+        document = yaml.safe_load(self.out.getvalue())
+        self.assertEqual([{'server': '1'}], document['findings'])
+
+    @ddt.data((True, 'csv', 0), (True, 'json', 1), (False, 'csv', 1))
+    @ddt.unpack
+    def test_no_bar_through_rows(self, terminal, formatter, calls):
+        with (
+            mock.patch.object(command.progress, 'bar') as bar,
+            mock.patch.object(command.sys.stdout, 'isatty') as isatty,
+        ):
+            isatty.return_value = terminal
+            self.run_command(Auditor(servers=7), '-f', formatter)
+        stream, _, total = bar.call_args.args
+        self.assertEqual(7, total)
+        self.assertEqual(calls, int(stream is self.err))
+
+
+class MakeAuditorTestCase(testtools.TestCase):
+    """The servers and the aggregates that the arguments choose."""
+
+    def setUp(self):
+        super().setUp()
+        self.scheduler = mock.Mock(
+            aggs_by_id={
+                1: types.SimpleNamespace(
+                    id=1,
+                    uuid='uuid1',
+                    name='rack1',
+                    hosts=['a', 'b'],
+                    metadata={'k': 'v'},
+                )
+            },
+            hosts={
+                f'uuid of {host}': types.SimpleNamespace(host=host)
+                for host in 'abc'
+            },
+            silent_cells={},
+        )
+
+    def make(self, *argv):
+        audit = command.Audit(mock.Mock(), None, cmd_name='audit')
+        parsed = audit.get_parser('audit').parse_args(argv)
+        with (
+            mock.patch.object(
+                nova_scheduler, 'ReadOnlyHostManager'
+            ) as manager,
+            mock.patch.object(auditor, 'Auditor') as made,
+            mock.patch.object(policies, 'enabled') as enabled,
+        ):
+            manager.return_value = self.scheduler
+            enabled.side_effect = lambda names: [
+                policy
+                for policy in policies.ALL[:2]
+                if not names or policy.name in names
+            ]
+            command._make_auditor(parsed)
+        _, self.given, self.judging, hosts, self.project = made.call_args.args
+        self.assertIs(self.scheduler, self.given)
+        return hosts
+
+    def test_hosts(self):
+        for argv, hosts in (
+            ([], None),
+            (['--host', 'a'], {'a'}),
+            (['--aggregate', 'rack1'], {'a', 'b'}),
+            (['--aggregate', '1', '--host', 'a'], {'a'}),
+            (['--aggregate', 'uuid1', '--host', 'c'], set()),
+        ):
+            self.assertEqual(hosts, self.make(*argv))
+
+    def test_unknown_host(self):
+        self.assertRaises(
+            exception.InvalidValue, self.make, '--host', 'nohost'
+        )
+        # It may be one of a cell that does not answer.
+        self.scheduler.silent_cells = {'cell': 'why'}
+        self.assertEqual({'nohost'}, self.make('--host', 'nohost'))
+
+    def test_project_and_policies(self):
+        self.make('--project', 'p', '--policy', 'reservation')
+        self.assertEqual('p', self.project)
+        self.assertEqual([policies.Reservation], self.judging)
+        error = self.assertRaises(
+            exception.InvalidValue, self.make, '--policy', 'anti-affinity'
+        )
+        self.assertIn("got 'anti-affinity'", str(error))
+
+    def test_changed_aggregates(self):
+        self.make(
+            '--aggregate-property',
+            'rack1',
+            'x=y',
+            '--no-aggregate-property',
+            'rack1',
+            'k',
+        )
+        self.assertEqual({'x': 'y'}, self.scheduler.aggs_by_id[1].metadata)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import argparse
+import importlib.resources
 import io
 import json
 import types
@@ -8,11 +9,17 @@ from unittest import mock
 
 from cliff.formatters import json_format
 import ddt
+import jsonschema
 import testtools
 
 from nova_ext_sched.cmd.audit import report
 from nova_ext_sched.cmd.audit import totals
 
+SCHEMA = json.loads(
+    importlib.resources.files('nova_ext_sched.cmd.audit')
+    .joinpath('schema.json')
+    .read_text()
+)
 COLUMNS = ('Server', 'Name', 'Project', 'Host', 'Policy', 'Reason')
 PROJECT = '6f70656e737461636b20342065766572'
 
@@ -56,10 +63,12 @@ class ReportTestCase(testtools.TestCase):
 
 @ddt.ddt
 class TextTestCase(ReportTestCase):
-    def write(self, rows, names=COLUMNS, columns=80):
+    def write(self, rows, names=COLUMNS, columns=80, max_width=0):
         out = io.StringIO()
         with mock.patch.dict('os.environ', COLUMNS=str(columns)):
-            report.Text(self.auditing).emit_list(names, iter(rows), out, None)
+            report.Text(self.auditing).emit_list(
+                names, iter(rows), out, argparse.Namespace(max_width=max_width)
+            )
         return out.getvalue().splitlines()
 
     def test_totals_then_each_reason_once(self):
@@ -137,6 +146,8 @@ class TextTestCase(ReportTestCase):
             found = lines[lines.index('isolation, 1 server: why') + 1 :]
             self.assertEqual(expected, len(found), found)
             self.assertGreaterEqual(columns, max(map(len, lines)))
+            # That of the command line comes before the terminal's.
+            self.assertEqual(lines, self.write(rows, names, 200, columns))
         self.assertIn(
             'could go to: compute013.example.org, compute013.example.org',
             ' '.join(' '.join(found).split()),
@@ -181,7 +192,9 @@ class DocumentTestCase(ReportTestCase):
         args = argparse.Namespace(noindent=False, summary=summary)
         document = report.Document(self.auditing, json_format.JSONFormatter())
         document.emit_list(names, iter(rows), out, args)
-        return json.loads(out.getvalue())
+        found = json.loads(out.getvalue())
+        jsonschema.Draft202012Validator(SCHEMA).validate(found)
+        return found
 
     def test_findings(self):
         self.count('isolation')
@@ -195,19 +208,23 @@ class DocumentTestCase(ReportTestCase):
                 ('2', 'not-judged', report.Where(None)),
             ],
         )
-        self.assertEqual({'nova-ext-sched', 'nova'}, {*document['versions']})
         self.assertRegex(
-            document['time'], r'^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00$'
+            document.pop('time'), r'^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$'
         )
-        del document['versions'], document['time']
+        self.assertEqual(
+            {'nova-ext-sched', 'nova'}, {*document.pop('versions')}
+        )
         self.assertEqual(
             {
-                'answer': '1 of 2 servers violate a policy: isolation 1. 1 '
-                'server cannot be judged.',
-                'servers': 2,
-                'violating': 1,
-                'not_judged': 1,
-                'policies': {'isolation': 1, 'anti-affinity': 0},
+                'format': 1,
+                'answer': {
+                    'sentence': '1 of 2 servers violate a policy: isolation '
+                    '1. 1 server cannot be judged.',
+                    'servers': 2,
+                    'violating': 1,
+                    'not_judged': 1,
+                    'policies': {'isolation': 1, 'anti-affinity': 0},
+                },
                 'findings': [
                     {
                         'server': '1',

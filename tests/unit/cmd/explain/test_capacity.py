@@ -121,6 +121,19 @@ class CapacitiesTestCase(testtools.TestCase):
         )
         self.assertEqual(10, self.explain(client, 11, ['big'])[1].most_free)
 
+    def test_of_hosts_with_as_much_free_the_first_by_name(self):
+        client = Client(
+            {
+                'DISK_GB': {
+                    uuid: summary(uuid, DISK_GB=(9, 0))
+                    for uuid in ('small', 'big', 'none')
+                }
+            }
+        )
+        for refused in (['small', 'big', 'none'], ['none', 'big', 'small']):
+            found = self.explain(client, 10, refused)[1]
+            self.assertEqual('host1', found.most_free_host)
+
     def test_a_host_with_not_one_unit_free(self):
         """It is in the candidates for another class."""
         client = Client(
@@ -138,10 +151,11 @@ class CapacitiesTestCase(testtools.TestCase):
         inventory = {'total': 9, 'reserved': 1, 'allocation_ratio': 1.5}
         client = Client(
             {},
-            {'big': {'DISK_GB': {**inventory, 'max_unit': 12}}, 'none': {}},
+            {'big': {'DISK_GB': {**inventory, 'max_unit': 99}}, 'none': {}},
             {'big': {'DISK_GB': 12}},
         )
-        refusals, _ = self.explain(client, 12, ['big', 'none'])
+        refusals, found = self.explain(client, 12, ['big', 'none'])
+        self.assertEqual(0, found.most_free)
         self.assertEqual('are full (DISK_GB)', refusals['big'].kind)
         self.assertEqual('have no DISK_GB', refusals['none'].kind)
         refusals, _ = self.explain(client, 13, ['big'])

@@ -700,6 +700,6 @@ class ReferencesTest(unittest.TestCase):
             self.assertRegex(
                 str(fault),
                 r'expected (the key |a mapping|option|a list|a host|a name|'
-                r'one of the keys|one action|a server|an integer|a flavor|an? |hosts|'
-                r'servers)',
+                r'one of the keys|one action|a server|an integer|a flavor|'
+                r'an? |hosts|servers)',
             )

@@ -138,8 +138,10 @@ class UsageTest(CommandTestCase):
                 2,
                 '',
                 'expected the packages of the extra "simulator", got no '
-                'openstack-placement, PyYAML; install them: '
-                'pip install "nova-ext-sched[simulator]"\n',
+                'openstack-placement, PyYAML; install them: in a clone of '
+                "nova-ext-sched, pip install '.[simulator]'; from a wheel, "
+                "pip install './nova_ext_sched-VERSION-py3-none-any.whl"
+                "[simulator]'\n",
             ),
             self.run_command('--list'),
         )
@@ -178,7 +180,7 @@ class ResultTest(CommandTestCase):
                 ' 1  boot x (flavor small)\n'
                 '    expected                    a\n'
                 '    nova-ext-sched  ok          a\n',
-                'It does. 1 of 1 steps as expected\n',
+                'It does.\n1 of 1 steps as expected\n',
             ),
             self.run_command(self.file),
         )

@@ -43,6 +43,22 @@ NONE_FAILS = {'no_valid_host': 0}
 class ExpectationTest(unittest.TestCase):
     @ddt.unpack
     @ddt.data(
+        (ANY, ['x'], []),
+        (A, ['a'], []),
+        (A, ['b'], ['a']),
+        (A, [NONE], ['a']),
+        (A_OR_B, ['b1'], []),
+        (A_OR_B, ['b1', 'c'], ['a', 'b2']),
+        (EACH, ['a', 'c'], ['b']),
+        ({'per_host': {'a': 0}}, ['c'], []),
+        (TWO_A_HOST, ['c'], []),
+    )
+    def test_unused(self, expected, hosts, unused):
+        parsed = expectation.parse(expected)
+        self.assertEqual(unused, parsed.find_unused(outcome(*hosts)))
+
+    @ddt.unpack
+    @ddt.data(
         (ANY, ['x'], True),
         (ANY, ['x', NONE], False),
         (ANY, [REFUSED], False),

@@ -15,6 +15,12 @@ OURS = 'nova_ext_sched.filters.all_filters'
 DEFAULT = nova.conf.CONF.filter_scheduler.enabled_filters
 
 
+ISOLATING = (
+    'nova_conf: {nova_ext_sched: '
+    '{enable_isolated_aggregate_filtering: true}}\n'
+)
+
+
 def declare(text=''):
     return scenario.parse(
         {
@@ -95,7 +101,13 @@ class ComposeTest(unittest.TestCase):
         )
         plain = options.compose(declared, plain=True)
         self.assertNotIn('nova_ext_sched', plain)
-        self.assertEqual({'max_attempts': '4'}, plain['scheduler'])
+        self.assertEqual(
+            {
+                'max_attempts': '4',
+                'enable_isolated_aggregate_filtering': 'true',
+            },
+            plain['scheduler'],
+        )
         self.assertEqual(
             {
                 'available_filters': ['a.b'],
@@ -103,6 +115,25 @@ class ComposeTest(unittest.TestCase):
             },
             plain['filter_scheduler'],
         )
+
+    @ddt.unpack
+    @ddt.data(
+        ('', None),
+        ('nova_conf: {nova_ext_sched: {forbid_by_trait: X}}', None),
+        (ISOLATING, 'true'),
+        (
+            ISOLATING + 'plain: {nova_conf: {scheduler: '
+            '{enable_isolated_aggregate_filtering: false}}}',
+            'false',
+        ),
+    )
+    def test_plain_nova_isolates_where_ours_does(self, text, expected):
+        declared = declare(text)
+        option = 'enable_isolated_aggregate_filtering'
+        plain = options.compose(declared, plain=True).get('scheduler', {})
+        self.assertEqual(expected, plain.get(option))
+        ours = options.compose(declared, plain=False)
+        self.assertNotIn('scheduler', ours)
 
     @ddt.data(False, True)
     def test_prefer(self, plain):

@@ -75,6 +75,57 @@ class ReasonsTest(unittest.TestCase):
             self.handler.take(),
         )
 
+    def test_hosts_that_were_not_used(self):
+        explain = self.handler.explain_unused
+        self.assertEqual('', explain(['a']))
+        self.handler.add_query('/resource_providers', {'a'})
+        self.assertEqual('', explain(['a']))
+        self.handler.add_query(
+            '/allocation_candidates?member_of=!in:x', {'c', 'd', 'e'}
+        )
+        self.handler.add_refusal('c', 'OurFilter refused it: it is full')
+        self.assertEqual('', explain([]))
+        self.assertEqual(
+            'a, b not used: placement returned only hosts not in x; '
+            'c not used: OurFilter refused it: it is full; '
+            'd not used: it passed every filter, another host weighed more',
+            explain('abcd'),
+        )
+        # The next request begins anew, and the next step too.
+        self.handler.add_query('/allocation_candidates?in_tree=c', {'c'})
+        self.assertIn('c not used: it passed every filter', explain('c'))
+        self.handler.take()
+        self.assertEqual('', explain(['a']))
+
+    def log_spread(self, full):
+        self.log(
+            'nova_ext_sched.request_filters.failure_domains',
+            logging.DEBUG,
+            'limit %(limit)d of %(group)s, full: %(full)d',
+            {'group': 'g', 'limit': 1, 'held': 'a: 1, b: 1', 'full': full},
+        )
+
+    def test_full_failure_domains(self):
+        full = (
+            'failure domains are full for server group g (limit 1 in each): '
+            'a: 1, b: 1; '
+        )
+        for name, line, rest in (
+            (*NO_CANDIDATE, 'placement has no host'),
+            (
+                'nova.filters',
+                'Filter X returned 0 hosts',
+                'X refused every host left',
+            ),
+        ):
+            for number, beginning in ((2, full), (0, '')):
+                self.log_spread(number)
+                self.log(name, logging.INFO, line)
+                self.assertEqual(
+                    beginning + rest,
+                    reasons.explain(self.handler.take(), [NOT_FOUND]),
+                )
+
     def test_levels_for_every_logger(self):
         self.assertEqual(
             {'nova_ext_sched', *reasons._NOVA}, reasons.LEVELS.keys()

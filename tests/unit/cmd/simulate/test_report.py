@@ -42,6 +42,18 @@ class ReportTest(unittest.TestCase):
         )
         self.assertEqual({'x': 'a'}, actual.machine_readable())
 
+    def test_differs_because_the_expected_host_was_not_used(self):
+        moved = expectation.Outcome(
+            ON_B.placements, 'a is full', 'a not used: it is full'
+        )
+        judged = report.Report(
+            declare({'expect': 'a'}, {'expect': 'b'}), [moved, moved]
+        )
+        self.assertEqual(
+            ['a not used: it is full', ''],
+            [line.reason for line in judged.lines],
+        )
+
     def test_differs(self):
         judged = report.Report(
             declare({'expect': 'a'}, {'expect': 'b'}), [ON_B, ON_B]

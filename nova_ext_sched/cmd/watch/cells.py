@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The cells' databases, cell0 included, asked all at once."""
+
+from collections.abc import Callable
+from collections.abc import Container
+import typing
+
+from nova import context as nova_context
+from nova import objects
+from oslo_log import log as logging
+from oslo_utils import timeutils
+
+from nova_ext_sched import messages
+
+LOG = logging.getLogger(__name__)
+
+#: Seconds for which the list of cells is used before it is read again.
+REFRESH_SECONDS = 60.0
+
+
+class Cells:
+    """Asks cells, and remembers which of them do not answer.
+
+    :ivar silent: the cells that did not answer when they were asked last, by
+        UUID
+    """
+
+    def __init__(self) -> None:
+        self.silent: set[str] = set()
+        self._mappings: list[typing.Any] = []
+        self._until = 0.0
+
+    def ask(
+        self,
+        select: Callable[[typing.Any], typing.Any],
+        concerned: Container[str] | None = None,
+    ) -> dict[str, typing.Any]:
+        """Return what a function returns for each cell, by the cell's UUID.
+
+        Cells that do not answer are left out, and the log has it once.
+
+        :param select: called with a nova RequestContext of the cell, whose
+            ``cell_uuid`` is set
+        :param concerned: the UUIDs of the cells to ask; None for all
+        """
+        mappings = [
+            one
+            for one in self._get_mappings()
+            if concerned is None or one.uuid in concerned
+        ]
+
+        def ask(cctxt: typing.Any) -> typing.Any:
+            # nova would log the traceback of what is raised.
+            try:
+                return select(cctxt)
+            except Exception as exc:
+                return exc
+
+        answers = nova_context.scatter_gather_cells(
+            nova_context.get_admin_context(),
+            mappings,
+            nova_context.CELL_TIMEOUT,
+            ask,
+        )
+        found = {}
+        for one in mappings:
+            answer = answers[one.uuid]
+            if answer is nova_context.did_not_respond_sentinel:
+                self._note(
+                    one, f'no answer in {nova_context.CELL_TIMEOUT} seconds'
+                )
+            elif isinstance(answer, Exception):
+                self._note(one, messages.describe(answer))
+            else:
+                self.silent.discard(one.uuid)
+                found[one.uuid] = answer
+        return found
+
+    def has_others(self, known: Container[str]) -> bool:
+        """Return whether there are cells that are not among the known."""
+        return any(one.uuid not in known for one in self._get_mappings())
+
+    def _note(self, mapping: typing.Any, reason: str) -> None:
+        if mapping.uuid not in self.silent:
+            LOG.warning(
+                'Cell %(cell)s does not answer. Its refusals are recorded '
+                'when it does: %(reason)s',
+                {
+                    'cell': messages.clean(mapping.name or mapping.uuid),
+                    'reason': reason,
+                },
+            )
+        self.silent.add(mapping.uuid)
+
+    def _get_mappings(self) -> list[typing.Any]:
+        if timeutils.now() >= self._until:
+            try:
+                self._mappings = list(
+                    objects.CellMappingList.get_all(
+                        nova_context.get_admin_context()
+                    )
+                )
+            except Exception as exc:
+                # The cells of before still have refusals.
+                LOG.warning(
+                    'The cells cannot be read from the API database '
+                    '([api_database] connection): %s',
+                    messages.describe(exc),
+                )
+            self._until = timeutils.now() + REFRESH_SECONDS
+        return self._mappings

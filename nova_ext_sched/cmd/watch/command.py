@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The command ``nova-ext-sched watch``."""
+
+import argparse
+import pathlib
+
+from nova_ext_sched import exception
+from nova_ext_sched.cmd import base
+from nova_ext_sched.cmd.watch import interrupt
+
+#: Seconds between two looks at the databases.
+INTERVAL = 5.0
+#: Explanations in a minute.
+MOST = 30
+
+
+class Watch(base.NovaCommand):
+    """Record why nova refuses requests, as soon as it does.
+
+    Reads nova's databases every few seconds, asks explain about each new
+    refusal for want of a host, and writes a line of JSON. It only reads nova
+    and placement. Send SIGTERM to end it and SIGHUP to read nova.conf anew.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            '--interval',
+            metavar='SECONDS',
+            type=_seconds,
+            default=INTERVAL,
+            help='between two looks at the databases (default: %(default)g)',
+        )
+        parser.add_argument(
+            '--records',
+            metavar='FILE',
+            type=pathlib.Path,
+            help='append records to this file, which logrotate may move; by '
+            'default they go to standard output',
+        )
+        parser.add_argument(
+            '--state',
+            metavar='FILE',
+            type=pathlib.Path,
+            help='remember there what is recorded, so that the next start '
+            'goes on behind it (default: the file of the records with '
+            '".state" at its end; without one a start begins at its present)',
+        )
+        parser.add_argument(
+            '--explanations-per-minute',
+            metavar='NUMBER',
+            type=_number,
+            default=MOST,
+            help='further refusals are recorded without an explanation '
+            '(default: %(default)s)',
+        )
+        parser.add_argument(
+            '--metrics-port',
+            metavar='PORT',
+            type=_number,
+            help='answer Prometheus on this port; by default none is open',
+        )
+        parser.add_argument(
+            '--metrics-address',
+            metavar='ADDRESS',
+            default='127.0.0.1',
+            help='listen on this address (default: %(default)s)',
+        )
+        parser.add_argument(
+            '--audit-interval',
+            metavar='SECONDS',
+            type=_seconds,
+            help='audit all servers that often, for the metrics; by default '
+            'never',
+        )
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
+        self.configure(parsed_args)
+        # Not before: they import nova.
+        from nova_ext_sched.cmd import records
+        from nova_ext_sched.cmd.watch import audits
+        from nova_ext_sched.cmd.watch import cells
+        from nova_ext_sched.cmd.watch import explainer
+        from nova_ext_sched.cmd.watch import loop
+        from nova_ext_sched.cmd.watch import metrics
+        from nova_ext_sched.cmd.watch import position
+        from nova_ext_sched.cmd.watch import watcher
+
+        signals = interrupt.Interrupt()
+        path, state = parsed_args.records, parsed_args.state
+        if path is not None and state is None:
+            state = path.with_name(f'{path.name}.state')
+        figures = metrics.Metrics()
+        try:
+            found = watcher.Watcher(
+                cells.Cells(),
+                explainer.Explainer(
+                    figures, signals, parsed_args.explanations_per_minute
+                ),
+                records.Records(path),
+                position.File(state),
+                figures,
+                signals,
+            )
+            if parsed_args.metrics_port is not None:
+                figures.serve(
+                    parsed_args.metrics_port, parsed_args.metrics_address
+                )
+        except OSError as exc:
+            raise exception.InvalidValue(
+                where='nova-ext-sched watch',
+                expected='files that can be written and a free port',
+                got=str(exc),
+            ) from exc
+        signals.install()
+        audit = audits.Audits(figures, signals, parsed_args.audit_interval)
+
+        def turn() -> None:
+            found.turn()
+            audit.turn()
+
+        loop.run(signals, turn, parsed_args.interval)
+        return 0
+
+
+def _seconds(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = 0.0
+    if not found > 0:
+        raise argparse.ArgumentTypeError(
+            f'expected a number of seconds above 0, got {text!r}'
+        )
+    return found
+
+
+def _number(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(
+            f'expected an integer, 1 or more, got {text!r}'
+        )
+    return int(text)

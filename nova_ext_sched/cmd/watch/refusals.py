@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The refusals that nova noted in the databases of its cells.
+
+nova-conductor and nova-compute add a row to ``instance_faults`` for every
+operation that ends for want of a host, except for unshelving: there only the
+event ``schedule_instances`` of the server's action fails
+(nova.conductor.manager.ComputeTaskManager).
+
+==========================================  =================================
+row                                         what is read of it
+==========================================  =================================
+fault "No valid host was found"             a refusal by the scheduler, or by
+                                            conductor before it asks
+fault "Exceeded maximum number of retries"  a refusal after tries on hosts
+any other fault                             nothing
+event ``schedule_instances`` with an error  a refusal of an unshelving
+the same, not finished yet                  is waited for
+==========================================  =================================
+"""
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+import datetime
+import typing
+
+from nova.db.main import api as main_db
+from nova.db.main import models
+import sqlalchemy as sa
+
+#: Beginnings of faults that say that the scheduler, or conductor before it,
+#: found no host (nova.exception.NoValidHost).
+NO_VALID_HOST = 'No valid host was found'
+#: ... that hosts were found, and each refused the server (MaxRetriesExceeded).
+NO_HOST_LEFT = 'Exceeded maximum number of retries'
+
+#: nova's actions, and explain's operations.
+OPERATIONS: Mapping[str, str] = {
+    'create': 'boot',
+    'resize': 'resize',
+    'migrate': 'migrate',
+    'live-migration': 'live-migrate',
+    'evacuate': 'evacuate',
+    'rebuild': 'rebuild',
+    'unshelve': 'unshelve',
+}
+
+_SCHEDULE = 'schedule_instances'
+
+# An action begins in nova-api, on a machine whose clock may be ahead.
+_CLOCKS = datetime.timedelta(seconds=30)
+
+
+class Row(typing.NamedTuple):
+    """A row that may be a refusal.
+
+    :ivar id: grows with time, but rows may become visible in another order
+    :ivar time: when nova wrote it, in UTC
+    :ivar server: the server's UUID
+    :ivar message: nova's words
+    :ivar is_open: nova has not finished the row
+    """
+
+    id: int
+    time: datetime.datetime
+    server: str
+    message: str
+    is_open: bool = False
+
+
+class Action(typing.NamedTuple):
+    """What was to be done with a server, and who wanted it."""
+
+    name: str
+    request_id: str | None
+    project_id: str | None
+    user_id: str | None
+
+
+class Refusal(typing.NamedTuple):
+    """An operation that ended for want of a host.
+
+    :ivar id: ``CELL:KIND:ROW``, the same whenever it is read
+    :ivar time: when nova noted it, in UTC
+    :ivar operation: a value of :data:`OPERATIONS`, or nova's action where
+        that has none
+    :ivar message: nova's words
+    """
+
+    id: str
+    time: datetime.datetime
+    server: str
+    operation: str
+    request_id: str | None
+    project_id: str | None
+    user_id: str | None
+    message: str
+
+    @property
+    def is_by_scheduler(self) -> bool:
+        """Whether the scheduler, or conductor before it, found no host."""
+        return self.message.startswith(NO_VALID_HOST)
+
+
+class Page(typing.NamedTuple):
+    """What one kind of row of a cell has after an ID.
+
+    :ivar rows: those that may be refusals, in the order of their IDs
+    :ivar settled: the highest ID of any row that is old enough that no other
+        row will appear before it; None where there is none
+    """
+
+    rows: list[Row]
+    settled: int | None
+
+
+@main_db.pick_context_manager_reader
+def last_ids(context: typing.Any) -> dict[str, int]:
+    """Return the highest ID of each kind of row that a cell has."""
+    query = sa.select(
+        *(
+            sa.select(sa.func.coalesce(sa.func.max(model.id), 0))
+            .scalar_subquery()
+            .label(kind)
+            for kind, model in _MODELS.items()
+        )
+    )
+    return dict(context.session.execute(query).one()._mapping)
+
+
+@main_db.pick_context_manager_reader
+def read(
+    context: typing.Any,
+    after: Mapping[str, int],
+    before: datetime.datetime,
+) -> dict[str, Page]:
+    """Return what a cell has after the given IDs.
+
+    This is one select over ranges of primary keys.
+
+    :param after: an ID for each kind of row, as :func:`last_ids` has them
+    :param before: rows that nova wrote before this time are settled, in UTC
+    """
+    parts = [
+        *(part for kind in _MODELS for part in _select(kind, after, before))
+    ]
+    pages = {kind: Page([], None) for kind in _MODELS}
+    for (
+        kind,
+        row_id,
+        time,
+        server,
+        message,
+        is_open,
+    ) in context.session.execute(sa.union_all(*parts)):
+        if time is not None:
+            row = Row(row_id, time, server, message, bool(is_open))
+            pages[kind].rows.append(row)
+        elif row_id is not None:
+            pages[kind] = pages[kind]._replace(settled=row_id)
+    for page in pages.values():
+        page.rows.sort(key=lambda row: row.id)
+    return pages
+
+
+_MODELS: Mapping[str, typing.Any] = {
+    'fault': models.InstanceFault,
+    'event': models.InstanceActionEvent,
+}
+
+
+def _select(
+    kind: str, after: Mapping[str, int], before: datetime.datetime
+) -> Iterator[sa.Select]:
+    model = _MODELS[kind]
+    label = sa.literal(kind).label('kind')
+    is_after = model.id > after[kind]
+    yield (
+        _select_faults(label, is_after)
+        if kind == 'fault'
+        else (_select_events(label, is_after))
+    )
+    nothing = [sa.null().label(name) for name in 'tsmo']
+    yield sa.select(label, sa.func.max(model.id), *nothing).where(
+        is_after, model.created_at < before
+    )
+
+
+def _select_faults(label: typing.Any, is_after: typing.Any) -> sa.Select:
+    fault = models.InstanceFault
+    return sa.select(
+        label,
+        fault.id,
+        fault.created_at,
+        fault.instance_uuid,
+        fault.message,
+        sa.literal(0),
+    ).where(
+        is_after,
+        sa.or_(
+            *(
+                fault.message.startswith(text, autoescape=True)
+                for text in (NO_VALID_HOST, NO_HOST_LEFT)
+            )
+        ),
+    )
+
+
+def _select_events(label: typing.Any, is_after: typing.Any) -> sa.Select:
+    event, action = models.InstanceActionEvent, models.InstanceAction
+    return (
+        sa.select(
+            label,
+            event.id,
+            sa.func.coalesce(event.finish_time, event.created_at),
+            action.instance_uuid,
+            sa.func.coalesce(event.details, NO_VALID_HOST),
+            sa.case((event.finish_time.is_(None), 1), else_=0),
+        )
+        .join(action, action.id == event.action_id)
+        .where(
+            is_after,
+            event.event == _SCHEDULE,
+            sa.or_(event.finish_time.is_(None), event.result == 'Error'),
+        )
+    )
+
+
+@main_db.pick_context_manager_reader
+def read_action(context: typing.Any, row: Row) -> Action | None:
+    """Return what was to be done with the server of a row.
+
+    That is the latest action on the server that began before the row; nova
+    works on one at a time.
+
+    :returns: None where the cell has no such action
+    """
+    action = models.InstanceAction
+    latest = context.session.execute(
+        sa.select(
+            action.action,
+            action.request_id,
+            action.project_id,
+            action.user_id,
+        )
+        .where(
+            action.instance_uuid == row.server,
+            action.action.in_(OPERATIONS),
+            action.start_time <= row.time + _CLOCKS,
+        )
+        .order_by(action.id.desc())
+        .limit(1)
+    ).first()
+    return None if latest is None else Action(*latest)
+
+
+def make(cell: str, kind: str, row: Row, action: Action | None) -> Refusal:
+    """Return the refusal that a row tells of.
+
+    :param cell: the UUID of its cell
+    :param action: None where nova has no action of it
+    """
+    action = action or Action('', None, None, None)
+    return Refusal(
+        id=f'{cell}:{kind}:{row.id}',
+        time=row.time,
+        server=row.server,
+        operation=OPERATIONS.get(action.name, action.name),
+        request_id=action.request_id,
+        project_id=action.project_id,
+        user_id=action.user_id,
+        message=row.message,
+    )

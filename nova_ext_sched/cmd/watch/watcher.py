@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""One turn of the watcher: read refusals, explain them, keep the records."""
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+import datetime
+import typing
+
+from oslo_log import log as logging
+from oslo_utils import timeutils
+
+from nova_ext_sched import messages
+from nova_ext_sched.cmd import records
+from nova_ext_sched.cmd.watch import cells
+from nova_ext_sched.cmd.watch import explainer
+from nova_ext_sched.cmd.watch import interrupt
+from nova_ext_sched.cmd.watch import metrics
+from nova_ext_sched.cmd.watch import position
+from nova_ext_sched.cmd.watch import record
+from nova_ext_sched.cmd.watch import refusals
+
+LOG = logging.getLogger(__name__)
+
+#: Time for which a refusal waits for a database or for placement before it is
+#: recorded without an explanation.
+PATIENCE = datetime.timedelta(minutes=5)
+
+
+class _Waiting(typing.NamedTuple):
+    refusal: refusals.Refusal
+    mark: position.Mark
+    row: int
+
+
+class Watcher:
+    """Keeps a record of every refusal, each once, in the order of their times.
+
+    =====================================  =================================
+    what happens                           what follows
+    =====================================  =================================
+    a cell does not answer                 its refusals are read later
+    placement or a database does not       the refusal and those behind it
+    answer while one is explained          wait, for :data:`PATIENCE`; then
+                                           they are recorded without an
+                                           explanation
+    the server is gone, or nova tried      recorded without an explanation
+    hosts and ran out of them
+    more refusals than may be explained    recorded without an explanation
+    in a minute
+    the records' file cannot be written    everything waits
+    the process ends                       the next one goes on behind the
+                                           last record
+    =====================================  =================================
+
+    In a cell that the state does not have, it begins at the present.
+    """
+
+    def __init__(
+        self,
+        asked: cells.Cells,
+        explain: explainer.Explainer,
+        kept: records.Records,
+        state: position.File,
+        figures: metrics.Metrics,
+        signals: interrupt.Interrupt,
+    ) -> None:
+        self._cells = asked
+        self._explain = explain
+        self._records = kept
+        self._state = state
+        self._metrics = figures
+        self._signals = signals
+        self._marks = state.read()
+        self._known = kept.known_ids()
+
+    def turn(self) -> int:
+        """Record what nova refused since the last turn.
+
+        :returns: the number of records
+        :raises OSError: a record or the state cannot be written; the next
+            turn tries again
+        :raises interrupt.Stop: a signal arrived
+        """
+        now = timeutils.utcnow()
+        with self._signals.allowed():
+            self._begin_new_cells()
+            pages = self._read(now)
+            waiting = sorted(
+                self._find_new(pages), key=lambda one: one.refusal.time
+            )
+        count = 0
+        try:
+            for one in waiting:
+                self._signals.check()
+                self._metrics.waiting.set(len(waiting) - count)
+                if one.refusal.id not in self._known:
+                    if not self._record(one.refusal):
+                        break
+                one.mark.add(one.row)
+                count += 1
+            else:
+                # Whatever a crash repeats is repeated in the first turn.
+                self._known.clear()
+        finally:
+            self._metrics.waiting.set(len(waiting) - count)
+            self._advance(pages, now)
+        return count
+
+    def _begin_new_cells(self) -> None:
+        def last_ids(ctxt: typing.Any) -> dict[str, int]:
+            if ctxt.cell_uuid in self._marks:
+                return {}
+            return refusals.last_ids(ctxt)
+
+        if self._cells.has_others(self._marks):
+            for cell, ids in self._cells.ask(last_ids).items():
+                if ids:
+                    self._marks[cell] = {
+                        kind: position.Mark(one) for kind, one in ids.items()
+                    }
+
+    def _read(
+        self, now: datetime.datetime
+    ) -> dict[str, dict[str, refusals.Page]]:
+        def read(ctxt: typing.Any) -> dict[str, refusals.Page]:
+            marks = self._marks[ctxt.cell_uuid]
+            after = {kind: mark.passed for kind, mark in marks.items()}
+            return refusals.read(ctxt, after, now - position.SETTLED)
+
+        pages = self._cells.ask(read, self._marks)
+        self._metrics.unread.set(len(self._cells.silent))
+        return pages
+
+    def _find_new(
+        self, pages: Mapping[str, Mapping[str, refusals.Page]]
+    ) -> Iterator[_Waiting]:
+        new: dict[str, list[tuple[str, refusals.Row]]] = {}
+        for cell, kinds in pages.items():
+            for kind, page in kinds.items():
+                for row in filter(self._marks[cell][kind].is_new, page.rows):
+                    new.setdefault(cell, []).append((kind, row))
+
+        def read(ctxt: typing.Any) -> list[refusals.Action | None]:
+            return [
+                refusals.read_action(ctxt, row)
+                for _, row in new[ctxt.cell_uuid]
+            ]
+
+        for cell, actions in self._cells.ask(read, new).items() if new else ():
+            for (kind, row), action in zip(new[cell], actions, strict=True):
+                yield _Waiting(
+                    refusals.make(cell, kind, row, action),
+                    self._marks[cell][kind],
+                    row.id,
+                )
+
+    def _record(self, refusal: refusals.Refusal) -> bool:
+        """Record a refusal; return False if it has to wait."""
+        try:
+            answer = self._explain.explain(refusal)
+        except explainer.Unavailable as exc:
+            if timeutils.utcnow() - refusal.time < PATIENCE:
+                LOG.warning(
+                    'Refusals wait to be explained: %s', messages.clean(exc)
+                )
+                return False
+            answer = explainer.Answer(reason='unavailable', detail=str(exc))
+        self._records.write(record.make(refusal, answer))
+        if answer.document is None:
+            self._metrics.unexplained.labels(answer.reason).inc()
+        self._metrics.refusals.labels(
+            refusal.operation, answer.constraint
+        ).inc()
+        return True
+
+    def _advance(
+        self,
+        pages: Mapping[str, Mapping[str, refusals.Page]],
+        now: datetime.datetime,
+    ) -> None:
+        for cell, kinds in pages.items():
+            for kind, page in kinds.items():
+                self._marks[cell][kind].advance(page.rows, page.settled, now)
+        self._state.write(self._marks)

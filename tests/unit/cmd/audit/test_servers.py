@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The request of each server; tests/functional reads real ones."""
+
+import types
+from unittest import mock
+
+import ddt
+from nova import objects
+import nova.conf
+from oslo_config import fixture as config_fixture
+import testtools
+
+from nova_ext_sched import conf
+from nova_ext_sched import exception
+from nova_ext_sched import request_state
+from nova_ext_sched.cmd.audit import request_specs
+from nova_ext_sched.cmd.audit import servers
+from nova_ext_sched.queries import running_image
+
+CONF = nova.conf.CONF
+objects.register_all()
+
+
+@ddt.ddt
+class ServersTestCase(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        conf.register_opts(CONF)
+        self.config = self.useFixture(config_fixture.Config(CONF)).config
+        self.spec = objects.RequestSpec(
+            image=objects.ImageMeta(id='image1'), project_id='p', user_id='u'
+        )
+        self.stored = {uuid: 'text' for uuid in ('a', 'b')}
+        self.aggregates = [types.SimpleNamespace(name='rack1')]
+        self.scheduler = mock.Mock(cells={'cell': objects.CellMapping()})
+        self.scheduler.aggregates_of.return_value = self.aggregates
+        self.scheduler.host_state_cls = lambda host, *_: types.SimpleNamespace(
+            host=host
+        )
+
+    def read(self, image_ref='image1', load=None):
+        instances = [
+            types.SimpleNamespace(
+                uuid=uuid,
+                display_name=name,
+                project_id='p',
+                user_id='u',
+                flavor=objects.Flavor(name='now'),
+                image_ref=image_ref,
+            )
+            for uuid, name in (('a', 'web'), ('b', None))
+        ]
+        with (
+            mock.patch.object(objects, 'InstanceList') as listed,
+            mock.patch.object(
+                request_specs, 'select', return_value=self.stored
+            ),
+            mock.patch.object(
+                request_specs.Loader,
+                'load',
+                side_effect=load or (lambda *_: self.spec),
+            ),
+            mock.patch.object(servers.nova_context, 'target_cell'),
+            mock.patch.object(running_image, 'restore') as self.restore,
+        ):
+            listed.get_uuids_by_host.return_value = ['b', 'a', 'other']
+            listed.get_by_filters.return_value = instances
+            return list(
+                servers.Servers(None, self.scheduler).read('cell', 'h')
+            )
+
+    def test_servers(self):
+        first, second = self.read()
+        self.assertEqual(
+            [('a', 'web', 'p', ''), ('b', '', 'p', '')],
+            [(s.uuid, s.name, s.project_id, s.fault) for s in (first, second)],
+        )
+        # Each beside the others of its host, as if it were placed there now.
+        self.assertEqual({'b', 'other'}, {*first.host_state.instances})
+        self.assertEqual({'a', 'other'}, {*second.host_state.instances})
+        self.assertEqual(self.aggregates, first.host_state.aggregates)
+        self.assertEqual('now', first.request_spec.flavor.name)
+        self.restore.assert_not_called()
+
+    def test_another_image(self):
+        self.read(image_ref='image0')
+        self.assertEqual(
+            [mock.call(None, self.spec)] * 2, self.restore.mock_calls
+        )
+
+    def test_keys_of_the_image(self):
+        self.config(
+            group='nova_ext_sched',
+            member_sources=['image'],
+            placement_req_required_member_prefix=['a:'],
+        )
+        with mock.patch.object(
+            servers.reserved_aggregates,
+            'read_image_keys',
+            return_value={'a:b'},
+        ) as read:
+            self.read()
+        self.assertEqual({'a:b'}, request_state.image_keys[self.spec])
+        # Once for both servers.
+        read.assert_called_once_with(None, 'image1')
+
+    def test_no_request_spec(self):
+        del self.stored['a']
+        first, second = self.read()
+        self.assertIsNone(first.request_spec)
+        self.assertEqual(
+            'nova has no request spec of the server, and nova cannot move it '
+            'either',
+            first.fault,
+        )
+        self.assertEqual('', second.fault)
+
+    def test_broken_request_spec(self):
+        first, _ = self.read(load=ValueError('no JSON'))
+        self.assertEqual(
+            'its request spec cannot be read, and nova cannot move it either: '
+            'ValueError: no JSON',
+            first.fault,
+        )
+
+    @ddt.data(
+        (
+            exception.RequestRefused('no image', 'HTTP 401'),
+            'no image (HTTP 401); give credentials that may read it: OS_CLOUD '
+            'or other OS_*',
+        ),
+        (exception.RequestRefused('no volume'), 'no volume'),
+        (KeyError('x'), "KeyError: 'x'"),
+    )
+    @ddt.unpack
+    def test_image_that_cannot_be_read(self, exc, fault):
+        self.config(
+            group='nova_ext_sched',
+            member_sources=['image'],
+            placement_req_required_member_prefix=['a:'],
+        )
+        with mock.patch.object(
+            servers.reserved_aggregates, 'read_image_keys', side_effect=exc
+        ):
+            first, _ = self.read()
+        self.assertIsNone(first.request_spec)
+        self.assertEqual(fault, first.fault)

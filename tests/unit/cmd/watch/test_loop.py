@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import logging
+import signal
+
+import fixtures
+import testtools
+
+from nova_ext_sched.cmd.watch import interrupt
+from nova_ext_sched.cmd.watch import loop
+
+
+class LoopTestCase(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.signals = interrupt.Interrupt()
+        self.log = self.useFixture(fixtures.FakeLogger(level=logging.INFO))
+        self.turns = []
+
+    def run_loop(self, *results):
+        """Take turns; each raises or returns a result, then it is told to end.
+
+        :returns: how often a turn was taken
+        """
+        left = list(results)
+
+        def turn():
+            self.turns.append(len(left))
+            if not left:
+                self.signals.pending = signal.SIGTERM
+                self.signals.check()
+            result = left.pop(0)
+            if isinstance(result, BaseException):
+                raise result
+
+        loop.run(self.signals, turn, 0.001)
+        return len(self.turns)
+
+    def test_until_it_is_told_to_end(self):
+        self.assertEqual(4, self.run_loop(None, None, None))
+        self.assertEqual('', self.log.output)
+
+    def test_an_outage_is_one_line(self):
+        full = OSError('No space left on device')
+        self.assertEqual(5, self.run_loop(full, full, full, None))
+        self.assertEqual(
+            'Refusals wait to be recorded: OSError: No space left on device\n'
+            'Records are written again.\n',
+            self.log.output,
+        )
+
+    def test_what_nobody_expected_has_a_traceback(self):
+        self.run_loop(LookupError('x'), LookupError('x'))
+        self.assertEqual(1, self.log.output.count('Traceback'))
+
+    def test_a_nova_conf_that_cannot_be_read(self):
+        """The process goes on with the options of before."""
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova_ext_sched.cmd.watch.loop.CONF.reload_config_files',
+                lambda: False,
+            )
+        )
+
+        def hup():
+            self.turns.append('hup')
+            if len(self.turns) == 1:
+                self.signals.pending = signal.SIGHUP
+            else:
+                self.signals.pending = signal.SIGTERM
+            self.signals.check()
+
+        loop.run(self.signals, hup, 0.001)
+        self.assertEqual(['hup', 'hup'], self.turns)
+        self.assertIn('the options of before stay', self.log.output)

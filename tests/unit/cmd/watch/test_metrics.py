@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The files for Prometheus and Grafana name metrics that there are."""
+
+import configparser
+import json
+import pathlib
+import re
+import urllib.request
+
+from prometheus_client import parser
+import testtools
+import yaml
+
+from nova_ext_sched.cmd.watch import command
+from nova_ext_sched.cmd.watch import metrics
+from tests.functional.placement import servers
+
+ETC = pathlib.Path(__file__).parents[4] / 'etc' / 'nova-ext-sched'
+METRIC = re.compile(r'nova_ext_sched_\w+')
+
+
+class MetricsTestCase(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.metrics = metrics.Metrics()
+        self.metrics.refusals.labels('boot', 'isolation').inc()
+        self.metrics.unexplained.labels('limit').inc()
+        self.metrics.explanations.observe(0.2)
+        self.metrics.audit_done({'isolation': 2})
+
+    def samples(self, text):
+        families = parser.text_string_to_metric_families(text)
+        return {
+            sample.name: sample
+            for family in families
+            for sample in family.samples
+        }
+
+    def serve(self):
+        port = servers.free_port()
+        self.metrics.serve(port, '127.0.0.1')
+        with urllib.request.urlopen(
+            f'http://127.0.0.1:{port}/metrics', timeout=10
+        ) as answer:
+            return self.samples(answer.read().decode())
+
+    def test_prometheus_reads_them(self):
+        found = self.serve()
+        sample = found['nova_ext_sched_refusals_total']
+        self.assertEqual(
+            ({'operation': 'boot', 'constraint': 'isolation'}, 1),
+            (sample.labels, sample.value),
+        )
+        self.assertEqual(2, found['nova_ext_sched_policy_violations'].value)
+        self.assertGreater(
+            found['nova_ext_sched_audit_timestamp_seconds'].value, 1.7e9
+        )
+
+    def test_files_name_metrics_that_there_are(self):
+        known = set(self.serve())
+        rules = yaml.safe_load((ETC / 'alerts.yaml').read_text())
+        expressions = [
+            rule['expr']
+            for group in rules['groups']
+            for rule in group['rules']
+        ]
+        self.assertEqual(3, len(expressions))
+        dashboard = json.loads((ETC / 'dashboard.json').read_text())
+        expressions += [
+            target['expr']
+            for panel in dashboard['panels']
+            for target in panel['targets']
+        ]
+        named = set(METRIC.findall(' '.join(expressions)))
+        self.assertEqual(set(), named - known)
+
+    def test_the_unit_of_systemd_starts_the_command(self):
+        unit = configparser.RawConfigParser(strict=False)
+        unit.optionxform = str
+        unit.read(ETC / 'nova-ext-sched-watch.service')
+        _, name, *arguments = unit['Service']['ExecStart'].split()
+        self.assertEqual('watch', name)
+        parsed = (
+            command.Watch(None, None).get_parser('watch').parse_args(arguments)
+        )
+        self.assertEqual(9653, parsed.metrics_port)

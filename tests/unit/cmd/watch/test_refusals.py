@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import datetime
+
+import ddt
+from nova import context
+from nova.db.main import api as main_db
+from nova.db.main import models
+from oslo_utils import uuidutils
+from sqlalchemy import orm
+import testtools
+
+from nova_ext_sched.cmd.watch import refusals
+from tests import databases
+
+NOW = datetime.datetime(2026, 1, 2, 3, 4, 5)
+OLD = NOW - datetime.timedelta(minutes=5)
+BEFORE = NOW - datetime.timedelta(minutes=1)
+NONE = {'fault': 0, 'event': 0}
+NO_VALID_HOST = 'No valid host was found. There are not enough hosts.'
+
+TABLES = [
+    model.__table__
+    for model in (
+        models.Instance,
+        models.InstanceFault,
+        models.InstanceAction,
+        models.InstanceActionEvent,
+    )
+]
+
+
+class RefusalsMixin:
+    """The selects, on one kind of database."""
+
+    backend = None
+
+    def setUp(self):
+        super().setUp()
+        database = self.useFixture(databases.Database(self.backend))
+        self.engine = database.replace(main_db.context_manager)
+        models.BASE.metadata.create_all(self.engine, tables=TABLES)
+        self.ctxt = context.get_admin_context()
+        self.server = uuidutils.generate_uuid()
+        self.add(models.Instance(uuid=self.server))
+
+    def add(self, row):
+        with orm.Session(self.engine) as session, session.begin():
+            session.add(row)
+            session.flush()
+            return row.id
+
+    def fault(self, message, created_at=NOW):
+        return self.add(
+            models.InstanceFault(
+                instance_uuid=self.server,
+                code=500,
+                message=message,
+                created_at=created_at,
+            )
+        )
+
+    def action(self, name, start_time=NOW, request_id='req-1'):
+        return self.add(
+            models.InstanceAction(
+                action=name,
+                instance_uuid=self.server,
+                request_id=request_id,
+                project_id='p',
+                user_id='u',
+                start_time=start_time,
+            )
+        )
+
+    def event(self, action, name='schedule_instances', **fields):
+        fields.setdefault('created_at', NOW)
+        return self.add(
+            models.InstanceActionEvent(event=name, action_id=action, **fields)
+        )
+
+    def read(self, after=NONE):
+        return refusals.read(self.ctxt, after, BEFORE)
+
+    def test_faults(self):
+        found = [
+            self.fault(NO_VALID_HOST),
+            self.fault(
+                'Exceeded maximum number of retries. Exceeded max scheduling '
+                'attempts 3 for instance x.'
+            ),
+        ]
+        self.fault('Build of instance x aborted: no valid host was found')
+        self.fault(None)
+        page = self.read()['fault']
+        self.assertEqual(found, [row.id for row in page.rows])
+        self.assertEqual({self.server}, {row.server for row in page.rows})
+        self.assertEqual(NO_VALID_HOST, page.rows[0].message)
+        self.assertEqual(NOW, page.rows[0].time)
+        self.assertEqual([False, False], [row.is_open for row in page.rows])
+
+    def test_events(self):
+        """Success, another event, an error, one that goes on."""
+        action = self.action('unshelve')
+        self.event(action, result='Success', finish_time=NOW)
+        self.event(action, 'cold_migrate', result='Error', finish_time=NOW)
+        failed = self.event(
+            action, result='Error', finish_time=NOW, details=NO_VALID_HOST
+        )
+        still = self.event(action, result=None)
+        rows = self.read()['event'].rows
+        self.assertEqual(
+            [(failed, False), (still, True)],
+            [(row.id, row.is_open) for row in rows],
+        )
+        self.assertEqual(NO_VALID_HOST, rows[0].message)
+
+    def test_after(self):
+        first, second = self.fault(NO_VALID_HOST), self.fault(NO_VALID_HOST)
+        page = self.read({'fault': first, 'event': 0})['fault']
+        self.assertEqual([second], [row.id for row in page.rows])
+        self.assertEqual(
+            {'fault': second, 'event': 0}, refusals.last_ids(self.ctxt)
+        )
+
+    def test_settled_counts_rows_of_every_sort(self):
+        self.fault(NO_VALID_HOST, OLD)
+        other = self.fault('another fault', OLD)
+        self.fault(NO_VALID_HOST)
+        pages = self.read()
+        self.assertEqual(other, pages['fault'].settled)
+        self.assertIsNone(pages['event'].settled)
+
+    def test_an_empty_cell(self):
+        self.assertEqual(NONE, refusals.last_ids(self.ctxt))
+        self.assertEqual(
+            {'fault': ([], None), 'event': ([], None)}, self.read()
+        )
+
+    def test_the_action_that_failed(self):
+        second = datetime.timedelta(seconds=1)
+        self.action('create', OLD, 'req-create')
+        self.action('resize', NOW - second, 'req-resize')
+        self.action('reboot', NOW - second, 'req-reboot')
+        self.fault(NO_VALID_HOST)
+        self.action('migrate', NOW + 60 * second, 'req-later')
+        [row] = self.read()['fault'].rows
+        self.assertEqual(
+            ('resize', 'req-resize', 'p', 'u'),
+            refusals.read_action(self.ctxt, row),
+        )
+
+    def test_no_action(self):
+        self.fault(NO_VALID_HOST)
+        [row] = self.read()['fault'].rows
+        self.assertIsNone(refusals.read_action(self.ctxt, row))
+
+
+class SqliteTestCase(RefusalsMixin, testtools.TestCase):
+    backend = 'sqlite'
+
+
+class MysqlTestCase(RefusalsMixin, testtools.TestCase):
+    backend = 'mysql'
+
+
+class PostgresqlTestCase(RefusalsMixin, testtools.TestCase):
+    backend = 'postgresql'
+
+
+@ddt.ddt
+class MakeTestCase(testtools.TestCase):
+    @ddt.data(*refusals.OPERATIONS.items(), ('confirmResize', 'confirmResize'))
+    @ddt.unpack
+    def test_operation(self, action, operation):
+        row = refusals.Row(7, NOW, 'server', NO_VALID_HOST)
+        found = refusals.make(
+            'cell', 'fault', row, refusals.Action(action, 'req-1', 'p', 'u')
+        )
+        self.assertEqual(
+            refusals.Refusal(
+                'cell:fault:7',
+                NOW,
+                'server',
+                operation,
+                'req-1',
+                'p',
+                'u',
+                NO_VALID_HOST,
+            ),
+            found,
+        )
+
+    @ddt.data(
+        (NO_VALID_HOST, True),
+        ('Exceeded maximum number of retries. Exhausted all hosts.', False),
+    )
+    @ddt.unpack
+    def test_by_the_scheduler(self, message, expected):
+        row = refusals.Row(7, NOW, 'server', message)
+        found = refusals.make('cell', 'fault', row, None)
+        self.assertIs(expected, found.is_by_scheduler)
+        self.assertIsNone(found.request_id)
