@@ -3,19 +3,16 @@
 """``openstack aggregate isolation list`` and ``sync``."""
 
 import argparse
-import collections
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Sequence
 import typing
 
-from cliff import columns
 from osc_lib import exceptions as osc_exc
 from osc_lib.cli import format_columns
 from osc_lib.command import command
 
 from nova_ext_sched import exception
-from nova_ext_sched import messages
 from nova_ext_sched.cmd import aggregates as named
 from nova_ext_sched.cmd import base
 from nova_ext_sched.cmd import lines
@@ -34,23 +31,6 @@ _NOT_MADE = (
     isolation_plan.Status.IMPOSSIBLE,
     isolation_plan.Status.NOT_TRIED,
 )
-
-
-class FaultsColumn(columns.FormattableColumn):
-    """What is wrong with an aggregate."""
-
-    @property
-    def findings(self) -> list[isolation_findings.Finding]:
-        """Each of them."""
-        return self._value
-
-    def human_readable(self) -> str:
-        """Return a line for each."""
-        return '\n'.join(map(isolation_report.describe, self._value))
-
-    def machine_readable(self) -> list[dict[str, typing.Any]]:
-        """Return a dictionary for each."""
-        return [fault._asdict() for fault in self._value]
 
 
 class Command(command.Lister):
@@ -178,7 +158,7 @@ class ListIsolation(Command):
         ]
         faulty = [item for item in found if item[1]]
         fine = [item for item in found if not item[1]]
-        self.summary = _summarize(len(found), faulty)
+        self.summary = isolation_report.summarize(len(found), faulty)
         self.status = base.SOME_FOUND if faulty else base.FINE
         return self.names, [
             (
@@ -187,32 +167,12 @@ class ListIsolation(Command):
                 agg.uuid,
                 format_columns.ListColumn(agg.traits),
                 format_columns.ListColumn(agg.hosts),
-                FaultsColumn(findings),
+                isolation_report.FaultsColumn(findings),
             )
             for agg, findings in (
                 faulty if parsed_args.faults else faulty + fine
             )
         ]
-
-
-def _summarize(
-    number: int,
-    faulty: Sequence[
-        tuple[isolation_cloud.Aggregate, list[isolation_findings.Finding]]
-    ],
-) -> str:
-    """Return how many aggregates have which faults."""
-    if not number:
-        return 'No aggregate has a trait: key.'
-    aggregates = messages.count('aggregate', number) + ' with a trait: key'
-    if not faulty:
-        return f'{aggregates}, no faults.'
-    kinds = collections.Counter(
-        kind for _, found in faulty for kind in {one.kind for one in found}
-    )
-    ranked = sorted(kinds.items(), key=lambda item: (-item[1], item[0]))
-    counts = ', '.join(f'{kind} {count}' for kind, count in ranked)
-    return f'{len(faulty)} of {aggregates} have faults: {counts}.'
 
 
 class SyncIsolation(Command):

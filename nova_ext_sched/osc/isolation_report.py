@@ -6,11 +6,14 @@ Each class stands in for cliff's formatter of tables.
 """
 
 import argparse
+import collections
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import typing
+
+from cliff import columns
 
 from nova_ext_sched import messages
 from nova_ext_sched.cmd import lines
@@ -28,6 +31,43 @@ def describe(finding: isolation_findings.Finding) -> str:
     if not finding.hosts:
         return f'{finding.kind}: {finding.problem}'
     return f'{finding.kind}: {finding.problem}: {_few(finding.hosts)}'
+
+
+class FaultsColumn(columns.FormattableColumn):
+    """What is wrong with an aggregate."""
+
+    @property
+    def findings(self) -> list[isolation_findings.Finding]:
+        """Each of them."""
+        return self._value
+
+    def human_readable(self) -> str:
+        """Return a line for each."""
+        return '\n'.join(map(describe, self._value))
+
+    def machine_readable(self) -> list[dict[str, typing.Any]]:
+        """Return a dictionary for each."""
+        return [fault._asdict() for fault in self._value]
+
+
+def summarize(
+    number: int,
+    faulty: Sequence[
+        tuple[isolation_cloud.Aggregate, list[isolation_findings.Finding]]
+    ],
+) -> str:
+    """Return how many aggregates have which faults."""
+    if not number:
+        return 'No aggregate has a trait: key.'
+    aggregates = messages.count('aggregate', number) + ' with a trait: key'
+    if not faulty:
+        return f'{aggregates}, no faults.'
+    kinds = collections.Counter(
+        kind for _, found in faulty for kind in {one.kind for one in found}
+    )
+    ranked = sorted(kinds.items(), key=lambda item: (-item[1], item[0]))
+    counts = ', '.join(f'{kind} {count}' for kind, count in ranked)
+    return f'{len(faulty)} of {aggregates} have faults: {counts}.'
 
 
 class Text:

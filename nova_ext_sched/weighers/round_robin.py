@@ -44,19 +44,28 @@ class ServerGroupRoundRobinWeigher(weights.BaseHostWeigher):
     of the request, and those that our filters refused for the group's sake.
     """
 
+    # The option, as of the latest request: nova asks for the multiplier of
+    # each host, and reading an option takes longer than all the rest.
+    _multiplier: float | None = None
+
     def weight_multiplier(self, host_state: typing.Any) -> float:
+        if self._multiplier is None:
+            self._read_option()
         multiplier: float = utils.get_weight_multiplier(
-            host_state,
-            MULTIPLIER,
-            CONF.nova_ext_sched.server_group_round_robin_weight_multiplier,
+            host_state, MULTIPLIER, self._multiplier
         )
         return multiplier
+
+    def _read_option(self) -> None:
+        ours = CONF.nova_ext_sched
+        self._multiplier = ours.server_group_round_robin_weight_multiplier
 
     def weigh_objects(
         self,
         weighed_obj_list: Sequence[typing.Any],
         weight_properties: typing.Any,
     ) -> list[float]:
+        self._read_option()
         states = [weighed.obj for weighed in weighed_obj_list]
         order = _order(weight_properties, states)
         # A host that is in no circle, such as one without a domain, is last.

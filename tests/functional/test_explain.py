@@ -146,8 +146,7 @@ class FunnelTestCase(ExplainTestCase):
         answer = self.explain('--flavor', self.flavor())
         self.assertEqual(3, answer.status)
         self.assertEqual(
-            '0 of 3 hosts: refuse of tests ends the request: Filtering the '
-            "request: 'no\\nway'",
+            "0 of 3 hosts: refuse of tests ends the request: 'no\\nway'.",
             answer.sentence,
         )
 

@@ -2,8 +2,8 @@
 
 """Every scenario that the package ships does what it says.
 
-Where it says what plain nova does, it runs there as well, and plain nova
-fails it: a scenario that plain nova passes proves nothing about our filters.
+Where it says what plain nova does, it runs there as well. Where it says that
+plain nova does otherwise, plain nova must do otherwise in some step.
 """
 
 import pathlib
@@ -35,7 +35,7 @@ class ScenariosTest(unittest.TestCase):
         compared = any(step.expect_plain for step in declared.steps)
 
         # In this process, which has nova imported already; the command has a
-        # process for each cloud (test_simulator).
+        # process for each cloud (test_simulate).
         outcomes = [
             self.run_cloud(data, plain)
             for plain in ((False, True) if compared else (False,))

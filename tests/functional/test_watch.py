@@ -2,11 +2,13 @@
 
 """Each operation that nova refuses is recorded once, with the real cause."""
 
+import importlib.metadata
 import json
 import pathlib
 
 import fixtures
 import jsonschema
+from oslo_utils import fixture
 
 from nova_ext_sched.cmd import records
 from nova_ext_sched.cmd.explain import command as explain_command
@@ -17,7 +19,9 @@ from nova_ext_sched.cmd.watch import interrupt
 from nova_ext_sched.cmd.watch import metrics
 from nova_ext_sched.cmd.watch import position
 from nova_ext_sched.cmd.watch import watcher
+from tests import samples
 from tests.functional import base
+from tests.functional import explain
 
 TRAIT = 'CUSTOM_LICENSED_WINDOWS'
 
@@ -243,6 +247,46 @@ class OperationsTest(WatchTestCase):
             server, 'unshelve', 'schedule_instances'
         )
         self.assertRecorded('unshelve', 'unshelve', 'disabled service', server)
+
+
+class PageTest(WatchTestCase):
+    """What the page about watch shows."""
+
+    maxDiff = None
+    weights = {f'host{number}': 10 - number for number in range(1, 5)}
+
+    def setUp(self):
+        super().setUp()
+        if not importlib.metadata.version('nova').startswith('34.'):
+            self.skipTest('the page shows the request filters of nova 34')
+        self.useFixture(
+            fixtures.EnvironmentVariable('COLUMNS', str(samples.WIDTH))
+        )
+
+    def test_the_page(self):
+        self.isolate('windows', ['host1', 'host2', 'host3'], TRAIT)
+        self.disable('host4')
+        server = self.assertNoValidHost(
+            flavor=self._create_flavor(
+                name='small', memory_mb=64, vcpu=1, disk=0, ephemeral=0
+            ),
+            name='web-7',
+        )
+        [record] = self.recorded()
+        # The server is gone, and the host is back.
+        self.api.delete_server(server['id'])
+        command = f'explain --recorded {record["request_id"]}'
+        self.useFixture(fixture.TimeFixture()).advance_time_seconds(7205)
+        answer = explain.run(
+            *command.split()[1:], '--records', str(self.records)
+        )
+        self.assertEqual(3, answer.status, answer.err)
+        samples.check(
+            self,
+            'tools/watch/recorded.txt',
+            f'$ nova-ext-sched {command}\n{answer.out}',
+            self.api.project_id,
+        )
 
 
 class ResilienceTest(WatchTestCase):

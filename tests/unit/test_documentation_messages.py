@@ -22,6 +22,7 @@ import pathlib
 import re
 import typing
 
+import ddt
 import testtools
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -177,6 +178,7 @@ def owners() -> dict[str, list[String]]:
     return found
 
 
+@ddt.ddt
 class MessagesTestCase(testtools.TestCase):
     def test_every_message_has_an_entry(self):
         known = {string for found in owners().values() for string in found}
@@ -203,6 +205,27 @@ class MessagesTestCase(testtools.TestCase):
 
     def test_no_entry_twice(self):
         self.assertEqual(len(set(entries())), len(entries()))
+
+    @ddt.unpack
+    @ddt.data(
+        ("LOG.warning('no %s', x)", 'no ...', True),
+        ("LOG.debug('no host is left for it')", None, False),
+        ("text = f'no {x}'\n    LOG_ONCE.warning(text)", 'no ...', True),
+        ("raise exception.RequestRefused('no host')", 'no host', True),
+        ("raise Failed(reason='no ' + x)", 'no ...', True),
+        ("check(expected='a' if x else 'b')", 'expected a', False),
+        ("return 'no host is left for it'", 'no host is left for it', False),
+    )
+    def test_rule(self, line, text, is_message):
+        tree = ast.parse(
+            f'def f(x):\n    """It says more than 5 words."""\n    {line}'
+        )
+        found = [found[1:] for found in find_strings(tree, False)]
+        self.assertEqual([(text, is_message)] if text else [], found[:1])
+        # In the options' room, whatever is a sentence.
+        found = [found[2] for found in find_strings(tree, True)]
+        is_long = text is not None and len(text.split()) >= WORDS
+        self.assertEqual([is_message or is_long] if text else [], found[:1])
 
     def test_messages_are_found(self):
         """A line of the log, a refusal, an exception, a result of a check."""

@@ -15,7 +15,7 @@ from nova_ext_sched.cmd import records
 class NotExplained(exception.NovaExtSchedError):
     """A refusal was recorded without an explanation."""
 
-    message = '{refusal}, and it was not explained: {detail}'
+    message = '{refusal}. It was not explained: {detail}'
 
 
 def read(path: pathlib.Path, wanted: str) -> dict[str, typing.Any]:
@@ -47,7 +47,8 @@ def read(path: pathlib.Path, wanted: str) -> dict[str, typing.Any]:
     request = record['request_id'] or 'unknown'
     refusal = (
         f'nova refused it at {record["refused"]} (request '
-        f'{messages.clean(request)}): {messages.clean(record["fault"])}'
+        f'{messages.clean(request)}): '
+        f'{messages.clean(record["fault"].rstrip(". "))}'
     )
     document = record['explanation']
     if document is None:
@@ -55,7 +56,7 @@ def read(path: pathlib.Path, wanted: str) -> dict[str, typing.Any]:
             refusal=refusal, detail=messages.clean(record['detail'], 1000)
         )
     remark = (
-        f'{refusal.rstrip(".")}. It was explained '
+        f'{refusal}. It was explained '
         f'{_describe_age(document["time"])} ago'
     )
     document['remarks'].append(remark[0].upper() + remark[1:])

@@ -53,10 +53,15 @@ class Audits:
         except Exception as exc:
             LOG.warning('The audit failed: %s', messages.describe(exc))
             return
-        if found.faults:
+        if found.faults or found.totals.not_judged:
             LOG.warning(
-                'The audit is not complete: %s',
-                messages.first_few(found.faults),
+                'The audit is not complete: %(number)s not judged. %(faults)s',
+                {
+                    'number': messages.count(
+                        'server', found.totals.not_judged
+                    ),
+                    'faults': messages.first_few(found.faults),
+                },
             )
         else:
             self._metrics.audit_done(found.totals.policies)

@@ -6,6 +6,7 @@ import sys
 import tempfile
 
 import ddt
+import fixtures
 import nova.conf
 from oslo_config import cfg
 from oslo_config import fixture as config_fixture
@@ -208,6 +209,16 @@ class ContradictionsTestCase(testtools.TestCase):
 
     def test_defaults_contradict_nothing(self):
         self.assertEqual([], self.contradictions())
+
+    def test_similar_section(self):
+        self.useFixture(
+            fixtures.EnvironmentVariable('OS_NOVA_SCHED__GPU_WEIGHT', '1')
+        )
+        self.assertIn(
+            'nova.conf has a section [nova_sched] and no section '
+            '[nova_ext_sched]',
+            self.contradictions()[0],
+        )
 
     def test_nothing_to_judge(self):
         self.enable('IsolatedAggregatesFilter')

@@ -10,6 +10,7 @@ import testtools
 
 from nova_ext_sched.osc import isolation
 from nova_ext_sched.osc import isolation_findings
+from nova_ext_sched.osc import isolation_report
 from tests.unit.osc.test_isolation_plan import make_aggregate
 from tests.unit.osc.test_isolation_plan import make_cloud
 from tests.unit.osc.test_isolation_plan import make_node
@@ -21,7 +22,7 @@ X, Y = 'CUSTOM_X', 'CUSTOM_Y'
 
 class FaultsColumnTestCase(testtools.TestCase):
     def test_people_see_five_hosts_and_programs_all(self):
-        column = isolation.FaultsColumn(
+        column = isolation_report.FaultsColumn(
             [
                 isolation_findings.Finding('one', 'a problem'),
                 isolation_findings.Finding('two', 'another', HOSTS),
@@ -103,6 +104,24 @@ class ListTestCase(CommandTestCase):
             self.out.getvalue().splitlines(),
         )
         self.assertEqual('', self.err.getvalue())
+
+    def test_totals_count_an_aggregate_once(self):
+        """The kind of most aggregates first, then by name."""
+        cloud = make_cloud(
+            [
+                make_aggregate(1, ['a'], X, Y, 'CUSTOM_Z'),
+                make_aggregate(2, ['b'], X),
+                make_aggregate(3, ['gone'], X),
+            ],
+            [make_node('a', X), make_node('b')],
+            known=[X],
+        )
+        self.run_command(cloud, columns=200)
+        self.assertEqual(
+            '3 of 3 aggregates with a trait: key have faults: not-mirrored '
+            '2, no-provider 1, trait-missing 1, unknown-trait 1.',
+            self.out.getvalue().splitlines()[-1],
+        )
 
     def test_faults_alone(self):
         self.assertEqual(3, self.run_command(self.cloud, '--faults'))

@@ -5,9 +5,9 @@ import hypothesis
 from hypothesis import strategies as st
 import testtools
 
-from nova_ext_sched.osc import isolation as isolation_commands
 from nova_ext_sched.osc import isolation_cloud
 from nova_ext_sched.osc import isolation_findings
+from nova_ext_sched.osc import isolation_report
 from nova_ext_sched.policy import isolation
 from tests.unit.osc.test_isolation_plan import make_aggregate
 from tests.unit.osc.test_isolation_plan import make_cloud
@@ -145,7 +145,7 @@ class FaultsTestCase(testtools.TestCase):
                 aggregate, cloud, isolation.DeclaredTraits(['*'])
             )
             for fault in faults:
-                shown = isolation_commands.FaultsColumn([fault])
+                shown = isolation_report.FaultsColumn([fault])
                 text = shown.human_readable()
                 self.assertTrue(text.isprintable(), ascii(text))
                 self.assertGreater(5000, len(text))

@@ -238,6 +238,14 @@ class ForbidByTraitTestCase(FilterTestCase):
         self.spec.root_required.add('CUSTOM_A')
         self.assertEqual(({'a'}, {'CUSTOM_B'}), self.filter())
 
+    def test_trait_that_only_the_image_requires(self):
+        """It opens nothing, and is in the query all the same."""
+        self.config(group='nova_ext_sched', isolation_trait_sources=['flavor'])
+        self.isolate('a', 'CUSTOM_A')
+        self.isolate('b', 'CUSTOM_B')
+        self.spec.image.properties.traits_required = ['CUSTOM_A']
+        self.assertEqual(({'a'}, {'CUSTOM_B'}), self.filter())
+
     def test_trait_that_covers_most_goes_in_first(self):
         self.config(group='nova_ext_sched', max_forbidden_aggregates=2)
         self.isolate('a', 'CUSTOM_A')

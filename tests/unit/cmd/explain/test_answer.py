@@ -141,6 +141,8 @@ host filter     IsolatedAggregatesFilter                        100      0     0
         self.assertEqual(all_, 'ComputeFilter' in text)
         self.assertEqual(all_, 'GET /allocation_candidates\n' in text)
         self.assertEqual(by_host and all_, 'not judged' in text, text)
+        self.assertIn('  hint query=', text)
+        self.assertNotIn('hint group', text)
 
     def test_where_it_would_go(self):
         found = funnel.Funnel({str(n): f'host{n}' for n in range(7)})
@@ -155,7 +157,7 @@ host filter     IsolatedAggregatesFilter                        100      0     0
             'host1, host2, host3,\n  host4.\n  1 is down\n',
             text,
         )
-        self.assertNotIn('lifting', text)
+        self.assertNotIn('lift', text)
 
     def test_nothing_refuses(self):
         found = funnel.Funnel({'1': 'host1'})
@@ -190,7 +192,7 @@ host filter     IsolatedAggregatesFilter                        100      0     0
             'abc.\n',
             text,
         )
-        self.assertNotIn('lifting', text)
+        self.assertNotIn('lift', text)
 
     def test_a_shortage(self):
         found = funnel.Funnel({'1': 'host1'})
@@ -213,6 +215,23 @@ host filter     IsolatedAggregatesFilter                        100      0     0
 
 
 class DocumentTestCase(testtools.TestCase):
+    def test_hosts_by_name(self):
+        found = funnel.Funnel({'1': 'b', '2': 'a'})
+        hosts = document.build(found, request())['hosts']
+        self.assertEqual(['a', 'b'], [one['host'] for one in hosts])
+
+    def test_names_of_a_reason(self):
+        for number, expected in (
+            (1, '9 are isolated (a0)'),
+            (3, '9 are isolated (a0 3, a1 3, a2 3)'),
+            (4, '9 are isolated (a0 3, a1 3, a2 3, and 1 more)'),
+        ):
+            names = [{'name': f'a{n}', 'hosts': 3} for n in range(number)]
+            found = document.count_reason(
+                {'reason': 'are isolated', 'hosts': 9, 'names': names}
+            )
+            self.assertEqual(expected, found)
+
     def test_hosts(self):
         built = document.build(cloud(6), request(), ['0', '5'])
         self.assertEqual(

@@ -151,10 +151,11 @@ class CapacitiesTestCase(testtools.TestCase):
         inventory = {'total': 9, 'reserved': 1, 'allocation_ratio': 1.5}
         client = Client(
             {},
-            {'big': {'DISK_GB': {**inventory, 'max_unit': 12}}, 'none': {}},
+            {'big': {'DISK_GB': {**inventory, 'max_unit': 99}}, 'none': {}},
             {'big': {'DISK_GB': 12}},
         )
-        refusals, _ = self.explain(client, 12, ['big', 'none'])
+        refusals, found = self.explain(client, 12, ['big', 'none'])
+        self.assertEqual(0, found.most_free)
         self.assertEqual('are full (DISK_GB)', refusals['big'].kind)
         self.assertEqual('have no DISK_GB', refusals['none'].kind)
         refusals, _ = self.explain(client, 13, ['big'])

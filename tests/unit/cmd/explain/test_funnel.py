@@ -63,6 +63,7 @@ class MatrixTestCase(testtools.TestCase):
         isolated = dict.fromkeys('12345', refusal('isolation'))
         found = build(isolated, {}, isolated)
         self.assertEqual([(('isolation',), 5)], found.count_freed())
+        self.assertEqual([(refusal('isolation'), 5)], found.count_reasons())
         self.assertEqual(
             [5, 0, 5], [found.count_alone(one) for one in found.constraints]
         )

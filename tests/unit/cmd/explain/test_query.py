@@ -43,6 +43,10 @@ class SplitTestCase(testtools.TestCase):
             [str(one) for one in query.merge(parts)],
         )
 
+    def test_required_aggregates_are_parts_of_their_own(self):
+        parts = query.split(f'member_of=in%3A{A}&member_of=in%3A{B}')
+        self.assertEqual(parts, query.merge(parts))
+
 
 class Client:
     """Answers GET /resource_providers from a list; counts the questions."""

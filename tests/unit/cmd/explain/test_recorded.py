@@ -85,7 +85,7 @@ class ReadTestCase(testtools.TestCase):
         )
         self.assertEqual(
             'nova refused it at 2026-01-02T03:04:05Z (request req-1): No '
-            'valid host was found., and it was not explained: it was deleted',
+            'valid host was found. It was not explained: it was deleted',
             str(error),
         )
 

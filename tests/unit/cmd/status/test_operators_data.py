@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import typing
+
 import ddt
 import testtools
 
@@ -117,3 +119,70 @@ class OperatorsDataTestCase(testtools.TestCase):
             operators_data.read_isolation(aggregates).traits.keys(),
         )
         self.assertEqual(['c'], operators_data.forcing_aggregates(aggregates))
+
+
+@ddt.ddt
+class IsolationTraitsTestCase(testtools.TestCase):
+    REQUIRED: typing.ClassVar = {'windows': {'CUSTOM_W', 'CUSTOM_X'}}
+
+    @ddt.data(
+        ({'CUSTOM_W', 'CUSTOM_X', 'CUSTOM_Y'}, []),
+        ({'CUSTOM_X'}, ['CUSTOM_W']),
+        (set(), ['CUSTOM_W', 'CUSTOM_X']),
+    )
+    @ddt.unpack
+    def test_known_traits(self, known, expected):
+        found = operators_data.check_known_traits(self.REQUIRED, known)
+        self.assertEqual(len(expected), len(found))
+        for trait, sentence in zip(expected, found, strict=True):
+            self.assertIn(
+                f'aggregate windows: placement does not know the trait '
+                f'{trait}, so no host has it',
+                sentence,
+            )
+
+    def test_impossible_name_is_reported_by_another(self):
+        self.assertEqual(
+            [], operators_data.check_known_traits({'a': {'custom'}}, set())
+        )
+
+    @ddt.data(
+        ({}, False),
+        ({'a': {'trait:CUSTOM_W': 'required'}}, False),
+        (
+            {
+                'a': {'trait:CUSTOM_W': 'required'},
+                'b': {'trait:CUSTOM_X': 'required'},
+            },
+            False,
+        ),
+        (
+            {
+                'a': {
+                    'trait:CUSTOM_W': 'required',
+                    'trait:CUSTOM_X': 'forbidden',
+                }
+            },
+            False,
+        ),
+        (
+            {
+                'a': {
+                    'trait:CUSTOM_W': 'required',
+                    'trait_NET:CUSTOM_X': 'required',
+                    'hw:mem': '1',
+                }
+            },
+            True,
+        ),
+    )
+    @ddt.unpack
+    def test_openers(self, flavors, opens):
+        found = operators_data.check_openers(self.REQUIRED, flavors)
+        self.assertEqual(0 if opens else 1, len(found))
+        if found:
+            self.assertIn(
+                'aggregate windows: no flavor requires CUSTOM_W, CUSTOM_X in '
+                'its extra specs',
+                found[0],
+            )
