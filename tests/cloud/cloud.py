@@ -177,10 +177,12 @@ class Cloud(fixtures.Fixture):
     @property
     def programs_path(self):
         """What a user has on PATH: ``openstack``, nova's and our commands."""
+        # The client's environment has our commands too, but not nova.
         return os.pathsep.join(
             str(self.programs(class_))
+            for name in ('nova', 'client')
             for class_ in self._form
-            if class_.name in ('client', 'nova')
+            if class_.name == name
         )
 
     def connect(self, user=ADMINISTRATOR):

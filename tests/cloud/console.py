@@ -110,7 +110,11 @@ class Console:
     def type(self, path):
         """Type the lines of a page in one shell; return what came of them."""
         typed = list(lines(path))
-        script = [f'export HOME={self._home}']
+        script = [
+            f'export HOME={self._home}',
+            # Stands for what the reader has.
+            'mail-me() { cat; }',
+        ]
         script += [
             f'{name}={value}' for name, value in self._variables.items()
         ]

@@ -30,7 +30,7 @@ LOADED = {
         ],
     }
 }
-#: Everything of ours on, beside what nova enables.
+#: Everything of ours on but Blazar's, beside what nova enables.
 EVERYTHING = configuration.merge(
     LOADED,
     {
