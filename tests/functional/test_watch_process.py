@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 
 import fixtures
 from nova.db.api import models as api_models
@@ -19,6 +20,8 @@ from oslo_utils import uuidutils
 import sqlalchemy as sa
 from sqlalchemy import orm
 import testtools
+
+from tests.functional.placement import servers
 
 SECONDS = 90
 CELL0 = '00000000-0000-0000-0000-000000000000'
@@ -31,6 +34,7 @@ class ProcessTest(testtools.TestCase):
         super().setUp()
         self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         self.records = self.folder / 'records'
+        self.port = servers.free_port()
         self.cell0 = f'sqlite:///{self.folder}/cell0.db'
         self.conf = self.folder / 'nova.conf'
         self.conf.write_text(
@@ -87,6 +91,11 @@ class ProcessTest(testtools.TestCase):
         lines = self.records.read_text().splitlines()
         return [json.loads(line)['server'] for line in lines]
 
+    def metrics(self):
+        url = f'http://127.0.0.1:{self.port}/metrics'
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            return answer.read().decode()
+
     @contextlib.contextmanager
     def watching(self):
         with (self.folder / 'log').open('ab') as log:
@@ -102,6 +111,8 @@ class ProcessTest(testtools.TestCase):
                     '0.2',
                     '--records',
                     str(self.records),
+                    '--metrics-port',
+                    str(self.port),
                 ],
                 stdout=log,
                 stderr=log,
@@ -126,6 +137,7 @@ class ProcessTest(testtools.TestCase):
             self.wait(state.exists)
             expected = [self.refuse()]
             self.wait(lambda: self.read() == expected)
+            self.assertIn('nova_ext_sched_refusals_total', self.metrics())
             # SIGHUP: the same process, which reads nova.conf anew.
             process.send_signal(signal.SIGHUP)
             expected.append(self.refuse())
