@@ -9,7 +9,7 @@ no stage 1, and nothing is here.
 """
 
 from collections.abc import Mapping
-import threading
+import contextvars
 import typing
 import weakref
 
@@ -35,10 +35,10 @@ picks: weakref.WeakKeyDictionary[
 ] = weakref.WeakKeyDictionary()
 
 #: What the request filters asked of placement for the request that a thread
-#: works on: ``spec``, a weak reference to its RequestSpec; ``request_id``;
-#: ``demands``, by the name of the request filter (:mod:`nova_ext_sched.
-#: request_filters.no_candidates`). Each thread has its own.
-asked = threading.local()
+#: or greenlet works on (:mod:`nova_ext_sched.request_filters.no_candidates`).
+asked: contextvars.ContextVar[typing.Any] = contextvars.ContextVar(
+    'asked', default=None
+)
 
 #: The host states that host filters refused for the sake of the request's
 #: server group, for whichever of its servers. By RequestSpec.

@@ -60,6 +60,12 @@ class Demands(typing.NamedTuple):
         return ', '.join(parts)
 
 
+class _Asked(typing.NamedTuple):
+    spec: typing.Callable[[], typing.Any]
+    request_id: str
+    demands: dict[str, Demands]
+
+
 def read(request_spec: typing.Any) -> Demands:
     """Return what a request asks placement for by now."""
     destination = fields.get_field(request_spec, 'requested_destination')
@@ -82,21 +88,18 @@ def record(
     demands: Demands,
 ) -> None:
     """Remember what a request filter added to a request."""
-    asked = request_state.asked
-    if getattr(asked, 'spec', lambda: None)() is not request_spec:
-        asked.spec = weakref.ref(request_spec)
-        asked.request_id = ctxt.global_id
-        asked.demands = {}
+    asked = request_state.asked.get()
+    if asked is None or asked.spec() is not request_spec:
+        asked = _Asked(weakref.ref(request_spec), ctxt.global_id, {})
+        request_state.asked.set(asked)
     if any(demands):
         asked.demands[request_filter] = demands
 
 
 class _Listener(python_logging.Filter):
     def filter(self, record: python_logging.LogRecord) -> bool:
-        asked = request_state.asked
-        if str(record.msg).startswith(_LINE) and getattr(
-            asked, 'demands', None
-        ):
+        asked = request_state.asked.get()
+        if str(record.msg).startswith(_LINE) and asked and asked.demands:
             LOG.info(
                 'nova got no host from placement for request %(request)s. '
                 'The request filters asked placement for: %(demands)s. '

@@ -9,6 +9,7 @@ it.
 
 import contextlib
 import gc
+import time
 import typing
 import urllib.parse
 
@@ -304,6 +305,18 @@ class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
         ]
         server = self.api.post_server({'server': server})
         return self._wait_for_state_change(server, 'ACTIVE')
+
+    def wait_for_errors(self, count):
+        """Wait until so many servers are there, and all in ERROR.
+
+        For servers that one request creates: the API lists them one by one.
+        """
+        for _ in range(600):
+            states = [one['status'] for one in self.api.get_servers()]
+            if states == ['ERROR'] * count:
+                return
+            time.sleep(0.1)
+        self.fail(f'expected {count} servers in ERROR, got {states}')
 
     def host_of(self, server):
         return self.admin_api.get_server(server['id'])['OS-EXT-SRV-ATTR:host']

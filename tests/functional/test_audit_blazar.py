@@ -11,10 +11,10 @@ class BlazarTestCase(audits.AuditTestCase):
     options = {}
 
     def findings(self, *argv):
-        _, document = self.audit(*argv)
+        _, findings = self.audit(*argv)
         return [
             (one['server'], one['host'], one['policy'], one['reason'])
-            for one in document['findings']
+            for one in findings
         ]
 
     def test_servers_on_hosts_of_blazar(self):

@@ -71,8 +71,7 @@ class AnswersTestCase(explain.ExplainTestCase):
                 'os:scheduler_hints': hints,
             }
         )
-        for server in self.api.get_servers(detail=False):
-            self._wait_for_state_change(server, 'ERROR')
+        self.wait_for_errors(3)
         args = ('--flavor', flavor, '--server-group', group)
         self.assertNoValidHost(flavor=flavor, hints=hints)
         self.assertEqual(2, len(self.explain(*args).order))

@@ -142,9 +142,7 @@ class OperationsTest(WatchTestCase):
         )
         request.update(min_count=3, max_count=3)
         self.api.post_server({'server': request})
-        self._wait_until(lambda: len(self.api.get_servers()) == 3)
-        for server in self.api.get_servers():
-            self._wait_for_state_change(server, 'ERROR')
+        self.wait_for_errors(3)
         records = self.recorded()
         self.assertEqual(3, len(records))
         self.assertEqual(1, len({r['request_id'] for r in records}))
@@ -162,15 +160,6 @@ class OperationsTest(WatchTestCase):
             if one.name.endswith('explanation_duration_seconds_count')
         ]
         self.assertEqual(1, sample)
-
-    def _wait_until(self, condition):
-        import time
-
-        for _ in range(200):
-            if condition():
-                return
-            time.sleep(0.05)
-        self.fail('waited in vain')
 
     def test_resize(self):
         server = self.boot()

@@ -188,12 +188,15 @@ class LogLinesTestCase(test_base.RequestFilterTestCase):
                 raise error
 
             self.assertRaises(
-                nova_exception.RequestFilterFailed, refuse, self.ctxt, None
+                nova_exception.RequestFilterFailed,
+                refuse,
+                self.ctxt,
+                test_base.request_spec(),
             )
         spec = test_base.request_spec()
         spec.flavor.name = reason
         with mock.patch.object(
-            isolated_aggregates.utils.ResourceRequest,
+            isolate_aggregates.utils.ResourceRequest,
             'from_request_spec',
             side_effect=ValueError(detail),
         ):

@@ -25,6 +25,7 @@ NEEDS = {
     'filters': ['nova'],
     'request_filters': ['nova'],
     'validators': ['nova'],
+    'weighers': ['nova'],
     # Its folder simulate alone needs the extra of that name.
     'cmd': ['nova', 'commands', 'simulator'],
     'osc': ['openstackclient'],

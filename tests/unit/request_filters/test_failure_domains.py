@@ -12,6 +12,7 @@ from nova_ext_sched import request_state
 from nova_ext_sched.queries import aggregates
 from nova_ext_sched.queries import group_members
 from nova_ext_sched.request_filters import failure_domains
+from nova_ext_sched.request_filters import member_of
 from tests import log_once
 from tests.unit.request_filters import base
 
@@ -185,6 +186,9 @@ class FailureDomainsTestCase(base.RequestFilterTestCase):
             fixtures.MockPatchObject(
                 aggregates, 'get_host_counts', return_value={'u-b': 3}
             )
+        )
+        self.useFixture(
+            fixtures.MockPatchObject(member_of._host_counts, '_until', 0.0)
         )
         self.hosts = {'m1': 'a1', 'm2': 'b1'}
         self.assertEqual((True, {'u-b'}), self.filter(self.spec()))
