@@ -2,6 +2,8 @@
 
 """Corners of explain that were wrong once, or that only one test sees."""
 
+import time
+
 import fixtures
 from nova import context as nova_context
 from nova import objects
@@ -56,13 +58,22 @@ class AnswersTestCase(explain.ExplainTestCase):
             {'name': 'apart', 'policy': 'anti-affinity'}
         )['id']
 
-        def report():
-            for compute in self.computes.values():
-                compute.manager._sync_scheduler_instance_info(
-                    nova_context.get_admin_context()
-                )
+        manager = self.scheduler_service.manager.host_manager
 
-        report()
+        def report(is_as_known):
+            """Report until the scheduler finds it as it knew, or not."""
+            for _ in range(600):
+                for compute in self.computes.values():
+                    compute.manager._sync_scheduler_instance_info(
+                        nova_context.get_admin_context()
+                    )
+                known = manager._instance_info.get('host1', {})
+                if known.get('updated') is is_as_known:
+                    return
+                time.sleep(0.1)
+            self.fail('the scheduler does not hear of the instances')
+
+        report(True)
         flavor, hints = self.flavor(), {'group': group}
         request = self._build_server(flavor_id=flavor, networks='none')
         self.api.post_server(
@@ -75,7 +86,7 @@ class AnswersTestCase(explain.ExplainTestCase):
         args = ('--flavor', flavor, '--server-group', group)
         self.assertNoValidHost(flavor=flavor, hints=hints)
         self.assertEqual(2, len(self.explain(*args).order))
-        report()
+        report(False)
         self.assertBootsOn('host1', flavor=flavor, hints=hints)
 
     def test_the_filter_that_forbade_an_aggregate_says_why(self):
