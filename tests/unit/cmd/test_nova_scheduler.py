@@ -96,7 +96,7 @@ class CredentialsTestCase(testtools.TestCase):
         self.addCleanup(conf.clear_override, 'auth_type', 'cinder')
         ctxt = self.context(OS_AUTH_TYPE='none', OS_ENDPOINT='http://c')
         with mock.patch.object(cinder, '_load_auth_plugin') as load:
-            self.assertIs(load(), cinder._get_auth(ctxt))
+            self.assertIs(load.return_value, cinder._get_auth(ctxt))
 
     def test_malformed(self):
         self.assertRaises(
