@@ -59,19 +59,19 @@ class InvalidValues(InvalidValue):
 
     ``where``, ``expected`` and ``got`` are those of the first.
 
-    :param faults: an :class:`InvalidValue` for each
+    :param findings: an :class:`InvalidValue` for each
     """
 
     message = '{text}'
 
-    def __init__(self, faults: Sequence[InvalidValue]) -> None:
-        first = faults[0]
+    def __init__(self, findings: Sequence[InvalidValue]) -> None:
+        first = findings[0]
         super().__init__(
-            faults=list(faults),
+            findings=list(findings),
             where=first.where,
             expected=first.expected,
             got=first.got,
-            text='; '.join(str(fault) for fault in faults),
+            text='; '.join(map(str, findings)),
         )
 
 
@@ -139,16 +139,16 @@ class ScenarioInvalid(NovaExtSchedError):
     """A scenario of the simulator cannot be run as it stands.
 
     :param path: the scenario's file
-    :param faults: everything that is wrong with it; the text of each names
+    :param findings: everything that is wrong with it; the text of each names
         its place in the document
     """
 
     message = '{path}: expected a scenario, got {count} faults'
     path: str
-    faults: Sequence[object]
+    findings: Sequence[object]
 
-    def __init__(self, *, path: str, faults: Sequence[object]) -> None:
-        super().__init__(path=path, faults=faults, count=len(faults))
+    def __init__(self, *, path: str, findings: Sequence[object]) -> None:
+        super().__init__(path=path, findings=findings, count=len(findings))
 
 
 class SimulationFailed(NovaExtSchedError):

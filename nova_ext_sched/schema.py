@@ -34,7 +34,7 @@ Validator = jsonschema.validators.extend(
 
 
 @dataclasses.dataclass(frozen=True)
-class Fault:
+class Finding:
     """One value of a document that is not of the form that it must have.
 
     :param path: keys and list indexes from the top
@@ -80,12 +80,12 @@ def format_path(path: Iterable[str | int]) -> str:
 
 
 def show(value: typing.Any) -> str:
-    """Return a value of a document as a fault shows it."""
+    """Return a value of a document as a finding shows it."""
     return messages.clean(repr(value), 100)
 
 
 def show_keys(value: Iterable[typing.Any]) -> str:
-    """Return the keys of a mapping as a fault shows them."""
+    """Return the keys of a mapping as a finding shows them."""
     return messages.first_few(list(value)) or 'no key'
 
 
@@ -98,9 +98,9 @@ def suggest(got: Iterable[typing.Any], known: Collection[str]) -> str:
     return ''
 
 
-def find_faults(
+def find(
     errors: Iterable[jsonschema.ValidationError],
-) -> Iterator[Fault]:
+) -> Iterator[Finding]:
     """Yield what jsonschema found.
 
     :param errors: what ``iter_errors`` of a jsonschema validator yields
@@ -127,12 +127,12 @@ def find_parts(
     yield error
 
 
-def describe(error: jsonschema.ValidationError) -> Iterator[Fault]:
-    """Yield a fault, or several, for an error of jsonschema."""
+def describe(error: jsonschema.ValidationError) -> Iterator[Finding]:
+    """Yield a finding, or several, for an error of jsonschema."""
     path = tuple(error.absolute_path)
     form, got = error.schema, error.instance
     if isinstance(error, KeywordError):
-        yield Fault(path, error.message, error.got, got)
+        yield Finding(path, error.message, error.got, got)
     elif error.validator == 'additionalProperties':
         known = form.get('properties', {})
         expected = f'one of the keys {", ".join(known)}' if known else 'no key'
@@ -140,18 +140,18 @@ def describe(error: jsonschema.ValidationError) -> Iterator[Fault]:
             expected += f' ({form["$comment"]})'
         for key in (key for key in got if key not in known):
             shown = messages.clean(key, 100) + suggest([key], known)
-            yield Fault((*path, key), expected, shown, got[key])
+            yield Finding((*path, key), expected, shown, got[key])
     elif error.validator == 'required':
         missing = [key for key in error.validator_value if key not in got]
         # Of several that are missing, jsonschema has an error for each.
         if error.message.startswith(repr(missing[0])):
             expected = f'the key {" and ".join(missing)}'
-            yield Fault(path, expected, show_keys(got), got)
+            yield Finding(path, expected, show_keys(got), got)
     else:
         yield _describe_value(error)
 
 
-def _describe_value(error: jsonschema.ValidationError) -> Fault:
+def _describe_value(error: jsonschema.ValidationError) -> Finding:
     selecting = [
         part
         for alternative in _get_alternatives(error)
@@ -174,7 +174,7 @@ def _describe_value(error: jsonschema.ValidationError) -> Fault:
         expected = f'one of {", ".join(words)}'
     got = error.instance
     shown = show(got) + suggest([got], words)
-    return Fault(tuple(error.absolute_path), expected, shown, got)
+    return Finding(tuple(error.absolute_path), expected, shown, got)
 
 
 def _get_alternatives(

@@ -2,8 +2,16 @@
 
 """Lines of a text for people, as wide as their terminal."""
 
+import argparse
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
 import shutil
 import textwrap
+import typing
+
+Row = Mapping[str, typing.Any]
 
 
 def fill(
@@ -26,3 +34,28 @@ def fill(
         break_long_words=False,
         break_on_hyphens=False,
     )
+
+
+class Text:
+    """Writes rows as lines; stands in for cliff's formatter of tables."""
+
+    def emit_list(
+        self,
+        names: Sequence[str],
+        data: Iterable[Sequence[typing.Any]],
+        stdout: typing.TextIO,
+        parsed_args: argparse.Namespace,
+    ) -> None:
+        """Write everything, once all is read, as cliff asks formatters to."""
+        self._width = parsed_args.max_width
+        rows = [dict(zip(names, row, strict=True)) for row in data]
+        for line in self.render(rows):
+            print(line, file=stdout)
+
+    def render(self, rows: Iterable[Row]) -> Iterator[str]:
+        """Yield the lines of rows with all columns."""
+        raise NotImplementedError
+
+    def fill(self, text: str, first: str = '', later: str = '  ') -> list[str]:
+        """Return a paragraph as lines, as wide as the user wants them."""
+        return fill(text, first, later, self._width)

@@ -139,13 +139,13 @@ def validate(body: typing.Any, kind: Schema) -> None:
     :raises exception.InvalidValues: one value or several are wrong
     """
     validator = schema.Validator(kind, format_checker=_FORMATS)
-    faults = [
+    findings = [
         exception.InvalidValue(
-            where=schema.format_path(fault.path) or 'body',
-            expected=fault.expected,
-            got=fault.value,
+            where=schema.format_path(finding.path) or 'body',
+            expected=finding.expected,
+            got=finding.value,
         )
-        for fault in schema.find_faults(validator.iter_errors(body))
+        for finding in schema.find(validator.iter_errors(body))
     ]
-    if faults:
-        raise exception.InvalidValues(faults)
+    if findings:
+        raise exception.InvalidValues(findings)

@@ -53,7 +53,7 @@ class Command(command.Lister):
     formatter: typing.Any
 
     #: Writes the rows for people, who get a table where they name columns.
-    text: type[isolation_report.Text]
+    text: type[lines.Text]
     #: The columns of the table.
     names: Sequence[str]
     #: What the command ends with; set by ``take_action``.

@@ -5,11 +5,9 @@
 Each class stands in for cliff's formatter of tables.
 """
 
-import argparse
 import collections
 from collections.abc import Iterable
 from collections.abc import Iterator
-from collections.abc import Mapping
 from collections.abc import Sequence
 import typing
 
@@ -22,8 +20,6 @@ from nova_ext_sched.osc import isolation_findings
 
 # Names that people see of many.
 _FEW = 5
-
-Row = Mapping[str, typing.Any]
 
 
 def describe(finding: isolation_findings.Finding) -> str:
@@ -70,51 +66,27 @@ def summarize(
     return f'{len(faulty)} of {aggregates} have faults: {counts}.'
 
 
-class Text:
-    """Writes rows as lines."""
-
-    def emit_list(
-        self,
-        names: Sequence[str],
-        data: Iterable[Sequence[typing.Any]],
-        stdout: typing.TextIO,
-        parsed_args: argparse.Namespace,
-    ) -> None:
-        """Write them, as cliff asks its formatters to."""
-        self._width = parsed_args.max_width
-        rows = [dict(zip(names, row, strict=True)) for row in data]
-        for line in self.lines(rows):
-            print(line, file=stdout)
-
-    def lines(self, rows: Iterable[Row]) -> Iterator[str]:
-        """Yield the lines of rows with all columns."""
-        raise NotImplementedError
-
-    def _fill(self, text: str, first: str = '', later: str = '') -> list[str]:
-        return lines.fill(text, first, later, self._width)
-
-
-class Aggregates(Text):
+class Aggregates(lines.Text):
     """An aggregate in a line, and its faults below it."""
 
-    def lines(self, rows: Iterable[Row]) -> Iterator[str]:
+    def render(self, rows: Iterable[lines.Row]) -> Iterator[str]:
         for row in rows:
             hosts = row['Hosts'].machine_readable()
             traits = row['Traits'].machine_readable()
-            yield from self._fill(
+            yield from self.fill(
                 f'{messages.clean(row["Name"])}, '
                 f'{messages.count("host", len(hosts))}: '
                 + (f'requires {_few(traits)}' if traits else 'not isolated'),
                 later=' ' * 4,
             )
             for finding in row['Faults'].findings:
-                yield from self._fill(describe(finding), '  ', ' ' * 4)
+                yield from self.fill(describe(finding), '  ', ' ' * 4)
 
 
-class Steps(Text):
+class Steps(lines.Text):
     """By result; equal changes in one line, with their traits or hosts."""
 
-    def lines(self, rows: Iterable[Row]) -> Iterator[str]:
+    def render(self, rows: Iterable[lines.Row]) -> Iterator[str]:
         by_result: dict[str, dict[str, list[str]]] = {}
         for row in rows:
             names = row['Names'].machine_readable()
@@ -125,9 +97,9 @@ class Steps(Text):
             found = by_result.setdefault(row['Result'], {})
             found.setdefault(change, []).extend(folded)
         for result, found in by_result.items():
-            yield from self._fill(f'{result}:')
+            yield f'{result}:'
             for change, folded in found.items():
-                yield from self._fill(
+                yield from self.fill(
                     f'{change} ({len(folded)}): {_few(folded)}', '  ', ' ' * 6
                 )
 

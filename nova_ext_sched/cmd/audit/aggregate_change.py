@@ -6,12 +6,14 @@ Nothing is saved. ``aggregates`` are nova Aggregate objects, those of a
 HostManager.
 """
 
+import argparse
 from collections.abc import Collection
 import typing
 
 from nova_ext_sched import exception
 from nova_ext_sched import messages
 from nova_ext_sched.cmd import aggregates as named
+from nova_ext_sched.cmd import base
 
 
 def set_property(
@@ -23,11 +25,12 @@ def set_property(
     :raises exception.InvalidValue: no or several aggregates have the name, or
         the item has another form
     """
-    key, equals, value = item.partition('=')
-    if not key or not equals:
+    try:
+        key, value = base.read_pair(item)
+    except argparse.ArgumentTypeError as exc:
         raise exception.InvalidValue(
             where='--aggregate-property', expected='KEY=VALUE', got=item
-        )
+        ) from exc
     aggregate = named.find(aggregates, name)
     aggregate.metadata = {**(aggregate.metadata or {}), key: value}
 

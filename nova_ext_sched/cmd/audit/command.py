@@ -14,6 +14,7 @@ from nova_ext_sched import exception
 from nova_ext_sched import messages
 from nova_ext_sched.cmd import aggregates as named
 from nova_ext_sched.cmd import base
+from nova_ext_sched.cmd import lines
 from nova_ext_sched.cmd import progress
 from nova_ext_sched.cmd.audit import report
 
@@ -138,9 +139,10 @@ class Audit(base.Command):
         elif parsed_args.formatter == 'table' and not (
             parsed_args.columns or parsed_args.sort_columns
         ):
-            self.formatter = report.Text(self._auditing)
+            text = report.Summary if parsed_args.summary else report.Findings
+            self.formatter = text(self._auditing)
         status = super().produce_output(parsed_args, column_names, data)
-        if not isinstance(self.formatter, report.Text):
+        if not isinstance(self.formatter, lines.Text):
             self.sentence = ' '.join(
                 (self._auditing.totals.sentence, *self._auditing.faults)
             )

@@ -9,7 +9,6 @@ before it hands them on.
 import argparse
 from collections.abc import Iterable
 from collections.abc import Iterator
-from collections.abc import Mapping
 from collections.abc import Sequence
 import importlib.metadata
 import typing
@@ -28,8 +27,6 @@ FORMAT = 1
 _FEW = 3
 # With it, a server and its project take two lines of 80 columns.
 _LONGEST_NAME = 24
-
-Row = Mapping[str, typing.Any]
 
 
 class Where(columns.FormattableColumn):
@@ -69,8 +66,8 @@ class Policies(columns.FormattableColumn):
     machine_readable = human_readable
 
 
-class Text:
-    """The totals, then what is found, in lines of the terminal's width.
+class Findings(lines.Text):
+    """The totals, then each reason once, with its servers.
 
     :param auditing: an Auditor, whose findings are read with the rows
     """
@@ -78,24 +75,14 @@ class Text:
     def __init__(self, auditing: typing.Any) -> None:
         self._auditing = auditing
 
-    def emit_list(
-        self,
-        names: Sequence[str],
-        data: Iterable[Sequence[typing.Any]],
-        stdout: typing.TextIO,
-        parsed_args: argparse.Namespace,
-    ) -> None:
-        """Write everything, once all is read."""
-        self._width = parsed_args.max_width
-        rows = [dict(zip(names, row, strict=True)) for row in data]
-        write = self._summary if 'By' in names else self._findings
-        for line in (*self._head(), *write(rows)):
-            print(line, file=stdout)
+    def render(self, rows: Iterable[lines.Row]) -> Iterator[str]:
+        yield from self._head()
+        yield from self._rows(rows)
 
     def _head(self) -> Iterator[str]:
         totals = self._auditing.totals
         if not totals.violating:
-            yield from self._fill(totals.sentence)
+            yield from self.fill(totals.sentence)
         else:
             yield (
                 f'{totals.violating} of {totals.servers} servers violate a '
@@ -107,12 +94,11 @@ class Text:
             if totals.not_judged:
                 yield f'{totals.not_judged:8}  cannot be judged'
         for fault in self._auditing.faults:
-            yield from self._fill(base.without_secrets(fault))
+            yield from self.fill(base.without_secrets(fault))
 
-    def _findings(self, rows: Iterable[Row]) -> Iterator[str]:
-        """Yield each reason once, with its servers."""
+    def _rows(self, rows: Iterable[lines.Row]) -> Iterator[str]:
         order = [*self._auditing.totals.policies]
-        by_reason: dict[tuple[str, str], list[Row]] = {}
+        by_reason: dict[tuple[str, str], list[lines.Row]] = {}
         for row in rows:
             key = row['Policy'], row['Reason']
             by_reason.setdefault(key, []).append(row)
@@ -127,11 +113,15 @@ class Text:
         for (policy, reason), found in ranked:
             yield ''
             servers = messages.count('server', len(found))
-            yield from self._fill(f'{policy}, {servers}: {reason}')
+            yield from self.fill(f'{policy}, {servers}: {reason}')
             for row in found:
-                yield from self._fill(_describe(row), '  ', ' ' * 6)
+                yield from self.fill(_describe(row), '  ', ' ' * 6)
 
-    def _summary(self, rows: Iterable[Row]) -> Iterator[str]:
+
+class Summary(Findings):
+    """The totals, then numbers by aggregate, project and host."""
+
+    def _rows(self, rows: Iterable[lines.Row]) -> Iterator[str]:
         by = ''
         for row in rows:
             if row['By'] != by:
@@ -141,12 +131,7 @@ class Text:
             name = messages.clean(row['Name'])
             policies = row['Policies'].human_readable()
             text = f'{row["Servers"]:8}  {name}: {policies}'
-            yield from self._fill(text, later=' ' * 12)
-
-    def _fill(
-        self, text: str, first: str = '', later: str = '  '
-    ) -> list[str]:
-        return lines.fill(text, first, later, self._width)
+            yield from self.fill(text, later=' ' * 12)
 
 
 class Document:
@@ -195,7 +180,7 @@ class Document:
         )
 
 
-def _describe(row: Row) -> str:
+def _describe(row: lines.Row) -> str:
     """Return the server of a finding."""
     text = f'{row["Server"]}  {row["Host"]}'
     if row['Name']:

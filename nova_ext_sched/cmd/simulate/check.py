@@ -24,13 +24,13 @@ from nova_ext_sched.cmd.simulate import hostnames
 from nova_ext_sched.cmd.simulate import scenario
 from nova_ext_sched.cmd.simulate import schema as sim_schema
 
-Fault = schema.Fault
-Faults = Iterator[Fault]
+Finding = schema.Finding
+Findings = Iterator[Finding]
 KeywordErrors = Iterator[schema.KeywordError]
 Keywords = Mapping[str, Callable[..., Iterator[jsonschema.ValidationError]]]
 
 #: The most faults that are shown for one file.
-MOST_FAULTS = 100
+MOST_FINDINGS = 100
 
 # What names of these kinds may stand for several.
 _PATTERNS = ('host', 'server')
@@ -51,7 +51,7 @@ def load(file: str) -> dict[str, typing.Any]:
     :raises exception.ScenarioInvalid: with every fault that was found
     """
     data = document.load(file)
-    if any(faults(data)):
+    if any(findings(data)):
         # nova takes seconds to import; it logs and warns meanwhile.
         logging.disable(logging.WARNING)
         try:
@@ -59,18 +59,20 @@ def load(file: str) -> dict[str, typing.Any]:
                 from nova_ext_sched.cmd.simulate import options
 
                 found = itertools.islice(
-                    faults(data, options.keywords()), MOST_FAULTS
+                    findings(data, options.keywords()), MOST_FINDINGS
                 )
-                raise exception.ScenarioInvalid(path=file, faults=list(found))
+                raise exception.ScenarioInvalid(
+                    path=file, findings=list(found)
+                )
         finally:
             logging.disable(logging.NOTSET)
     return data
 
 
-def faults(
+def findings(
     data: typing.Any, nova_keywords: Keywords = types.MappingProxyType({})
-) -> Faults:
-    """Yield each fault of a document.
+) -> Findings:
+    """Yield each finding in a document.
 
     Faults of its form, names that it does not declare and what nova does not
     take are found together. How its parts agree is checked where the form is
@@ -78,22 +80,22 @@ def faults(
 
     :param nova_keywords: the keywords of the schema that nova alone can check
     """
-    for fault in _find_faults(data, nova_keywords):
-        match fault.path:
+    for finding in _find(data, nova_keywords):
+        match finding.path:
             case ('steps', int(index), *rest):
                 # As reports count them.
                 path = (f'step {index + 1}', *rest)
-                fault = dataclasses.replace(fault, path=path)
-        yield fault
+                finding = dataclasses.replace(finding, path=path)
+        yield finding
 
 
-def _find_faults(data: typing.Any, nova_keywords: Keywords) -> Faults:
+def _find(data: typing.Any, nova_keywords: Keywords) -> Findings:
     names: dict[str, set[str]] = collections.defaultdict(set)
     names['project'].add(scenario.DEFAULT_PROJECT)
 
     def declares(
         validator: object, kind: str, value: object, form: object
-    ) -> Faults:
+    ) -> Findings:
         # A list that is too long is read to its end.
         if len(names[kind]) < hostnames.MAX_NAMES**2:
             names[kind].update(_names(kind, value))
@@ -157,12 +159,12 @@ def _undeclared(
 
 def _describe_undeclared(
     error: jsonschema.ValidationError, names: Mapping[str, Collection[str]]
-) -> Fault:
+) -> Finding:
     path = tuple(error.absolute_path)
     if 'propertyNames' in error.absolute_schema_path:
         path = (*path, error.instance)
     kind = error.validator_value
-    return Fault(path, *_undeclared(kind, error.message, names[kind]))
+    return Finding(path, *_undeclared(kind, error.message, names[kind]))
 
 
 def _check_pattern(
@@ -200,7 +202,7 @@ def _check_step(
 
 def _contradictions(
     data: dict[str, typing.Any], declared: scenario.Scenario
-) -> Faults:
+) -> Findings:
     """Yield where the parts of a scenario do not agree."""
     seen = set()
     for index, item in enumerate(data['hosts']):
@@ -209,7 +211,7 @@ def _contradictions(
             path, item = (*path, 'name'), item['name']
         for name in hostnames.expand(item):
             if name in seen:
-                yield Fault(path, 'each host once', schema.show(name))
+                yield Finding(path, 'each host once', schema.show(name))
             seen.add(name)
     zones_of: dict[str, set[str]] = collections.defaultdict(set)
     for aggregate in declared.aggregates:
@@ -217,7 +219,7 @@ def _contradictions(
             zones_of[host] |= _zones(aggregate)
             if len(zones_of[host]) > 1:
                 zones = ' and '.join(sorted(zones_of[host]))
-                yield Fault(
+                yield Finding(
                     ('aggregates', aggregate.name, 'hosts'),
                     'hosts in one availability zone each',
                     messages.clean(f'{host} in {zones}'),
@@ -235,7 +237,7 @@ def _zones(aggregate: scenario.Aggregate) -> set[str]:
 
 def _check_steps(
     declared: scenario.Scenario, hosts: Collection[str]
-) -> Faults:
+) -> Findings:
     """Yield what a step says of servers and zones that cannot be then."""
     default = declared.nova_conf.get('DEFAULT', {}).get(
         'default_availability_zone', _DEFAULT_ZONE
@@ -250,7 +252,7 @@ def _check_steps(
             yield from _check_zone(path, step, zones, hosts)
             group = step.arguments.get('group', '')
             if owners.get(group, step.project) != step.project:
-                yield Fault(
+                yield Finding(
                     (*path, 'group'),
                     'a server group of the project '
                     + messages.clean(step.project),
@@ -263,12 +265,12 @@ def _check_steps(
             here = (*path, step.action)
             if step.action == 'boot':
                 if name in servers:
-                    yield Fault(
+                    yield Finding(
                         here, 'a name that no server had', schema.show(name)
                     )
                 servers[name] = True
             elif not servers.get(name, True):
-                yield Fault(
+                yield Finding(
                     here,
                     'a server that still exists',
                     f'{name}, which a step deletes',
@@ -282,14 +284,14 @@ def _check_zone(
     step: scenario.Step,
     zones: Collection[str],
     hosts: Collection[str],
-) -> Faults:
+) -> Findings:
     # nova's ZONE:HOST:NODE forces the host and the node, each of which may be
     # missing; a simulated host's node has the host's name.
     value = step.arguments.get('availability_zone', '')
     zone, *forced = value.split(':', 2)
     path = (*path, 'availability_zone')
     if zone and zone not in zones:
-        yield Fault(path, *_undeclared('availability zone', zone, zones))
+        yield Finding(path, *_undeclared('availability zone', zone, zones))
     for host in dict.fromkeys(forced):
         if host and host not in hosts:
-            yield Fault(path, *_undeclared('host', host, hosts))
+            yield Finding(path, *_undeclared('host', host, hosts))

@@ -342,9 +342,11 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         try:
             answer = self.client(project).api_post(url, body).body
         except client.OpenStackApiException as exc:
-            fault = schema.Fault(path, 'what nova-api takes', api_message(exc))
+            finding = schema.Finding(
+                path, 'what nova-api takes', api_message(exc)
+            )
             raise exception.ScenarioInvalid(
-                path='the scenario', faults=[fault]
+                path='the scenario', findings=[finding]
             ) from exc
         (created,) = answer.values()
         if 'name' in created and 'id' in created:

@@ -97,7 +97,7 @@ class Simulate(lister.Lister):
                 print(self._summary, file=sys.stderr, flush=True)
             return self._status
         except exception.ScenarioInvalid as exc:
-            lines = [f'{exc.path}: {fault}' for fault in exc.faults]
+            lines = [f'{exc.path}: {finding}' for finding in exc.findings]
         except BrokenPipeError:
             lines = ['the output was closed before its end']
         except OSError as exc:

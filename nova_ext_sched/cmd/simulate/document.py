@@ -45,13 +45,13 @@ def load(file: str) -> typing.Any:
             text = stream.read(MAX_BYTES + 1)
         return parse(text)
     except _TooLarge as exc:
-        fault = schema.Fault((), str(exc), 'more')
+        finding = schema.Finding((), str(exc), 'more')
     except OSError as exc:
         cause = exc.strerror or str(exc)
-        fault = schema.Fault((), 'a file that can be read', cause)
+        finding = schema.Finding((), 'a file that can be read', cause)
     except (yaml.YAMLError, ValueError) as exc:
-        fault = schema.Fault((), 'YAML', _describe(exc))
-    raise exception.ScenarioInvalid(path=file, faults=[fault])
+        finding = schema.Finding((), 'YAML', _describe(exc))
+    raise exception.ScenarioInvalid(path=file, findings=[finding])
 
 
 def parse(text: bytes | str) -> typing.Any:

@@ -122,7 +122,7 @@ def _outcomes(
         last = stderr.read().strip().splitlines()[-1:] or ['nothing']
         result = {'failed': f'status {status}, last words: {last[0]}'}
     if 'faults' in result:
-        raise exception.ScenarioInvalid(path=file, faults=result['faults'])
+        raise exception.ScenarioInvalid(path=file, findings=result['faults'])
     if 'failed' in result:
         raise exception.SimulationFailed(
             cloud=request.name, cause=messages.clean(result['failed'])

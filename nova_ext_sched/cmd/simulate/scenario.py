@@ -158,7 +158,7 @@ class Scenario:
 def parse(data: dict[str, typing.Any]) -> Scenario:
     """Return the scenario that a document states.
 
-    :param data: a document that :func:`check.faults` finds no fault with
+    :param data: a document without :func:`check.findings`
     """
     made = {
         'hosts': [host for item in data['hosts'] for host in _hosts(item)],

@@ -96,8 +96,8 @@ def run(
     from nova_ext_sched.cmd.simulate import scenario
     from nova_ext_sched.cmd.simulate import steps
 
-    if faults := list(check.faults(request.data, options.keywords())):
-        return {'faults': list(map(str, faults))}
+    if findings := list(check.findings(request.data, options.keywords())):
+        return {'faults': list(map(str, findings))}
     declared = scenario.parse(request.data)
     reasons = sim_reasons.Reasons()
     simulated = cloud.Cloud(
@@ -112,7 +112,7 @@ def run(
             ]
         }
     except exception.ScenarioInvalid as exc:
-        return {'faults': list(map(str, exc.faults))}
+        return {'faults': list(map(str, exc.findings))}
     finally:
         simulated.doCleanups()
 

@@ -64,7 +64,8 @@ def faults(body, kind):
         server_group_body.validate(body, kind)
     except exception.InvalidValues as error:
         return [
-            (fault.where, fault.expected, fault.got) for fault in error.faults
+            (fault.where, fault.expected, fault.got)
+            for fault in error.findings
         ]
     return []
 

@@ -66,7 +66,8 @@ class TextTestCase(ReportTestCase):
     def write(self, rows, names=COLUMNS, columns=80, max_width=0):
         out = io.StringIO()
         with mock.patch.dict('os.environ', COLUMNS=str(columns)):
-            report.Text(self.auditing).emit_list(
+            text = report.Summary if 'By' in names else report.Findings
+            text(self.auditing).emit_list(
                 names, iter(rows), out, argparse.Namespace(max_width=max_width)
             )
         return out.getvalue().splitlines()

@@ -72,7 +72,7 @@ class RunTest(unittest.TestCase):
             runner.run([request()], file='s.yaml')
         self.assertEqual('s.yaml', raised.exception.path)
         self.assertEqual(
-            ["hosts[0]: expected a host, got 'b'"], raised.exception.faults
+            ["hosts[0]: expected a host, got 'b'"], raised.exception.findings
         )
 
     def test_worker_dies(self):

@@ -17,7 +17,7 @@ from nova_ext_sched.cmd.simulate import schema
 
 
 def faults(data):
-    return [str(fault) for fault in check.faults(data)]
+    return [str(fault) for fault in check.findings(data)]
 
 
 SCENARIO = """
@@ -60,7 +60,7 @@ class LoadTest(unittest.TestCase):
         for file in shipped:
             data = check.load(str(file))
             self.assertTrue(data['description'], file)
-            found = check.faults(data, options.keywords())
+            found = check.findings(data, options.keywords())
             self.assertEqual([], list(found), file)
 
     @ddt.unpack
@@ -93,7 +93,7 @@ class LoadTest(unittest.TestCase):
         data = self.load(
             SCENARIO + '    nova_conf: {DEFAULT: {cpu_allocation_ratio: 16.0}}'
         )
-        self.assertEqual([], list(check.faults(data, options.keywords())))
+        self.assertEqual([], list(check.findings(data, options.keywords())))
 
     @ddt.data(
         # Each name that is not declared, and what may be meant by it.
@@ -108,7 +108,7 @@ class LoadTest(unittest.TestCase):
                 textwrap.dedent(SCENARIO).replace('[a]', "['a{1..999}']")
                 + text.replace('PATTERNS', patterns)
             )
-        self.assertEqual(check.MOST_FAULTS, len(raised.exception.faults))
+        self.assertEqual(check.MOST_FINDINGS, len(raised.exception.findings))
         self.assertLess(time.process_time() - begin, 30)
 
     def test_faults_of_every_kind_together(self):
@@ -127,7 +127,7 @@ class LoadTest(unittest.TestCase):
     host_filter: []
 """
             )
-        found = raised.exception.faults
+        found = raised.exception.findings
         text = '\n'.join(map(str, found))
         for expected in (
             'prefer[0]: expected a declared host',
@@ -696,7 +696,7 @@ class ReferencesTest(unittest.TestCase):
         },
     )
     def test_wrong_types_are_left_to_the_form(self, data):
-        for fault in check.faults(data, options.keywords()):
+        for fault in check.findings(data, options.keywords()):
             self.assertRegex(
                 str(fault),
                 r'expected (the key |a mapping|option|a list|a host|a name|'

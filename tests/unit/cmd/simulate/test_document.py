@@ -45,7 +45,7 @@ class LoadTest(unittest.TestCase):
         with self.assertRaises(exception.ScenarioInvalid) as raised:
             self.load(text)
         self.assertEqual(str(self.file), raised.exception.path)
-        return [f's.yaml: {fault}' for fault in raised.exception.faults]
+        return [f's.yaml: {fault}' for fault in raised.exception.findings]
 
     def test_anchors(self):
         data = self.load('a: &x {k: 1}\nb: *x\n')
@@ -94,7 +94,7 @@ class LoadTest(unittest.TestCase):
     def test_file_without_end(self):
         with self.assertRaises(exception.ScenarioInvalid) as raised:
             document.load('/dev/zero')
-        (fault,) = raised.exception.faults
+        (fault,) = raised.exception.findings
         self.assertIn('a file of at most 1048576 bytes', str(fault))
 
     @ddt.data(
@@ -170,7 +170,7 @@ class LoadTest(unittest.TestCase):
     def test_missing_file(self):
         with self.assertRaises(exception.ScenarioInvalid) as raised:
             document.load('/nonexistent/s.yaml')
-        (fault,) = raised.exception.faults
+        (fault,) = raised.exception.findings
         self.assertEqual(
             '(top): expected a file that can be read, '
             'got No such file or directory',

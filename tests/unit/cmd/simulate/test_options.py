@@ -158,7 +158,7 @@ def faults(groups, **changes):
         'nova_conf': groups,
         **changes,
     }
-    return [str(fault) for fault in check.faults(data, options.keywords())]
+    return [str(fault) for fault in check.findings(data, options.keywords())]
 
 
 @ddt.ddt
