@@ -52,21 +52,21 @@ def check(conf: cfg.ConfigOpts, groups: Sequence[str]) -> None:
 
     :param conf: has read nova.conf, with the options of ``groups`` registered
     :param groups: our sections
-    :raises exception.InvalidValues: one or more such names; each fault names
+    :raises exception.InvalidValues: one or more such names; each names
         the nearest right one
     """
     sources = list(_sources(conf))
-    faults = [
-        fault
+    findings = [
+        finding
         for group in groups
         for sections in sources
         for section, keys in sections.items()
-        for fault in _section_faults(
+        for finding in _check_section(
             conf, groups, group, section, keys, _has(sources, group)
         )
     ]
-    if faults:
-        raise exception.InvalidValues(faults)
+    if findings:
+        raise exception.InvalidValues(findings)
 
 
 def warnings(conf: cfg.ConfigOpts, groups: Sequence[str]) -> Iterator[str]:
@@ -89,7 +89,7 @@ def warnings(conf: cfg.ConfigOpts, groups: Sequence[str]) -> Iterator[str]:
                 )
 
 
-def _section_faults(
+def _check_section(
     conf: cfg.ConfigOpts,
     groups: Sequence[str],
     group: str,

@@ -12,27 +12,19 @@ from oslo_config import types
 class Prefixes(types.List):
     """A list of prefixes of keys, none of them empty.
 
-    An empty prefix would match every key and close every aggregate.
-
-    :param may_be_empty: whether an empty value means an empty list
+    An empty prefix would match every key and close every aggregate. A line
+    without a value has no prefix, as the generated sample has it.
     """
-
-    def __init__(self, may_be_empty: bool = False) -> None:
-        super().__init__()
-        self._may_be_empty = may_be_empty
 
     def __call__(self, value: typing.Any) -> list[str]:
         if isinstance(value, str):
-            if self._may_be_empty and not value.strip():
+            if not value.strip():
                 return []
             value = [part.strip() for part in value.split(',')]
         if not all(part.strip('\'" ') for part in value):
-            remedy = (
-                'leave it empty' if self._may_be_empty else 'remove the line'
-            )
             raise ValueError(
                 'expected prefixes of keys, separated by commas, none of '
-                f'them empty (to have none, {remedy}), got '
+                'them empty (to have none, leave it empty), got '
                 + repr(','.join(value))
             )
         return list(value)
@@ -60,8 +52,8 @@ meaning. ``AggregateInstanceTypeFilter`` ignores keys with these prefixes.
 
 Possible values:
 
-* A comma-separated list of prefixes. An empty prefix stops nova-scheduler at
-  start. Without this option, no key requires an aggregate.
+* A comma-separated list of prefixes. An empty prefix among others stops
+  nova-scheduler at start. Without any, no key requires an aggregate.
 
 Example::
 
@@ -97,8 +89,8 @@ meaning. ``AggregateInstanceTypeFilter`` ignores keys with these prefixes, and
 
 Possible values:
 
-* A comma-separated list of prefixes. An empty prefix stops nova-scheduler at
-  start. Without this option, no aggregate is reserved.
+* A comma-separated list of prefixes. An empty prefix among others stops
+  nova-scheduler at start. Without any, no aggregate is reserved.
 
 Example::
 
@@ -152,7 +144,7 @@ Related options:
     ),
     cfg.Opt(
         'member_project_keys',
-        type=Prefixes(may_be_empty=True),
+        type=Prefixes(),
         default=['filter_tenant_id'],
         help="""
 Metadata keys that say which projects may use a reserved aggregate.

@@ -53,7 +53,7 @@ class MisspellingTestCase(ConfigurationTestCase):
         )
         self.assertEqual(
             [f'nova.conf: {fault}' for fault in faults],
-            [str(fault) for fault in error.faults],
+            [str(fault) for fault in error.findings],
         )
         return error
 
@@ -263,7 +263,7 @@ class MisspellingTestCase(ConfigurationTestCase):
         )
         self.assertEqual(
             {'member_source', 'max_forbidden_aggregate', WRONG},
-            {fault.got for fault in error.faults},
+            {fault.got for fault in error.findings},
         )
 
     @ddt.data(
