@@ -8,7 +8,6 @@ it.
 """
 
 import contextlib
-import gc
 import time
 import typing
 import urllib.parse
@@ -20,7 +19,6 @@ from nova.tests import fixtures as nova_fixtures
 from nova.tests.functional import integrated_helpers
 from oslo_config import fixture as config_fixture
 import sqlalchemy as sa
-from sqlalchemy.dialects import sqlite
 
 from nova_ext_sched import conf
 from nova_ext_sched import filters
@@ -28,28 +26,9 @@ from nova_ext_sched.cmd.simulate import fixtures as sim_fixtures
 from nova_ext_sched.queries import aggregates
 from nova_ext_sched.request_filters import member_of
 from tests import log_once
+from tests.functional import shared  # noqa: F401
 
 CONF = nova.conf.CONF
-
-
-def share_compiled_statements():
-    """Let every engine of this process use one cache of compiled statements.
-
-    Each test has databases of its own, and SQLAlchemy compiles the statements
-    of nova and placement for each engine anew: a tenth of a test's time. The
-    keys of its cache hold the dialect, so those of one class must be equal.
-    """
-    cache = sa.util.LRUCache(5000)
-    sa.Engine._compiled_cache = property(lambda _: cache, lambda *_: None)
-    sqlite.dialect.__eq__ = lambda self, other: type(self) is type(other)
-    sqlite.dialect.__hash__ = lambda self: hash(type(self))
-
-
-share_compiled_statements()
-# nova's modules and classes stay; looking through them again and again is
-# another tenth.
-gc.freeze()
-gc.set_threshold(100_000, 20, 100)
 
 
 @contextlib.contextmanager
