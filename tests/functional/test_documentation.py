@@ -28,7 +28,7 @@ steps:
 """
 
 
-class SimulatorTestCase(unittest.TestCase):
+class DemonstrationTestCase(unittest.TestCase):
     maxDiff = None
 
     @samples.compares('tools/simulator/compare.txt')
@@ -48,6 +48,10 @@ class SimulatorTestCase(unittest.TestCase):
             'tools/simulator/compare.txt',
             f'$ {command}\n{done.stdout}{done.stderr}',
         )
+
+
+class FaultsTestCase(unittest.TestCase):
+    maxDiff = None
 
     @samples.compares('tools/simulator/faults.txt')
     def test_faults(self):

@@ -560,7 +560,7 @@ class CommandTest(test_base.BaseTestCase):
         [script] = [
             block.text
             for block in documentation.blocks('bash')
-            if 'nova-ext-sched-status' in block.text
+            if 'systemctl restart' in block.text
         ]
         option = 'enable_isolated_aggregate_filtering'
         fine = self.run_page(script, '')
