@@ -8,13 +8,21 @@ Such a block is a sample: a file that exactly one test declares with
 
 import ast
 import collections
+import functools
 import itertools
+import re
 
 import ddt
 import testtools
 
 from tests import documentation
 from tests import samples
+from tests.unit import test_documentation_messages as messages
+
+# A block without a language: what users or operators read in a log.
+LOGGED = re.compile(r'^(?! *\.\. ).*::\n\n((?:(?: +\S.*)?\n)+)', re.MULTILINE)
+# Fewer words are in any text.
+WORDS = 5
 
 MODULES = sorted((documentation.ROOT / 'tests').rglob('test_*.py'))
 
@@ -35,6 +43,29 @@ def declared(tree):
                             for arg in args:
                                 if isinstance(arg, ast.Constant):
                                     yield arg.value
+
+
+@functools.cache
+def patterns():
+    """Return what a text has that shows a message of the source.
+
+    A whole message with whatever is filled in, or a long piece of one.
+    """
+    templates = (
+        messages.template(node)
+        for path in messages.PACKAGE.rglob('*.py')
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.expr)
+    )
+    found = set()
+    for template in filter(None, templates):
+        pieces = [piece.strip(' .:,;') for piece in template.split('...')]
+        if sum(len(piece.split()) for piece in pieces) >= WORDS:
+            found.add('.*'.join(map(re.escape, pieces)))
+        found |= {
+            re.escape(piece) for piece in pieces if len(piece.split()) >= WORDS
+        }
+    return [re.compile(one) for one in found]
 
 
 @ddt.ddt
@@ -65,6 +96,24 @@ class SamplesTestCase(testtools.TestCase):
                 [path.read_text() for path in samples.PAGES.rglob('*.txt')],
                 f'{block}: move it to a file that a test compares',
             )
+
+    def test_lines_of_a_log_have_the_words_of_messages(self):
+        found = [
+            (path.name, ' '.join(match[1].split()))
+            for path in documentation.pages()
+            for match in LOGGED.finditer(path.read_text() + '\n')
+        ]
+        self.assertGreaterEqual(len(found), 10)
+        self.assertEqual(
+            [],
+            [
+                block
+                for block in found
+                # nova-api's own words, with ours behind them.
+                if not block[1].startswith('Validation failed; extra spec')
+                and not any(one.search(block[1]) for one in patterns())
+            ],
+        )
 
     def test_declarations_are_found(self):
         tree = ast.parse(
