@@ -17,6 +17,11 @@ _BLOCK = re.compile(
     re.M,
 )
 _OPTION = re.compile(r' *:[\w-]+:.*\n')
+_INCLUDED = re.compile(
+    r'^ *\.\. literalinclude:: (?P<path>\S+\.txt)\n'
+    r' +:language: (?P<language>\S+)\n',
+    re.M,
+)
 _SUBSTITUTION = re.compile(r'\$\(([^()]*)\)')
 
 
@@ -54,6 +59,18 @@ def read(path: pathlib.Path) -> Iterator[Block]:
         )
 
 
+def samples(path: pathlib.Path) -> Iterator[Block]:
+    """Yield the blocks that a page includes from files of their own."""
+    for match in _INCLUDED.finditer(path.read_text()):
+        file = (path.parent / match['path']).resolve()
+        yield Block(
+            str(file.relative_to(ROOT)),
+            1,
+            match['language'],
+            file.read_text(),
+        )
+
+
 def blocks(*languages: str) -> list[Block]:
     """Return the blocks of all pages in one of the languages."""
     return [
@@ -70,18 +87,29 @@ def command_lines(block: Block) -> list[str]:
     A line goes on where it ends in a backslash or a pipe. All other lines
     are output.
     """
-    lines: list[str] = []
+    return _split(block)[0]
+
+
+def output(block: Block) -> list[str]:
+    """Return the lines of a console block that nobody types."""
+    return _split(block)[1]
+
+
+def _split(block: Block) -> tuple[list[str], list[str]]:
+    typed: list[str] = []
+    printed: list[str] = []
     goes_on = False
     for line in block.text.splitlines():
         if goes_on:
-            lines[-1] += ' ' + line.strip()
+            typed[-1] += ' ' + line.strip()
         elif line.startswith(('$ ', '# ')):
-            lines.append(line[2:])
+            typed.append(line[2:])
         else:
+            printed.append(line)
             continue
-        goes_on = lines[-1].endswith(('\\', '|'))
-        lines[-1] = lines[-1].removesuffix('\\').rstrip()
-    return lines
+        goes_on = typed[-1].endswith(('\\', '|'))
+        typed[-1] = typed[-1].removesuffix('\\').rstrip()
+    return typed, printed
 
 
 def commands(line: str) -> list[list[str]]:

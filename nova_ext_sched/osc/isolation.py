@@ -84,11 +84,9 @@ class Command(command.Lister):
         if is_text:
             self.formatter = self.text()
         super().produce_output(parsed_args, column_names, data)
-        if is_text:
-            for line in lines.fill(self.summary, width=parsed_args.max_width):
-                print(line, file=self.app.stdout)
-        else:
-            print(self.summary, file=self.app.stderr)
+        stream = self.app.stdout if is_text else self.app.stderr
+        for line in lines.fill(self.summary, width=parsed_args.max_width):
+            print(line, file=stream)
         return self.status
 
     def read_cloud(

@@ -67,20 +67,40 @@ def summarize(
 
 
 class Aggregates(lines.Text):
-    """An aggregate in a line, and its faults below it."""
+    """An aggregate in a line, and its faults below it.
+
+    Where more than a few have faults of the same kinds, the first is shown,
+    and the others by their names.
+    """
 
     def render(self, rows: Iterable[lines.Row]) -> Iterator[str]:
+        by_kinds: dict[tuple[str, ...], list[lines.Row]] = {}
         for row in rows:
-            hosts = row['Hosts'].machine_readable()
-            traits = row['Traits'].machine_readable()
-            yield from self.fill(
-                f'{messages.clean(row["Name"])}, '
-                f'{messages.count("host", len(hosts))}: '
-                + (f'requires {_few(traits)}' if traits else 'not isolated'),
-                later=' ' * 4,
-            )
-            for finding in row['Faults'].findings:
-                yield from self.fill(describe(finding), '  ', ' ' * 4)
+            kinds = dict.fromkeys(one.kind for one in row['Faults'].findings)
+            by_kinds.setdefault(tuple(kinds), []).append(row)
+        for key, found in by_kinds.items():
+            folded = found[1:] if key and len(found) > _FEW else []
+            for row in found[: len(found) - len(folded)]:
+                yield from self._aggregate(row)
+            if folded:
+                aggregates = messages.count('more aggregate', len(folded))
+                names = _few([row['Name'] for row in folded])
+                yield from self.fill(
+                    f'{aggregates} with {", ".join(key)}: {names}',
+                    later=' ' * 4,
+                )
+
+    def _aggregate(self, row: lines.Row) -> Iterator[str]:
+        hosts = row['Hosts'].machine_readable()
+        traits = row['Traits'].machine_readable()
+        yield from self.fill(
+            f'{messages.clean(row["Name"])}, '
+            f'{messages.count("host", len(hosts))}: '
+            + (f'requires {_few(traits)}' if traits else 'not isolated'),
+            later=' ' * 4,
+        )
+        for finding in row['Faults'].findings:
+            yield from self.fill(describe(finding), '  ', ' ' * 4)
 
 
 class Steps(lines.Text):

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The demonstration prints what README and documentation show of it."""
+"""The simulator prints what README and documentation show of it."""
 
+import contextlib
+import io
+import logging
 import os
 import pathlib
 import subprocess
@@ -9,16 +12,29 @@ import sys
 import tempfile
 import unittest
 
-from tests import documentation
+from nova_ext_sched.cmd import main
+from tests import samples
 
-COMMAND = 'nova-ext-sched simulate windows_licensing --compare'
+FAULTY = """
+hosts: [general1, general2]
+aggregates:
+  windows: {hosts: licensed1}
+flavors:
+  small: {}
+steps:
+  - {boot: web, flavor: small}
+  - {rebuild: web, image: linux}
+  - {boot: desktop, flavour: small}
+"""
 
 
 class DemonstrationTestCase(unittest.TestCase):
     maxDiff = None
 
-    def test_prints_what_is_shown(self):
-        program, *arguments = COMMAND.split()
+    @samples.compares('tools/simulator/compare.txt')
+    def test_the_demonstration(self):
+        command = 'nova-ext-sched simulate windows_licensing --compare'
+        program, *arguments = command.split()
         done = subprocess.run(
             [pathlib.Path(sys.executable).parent / program, *arguments],
             cwd=self.enterContext(tempfile.TemporaryDirectory()),
@@ -27,15 +43,32 @@ class DemonstrationTestCase(unittest.TestCase):
             text=True,
         )
         self.assertEqual(0, done.returncode, done.stderr)
-        shown = {
-            block.file: block.text
-            for block in documentation.blocks('console')
-            if block.text.startswith(f'$ {COMMAND}\n')
-        }
-        printed = f'$ {COMMAND}\n{done.stdout}{done.stderr}'
-        self.assertEqual(
-            dict.fromkeys(
-                ('README.rst', 'doc/source/tools/simulator.rst'), printed
-            ),
-            shown,
+        samples.check(
+            self,
+            'tools/simulator/compare.txt',
+            f'$ {command}\n{done.stdout}{done.stderr}',
+        )
+
+
+class FaultsTestCase(unittest.TestCase):
+    maxDiff = None
+
+    @samples.compares('tools/simulator/faults.txt')
+    def test_faults(self):
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        self.enterContext(contextlib.chdir(folder))
+        pathlib.Path('licences.yaml').write_text(FAULTY)
+        command = 'nova-ext-sched simulate licences.yaml'
+        # The command sets up logging for a process of its own.
+        root = logging.getLogger()
+        self.addCleanup(root.setLevel, root.level)
+        self.addCleanup(setattr, root, 'handlers', root.handlers[:])
+        with contextlib.redirect_stderr(io.StringIO()) as stderr:
+            status = main.main(command.split()[1:])
+        samples.check(
+            self,
+            'tools/simulator/faults.txt',
+            f'$ {command}\n{stderr.getvalue()}$ echo $?\n{status}\n',
+            # Each fault is a line.
+            width=240,
         )

@@ -4,6 +4,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import unittest.mock
@@ -25,6 +26,8 @@ import sqlalchemy as sa
 
 from nova_ext_sched import conf
 from nova_ext_sched.cmd.status import checks as status_checks
+from tests import documentation
+from tests import samples
 from tests.functional.placement import servers
 
 NOVA = 'nova.scheduler.filters.all_filters'
@@ -529,23 +532,73 @@ class CommandTest(test_base.BaseTestCase):
             timeout=120,
         )
 
-    def test_exit_status(self):
-        self.placement = self.useFixture(servers.Placement('gunicorn')).url
-        done = self.run_script('upgrade', 'check')
-        self.assertEqual(0, done.returncode, done.stdout + done.stderr)
-        self.assertEqual(11, done.stdout.count('Result: Success'))
-
-        isolating = (
-            '[nova_ext_sched]\nenable_isolated_aggregate_filtering = True'
+    def run_page(self, line, more):
+        """Run lines of a shell where the documentation's reader is."""
+        home = os.path.join(self.folder, '.nova')
+        os.makedirs(home, exist_ok=True)
+        os.replace(self.write_conf(more), os.path.join(home, 'nova.conf'))
+        # systemd is not there: what it is asked is printed.
+        done = subprocess.run(
+            ['bash', '-c', f'systemctl() {{ echo "systemctl $*"; }}\n{line}'],
+            env=os.environ
+            | {
+                'HOME': self.folder,
+                'PATH': f'{os.path.dirname(sys.executable)}:'
+                + os.environ['PATH'],
+                'PYTHONWARNINGS': 'ignore',
+            },
+            capture_output=True,
+            text=True,
+            timeout=120,
         )
-        done = self.run_script('upgrade', 'check', '--json', more=isolating)
-        self.assertEqual(1, done.returncode, done.stdout + done.stderr)
-        checks = {
-            check['check']: check['result']
-            for check in json.loads(done.stdout)['checks']
-        }
-        self.assertEqual(WARNING, checks.pop('Options of nova.conf'))
-        self.assertEqual({SUCCESS}, set(checks.values()))
+        self.assertEqual('', done.stderr)
+        return done
+
+    @samples.compares('tools/status/failure.txt', 'runbook/status.txt')
+    def test_the_script_of_the_page(self):
+        self.placement = self.useFixture(servers.Placement('gunicorn')).url
+        [script] = [
+            block.text
+            for block in documentation.blocks('bash')
+            if 'systemctl restart' in block.text
+        ]
+        option = 'enable_isolated_aggregate_filtering'
+        fine = self.run_page(script, '')
+        self.assertEqual(0, fine.returncode, fine.stdout)
+        self.assertEqual(11, fine.stdout.count('Result: Success'))
+        self.assertIn('\nsystemctl restart nova-scheduler\n', fine.stdout)
+
+        warning = self.run_page(script, f'[nova_ext_sched]\n{option} = True')
+        self.assertEqual(0, warning.returncode, warning.stdout)
+        self.assertEqual(10, warning.stdout.count('Result: Success'))
+        self.assertRegex(
+            warning.stdout,
+            r'Check: Options of nova.conf +\|\n\| Result: Warning',
+        )
+        self.assertNotIn('systemctl', warning.stdout)
+
+        failure = self.run_page(
+            script,
+            '[nova_ext_sched]\nenable_isolated_agregate_filtering = True',
+        )
+        self.assertEqual(1, failure.returncode, failure.stdout)
+        self.assertNotIn('systemctl', failure.stdout)
+        table, said = failure.stdout.rsplit('+\n', 1)
+        self.assertEqual(1, said.count('\n'))
+        command = 'nova-ext-sched-status upgrade check'
+        samples.check(
+            self, 'tools/status/failure.txt', f'$ {command}\n{table}+\n'
+        )
+        grep = "grep -B 1 -A 4 'Result: Failure'"
+        found = subprocess.run(
+            shlex.split(grep),
+            input=f'{table}+\n',
+            capture_output=True,
+            text=True,
+        )
+        samples.check(
+            self, 'runbook/status.txt', f'$ {command} | {grep}\n{found.stdout}'
+        )
 
     @ddt.data(0, 1, 2)
     def test_config_file_in_every_place(self, place):

@@ -2,7 +2,6 @@
 
 """Each operation that nova refuses is recorded once, with the real cause."""
 
-import importlib.metadata
 import json
 import pathlib
 
@@ -246,12 +245,12 @@ class PageTest(WatchTestCase):
 
     def setUp(self):
         super().setUp()
-        if not importlib.metadata.version('nova').startswith('34.'):
-            self.skipTest('the page shows the request filters of nova 34')
+        samples.skip_other_releases(self)
         self.useFixture(
             fixtures.EnvironmentVariable('COLUMNS', str(samples.WIDTH))
         )
 
+    @samples.compares('tools/watch/recorded.txt')
     def test_the_page(self):
         self.isolate('windows', ['host1', 'host2', 'host3'], TRAIT)
         self.disable('host4')

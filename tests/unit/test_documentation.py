@@ -54,7 +54,9 @@ FOREIGN = {
     'apt',
     'cd',
     'docker',
+    'echo',
     'git',
+    'grep',
     'kolla-ansible',
     # Stands for what the reader has.
     'mail-me',
@@ -243,7 +245,14 @@ class DocumentationTestCase(testtools.TestCase):
             self.assertIn(program, checks)
             checks[program](words[1:])
 
-    @ddt.data(*documentation.blocks('console'))
+    @ddt.data(
+        *documentation.blocks('console'),
+        *{
+            sample.file: sample
+            for path in documentation.pages()
+            for sample in documentation.samples(path)
+        }.values(),
+    )
     def test_commands_exist_and_take_their_options(self, block):
         lines = documentation.command_lines(block)
         self.assertNotEqual([], lines, f'{block}: no line begins with "$ "')

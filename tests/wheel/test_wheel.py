@@ -133,6 +133,8 @@ class DistributionTestCase(unittest.TestCase):
                 f'etc/nova-ext-sched/{name}'
                 for name in (
                     'alerts.yaml',
+                    'alerts-exit-status.yaml',
+                    'alerts-log.yaml',
                     'dashboard.json',
                     'nova-ext-sched-watch.service',
                     'nova-ext-sched.conf.sample',

@@ -105,6 +105,60 @@ class ListTestCase(CommandTestCase):
         )
         self.assertEqual('', self.err.getvalue())
 
+    def test_many_with_the_same_kinds_of_faults_are_folded(self):
+        """Five are shown one by one, of more the first, and the fine ones."""
+        for number, expected in (
+            (5, [f'agg{n}, 1 host: requires CUSTOM_X' for n in range(1, 6)]),
+            (
+                12,
+                [
+                    'agg1, 1 host: requires CUSTOM_X',
+                    '11 more aggregates with trait-missing: agg10, agg11, '
+                    'agg12, agg2, agg3 and 6 more',
+                ],
+            ),
+        ):
+            cloud = make_cloud(
+                [
+                    *(
+                        make_aggregate(n, [f'h{n}'], X)
+                        for n in range(1, number + 1)
+                    ),
+                    *(make_aggregate(n, ['c'], X) for n in range(20, 27)),
+                    make_aggregate(30, ['d'], X, Y),
+                ],
+                [
+                    *(
+                        make_node(f'h{n}', aggregates=[f'uuid{n}'])
+                        for n in range(1, number + 1)
+                    ),
+                    make_node(
+                        'c', X, aggregates=[f'uuid{n}' for n in range(20, 27)]
+                    ),
+                    make_node('d', X, aggregates=['uuid30']),
+                ],
+                known=[X],
+            )
+            self.run_command(cloud, columns=200)
+            lines = self.out.getvalue().splitlines()
+            found = [line for line in lines if not line.startswith(' ')]
+            self.assertEqual(
+                [
+                    *expected,
+                    'agg30, 1 host: requires CUSTOM_X, CUSTOM_Y',
+                    *(
+                        f'agg{n}, 1 host: requires CUSTOM_X'
+                        for n in range(20, 27)
+                    ),
+                ],
+                found[:-1],
+            )
+            self.assertEqual(
+                # The faults of those that are shown.
+                6 if number == 5 else 2,
+                len(lines) - len(found),
+            )
+
     def test_totals_count_an_aggregate_once(self):
         """The kind of most aggregates first, then by name."""
         cloud = make_cloud(

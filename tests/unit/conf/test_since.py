@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Each option says since which release there is it.
+
+The page of the options says that all are of the first release. The others say
+it in their help: ``New in release <number>.``
+"""
+
+import re
+
+import testtools
+
+from nova_ext_sched import conf
+
+FIRST = {
+    'aggregate_freepool_name',
+    'allow_preemptibles',
+    'blazar_az_prefix',
+    'blazar_owner',
+    'enable_isolated_aggregate_filtering',
+    'failure_domain_key',
+    'forbid_by_trait',
+    'force_metadata_check_ignored_keys',
+    'isolation_trait_sources',
+    'max_forbidden_aggregates',
+    'max_server_per_failure_domain',
+    'member_project_keys',
+    'member_sources',
+    'placement_req_default_forbidden_member_prefix',
+    'placement_req_required_member_prefix',
+    'preemptible_aggregate',
+    'project_id_key',
+    'request_filters',
+    'server_group_round_robin_weight_multiplier',
+}
+
+SINCE = re.compile(r'^New in release (\d+\.\d+\.\d+)\.$', re.MULTILINE)
+
+
+class SinceTestCase(testtools.TestCase):
+    def test_each_later_option_says_it(self):
+        options = {
+            option.name: option.help or ''
+            for _, listed in conf.list_opts()
+            for option in listed
+        }
+        self.assertEqual(set(), FIRST - {*options})
+        for name in {*options} - FIRST:
+            self.assertRegex(options[name], SINCE, name)

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The alerting rules speak of what the package really says."""
+
+import os
+import re
+import subprocess
+
+import ddt
+import fixtures
+from prometheus_client import parser
+import testtools
+import yaml
+
+from tests import documentation
+from tests.unit import test_documentation_messages as messages
+
+ETC = documentation.ROOT / 'etc' / 'nova-ext-sched'
+
+# |= is a piece of a line of the log, |~ a regular expression.
+FILTER = re.compile(r'\|([=~]) "([^"]*)"')
+RANGE = re.compile(
+    r'sum\(count_over_time\(\{job="nova-scheduler"\}'
+    r'( \|[=~] "[^"]*")+ \[\d+[mh]\]\)\) > \d+'
+)
+# A line of nova's log, and the one with which nova-scheduler ends.
+LINE = '{time} 7 {level} nova_ext_sched.x [req-1 - - -] {text}'
+END = '{time} 7 CRITICAL nova [-] Unhandled error: nova_ext_sched: {text}'
+TIME = '2026-11-05 01:10:42.123'
+
+
+def rules(name):
+    """Return the rules of a file by the name of the alert."""
+    (group,) = yaml.safe_load((ETC / name).read_text())['groups']
+    return {rule['alert']: rule for rule in group['rules']}
+
+
+def matches(rule, line):
+    """Return whether the filters of a rule let a line through."""
+    return all(
+        text in line if kind == '=' else re.search(text, line)
+        for kind, text in FILTER.findall(rule['expr'])
+    )
+
+
+def alerts_on(name):
+    """Return the texts of the source on which a rule on the log alerts."""
+    rule = rules('alerts-log.yaml')[name]
+    return [
+        string.text
+        for string in messages.strings()
+        if string.is_message
+        and any(
+            matches(
+                rule, form.format(time=TIME, level=level, text=string.text)
+            )
+            for form in (LINE, END)
+            for level in ('WARNING', 'ERROR')
+        )
+    ]
+
+
+@ddt.ddt
+class LogTestCase(testtools.TestCase):
+    @ddt.data(*rules('alerts-log.yaml').values())
+    def test_form(self, rule):
+        self.assertRegex(rule['expr'], f'^{RANGE.pattern}$')
+        self.assertEqual(
+            {'alert', 'expr', 'labels', 'annotations'},
+            {*rule} - {'for'},
+        )
+        for kind, text in FILTER.findall(rule['expr']):
+            if kind == '~':
+                re.compile(text)
+
+    @ddt.unpack
+    @ddt.data(
+        ('NovaSchedulerRefusesAll', 1),
+        ('NovaSchedulerCannotReadTraits', 1),
+        ('NovaSchedulerRefusesMany', 1),
+    )
+    def test_alert_is_on_one_message(self, name, number):
+        self.assertEqual(number, len(alerts_on(name)), alerts_on(name))
+
+    def test_each_way_not_to_start(self):
+        """Every alternative of the rule is a message, and none is missing."""
+        name = 'NovaSchedulerDoesNotStart'
+        found = alerts_on(name)
+        rule = rules('alerts-log.yaml')[name]
+        [pattern] = [
+            text for kind, text in FILTER.findall(rule['expr']) if kind == '~'
+        ]
+        for piece in pattern.replace('(option|section)', 'option').split('|'):
+            self.assertTrue(
+                any(piece in string.text for string in messages.strings()),
+                piece,
+            )
+        plugin_faults = {
+            string.text
+            for string in messages.strings()
+            if string.is_message and string.text.startswith('plugin ')
+        }
+        self.assertEqual(set(), plugin_faults - {*found})
+
+    def test_any_warning(self):
+        rule = rules('alerts-log.yaml')['NovaSchedulerFindsFaults']
+        for level, expected in (('WARNING', True), ('INFO', False)):
+            line = LINE.format(time=TIME, level=level, text='...')
+            self.assertEqual(expected, bool(matches(rule, line)))
+
+    def test_the_page_names_the_patterns(self):
+        page = messages.PAGE.read_text()
+        section = page[page.index('What to watch in the log') :]
+        section = section[: section.index('\nAlerts\n')]
+        shown = re.findall(r'^``(.+)``$', section, re.MULTILINE)
+        self.assertEqual(3, len(shown))
+        patterns = ' '.join(
+            text
+            for rule in rules('alerts-log.yaml').values()
+            for _, text in FILTER.findall(rule['expr'])
+        )
+        for text in shown:
+            self.assertIn(text, patterns)
+
+
+class ExitStatusTestCase(testtools.TestCase):
+    """The rules are on what the script of the page writes."""
+
+    def run_script(self):
+        [script] = [
+            block.text
+            for block in documentation.blocks('bash')
+            if 'nova_ext_sched_exit_status' in block.text
+        ]
+        folder = self.useFixture(fixtures.TempDir()).path
+        script = script.replace('/var/lib/prometheus/node-exporter', folder)
+        # The commands have tests of their own; here only the statuses count.
+        functions = ''.join(
+            f'{name}() {{ return {status}; }}\n'
+            for name, status in (
+                ('nova-ext-sched', 3),
+                ('openstack', 1),
+                ('nova-ext-sched-status', 2),
+            )
+        )
+        subprocess.run(['bash', '-c', functions + script], check=True)
+        self.assertEqual(['nova-ext-sched.prom'], os.listdir(folder))
+        with open(f'{folder}/nova-ext-sched.prom') as stream:
+            return {
+                (one.name, one.labels['command']): one.value
+                for family in parser.text_fd_to_metric_families(stream)
+                for one in family.samples
+            }
+
+    def test_script_and_rules(self):
+        name = 'nova_ext_sched_exit_status'
+        self.assertEqual(
+            {(name, 'audit'): 3, (name, 'isolation'): 1, (name, 'status'): 2},
+            self.run_script(),
+        )
+        self.assertEqual(
+            {
+                'ServersViolateAPolicy': f'{name}{{command="audit"}} == 3',
+                'IsolatedHostsHaveFaults': (
+                    f'{name}{{command="isolation"}} == 3'
+                ),
+                'NovaSchedulerIsSetUpWrong': (
+                    f'{name}{{command="status"}} >= 2'
+                ),
+                'NovaExtSchedCannotRead': (
+                    f'{name}{{command=~"audit|isolation"}} == 1'
+                ),
+            },
+            {
+                alert: rule['expr']
+                for alert, rule in rules('alerts-exit-status.yaml').items()
+            },
+        )

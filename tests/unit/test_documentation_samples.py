@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Each block that shows output is compared with what the commands print.
+
+Such a block is a sample: a file that exactly one test declares with
+``@samples.compares``. The decorator fails a test that leaves one out.
+"""
+
+import ast
+import collections
+import functools
+import itertools
+import re
+
+import ddt
+import testtools
+
+from tests import documentation
+from tests import samples
+from tests.unit import test_documentation_messages as messages
+
+# A block without a language: what users or operators read in a log.
+LOGGED = re.compile(r'^(?! *\.\. ).*::\n\n((?:(?: +\S.*)?\n)+)', re.MULTILINE)
+# Fewer words are in any text.
+WORDS = 5
+
+MODULES = sorted((documentation.ROOT / 'tests').rglob('test_*.py'))
+
+
+def declared(tree):
+    """Yield the samples that the tests of a module declare by their names."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(decorator_list=decorators):
+                for decorator in decorators:
+                    match decorator:
+                        case ast.Call(
+                            func=ast.Attribute(
+                                value=ast.Name(id='samples'), attr='compares'
+                            ),
+                            args=args,
+                        ):
+                            for arg in args:
+                                if isinstance(arg, ast.Constant):
+                                    yield arg.value
+
+
+@functools.cache
+def patterns():
+    """Return what a text has that shows a message of the source.
+
+    A whole message with whatever is filled in, or a long piece of one.
+    """
+    templates = (
+        messages.template(node)
+        for path in messages.PACKAGE.rglob('*.py')
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.expr)
+    )
+    found = set()
+    for template in filter(None, templates):
+        pieces = [piece.strip(' .:,;') for piece in template.split('...')]
+        if sum(len(piece.split()) for piece in pieces) >= WORDS:
+            found.add('.*'.join(map(re.escape, pieces)))
+        found |= {
+            re.escape(piece) for piece in pieces if len(piece.split()) >= WORDS
+        }
+    return [re.compile(one) for one in found]
+
+
+@ddt.ddt
+class SamplesTestCase(testtools.TestCase):
+    def test_each_sample_is_compared_once_and_shown(self):
+        found = collections.Counter(
+            itertools.chain.from_iterable(
+                declared(ast.parse(path.read_text())) for path in MODULES
+            )
+        )
+        files = {
+            str(path.relative_to(samples.PAGES)): 1
+            for path in samples.PAGES.rglob('*.txt')
+        }
+        self.assertEqual(files, dict(found))
+        shown = {
+            sample.file.removeprefix('doc/source/')
+            for path in documentation.pages()
+            for sample in documentation.samples(path)
+        }
+        self.assertEqual(set(files), shown)
+
+    @ddt.data(*documentation.blocks('console'))
+    def test_output_of_a_block_is_a_sample(self, block):
+        if any(map(str.strip, documentation.output(block))):
+            self.assertIn(
+                block.text,
+                [path.read_text() for path in samples.PAGES.rglob('*.txt')],
+                f'{block}: move it to a file that a test compares',
+            )
+
+    def test_lines_of_a_log_have_the_words_of_messages(self):
+        found = [
+            (path.name, ' '.join(match[1].split()))
+            for path in documentation.pages()
+            for match in LOGGED.finditer(path.read_text() + '\n')
+        ]
+        self.assertGreaterEqual(len(found), 10)
+        self.assertEqual(
+            [],
+            [
+                block
+                for block in found
+                # nova-api's own words, with ours behind them.
+                if not block[1].startswith('Validation failed; extra spec')
+                and not any(one.search(block[1]) for one in patterns())
+            ],
+        )
+
+    def test_declarations_are_found(self):
+        tree = ast.parse(
+            "class A:\n    @samples.compares('a.txt', 'b.txt')\n"
+            "    def test_x(self):\n        samples.check(self, 'c.txt', '')\n"
+        )
+        self.assertEqual(['a.txt', 'b.txt'], list(declared(tree)))
+
+    def test_output_is_found(self):
+        block = documentation.Block(
+            'page', 1, 'console', '$ a \\\n    b |\n  c\nprinted\n$ d\n'
+        )
+        self.assertEqual(['printed'], documentation.output(block))
+
+
+class ComparesTestCase(testtools.TestCase):
+    """What the decorator and the comparison do with a test."""
+
+    def run_test(self, name, *checked):
+        case = testtools.TestCase('run')
+
+        @samples.compares(name)
+        def test(case):
+            for one in checked:
+                samples.check(case, one, (samples.PAGES / one).read_text())
+
+        test(case)
+
+    def test_rule(self):
+        name = 'tools/explain/boot.txt'
+        self.run_test(name, name)
+        for faulty in ((), (name, name), ('tools/explain/all.txt',)):
+            self.assertRaises(AssertionError, self.run_test, name, *faulty)
+
+    def test_difference(self):
+        name = 'tools/explain/boot.txt'
+        text = (samples.PAGES / name).read_text()
+
+        @samples.compares(name)
+        def test(case, printed):
+            samples.check(case, name, printed)
+
+        test(testtools.TestCase('run'), text)
+        for printed in (
+            text.replace('9 hosts', '8 hosts'),
+            text + 'x' * (samples.WIDTH + 1),
+        ):
+            self.assertRaises(
+                AssertionError, test, testtools.TestCase('run'), printed
+            )
