@@ -34,9 +34,16 @@ _OWN = {'id', 'instance_uuid', 'nova_object.changes'}
 
 _AWAY = (
     nova_scheduler.PlacementFailed,
+    nova_scheduler.CellFailed,
     nova_exception.CellTimeout,
     db_exception.DBError,
     sa.exc.SQLAlchemyError,
+)
+
+_GONE = (
+    nova_exception.InstanceNotFound,
+    nova_exception.InstanceMappingNotFound,
+    nova_exception.RequestSpecNotFound,
 )
 
 Document = dict[str, typing.Any]
@@ -68,13 +75,16 @@ class Answer(typing.NamedTuple):
         It is a cause of the document's constraint, such as ``isolation`` or
         ``MEMORY_MB``; that a server has to leave its own host counts only
         where nothing else took a host. Without a document it is
-        :attr:`reason`, and ``none`` where explain still finds a host.
+        :attr:`reason`, ``none`` where explain still finds a host, and ``no
+        hosts`` where there are none, or none in the cells that answer.
         """
         if self.document is None:
             return self.reason
         if end := self.document['answer']['end']:
             return str(end['name'])
         left = self.document['answer']['hosts']
+        if not left:
+            return 'no hosts'
         took = []
         for one in self.document['constraints']:
             if one['left'] < left:
@@ -127,7 +137,7 @@ class Explainer:
             return self._explain(refusal, now)
         except exception.InvalidValue as exc:
             return Answer(reason='gone', detail=str(exc))
-        except nova_exception.InstanceNotFound as exc:
+        except _GONE as exc:
             return Answer(reason='gone', detail=exc.format_message())
         except _AWAY as exc:
             raise Unavailable(messages.describe(exc)) from exc
@@ -139,11 +149,11 @@ class Explainer:
             return Answer(reason='error', detail=messages.describe(exc))
 
     def _explain(self, refusal: refusals.Refusal, now: float) -> Answer:
-        key = ''
-        if refusal.operation == 'boot':
-            key = _read_key(refusal.server)
-            if key in self._shared:
-                return Answer(self._adapt(self._shared[key][1], refusal))
+        ctxt = nova_scheduler.context()
+        stored = objects.RequestSpec.get_by_instance_uuid(ctxt, refusal.server)
+        key = _make_key(stored) if refusal.operation == 'boot' else ''
+        if key in self._shared:
+            return Answer(self._adapt(self._shared[key][1], refusal))
         if len(self._begun) >= self._most:
             return Answer(
                 reason='limit',
@@ -151,8 +161,13 @@ class Explainer:
                 f'refused within a minute.',
             )
         self._begun.append(now)
-        with self._metrics.explanations.time(), self._signals.allowed():
-            found = _ask(refusal)
+        try:
+            with self._metrics.explanations.time(), self._signals.allowed():
+                found = _ask(ctxt, refusal, stored)
+        except _AWAY:
+            # It is tried again, which must not use up the minute.
+            self._begun.pop()
+            raise
         if key:
             self._shared[key] = now, found
         return Answer(found)
@@ -165,11 +180,8 @@ class Explainer:
         return {**found, 'request': request}
 
 
-def _read_key(uuid: str) -> str:
+def _make_key(spec_obj: typing.Any) -> str:
     """Return what a stored request asks for, the same for equal requests."""
-    spec_obj = objects.RequestSpec.get_by_instance_uuid(
-        nova_context.get_admin_context(), uuid
-    )
     return json.dumps(_strip(spec_obj.obj_to_primitive()), sort_keys=True)
 
 
@@ -183,11 +195,15 @@ def _strip(value: typing.Any) -> typing.Any:
     return value
 
 
-def _ask(refusal: refusals.Refusal) -> Document:
+def _ask(
+    ctxt: typing.Any, refusal: refusals.Refusal, spec_obj: typing.Any
+) -> Document:
     scheduler = nova_scheduler.ReadOnlyHostManager()
-    ctxt = nova_scheduler.context()
-    server = explain_server.Server(ctxt, refusal.server)
-    spec_obj = server.spec_obj
+    instances = spec_obj.num_instances
+    server = explain_server.Server(ctxt, refusal.server, spec_obj)
+    if refusal.operation == 'boot':
+        # All servers of one call found a host, or none did.
+        spec_obj.num_instances = instances
     found = explanation.start(scheduler)
     end = None
     try:
@@ -213,20 +229,19 @@ def _prepare(
     scheduler: nova_scheduler.ReadOnlyHostManager,
 ) -> None:
     arguments: dict[str, typing.Any] = {}
-    if refusal.operation == 'boot':
-        stored = objects.RequestSpec.get_by_instance_uuid(ctxt, server.uuid)
-        # All servers of one call found a host, or none did.
-        server.spec_obj.num_instances = stored.num_instances
-    elif refusal.operation == 'resize':
-        arguments['flavor'] = _read_new_flavor(ctxt, server.uuid)
+    if refusal.operation == 'resize':
+        arguments['flavor'] = _read_new_flavor(ctxt, refusal)
     elif refusal.operation == 'rebuild':
         arguments['image'] = _describe_image(server.spec_obj.image)
         arguments['client'] = scheduler.placement
     getattr(server, refusal.operation.replace('-', '_'))(**arguments)
 
 
-def _read_new_flavor(ctxt: typing.Any, uuid: str) -> typing.Any:
-    """Return the nova Flavor of the resize that was refused last."""
+def _read_new_flavor(
+    ctxt: typing.Any, refusal: refusals.Refusal
+) -> typing.Any:
+    """Return the nova Flavor of the resize that was refused."""
+    uuid = refusal.server
     cell = objects.InstanceMapping.get_by_instance_uuid(
         ctxt, uuid
     ).cell_mapping
@@ -234,7 +249,16 @@ def _read_new_flavor(ctxt: typing.Any, uuid: str) -> typing.Any:
         migrations = objects.MigrationList.get_by_filters(
             cctxt, {'instance_uuid': uuid, 'migration_type': 'resize'}
         )
-        latest = max(migrations, key=lambda one: one.id, default=None)
+        # Conductor notes both times.
+        latest = max(
+            (
+                one
+                for one in migrations
+                if timeutils.normalize_time(one.created_at) <= refusal.time
+            ),
+            key=lambda one: one.id,
+            default=None,
+        )
     if latest is None:
         raise exception.InvalidValue(
             where=f'server {uuid}',
