@@ -44,15 +44,18 @@ def aggregates(ctxt, prefix, count, trait):
     return count
 
 
-def flavor(ctxt, name, vcpus, extra_specs):
-    """Create a flavor without a disk; its ID is its name."""
+def flavor(ctxt, name, vcpus, extra_specs, root_gb=0):
+    """Create a flavor; its ID is its name.
+
+    nova boots nothing with a flavor without a disk but from volumes.
+    """
     objects.Flavor(
         ctxt,
         name=name,
         flavorid=name,
         vcpus=vcpus,
         memory_mb=64,
-        root_gb=0,
+        root_gb=root_gb,
         ephemeral_gb=0,
         swap=0,
         rxtx_factor=1.0,

@@ -8,17 +8,15 @@ watcher are taken away in turn. nova's own databases say what was refused.
 """
 
 import collections
-import contextlib
 import json
 import signal
-import subprocess
-import sys
 import time
 
 import sqlalchemy as sa
 import testtools
 
 from tests.deployment import base
+from tests.deployment import stream
 
 TRAIT = 'CUSTOM_LICENSED_WINDOWS'
 LICENSED = {f'trait:{TRAIT}': 'required'}
@@ -53,6 +51,7 @@ REFUSALS = sa.text("""
     JOIN nova_api.cell_mappings AS cell ON cell.name = 'cell0'
     WHERE fault.message LIKE 'No valid host was found%'
 """)
+WAIT_SECONDS = 120
 #: Seconds that a database is away.
 LASTS = 3
 
@@ -76,34 +75,10 @@ class FaultsTestCase(testtools.TestCase):
                 {f'trait:{TRAIT}': 'required', 'disk': 'ssd'},
             ],
             *(
-                ['flavor', name, vcpus, extra_specs]
+                ['flavor', name, vcpus, extra_specs, 1]
                 for name, (vcpus, extra_specs, _) in FLAVORS.items()
             ),
         )
-
-    @contextlib.contextmanager
-    def stream(self):
-        """Create servers all the time."""
-        with open(self.cloud.folder / 'stream.out', 'ab') as output:
-            process = subprocess.Popen(
-                [
-                    sys.executable,
-                    '-W',
-                    'ignore',
-                    base.CLIENT,
-                    self.cloud.nova.conf,
-                ],
-                stdin=subprocess.PIPE,
-                stdout=output,
-                stderr=output,
-                env=self.cloud.processes.environment(),
-            )
-        process.stdin.write(json.dumps([['stream', STREAM, 0.1]]).encode())
-        process.stdin.close()
-        try:
-            yield
-        finally:
-            self.cloud.processes.stop(process)
 
     def watch(self):
         state = self.records.with_name('records.state')
@@ -119,9 +94,8 @@ class FaultsTestCase(testtools.TestCase):
                 f'--records={self.records}',
             ],
         )
-        self.cloud.processes.wait(
-            lambda: state.exists() and state.stat().st_mtime_ns != before,
-            'watch',
+        self.wait(
+            lambda: state.exists() and state.stat().st_mtime_ns != before
         )
         return process
 
@@ -139,9 +113,18 @@ class FaultsTestCase(testtools.TestCase):
     def refuse(self, count=3):
         """Wait until nova noted so many more refusals."""
         before = len(self.refused())
-        self.cloud.processes.wait(
-            lambda: len(self.refused()) >= before + count, 'refusals'
-        )
+        self.wait(lambda: len(self.refused()) >= before + count)
+
+    def wait(self, condition):
+        deadline = time.monotonic() + WAIT_SECONDS
+        while not condition():
+            if time.monotonic() > deadline:
+                outputs = [
+                    (self.cloud.folder / f'{name}.out').read_text()[-3000:]
+                    for name in ('stream', 'watch')
+                ]
+                self.fail('\n'.join(outputs))
+            time.sleep(0.2)
 
     def settle(self):
         """Return the refusals when no more are noted."""
@@ -163,7 +146,7 @@ class FaultsTestCase(testtools.TestCase):
         cloud = self.cloud
         with cloud.scheduler(ON):
             watcher = self.watch()
-            with self.stream():
+            with stream.stream(cloud, STREAM):
                 self.refuse()
                 with cloud.placement.away():
                     self.refuse()
@@ -175,9 +158,7 @@ class FaultsTestCase(testtools.TestCase):
                 watcher, seconds = self.end(watcher, signal.SIGTERM)
                 self.refuse(1)
             refused = self.settle()
-            cloud.processes.wait(
-                lambda: len(self.recorded()) >= len(refused), 'the records'
-            )
+            self.wait(lambda: len(self.recorded()) >= len(refused))
             cloud.processes.stop(watcher)
         records = self.recorded()
         self.assertEqual(

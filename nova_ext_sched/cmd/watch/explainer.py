@@ -97,7 +97,10 @@ class Answer(typing.NamedTuple):
 
 
 class Explainer:
-    """Explains refusals, a bounded number in each minute.
+    """Explains refusals, a bounded number in each minute and each turn.
+
+    Where an explanation takes long, a burst of many different requests would
+    else be recorded hours late.
 
     :param most: explanations in a minute; one that is shared counts once
     """
@@ -111,8 +114,20 @@ class Explainer:
         self._metrics = figures
         self._signals = signals
         self._most = most
+        self._now = timeutils.now()
         self._begun: collections.deque[float] = collections.deque()
         self._shared: dict[str, tuple[float, Document]] = {}
+
+    def begin_turn(self) -> None:
+        """Let what was done more than a minute ago count no longer."""
+        self._now = now = timeutils.now()
+        while self._begun and self._begun[0] <= now - 60:
+            self._begun.popleft()
+        self._shared = {
+            key: kept
+            for key, kept in self._shared.items()
+            if kept[0] > now - SHARED_SECONDS
+        }
 
     def explain(self, refusal: refusals.Refusal) -> Answer:
         """Return why an operation was refused.
@@ -125,16 +140,8 @@ class Explainer:
                 detail='The scheduler chose hosts, and each of them refused '
                 'the server.',
             )
-        now = timeutils.now()
-        while self._begun and self._begun[0] <= now - 60:
-            self._begun.popleft()
-        self._shared = {
-            key: kept
-            for key, kept in self._shared.items()
-            if kept[0] > now - SHARED_SECONDS
-        }
         try:
-            return self._explain(refusal, now)
+            return self._explain(refusal)
         except exception.InvalidValue as exc:
             return Answer(reason='gone', detail=str(exc))
         except _GONE as exc:
@@ -148,7 +155,7 @@ class Explainer:
             )
             return Answer(reason='error', detail=messages.describe(exc))
 
-    def _explain(self, refusal: refusals.Refusal, now: float) -> Answer:
+    def _explain(self, refusal: refusals.Refusal) -> Answer:
         ctxt = nova_scheduler.context()
         stored = objects.RequestSpec.get_by_instance_uuid(ctxt, refusal.server)
         key = _make_key(stored) if refusal.operation == 'boot' else ''
@@ -160,7 +167,7 @@ class Explainer:
                 detail=f'More than {self._most} different requests were '
                 f'refused within a minute.',
             )
-        self._begun.append(now)
+        self._begun.append(self._now)
         try:
             with self._metrics.explanations.time(), self._signals.allowed():
                 found = _ask(ctxt, refusal, stored)
@@ -169,7 +176,7 @@ class Explainer:
             self._begun.pop()
             raise
         if key:
-            self._shared[key] = now, found
+            self._shared[key] = self._now, found
         return Answer(found)
 
     @staticmethod

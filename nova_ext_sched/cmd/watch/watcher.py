@@ -88,6 +88,7 @@ class Watcher:
         :raises interrupt.Stop: a signal arrived
         """
         now = timeutils.utcnow()
+        self._explain.begin_turn()
         with self._signals.allowed():
             self._begin_new_cells()
             pages = self._read(now)
