@@ -51,7 +51,7 @@ REFUSALS = sa.text("""
     JOIN nova_api.cell_mappings AS cell ON cell.name = 'cell0'
     WHERE fault.message LIKE 'No valid host was found%'
 """)
-WAIT_SECONDS = 120
+WAIT_SECONDS = 300
 #: Seconds that a database is away.
 LASTS = 3
 
@@ -59,7 +59,7 @@ LASTS = 3
 class FaultsTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
-        self.cloud = self.useFixture(base.Deployment(schedulers=2))
+        self.cloud = self.useFixture(base.Deployment(base.HOSTS[:2], schedulers=2))
         self.engine = sa.create_engine(
             f'mysql+pymysql://root@127.0.0.1:{self.cloud.mariadb.port}/'
         )

@@ -566,15 +566,27 @@ class BurstTest(WatchTestCase):
         self.assertEqual(2, len(self.recorded()))
         self.assertEqual({'cell0': 1, 'cell1': 1}, self.count_statements())
 
-    def test_one_spec(self):
-        """The stored request is read once."""
-        self.refuse()
-        self.refuse()
+    def test_equal_requests(self):
+        """Each stored request is read once, and each keeps its own image."""
+        flavor = self._create_flavor(memory_mb=64, vcpu=500, disk=0)
+        servers = [
+            self.boot(flavor=flavor, expected_state='ERROR') for _ in range(2)
+        ]
         statements = []
         with self.listening(statements):
-            self.assertEqual(2, len(self.recorded()))
+            records = self.recorded()
         specs = [one for _, one in statements if 'FROM request_specs' in one]
         self.assertEqual(2, len(specs))
+        self.assertEqual(1, self.figure('explanation_duration_seconds_count'))
+        self.assertEqual(
+            [(server['id'], server['image']['id']) for server in servers],
+            [
+                (request['server'], request['image']['id'])
+                for request in (
+                    record['explanation']['request'] for record in records
+                )
+            ],
+        )
 
     def count_statements(self):
         """Return what a turn asks of each database, by its name."""

@@ -160,7 +160,8 @@ class Explainer:
         stored = objects.RequestSpec.get_by_instance_uuid(ctxt, refusal.server)
         key = _make_key(stored) if refusal.operation == 'boot' else ''
         if key in self._shared:
-            return Answer(self._adapt(self._shared[key][1], refusal))
+            found = self._shared[key][1]
+            return Answer(self._adapt(found, refusal, stored))
         if len(self._begun) >= self._most:
             return Answer(
                 reason='limit',
@@ -180,10 +181,14 @@ class Explainer:
         return Answer(found)
 
     @staticmethod
-    def _adapt(found: Document, refusal: refusals.Refusal) -> Document:
-        request = {**found['request'], 'server': refusal.server}
-        # An equal request may be of a server with another name.
-        request['server_name'] = None
+    def _adapt(
+        found: Document, refusal: refusals.Refusal, stored: typing.Any
+    ) -> Document:
+        own = document.describe_request(stored, server=refusal.server)
+        # Equal requests may be of servers with other names, and of images
+        # that differ in nothing but ID.
+        shown = ('server', 'server_name', 'image')
+        request = found['request'] | {key: own[key] for key in shown}
         return {**found, 'request': request}
 
 
