@@ -59,7 +59,9 @@ LASTS = 3
 class FaultsTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
-        self.cloud = self.useFixture(base.Deployment(base.HOSTS[:2], schedulers=2))
+        self.cloud = self.useFixture(
+            base.Deployment(base.HOSTS[:2], schedulers=2)
+        )
         self.engine = sa.create_engine(
             f'mysql+pymysql://root@127.0.0.1:{self.cloud.mariadb.port}/'
         )

@@ -224,10 +224,7 @@ def _select_events(label: typing.Any, is_after: typing.Any) -> sa.Select:
         .where(
             is_after,
             event.event == _SCHEDULE,
-            sa.or_(
-                event.finish_time.is_(None),
-                sa.and_(event.result == 'Error', _is_refusal(event.details)),
-            ),
+            sa.or_(event.finish_time.is_(None), _is_refusal(event.details)),
         )
     )
 

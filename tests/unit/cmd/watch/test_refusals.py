@@ -104,7 +104,13 @@ class RefusalsMixin:
         """Success, another event, other words, an error, one that goes on."""
         action = self.action('unshelve')
         self.event(action, result='Success', finish_time=NOW)
-        self.event(action, 'cold_migrate', result='Error', finish_time=NOW)
+        self.event(
+            action,
+            'cold_migrate',
+            result='Error',
+            finish_time=NOW,
+            details=NO_VALID_HOST,
+        )
         self.event(
             action,
             result='Error',
