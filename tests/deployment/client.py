@@ -208,7 +208,8 @@ def stream(ctxt, flavors, pause):
     api = compute_api.API(image_api=_ImageAPI())
     for name in itertools.cycle(flavors):
         try:
-            _create(api, objects.Flavor.get_by_flavor_id(ctxt, name), 1)
+            flavor = objects.Flavor.get_by_flavor_id(ctxt, name)
+            _create(api, flavor, 1, scheduler_hints={})
         except Exception as exc:
             # A service is away.
             print(f'{name}: {exc!r}', file=sys.stderr, flush=True)

@@ -433,10 +433,11 @@ class ResilienceTest(WatchTestCase):
     def placement_away(self):
         """It is tried in each turn, and these do not use up the minute."""
         self.refuse()
-        with self.no_placement():
-            for _ in range(self.most + 1):
-                self.assertEqual([], self.recorded())
-            self.assertEqual(1, self.figure('refusals_waiting'))
+        for method in ('get', '_create_client'):
+            with self.no_placement(method):
+                for _ in range(self.most + 1):
+                    self.assertEqual([], self.recorded())
+                self.assertEqual(1, self.figure('refusals_waiting'))
         [record] = self.recorded()
         self.assertEqual('VCPU', record['constraint'])
         self.assertEqual(0, self.figure('refusals_waiting'))
@@ -484,13 +485,12 @@ class ResilienceTest(WatchTestCase):
         )
         self.assertEqual([], self.recorded())
 
-    def no_placement(self):
+    def no_placement(self, method='get'):
         def fail(*args, **kwargs):
             raise ks_exc.ConnectFailure('no route to placement')
 
-        return fixtures.MonkeyPatch(
-            'nova.scheduler.client.report.SchedulerReportClient.get', fail
-        )
+        client = 'nova.scheduler.client.report.SchedulerReportClient'
+        return fixtures.MonkeyPatch(f'{client}.{method}', fail)
 
 
 class BurstTest(WatchTestCase):

@@ -6,9 +6,11 @@ import collections
 import json
 import typing
 
+from keystoneauth1 import exceptions as ks_exc
 from nova import context as nova_context
 from nova import exception as nova_exception
 from nova import objects
+from openstack import exceptions as sdk_exception
 from oslo_db import exception as db_exception
 from oslo_log import log as logging
 from oslo_utils import timeutils
@@ -36,6 +38,9 @@ _AWAY = (
     nova_scheduler.PlacementFailed,
     nova_scheduler.CellFailed,
     nova_exception.CellTimeout,
+    # nova's client of placement asks it for its versions when it is made.
+    ks_exc.ClientException,
+    sdk_exception.SDKException,
     db_exception.DBError,
     sa.exc.SQLAlchemyError,
 )
