@@ -55,7 +55,7 @@ REFUSALS = """
     WHERE fault.message LIKE 'No valid host was found%'
         OR fault.message LIKE 'Exceeded maximum number of retries%'
 """
-WAIT_SECONDS = 300
+WAIT_SECONDS = 200
 #: Seconds that a database is away.
 LASTS = 3
 
@@ -84,6 +84,8 @@ class FaultsTestCase(testtools.TestCase):
                 ['flavor', name, vcpus, extra_specs, 1]
                 for name, (vcpus, extra_specs, _) in FLAVORS.items()
             ),
+            # Room for the whole stream.
+            *(['limit_servers', host, 1000] for host in hosts),
         )
 
     def watch(self):
@@ -165,7 +167,7 @@ class FaultsTestCase(testtools.TestCase):
         cloud = self.cloud
         with cloud.scheduler(ON):
             watcher = self.watch()
-            with stream.stream(cloud, STREAM):
+            with stream.stream(cloud, STREAM, 0.4):
                 self.refuse()
                 with cloud.placement.away():
                     self.refuse()

@@ -441,6 +441,7 @@ class ResilienceTest(WatchTestCase):
         [record] = self.recorded()
         self.assertEqual('VCPU', record['constraint'])
         self.assertEqual(0, self.figure('refusals_waiting'))
+        self.assertEqual(1, self.log.count('Refusals wait to be explained'))
 
     def api_database_away(self):
         self.refuse()

@@ -78,6 +78,7 @@ class Watcher:
         self._signals = signals
         self._marks = state.read()
         self._known = kept.known_ids()
+        self._problem = ''
 
     def turn(self) -> int:
         """Record what nova refused since the last turn.
@@ -174,11 +175,11 @@ class Watcher:
             answer = self._explain.explain(refusal)
         except explainer.Unavailable as exc:
             if timeutils.utcnow() - refusal.time < PATIENCE:
-                LOG.warning(
-                    'Refusals wait to be explained: %s', messages.clean(exc)
-                )
+                self._warn(messages.clean(exc))
                 return False
             answer = explainer.Answer(reason='unavailable', detail=str(exc))
+        else:
+            self._problem = ''
         self._records.write(record.make(refusal, answer))
         if answer.document is None:
             self._metrics.unexplained.labels(answer.reason).inc()
@@ -186,6 +187,12 @@ class Watcher:
             refusal.operation, answer.constraint
         ).inc()
         return True
+
+    def _warn(self, problem: str) -> None:
+        # An outage is one line of the log.
+        if not self._problem:
+            LOG.warning('Refusals wait to be explained: %s', problem)
+        self._problem = problem
 
     def _advance(
         self,
