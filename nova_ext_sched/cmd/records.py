@@ -18,6 +18,9 @@ PATH = pathlib.Path('/var/log/nova/nova-ext-sched-watch.json')
 # many bytes are looked through for records of before.
 _TAIL = 16 * 2**20
 
+# Bytes that are read at once to find where the last line ends.
+_PIECE = 4096
+
 
 class Records:
     """Records of refusals, one line of JSON each, the latest last.
@@ -61,8 +64,9 @@ class Records:
             sys.stdout.flush()
             return
         # Opened for each: logrotate needs no signal.
-        with self._path.open('ab', buffering=0) as file:
-            end = file.seek(0, os.SEEK_END)
+        with self._path.open('a+b', buffering=0) as file:
+            end = _find_end(file)
+            file.truncate(end)
             try:
                 rest = memoryview(line.encode())
                 while rest:
@@ -92,6 +96,18 @@ class Records:
                     ):
                         found = record
         return found
+
+
+def _find_end(file: typing.Any) -> int:
+    """Return where the last whole line ends; a crash may leave a piece."""
+    end: int = file.seek(0, os.SEEK_END)
+    start = end
+    while start:
+        start = max(0, start - _PIECE)
+        file.seek(start)
+        if newline := file.read(end - start).rfind(b'\n') + 1:
+            return start + newline
+    return 0
 
 
 def _parse(line: bytes) -> dict[str, typing.Any]:

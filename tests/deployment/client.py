@@ -7,6 +7,7 @@ input and writes their answers as the last line of standard output.
 """
 
 from concurrent import futures
+import itertools
 import json
 import sys
 import time
@@ -43,15 +44,18 @@ def aggregates(ctxt, prefix, count, trait):
     return count
 
 
-def flavor(ctxt, name, vcpus, extra_specs):
-    """Create a flavor without a disk; its ID is its name."""
+def flavor(ctxt, name, vcpus, extra_specs, root_gb=0):
+    """Create a flavor; its ID is its name.
+
+    nova boots nothing with a flavor without a disk but from volumes.
+    """
     objects.Flavor(
         ctxt,
         name=name,
         flavorid=name,
         vcpus=vcpus,
         memory_mb=64,
-        root_gb=0,
+        root_gb=root_gb,
         ephemeral_gb=0,
         swap=0,
         rxtx_factor=1.0,
@@ -179,21 +183,13 @@ def fill_group(ctxt, rule, requests, clients, hints=None):
     api = compute_api.API(image_api=_ImageAPI())
 
     def boot(count):
-        servers, _ = api.create(
-            context.RequestContext(
-                user_id='user', project_id='project', is_admin=True
-            ),
+        return _create(
+            api,
             flavor,
-            uuidutils.generate_uuid(),
-            min_count=count,
-            max_count=count,
-            requested_networks=objects.NetworkRequestList(
-                objects=[objects.NetworkRequest(network_id='none')]
-            ),
+            count,
             scheduler_hints={**(hints or {}), 'group': group.uuid},
             check_server_group_quota=True,
         )
-        return [server.uuid for server in servers]
 
     with futures.ThreadPoolExecutor(clients) as pool:
         servers = [uuid for made in pool.map(boot, requests) for uuid in made]
@@ -201,6 +197,23 @@ def fill_group(ctxt, rule, requests, clients, hints=None):
     for server in servers:
         _remove(ctxt, server)
     return landed
+
+
+def stream(ctxt, flavors, pause):
+    """Create a server of each flavor in turn, until the process is ended.
+
+    :param flavors: IDs, in their order
+    :param pause: seconds between two servers
+    """
+    api = compute_api.API(image_api=_ImageAPI())
+    for name in itertools.cycle(flavors):
+        try:
+            flavor = objects.Flavor.get_by_flavor_id(ctxt, name)
+            _create(api, flavor, 1, scheduler_hints={})
+        except Exception as exc:
+            # A service is away.
+            print(f'{name}: {exc!r}', file=sys.stderr, flush=True)
+        time.sleep(pause)
 
 
 def limit_servers(ctxt, host, servers):
@@ -228,6 +241,24 @@ def force_down(ctxt, host, down):
         service.forced_down = down
         service.save()
     return down
+
+
+def _create(api, flavor, count, **options):
+    """Create servers in one request; return their UUIDs."""
+    servers, _ = api.create(
+        context.RequestContext(
+            user_id='user', project_id='project', is_admin=True
+        ),
+        flavor,
+        uuidutils.generate_uuid(),
+        min_count=count,
+        max_count=count,
+        requested_networks=objects.NetworkRequestList(
+            objects=[objects.NetworkRequest(network_id='none')]
+        ),
+        **options,
+    )
+    return [server.uuid for server in servers]
 
 
 def _remove(ctxt, server):

@@ -2,15 +2,27 @@
 
 """Each operation that nova refuses is recorded once, with the real cause."""
 
+import collections
+import contextlib
 import json
 import pathlib
+import time
 
 import fixtures
 import jsonschema
+from keystoneauth1 import exceptions as ks_exc
+from nova import context
+from nova.db.api import api as api_db
+from nova.db.api import models as api_models
+from nova.db.main import api as main_db
+from nova.db.main import models
 from oslo_utils import fixture
+from oslo_utils import timeutils
+import sqlalchemy as sa
 
 from nova_ext_sched.cmd import records
 from nova_ext_sched.cmd.explain import command as explain_command
+from nova_ext_sched.cmd.watch import audits
 from nova_ext_sched.cmd.watch import cells
 from nova_ext_sched.cmd.watch import command
 from nova_ext_sched.cmd.watch import explainer
@@ -41,7 +53,7 @@ class WatchTestCase(base.CloudTestCase):
 
     def setUp(self):
         super().setUp()
-        self.flags(cores=-1, ram=-1, group='quota')
+        self.flags(cores=-1, ram=-1, instances=-1, group='quota')
         folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         self.records = folder / 'records'
         self.state = folder / 'state'
@@ -84,6 +96,27 @@ class WatchTestCase(base.CloudTestCase):
                 )
         return found
 
+    def figure(self, name, **labels):
+        return self.metrics.registry.get_sample_value(
+            f'nova_ext_sched_{name}', labels
+        )
+
+    def refuse(self):
+        """Boot a server that is too large for every host; return it."""
+        return self.boot(
+            flavor=self._create_flavor(memory_mb=64, vcpu=500, disk=0),
+            expected_state='ERROR',
+        )
+
+    @staticmethod
+    def api_engine():
+        return api_db.context_manager.writer.get_engine()
+
+    def cell_engine(self, name):
+        mapping = self.cell_mappings[name]
+        with context.target_cell(context.get_admin_context(), mapping) as cell:
+            return main_db.get_context_manager(cell).writer.get_engine()
+
     def disable(self, *hosts):
         """Disable hosts; the scheduler's request filter keeps them out."""
         for host in hosts:
@@ -92,18 +125,22 @@ class WatchTestCase(base.CloudTestCase):
             )
             self.admin_api.put_service(service['id'], {'status': 'disabled'})
 
-    def request_id(self, server, action):
-        [found] = [
-            one
-            for one in self.admin_api.api_get(
-                f'/servers/{server["id"]}/os-instance-actions'
-            ).body['instanceActions']
+    def request_ids(self, server, action):
+        """Return the IDs of requests for an action, the first one first."""
+        return [
+            one['request_id']
+            for one in reversed(
+                self.admin_api.api_get(
+                    f'/servers/{server["id"]}/os-instance-actions'
+                ).body['instanceActions']
+            )
             if one['action'] == action
         ]
-        return found['request_id']
 
 
 class OperationsTest(WatchTestCase):
+    """One cloud for all operations, in an order in which none hinders."""
+
     def assertRecorded(self, operation, action, constraint, server):
         [record] = self.recorded()
         self.assertEqual(
@@ -115,7 +152,9 @@ class OperationsTest(WatchTestCase):
                 record['unexplained'],
             ),
         )
-        self.assertEqual(self.request_id(server, action), record['request_id'])
+        self.assertEqual(
+            [record['request_id']], self.request_ids(server, action)
+        )
         self.assertEqual(self.api.project_id, record['project'])
         self.assertTrue(
             record['fault'].startswith('No valid host'), record['fault']
@@ -126,15 +165,25 @@ class OperationsTest(WatchTestCase):
         self.assertEqual([], self.recorded())
         return record
 
-    def test_boot(self):
-        self.isolate('windows', ['host1', 'host2'], TRAIT)
-        server = self.assertNoValidHost()
-        record = self.assertRecorded('boot', 'create', 'isolation', server)
-        self.assertIn('windows', record['explanation']['answer']['sentence'])
+    def test_operations(self):
+        self.flags(shelved_offload_time=0)
+        self.boot_of_several()
+        server, shelved = self.boot(), self.boot()
+        self.api.post_server_action(shelved['id'], {'shelve': {}})
+        self._wait_for_state_change(shelved, 'SHELVED_OFFLOADED')
+        self.resize_twice(server)
+        self.disable('host2')
+        self.migrate(server)
+        self.live_migrate(server)
+        self.isolate('windows', ['host1'], TRAIT)
+        self.boot_of_one()
+        self.rebuild()
+        self.disable('host1')
+        self.unshelve(shelved)
+        self.evacuate(server)
 
-    def test_boot_of_several(self):
+    def boot_of_several(self):
         """One explanation for all, that of the whole request."""
-        self.flags(max_attempts=1, group='scheduler')
         flavor = self._create_flavor(memory_mb=6000, vcpu=1, disk=0)
         request = self._build_server(
             flavor_id=flavor, image_uuid=self.image(), networks='none'
@@ -152,38 +201,57 @@ class OperationsTest(WatchTestCase):
                 (record['server'], 3),
                 (request['server'], request['instances']),
             )
-        [sample] = [
-            one.value
-            for family in self.metrics.registry.collect()
-            for one in family.samples
-            if one.name.endswith('explanation_duration_seconds_count')
-        ]
-        self.assertEqual(1, sample)
+        self.assertEqual(1, self.figure('explanation_duration_seconds_count'))
 
-    def test_resize(self):
-        server = self.boot()
-        flavor = self._create_flavor(memory_mb=64, vcpu=500, disk=0)
-        self.api.post_server_action(
-            server['id'], {'resize': {'flavorRef': flavor}}
-        )
-        self._wait_for_action_fail_completion(server, 'resize', 'cold_migrate')
-        record = self.assertRecorded('resize', 'resize', 'VCPU', server)
+    def boot_of_one(self):
+        server = self.assertNoValidHost()
+        record = self.assertRecorded('boot', 'create', 'isolation', server)
+        self.assertIn('windows', record['explanation']['answer']['sentence'])
+
+    def resize_twice(self, server):
+        """Both before the watcher looks: each has its request and flavor."""
+        wanted = [500, 501]
+        for vcpus in wanted:
+            flavor = self._create_flavor(memory_mb=64, vcpu=vcpus, disk=0)
+            self.api.post_server_action(
+                server['id'], {'resize': {'flavorRef': flavor}}
+            )
+            self.wait_for_fault(vcpus - 499)
+        records = self.recorded()
         self.assertEqual(
-            500, record['explanation']['request']['flavor']['vcpus']
+            [('resize', 'VCPU', vcpus) for vcpus in wanted],
+            [
+                (
+                    record['operation'],
+                    record['constraint'],
+                    record['explanation']['request']['flavor']['vcpus'],
+                )
+                for record in records
+            ],
+        )
+        self.assertEqual(
+            self.request_ids(server, 'resize'),
+            [record['request_id'] for record in records],
         )
 
-    def test_migrate(self):
-        server = self.boot()
-        self.disable('host2')
+    def wait_for_fault(self, count):
+        """Wait until cell1 has so many faults."""
+        faults = sa.select(sa.func.count(models.InstanceFault.id))
+        for _ in range(600):
+            with self.cell_engine('cell1').connect() as connection:
+                if connection.scalar(faults) == count:
+                    return
+            time.sleep(0.05)
+        self.fail(f'expected {count} faults')
+
+    def migrate(self, server):
         self.admin_api.post_server_action(server['id'], {'migrate': None})
         self._wait_for_action_fail_completion(
             server, 'migrate', 'cold_migrate'
         )
         self.assertRecorded('migrate', 'migrate', 'disabled service', server)
 
-    def test_live_migrate(self):
-        server = self.boot()
-        self.disable('host2')
+    def live_migrate(self, server):
         self.admin_api.post_server_action(
             server['id'],
             {'os-migrateLive': {'host': None, 'block_migration': 'auto'}},
@@ -195,23 +263,8 @@ class OperationsTest(WatchTestCase):
             'live-migrate', 'live-migration', 'disabled service', server
         )
 
-    def test_evacuate(self):
-        server = self.boot()
-        self.computes['host1'].stop()
-        [service] = self.admin_api.get_services(
-            binary='nova-compute', host='host1'
-        )
-        self.admin_api.put_service(service['id'], {'forced_down': True})
-        self.disable('host2')
-        self.admin_api.post_server_action(server['id'], {'evacuate': {}})
-        self._wait_for_action_fail_completion(
-            server, 'evacuate', 'rebuild_server'
-        )
-        self.assertRecorded('evacuate', 'evacuate', 'disabled service', server)
-
-    def test_rebuild(self):
+    def rebuild(self):
         """Stage 2 alone judges it."""
-        self.isolate('windows', ['host1'], TRAIT)
         server = self.boot(
             image=self.image(props={f'trait:{TRAIT}': 'required'})
         )
@@ -223,18 +276,25 @@ class OperationsTest(WatchTestCase):
         )
         self.assertRecorded('rebuild', 'rebuild', 'isolation', server)
 
-    def test_unshelve(self):
+    def unshelve(self, server):
         """nova adds no fault; the event of the action tells."""
-        self.flags(shelved_offload_time=0)
-        server = self.boot()
-        self.api.post_server_action(server['id'], {'shelve': {}})
-        self._wait_for_state_change(server, 'SHELVED_OFFLOADED')
-        self.disable('host1', 'host2')
         self.api.post_server_action(server['id'], {'unshelve': None})
         self._wait_for_action_fail_completion(
             server, 'unshelve', 'schedule_instances'
         )
         self.assertRecorded('unshelve', 'unshelve', 'disabled service', server)
+
+    def evacuate(self, server):
+        self.computes['host1'].stop()
+        [service] = self.admin_api.get_services(
+            binary='nova-compute', host='host1'
+        )
+        self.admin_api.put_service(service['id'], {'forced_down': True})
+        self.admin_api.post_server_action(server['id'], {'evacuate': {}})
+        self._wait_for_action_fail_completion(
+            server, 'evacuate', 'rebuild_server'
+        )
+        self.assertRecorded('evacuate', 'evacuate', 'disabled service', server)
 
 
 class PageTest(WatchTestCase):
@@ -278,49 +338,138 @@ class PageTest(WatchTestCase):
 
 
 class ResilienceTest(WatchTestCase):
-    def refuse(self):
-        return self.boot(
-            flavor=self._create_flavor(memory_mb=64, vcpu=500, disk=0),
-            expected_state='ERROR',
-        )
+    """A cloud for restarts, and one for what is away."""
 
-    def test_deleted_in_the_meantime(self):
+    def test_restarts(self):
+        self.deleted_in_the_meantime()
+        self.a_restart_goes_on_behind_the_last_record()
+        self.a_crash_between_record_and_state_repeats_nothing()
+        self.a_full_disk()
+        self.the_position_is_noted_on_the_way()
+
+    def deleted_in_the_meantime(self):
         server = self.refuse()
         self.api.delete_server(server['id'])
         self._wait_until_deleted(server)
-        [record] = self.recorded()
-        # nova keeps the request of a deleted server until it is archived.
-        self.assertIn(record['unexplained'], (None, 'gone'))
+        self.assertGone(server)
+        # As nova-manage db archive_deleted_rows does.
+        server = self.refuse()
+        with self.api_engine().begin() as connection:
+            connection.execute(sa.delete(api_models.RequestSpec))
+        self.assertGone(server)
 
-    def test_a_restart_goes_on_behind_the_last_record(self):
+    def assertGone(self, server):
+        [record] = self.recorded()
+        self.assertEqual(
+            ('boot', server['id'], 'gone', 'gone'),
+            (
+                record['operation'],
+                record['server'],
+                record['unexplained'],
+                record['constraint'],
+            ),
+        )
+
+    def a_restart_goes_on_behind_the_last_record(self):
         self.refuse()
-        [first] = self.recorded()
+        self.assertEqual(1, len(self.recorded()))
         second = self.refuse()
         self.watcher = self.watch()
         [record] = self.recorded()
         self.assertEqual(second['id'], record['server'])
 
-    def test_a_crash_between_record_and_state_repeats_nothing(self):
+    def a_crash_between_record_and_state_repeats_nothing(self):
         state = self.state.read_text()
         self.refuse()
         self.assertEqual(1, len(self.recorded()))
         self.state.write_text(state)
         self.watcher = self.watch()
-        self.watcher.turn()
-        self.assertEqual(1, len(self.read()))
+        self.assertEqual([], self.recorded())
         self.refuse()
         self.assertEqual(1, len(self.recorded()))
 
-    def test_placement_away(self):
+    def a_full_disk(self):
         self.refuse()
-        with self.away():
-            self.assertEqual(0, self.watcher.turn())
-            self.assertEqual(1, self.figure('refusals_waiting'))
+        moved = self.records.with_name('moved')
+        self.records.rename(moved)
+        self.records.symlink_to('/dev/full')
+        self.assertRaises(OSError, self.watcher.turn)
+        self.assertEqual(1, self.figure('refusals_waiting'))
+        self.records.unlink()
+        moved.rename(self.records)
+        self.assertEqual(1, len(self.recorded()))
+
+    def the_position_is_noted_on_the_way(self):
+        """A crash in a long turn repeats no more than a restart knows."""
+        self.useFixture(
+            fixtures.MonkeyPatch('nova_ext_sched.cmd.watch.watcher._BATCH', 2)
+        )
+        noted = []
+        write = position.File.write
+
+        def note(file, marks):
+            write(file, marks)
+            noted.append(len(self.read()) - before)
+
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova_ext_sched.cmd.watch.position.File.write', note
+            )
+        )
+        before = len(self.read())
+        for _ in range(5):
+            self.refuse()
+        self.assertEqual(5, len(self.recorded()))
+        self.assertEqual([2, 4, 5], noted)
+
+    def test_outages(self):
+        self.placement_away()
+        self.api_database_away()
+        self.a_cell_away()
+        self.hosts_of_a_cell_away()
+        self.placement_away_for_long()
+
+    def placement_away(self):
+        """It is tried in each turn, and these do not use up the minute."""
+        self.refuse()
+        for method in ('get', '_create_client'):
+            with self.no_placement(method):
+                for _ in range(self.most + 1):
+                    self.assertEqual([], self.recorded())
+                self.assertEqual(1, self.figure('refusals_waiting'))
         [record] = self.recorded()
         self.assertEqual('VCPU', record['constraint'])
         self.assertEqual(0, self.figure('refusals_waiting'))
+        self.assertEqual(1, self.log.count('Refusals wait to be explained'))
 
-    def test_placement_away_for_long(self):
+    def api_database_away(self):
+        self.refuse()
+        with base.table_away(self.api_engine(), 'request_specs'):
+            self.assertEqual([], self.recorded())
+        [record] = self.recorded()
+        self.assertEqual('VCPU', record['constraint'])
+
+    def a_cell_away(self):
+        """Neither its refusals nor what they were to be are lost."""
+        for table in ('instance_faults', 'instance_actions'):
+            self.refuse()
+            with base.table_away(self.cell_engine('cell0'), table):
+                self.assertEqual([], self.recorded())
+            [record] = self.recorded()
+            self.assertEqual('VCPU', record['constraint'])
+            self.assertEqual('boot', record['operation'])
+        self.assertEqual(0, self.figure('cells_unread'))
+
+    def hosts_of_a_cell_away(self):
+        """The scheduler has no other answer as long as it lasts."""
+        with base.table_away(self.cell_engine('cell1'), 'compute_nodes'):
+            self.boot(expected_state='ERROR')
+            [record] = self.recorded()
+        self.assertEqual('no hosts', record['constraint'])
+        [remark] = record['explanation']['remarks']
+        self.assertIn('The hosts of cell cell1 are not counted', remark)
+
+    def placement_away_for_long(self):
         self.refuse()
         self.useFixture(
             fixtures.MonkeyPatch(
@@ -328,42 +477,186 @@ class ResilienceTest(WatchTestCase):
                 position.SETTLED * 0,
             )
         )
-        with self.away():
+        with self.no_placement():
             [record] = self.recorded()
         self.assertEqual('unavailable', record['unexplained'])
+        self.assertEqual(
+            1, self.figure('refusals_unexplained_total', reason='unavailable')
+        )
         self.assertEqual([], self.recorded())
 
-    def away(self):
-        from keystoneauth1 import exceptions as ks_exc
-
+    def no_placement(self, method='get'):
         def fail(*args, **kwargs):
             raise ks_exc.ConnectFailure('no route to placement')
 
-        return fixtures.MonkeyPatch(
-            'nova.scheduler.client.report.SchedulerReportClient.get', fail
+        client = 'nova.scheduler.client.report.SchedulerReportClient'
+        return fixtures.MonkeyPatch(f'{client}.{method}', fail)
+
+
+class BurstTest(WatchTestCase):
+    most = 2
+
+    def test_a_burst(self):
+        """Equal requests share; others are recorded without; none is lost."""
+        flavors = [
+            self._create_flavor(memory_mb=64, vcpu=vcpus, disk=0)
+            for vcpus in (500, 501, 502)
+        ]
+        for flavor in flavors:
+            self.refuse_several(flavor, 10)
+        self.wait_for_errors(30)
+        self.check(flavors, [None, None, 'limit'])
+        self.assertEqual(2, self.figure('explanation_duration_seconds_count'))
+        self.assertEqual(
+            10, self.figure('refusals_unexplained_total', reason='limit')
+        )
+        # Another minute: what was explained is explained anew.
+        now = timeutils.now
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'oslo_utils.timeutils.now', lambda: now() + 61
+            )
+        )
+        for flavor in flavors:
+            self.refuse_several(flavor, 1)
+        self.wait_for_errors(33)
+        self.check(flavors, [None, None, 'limit'])
+        self.assertEqual(4, self.figure('explanation_duration_seconds_count'))
+
+    def check(self, flavors, reasons):
+        """Check the reason of every refusal of a flavor."""
+        known = {record['server'] for record in self.read()}
+        expected = {
+            server['id']: reasons[
+                [self.flavor_name(one) for one in flavors].index(
+                    server['flavor']['original_name']
+                )
+            ]
+            for server in self.api.get_servers()
+            if server['id'] not in known
+        }
+        records = self.recorded()
+        self.assertEqual(len(expected), len(records))
+        self.assertEqual(
+            expected,
+            {record['server']: record['unexplained'] for record in records},
         )
 
-    def figure(self, name):
-        return self.metrics.registry.get_sample_value(f'nova_ext_sched_{name}')
+    def flavor_name(self, flavor):
+        return self.api.api_get(f'/flavors/{flavor}').body['flavor']['name']
 
-    def test_a_full_disk(self):
+    def refuse_several(self, flavor, count):
+        request = self._build_server(
+            flavor_id=flavor, image_uuid=self.image_id, networks='none'
+        )
+        request.update(min_count=count, max_count=count)
+        self.api.post_server({'server': request})
+
+    def setUp(self):
+        super().setUp()
+        self.image_id = self.image()
+
+    def test_selects(self):
+        """What the databases are asked, by the number of statements."""
+        self.watcher.turn()
+        self.assertEqual({'cell0': 1, 'cell1': 1}, self.count_statements())
         self.refuse()
-        self.records.symlink_to('/dev/full')
-        self.assertRaises(OSError, self.watcher.turn)
-        self.records.unlink()
-        self.assertEqual(1, len(self.recorded()))
+        self.refuse()
+        # The rows are not passed yet.
+        self.assertEqual(2, len(self.recorded()))
+        self.assertEqual({'cell0': 1, 'cell1': 1}, self.count_statements())
+
+    def test_equal_requests(self):
+        """Each stored request is read once, and each keeps its own image."""
+        flavor = self._create_flavor(memory_mb=64, vcpu=500, disk=0)
+        servers = [
+            self.boot(flavor=flavor, expected_state='ERROR') for _ in range(2)
+        ]
+        statements = []
+        with self.listening(statements):
+            records = self.recorded()
+        specs = [one for _, one in statements if 'FROM request_specs' in one]
+        self.assertEqual(2, len(specs))
+        self.assertEqual(1, self.figure('explanation_duration_seconds_count'))
+        self.assertEqual(
+            [(server['id'], server['image']['id']) for server in servers],
+            [
+                (request['server'], request['image']['id'])
+                for request in (
+                    record['explanation']['request'] for record in records
+                )
+            ],
+        )
+
+    def count_statements(self):
+        """Return what a turn asks of each database, by its name."""
+        statements = []
+        with self.listening(statements):
+            self.assertEqual(0, self.watcher.turn())
+        names = {
+            self.cell_engine('cell0'): 'cell0',
+            self.cell_engine('cell1'): 'cell1',
+            self.api_engine(): 'API',
+        }
+        return collections.Counter(names[engine] for engine, _ in statements)
+
+    @contextlib.contextmanager
+    def listening(self, statements):
+        def listen(connection, cursor, statement, *rest):
+            if statement != 'BEGIN':
+                statements.append((connection.engine, statement))
+
+        sa.event.listen(sa.Engine, 'before_cursor_execute', listen)
+        try:
+            yield
+        finally:
+            sa.event.remove(sa.Engine, 'before_cursor_execute', listen)
 
 
-class LimitTest(WatchTestCase):
-    most = 1
+class AuditsTest(WatchTestCase):
+    def test_audits(self):
+        now = [1000.0]
+        self.useFixture(
+            fixtures.MonkeyPatch('oslo_utils.timeutils.now', lambda: now[0])
+        )
+        self.boot()
+        audit = audits.Audits(self.metrics, interrupt.Interrupt(), 60.0)
+        never = audits.Audits(self.metrics, interrupt.Interrupt(), None)
+        never.turn()
+        self.assertEqual(0, self.figure('audit_timestamp_seconds'))
+        audit.turn()
+        self.assertEqual(0, self.violations())
+        first = self.figure('audit_timestamp_seconds')
+        self.assertGreater(first, 0)
+        self.isolate('windows', ['host1'], TRAIT)
+        # Not yet.
+        now[0] += 59
+        audit.turn()
+        self.assertEqual(0, self.violations())
+        now[0] += 1
+        audit.turn()
+        self.assertEqual(1, self.violations())
+        second = self.figure('audit_timestamp_seconds')
+        self.assertGreater(second, first)
+        self.incomplete(audit, now)
+        self.assertEqual(1, self.violations())
+        self.assertEqual(second, self.figure('audit_timestamp_seconds'))
 
-    def test_the_rest_is_recorded_without_an_explanation(self):
-        for vcpus in (500, 501):
-            self.boot(
-                flavor=self._create_flavor(memory_mb=64, vcpu=vcpus, disk=0),
-                expected_state='ERROR',
-            )
-        first, second = self.recorded()
-        self.assertIsNone(first['unexplained'])
-        self.assertEqual('limit', second['unexplained'])
-        self.assertEqual('limit', second['constraint'])
+    def incomplete(self, audit, now):
+        """A server that cannot be judged, a cell that cannot be read."""
+        now[0] += 60
+        with base.table_away(self.cell_engine('cell1'), 'instances'):
+            audit.turn()
+        self.assertIn('The audit is not complete: 0 servers not', self.log)
+        now[0] += 60
+        with base.table_away(self.api_engine(), 'aggregates'):
+            audit.turn()
+        self.assertIn('The audit failed: ', self.log)
+        now[0] += 60
+        with self.api_engine().begin() as connection:
+            connection.execute(sa.delete(api_models.RequestSpec))
+        audit.turn()
+        self.assertIn('The audit is not complete: 1 server not', self.log)
+
+    def violations(self):
+        return self.figure('policy_violations', policy='isolation')

@@ -2,11 +2,14 @@
 
 """The command ``nova-ext-sched watch`` as a process, with signals."""
 
+import configparser
 import contextlib
 import json
 import os
 import pathlib
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -21,9 +24,14 @@ import sqlalchemy as sa
 from sqlalchemy import orm
 import testtools
 
+from nova_ext_sched.cmd.watch import cells
 from tests.functional.placement import servers
 
 SECONDS = 90
+UNIT = (
+    pathlib.Path(__file__).parents[2]
+    / 'etc/nova-ext-sched/nova-ext-sched-watch.service'
+)
 CELL0 = '00000000-0000-0000-0000-000000000000'
 
 
@@ -34,6 +42,7 @@ class ProcessTest(testtools.TestCase):
         super().setUp()
         self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         self.records = self.folder / 'records'
+        self.state = self.folder / 'state'
         self.port = servers.free_port()
         self.cell0 = f'sqlite:///{self.folder}/cell0.db'
         self.conf = self.folder / 'nova.conf'
@@ -46,16 +55,19 @@ class ProcessTest(testtools.TestCase):
         self.engine = sa.create_engine(self.cell0)
         self.addCleanup(self.engine.dispose)
         models.BASE.metadata.create_all(self.engine)
-        api = sa.create_engine(f'sqlite:///{self.folder}/api.db')
-        self.addCleanup(api.dispose)
-        api_models.BASE.metadata.create_all(api)
-        with orm.Session(api) as session, session.begin():
+        self.api = sa.create_engine(f'sqlite:///{self.folder}/api.db')
+        self.addCleanup(self.api.dispose)
+        api_models.BASE.metadata.create_all(self.api)
+        self.add_cell('cell0', CELL0, self.cell0)
+
+    def add_cell(self, name, uuid, url):
+        with orm.Session(self.api) as session, session.begin():
             session.add(
                 api_models.CellMapping(
-                    uuid=CELL0,
-                    name='cell0',
+                    uuid=uuid,
+                    name=name,
                     transport_url='none:///',
-                    database_connection=self.cell0,
+                    database_connection=url,
                 )
             )
 
@@ -85,10 +97,12 @@ class ProcessTest(testtools.TestCase):
             )
         return server
 
-    def read(self):
-        if not self.records.exists():
+    def read(self, records=None):
+        """Return the servers of the records of a file."""
+        records = records or self.records
+        if not records.exists():
             return []
-        lines = self.records.read_text().splitlines()
+        lines = records.read_text().splitlines()
         return [json.loads(line)['server'] for line in lines]
 
     def metrics(self):
@@ -96,25 +110,34 @@ class ProcessTest(testtools.TestCase):
         with urllib.request.urlopen(url, timeout=10) as answer:
             return answer.read().decode()
 
+    def unit_command(self):
+        """Return the unit's command, with other paths and another port."""
+        unit = configparser.RawConfigParser(strict=False)
+        unit.optionxform = str
+        unit.read(UNIT)
+        command = unit['Service']['ExecStart']
+        for old, new in {
+            '/usr/local/bin': os.path.dirname(sys.executable),
+            '/var/log/nova/nova-ext-sched-watch.json': self.records,
+            '/var/lib/nova/nova-ext-sched-watch.state': self.state,
+            '9653': self.port,
+        }.items():
+            self.assertIn(old, command)
+            command = command.replace(old, str(new))
+        return command.split()
+
     @contextlib.contextmanager
-    def watching(self):
+    def watching(self, *command, output=None):
         with (self.folder / 'log').open('ab') as log:
             process = subprocess.Popen(
                 [
-                    os.path.join(
-                        os.path.dirname(sys.executable), 'nova-ext-sched'
-                    ),
-                    'watch',
+                    *command,
                     '--config-file',
                     str(self.conf),
                     '--interval',
                     '0.2',
-                    '--records',
-                    str(self.records),
-                    '--metrics-port',
-                    str(self.port),
                 ],
-                stdout=log,
+                stdout=output or log,
                 stderr=log,
                 env=os.environ | {'PYTHONWARNINGS': 'ignore'},
             )
@@ -131,26 +154,79 @@ class ProcessTest(testtools.TestCase):
                 self.fail((self.folder / 'log').read_text()[-3000:])
             time.sleep(0.1)
 
-    def test_signals(self):
-        state = pathlib.Path(f'{self.records}.state')
-        with self.watching() as process:
-            self.wait(state.exists)
-            expected = [self.refuse()]
+    def test_unit_and_container(self):
+        expected = self.run_unit()
+        # Recorded after the next start, and nothing is repeated.
+        expected.append(self.refuse())
+        self.run_container(expected)
+
+    def run_unit(self):
+        """As systemd starts it, until it is killed."""
+        expected = []
+        with self.watching(*self.unit_command()) as process:
+            self.wait(self.state.exists)
+            expected.append(self.refuse())
             self.wait(lambda: self.read() == expected)
-            self.assertIn('nova_ext_sched_refusals_total', self.metrics())
+            self.assertIn(
+                'nova_ext_sched_refusals_total{constraint="gone",'
+                'operation="boot"} 1.0',
+                self.metrics(),
+            )
+            self.check_metrics()
             # SIGHUP: the same process, which reads nova.conf anew.
             process.send_signal(signal.SIGHUP)
             expected.append(self.refuse())
             self.wait(lambda: self.read() == expected)
             self.assertIsNone(process.poll())
+            # Without a file of records a restart knows the state alone.
+            self.wait(lambda: self.handled() == len(expected))
+            process.kill()
+        return expected
+
+    def handled(self):
+        """Return the ID of the last fault that the state has."""
+        mark = json.loads(self.state.read_text())['cells'][CELL0]['fault']
+        return max([mark['passed'], *mark['handled']])
+
+    def run_container(self, expected):
+        """Records on standard output, the state on a volume, a cell hangs."""
+        records = self.folder / 'output'
+        self.add_cell_that_hangs()
+        program = os.path.join(
+            os.path.dirname(sys.executable), 'nova-ext-sched'
+        )
+        with (
+            records.open('wb') as output,
+            self.watching(
+                program, 'watch', '--state', str(self.state), output=output
+            ) as process,
+        ):
+            self.wait(lambda: self.read(records) == expected[-1:])
+            # The next turn does not wait for the cell.
+            begin = time.monotonic()
+            expected.append(self.refuse())
+            self.wait(lambda: self.read(records) == expected[-2:])
+            self.assertLess(time.monotonic() - begin, cells.ANSWER_SECONDS / 2)
+            begin = time.monotonic()
             process.terminate()
             self.assertEqual(0, process.wait(SECONDS))
-        # What was refused in between is recorded after the next start, and
-        # a kill repeats nothing.
-        expected.append(self.refuse())
-        with self.watching() as process:
-            self.wait(lambda: self.read() == expected)
-            process.kill()
-        expected.append(self.refuse())
-        with self.watching():
-            self.wait(lambda: self.read() == expected)
+            self.assertLess(time.monotonic() - begin, 1)
+
+    def add_cell_that_hangs(self):
+        """Add a cell whose database takes connections and says nothing."""
+        listener = socket.create_server(('127.0.0.1', 0))
+        self.addCleanup(listener.close)
+        url = f'mysql+pymysql://nova@127.0.0.1:{listener.getsockname()[1]}/'
+        self.add_cell('hangs', uuidutils.generate_uuid(), url)
+
+    def check_metrics(self):
+        """Let Prometheus' own tool read the metrics, where it is installed."""
+        if promtool := shutil.which('promtool'):
+            done = subprocess.run(
+                [promtool, 'check', 'metrics'],
+                input=self.metrics(),
+                capture_output=True,
+                text=True,
+            )
+            self.assertEqual('', done.stdout + done.stderr)
+            self.assertEqual(0, done.returncode)

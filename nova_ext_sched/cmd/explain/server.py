@@ -42,18 +42,22 @@ class Server:
 
     :param ctxt: a nova RequestContext, which gets the server's project
     :param uuid: of the server
+    :param spec_obj: its stored RequestSpec, where that was read before
     :ivar spec_obj: nova's RequestSpec
     :ivar name: of the server; empty where no cell has it yet
     :ivar never_landed: whether nova gave it up before it was on a host
     :raises exception.InvalidValue: nova has no request of it
     """
 
-    def __init__(self, ctxt: typing.Any, uuid: str) -> None:
+    def __init__(
+        self, ctxt: typing.Any, uuid: str, spec_obj: typing.Any = None
+    ) -> None:
         self._ctxt = ctxt
         self.uuid = uuid
         try:
-            self.spec_obj = objects.RequestSpec.get_by_instance_uuid(
-                ctxt, uuid
+            self.spec_obj = (
+                spec_obj
+                or objects.RequestSpec.get_by_instance_uuid(ctxt, uuid)
             )
             mapping = objects.InstanceMapping.get_by_instance_uuid(ctxt, uuid)
         except (

@@ -18,6 +18,9 @@ LOG = logging.getLogger(__name__)
 #: Seconds for which the list of cells is used before it is read again.
 REFRESH_SECONDS = 60.0
 
+#: Seconds that a cell has for an answer.
+ANSWER_SECONDS = 10
+
 
 class Cells:
     """Asks cells, and remembers which of them do not answer.
@@ -30,6 +33,8 @@ class Cells:
         self.silent: set[str] = set()
         self._mappings: list[typing.Any] = []
         self._until = 0.0
+        # The cells that are being asked, by UUID.
+        self._busy: set[str] = set()
 
     def ask(
         self,
@@ -44,32 +49,35 @@ class Cells:
             ``cell_uuid`` is set
         :param concerned: the UUIDs of the cells to ask; None for all
         """
+        # A cell that hangs would take one of nova's threads each time.
         mappings = [
             one
             for one in self._get_mappings()
-            if concerned is None or one.uuid in concerned
+            if (concerned is None or one.uuid in concerned)
+            and one.uuid not in self._busy
         ]
 
         def ask(cctxt: typing.Any) -> typing.Any:
+            self._busy.add(cctxt.cell_uuid)
             # nova would log the traceback of what is raised.
             try:
                 return select(cctxt)
             except Exception as exc:
                 return exc
+            finally:
+                self._busy.discard(cctxt.cell_uuid)
 
         answers = nova_context.scatter_gather_cells(
             nova_context.get_admin_context(),
             mappings,
-            nova_context.CELL_TIMEOUT,
+            ANSWER_SECONDS,
             ask,
         )
         found = {}
         for one in mappings:
             answer = answers[one.uuid]
             if answer is nova_context.did_not_respond_sentinel:
-                self._note(
-                    one, f'no answer in {nova_context.CELL_TIMEOUT} seconds'
-                )
+                self._note(one, f'no answer in {ANSWER_SECONDS} seconds')
             elif isinstance(answer, Exception):
                 self._note(one, messages.describe(answer))
             else:

@@ -3,7 +3,10 @@
 """The command ``nova-ext-sched watch``."""
 
 import argparse
+import os
 import pathlib
+import sys
+import typing
 
 from nova_ext_sched import exception
 from nova_ext_sched.cmd import base
@@ -76,7 +79,7 @@ class Watch(base.NovaCommand):
         )
         return parser
 
-    def take_action(self, parsed_args: argparse.Namespace) -> int:
+    def take_action(self, parsed_args: argparse.Namespace) -> typing.NoReturn:
         self.configure(parsed_args)
         # Not before: they import nova.
         from nova_ext_sched.cmd import records
@@ -122,7 +125,11 @@ class Watch(base.NovaCommand):
             audit.turn()
 
         loop.run(signals, turn, parsed_args.interval)
-        return 0
+        # Everything is written. Python would wait for the threads that wait
+        # for a cell's database.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(base.FINE)
 
 
 def _seconds(text: str) -> float:

@@ -6,9 +6,11 @@ import collections
 import json
 import typing
 
+from keystoneauth1 import exceptions as ks_exc
 from nova import context as nova_context
 from nova import exception as nova_exception
 from nova import objects
+from openstack import exceptions as sdk_exception
 from oslo_db import exception as db_exception
 from oslo_log import log as logging
 from oslo_utils import timeutils
@@ -34,9 +36,19 @@ _OWN = {'id', 'instance_uuid', 'nova_object.changes'}
 
 _AWAY = (
     nova_scheduler.PlacementFailed,
+    nova_scheduler.CellFailed,
     nova_exception.CellTimeout,
+    # nova's client of placement asks it for its versions when it is made.
+    ks_exc.ClientException,
+    sdk_exception.SDKException,
     db_exception.DBError,
     sa.exc.SQLAlchemyError,
+)
+
+_GONE = (
+    nova_exception.InstanceNotFound,
+    nova_exception.InstanceMappingNotFound,
+    nova_exception.RequestSpecNotFound,
 )
 
 Document = dict[str, typing.Any]
@@ -68,13 +80,16 @@ class Answer(typing.NamedTuple):
         It is a cause of the document's constraint, such as ``isolation`` or
         ``MEMORY_MB``; that a server has to leave its own host counts only
         where nothing else took a host. Without a document it is
-        :attr:`reason`, and ``none`` where explain still finds a host.
+        :attr:`reason`, ``none`` where explain still finds a host, and ``no
+        hosts`` where there are none, or none in the cells that answer.
         """
         if self.document is None:
             return self.reason
         if end := self.document['answer']['end']:
             return str(end['name'])
         left = self.document['answer']['hosts']
+        if not left:
+            return 'no hosts'
         took = []
         for one in self.document['constraints']:
             if one['left'] < left:
@@ -87,7 +102,10 @@ class Answer(typing.NamedTuple):
 
 
 class Explainer:
-    """Explains refusals, a bounded number in each minute.
+    """Explains refusals, a bounded number in each minute and each turn.
+
+    Where an explanation takes long, a burst of many different requests would
+    else be recorded hours late.
 
     :param most: explanations in a minute; one that is shared counts once
     """
@@ -101,8 +119,20 @@ class Explainer:
         self._metrics = figures
         self._signals = signals
         self._most = most
+        self._now = timeutils.now()
         self._begun: collections.deque[float] = collections.deque()
         self._shared: dict[str, tuple[float, Document]] = {}
+
+    def begin_turn(self) -> None:
+        """Let what was done more than a minute ago count no longer."""
+        self._now = now = timeutils.now()
+        while self._begun and self._begun[0] <= now - 60:
+            self._begun.popleft()
+        self._shared = {
+            key: kept
+            for key, kept in self._shared.items()
+            if kept[0] > now - SHARED_SECONDS
+        }
 
     def explain(self, refusal: refusals.Refusal) -> Answer:
         """Return why an operation was refused.
@@ -115,19 +145,11 @@ class Explainer:
                 detail='The scheduler chose hosts, and each of them refused '
                 'the server.',
             )
-        now = timeutils.now()
-        while self._begun and self._begun[0] <= now - 60:
-            self._begun.popleft()
-        self._shared = {
-            key: kept
-            for key, kept in self._shared.items()
-            if kept[0] > now - SHARED_SECONDS
-        }
         try:
-            return self._explain(refusal, now)
+            return self._explain(refusal)
         except exception.InvalidValue as exc:
             return Answer(reason='gone', detail=str(exc))
-        except nova_exception.InstanceNotFound as exc:
+        except _GONE as exc:
             return Answer(reason='gone', detail=exc.format_message())
         except _AWAY as exc:
             raise Unavailable(messages.describe(exc)) from exc
@@ -138,38 +160,45 @@ class Explainer:
             )
             return Answer(reason='error', detail=messages.describe(exc))
 
-    def _explain(self, refusal: refusals.Refusal, now: float) -> Answer:
-        key = ''
-        if refusal.operation == 'boot':
-            key = _read_key(refusal.server)
-            if key in self._shared:
-                return Answer(self._adapt(self._shared[key][1], refusal))
+    def _explain(self, refusal: refusals.Refusal) -> Answer:
+        ctxt = nova_scheduler.context()
+        stored = objects.RequestSpec.get_by_instance_uuid(ctxt, refusal.server)
+        key = _make_key(stored) if refusal.operation == 'boot' else ''
+        if key in self._shared:
+            found = self._shared[key][1]
+            return Answer(self._adapt(found, refusal, stored))
         if len(self._begun) >= self._most:
             return Answer(
                 reason='limit',
                 detail=f'More than {self._most} different requests were '
                 f'refused within a minute.',
             )
-        self._begun.append(now)
-        with self._metrics.explanations.time(), self._signals.allowed():
-            found = _ask(refusal)
+        self._begun.append(self._now)
+        try:
+            with self._metrics.explanations.time(), self._signals.allowed():
+                found = _ask(ctxt, refusal, stored)
+        except _AWAY:
+            # It is tried again, which must not use up the minute.
+            self._begun.pop()
+            raise
         if key:
-            self._shared[key] = now, found
+            self._shared[key] = self._now, found
         return Answer(found)
 
     @staticmethod
-    def _adapt(found: Document, refusal: refusals.Refusal) -> Document:
-        request = {**found['request'], 'server': refusal.server}
-        # An equal request may be of a server with another name.
-        request['server_name'] = None
+    def _adapt(
+        found: Document, refusal: refusals.Refusal, stored: typing.Any
+    ) -> Document:
+        own = document.describe_request(stored, server=refusal.server)
+        # Equal requests may be of servers with other names, and of images
+        # that differ in nothing but ID.
+        shown = ('server', 'server_name', 'image')
+        request = found['request'] | {key: own[key] for key in shown}
         return {**found, 'request': request}
 
 
-def _read_key(uuid: str) -> str:
+def _make_key(spec_obj: typing.Any) -> str:
     """Return what a stored request asks for, the same for equal requests."""
-    spec_obj = objects.RequestSpec.get_by_instance_uuid(
-        nova_context.get_admin_context(), uuid
-    )
     return json.dumps(_strip(spec_obj.obj_to_primitive()), sort_keys=True)
 
 
@@ -183,11 +212,15 @@ def _strip(value: typing.Any) -> typing.Any:
     return value
 
 
-def _ask(refusal: refusals.Refusal) -> Document:
+def _ask(
+    ctxt: typing.Any, refusal: refusals.Refusal, spec_obj: typing.Any
+) -> Document:
     scheduler = nova_scheduler.ReadOnlyHostManager()
-    ctxt = nova_scheduler.context()
-    server = explain_server.Server(ctxt, refusal.server)
-    spec_obj = server.spec_obj
+    instances = spec_obj.num_instances
+    server = explain_server.Server(ctxt, refusal.server, spec_obj)
+    if refusal.operation == 'boot':
+        # All servers of one call found a host, or none did.
+        spec_obj.num_instances = instances
     found = explanation.start(scheduler)
     end = None
     try:
@@ -213,20 +246,19 @@ def _prepare(
     scheduler: nova_scheduler.ReadOnlyHostManager,
 ) -> None:
     arguments: dict[str, typing.Any] = {}
-    if refusal.operation == 'boot':
-        stored = objects.RequestSpec.get_by_instance_uuid(ctxt, server.uuid)
-        # All servers of one call found a host, or none did.
-        server.spec_obj.num_instances = stored.num_instances
-    elif refusal.operation == 'resize':
-        arguments['flavor'] = _read_new_flavor(ctxt, server.uuid)
+    if refusal.operation == 'resize':
+        arguments['flavor'] = _read_new_flavor(ctxt, refusal)
     elif refusal.operation == 'rebuild':
         arguments['image'] = _describe_image(server.spec_obj.image)
         arguments['client'] = scheduler.placement
     getattr(server, refusal.operation.replace('-', '_'))(**arguments)
 
 
-def _read_new_flavor(ctxt: typing.Any, uuid: str) -> typing.Any:
-    """Return the nova Flavor of the resize that was refused last."""
+def _read_new_flavor(
+    ctxt: typing.Any, refusal: refusals.Refusal
+) -> typing.Any:
+    """Return the nova Flavor of the resize that was refused."""
+    uuid = refusal.server
     cell = objects.InstanceMapping.get_by_instance_uuid(
         ctxt, uuid
     ).cell_mapping
@@ -234,7 +266,16 @@ def _read_new_flavor(ctxt: typing.Any, uuid: str) -> typing.Any:
         migrations = objects.MigrationList.get_by_filters(
             cctxt, {'instance_uuid': uuid, 'migration_type': 'resize'}
         )
-        latest = max(migrations, key=lambda one: one.id, default=None)
+        # Conductor notes both times.
+        latest = max(
+            (
+                one
+                for one in migrations
+                if timeutils.normalize_time(one.created_at) <= refusal.time
+            ),
+            key=lambda one: one.id,
+            default=None,
+        )
     if latest is None:
         raise exception.InvalidValue(
             where=f'server {uuid}',

@@ -40,11 +40,6 @@ class Metrics:
             ['reason'],
             registry=self.registry,
         )
-        self.dropped = prometheus.Counter(
-            'nova_ext_sched_records_dropped',
-            'Records that could not be written.',
-            registry=self.registry,
-        )
         self.unread = prometheus.Gauge(
             'nova_ext_sched_cells_unread',
             'Cells whose database did not answer when it was read last.',

@@ -94,7 +94,7 @@ class Mark:
             if row.id <= settled and (waits or self.is_new(row)):
                 settled = row.id - 1
                 break
-        self.passed = max(self.passed, settled)
+        self.passed = settled
         self.handled = {one for one in self.handled if one > self.passed}
 
 

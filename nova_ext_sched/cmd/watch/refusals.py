@@ -14,7 +14,8 @@ fault "No valid host was found"             a refusal by the scheduler, or by
                                             conductor before it asks
 fault "Exceeded maximum number of retries"  a refusal after tries on hosts
 any other fault                             nothing
-event ``schedule_instances`` with an error  a refusal of an unshelving
+event ``schedule_instances`` that failed    the same two, of an unshelving
+with these words
 the same, not finished yet                  is waited for
 ==========================================  =================================
 """
@@ -47,7 +48,8 @@ OPERATIONS: Mapping[str, str] = {
 
 _SCHEDULE = 'schedule_instances'
 
-# An action begins in nova-api, on a machine whose clock may be ahead.
+# nova-api notes when an action began, and its machine's clock may be ahead of
+# that of the conductor that notes the refusal.
 _CLOCKS = datetime.timedelta(seconds=30)
 
 
@@ -195,14 +197,15 @@ def _select_faults(label: typing.Any, is_after: typing.Any) -> sa.Select:
         fault.instance_uuid,
         fault.message,
         sa.literal(0),
-    ).where(
-        is_after,
-        sa.or_(
-            *(
-                fault.message.startswith(text, autoescape=True)
-                for text in (NO_VALID_HOST, NO_HOST_LEFT)
-            )
-        ),
+    ).where(is_after, _is_refusal(fault.message))
+
+
+def _is_refusal(words: typing.Any) -> typing.Any:
+    return sa.or_(
+        *(
+            words.startswith(text, autoescape=True)
+            for text in (NO_VALID_HOST, NO_HOST_LEFT)
+        )
     )
 
 
@@ -214,14 +217,14 @@ def _select_events(label: typing.Any, is_after: typing.Any) -> sa.Select:
             event.id,
             sa.func.coalesce(event.finish_time, event.created_at),
             action.instance_uuid,
-            sa.func.coalesce(event.details, NO_VALID_HOST),
+            sa.func.coalesce(event.details, ''),
             sa.case((event.finish_time.is_(None), 1), else_=0),
         )
         .join(action, action.id == event.action_id)
         .where(
             is_after,
             event.event == _SCHEDULE,
-            sa.or_(event.finish_time.is_(None), event.result == 'Error'),
+            sa.or_(event.finish_time.is_(None), _is_refusal(event.details)),
         )
     )
 
@@ -230,12 +233,18 @@ def _select_events(label: typing.Any, is_after: typing.Any) -> sa.Select:
 def read_action(context: typing.Any, row: Row) -> Action | None:
     """Return what was to be done with the server of a row.
 
-    That is the latest action on the server that began before the row; nova
-    works on one at a time.
+    That is the latest action on the server that conductor had begun when it
+    wrote the row. Both times are by conductor's clock. An action without an
+    event of conductor has nova-api's time alone.
 
     :returns: None where the cell has no such action
     """
-    action = models.InstanceAction
+    action, event = models.InstanceAction, models.InstanceActionEvent
+    is_begun = (
+        sa.exists()
+        .where(event.action_id == action.id, event.start_time <= row.time)
+        .correlate(action)
+    )
     latest = context.session.execute(
         sa.select(
             action.action,
@@ -246,9 +255,9 @@ def read_action(context: typing.Any, row: Row) -> Action | None:
         .where(
             action.instance_uuid == row.server,
             action.action.in_(OPERATIONS),
-            action.start_time <= row.time + _CLOCKS,
+            sa.or_(is_begun, action.start_time <= row.time + _CLOCKS),
         )
-        .order_by(action.id.desc())
+        .order_by(sa.case((is_begun, 0), else_=1), action.id.desc())
         .limit(1)
     ).first()
     return None if latest is None else Action(*latest)

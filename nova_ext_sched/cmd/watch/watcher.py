@@ -4,6 +4,7 @@
 
 from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Sequence
 import datetime
 import typing
 
@@ -26,11 +27,15 @@ LOG = logging.getLogger(__name__)
 #: recorded without an explanation.
 PATIENCE = datetime.timedelta(minutes=5)
 
+# The position is noted after so many refusals of a turn: a crash repeats no
+# more of them, fewer than Records.known_ids() returns.
+_BATCH = 100
+
 
 class _Waiting(typing.NamedTuple):
-    refusal: refusals.Refusal
-    mark: position.Mark
-    row: int
+    cell: str
+    kind: str
+    row: refusals.Row
 
 
 class Watcher:
@@ -73,6 +78,7 @@ class Watcher:
         self._signals = signals
         self._marks = state.read()
         self._known = kept.known_ids()
+        self._problem = ''
 
     def turn(self) -> int:
         """Record what nova refused since the last turn.
@@ -83,27 +89,29 @@ class Watcher:
         :raises interrupt.Stop: a signal arrived
         """
         now = timeutils.utcnow()
+        self._explain.begin_turn()
         with self._signals.allowed():
             self._begin_new_cells()
             pages = self._read(now)
-            waiting = sorted(
-                self._find_new(pages), key=lambda one: one.refusal.time
-            )
+        waiting = sorted(self._find_new(pages), key=lambda one: one.row.time)
+        self._metrics.waiting.set(len(waiting))
         count = 0
         try:
-            for one in waiting:
-                self._signals.check()
-                self._metrics.waiting.set(len(waiting) - count)
-                if one.refusal.id not in self._known:
-                    if not self._record(one.refusal):
-                        break
-                one.mark.add(one.row)
-                count += 1
-            else:
-                # Whatever a crash repeats is repeated in the first turn.
-                self._known.clear()
+            for start in range(0, len(waiting), _BATCH):
+                if start:
+                    self._advance(pages, now)
+                batch = waiting[start : start + _BATCH]
+                for one, refusal in self._complete(batch):
+                    self._signals.check()
+                    if refusal.id not in self._known:
+                        if not self._record(refusal):
+                            return count
+                        count += 1
+                    self._marks[one.cell][one.kind].add(one.row.id)
+                    self._metrics.waiting.dec()
+            # Whatever a crash repeats is repeated in the first turn.
+            self._known.clear()
         finally:
-            self._metrics.waiting.set(len(waiting) - count)
             self._advance(pages, now)
         return count
 
@@ -135,25 +143,31 @@ class Watcher:
     def _find_new(
         self, pages: Mapping[str, Mapping[str, refusals.Page]]
     ) -> Iterator[_Waiting]:
-        new: dict[str, list[tuple[str, refusals.Row]]] = {}
         for cell, kinds in pages.items():
             for kind, page in kinds.items():
                 for row in filter(self._marks[cell][kind].is_new, page.rows):
-                    new.setdefault(cell, []).append((kind, row))
+                    yield _Waiting(cell, kind, row)
+
+    def _complete(
+        self, batch: Sequence[_Waiting]
+    ) -> Iterator[tuple[_Waiting, refusals.Refusal]]:
+        """Yield the refusals, but for those of cells that do not answer."""
+        rows: dict[str, list[refusals.Row]] = {}
+        for one in batch:
+            rows.setdefault(one.cell, []).append(one.row)
 
         def read(ctxt: typing.Any) -> list[refusals.Action | None]:
             return [
-                refusals.read_action(ctxt, row)
-                for _, row in new[ctxt.cell_uuid]
+                refusals.read_action(ctxt, row) for row in rows[ctxt.cell_uuid]
             ]
 
-        for cell, actions in self._cells.ask(read, new).items() if new else ():
-            for (kind, row), action in zip(new[cell], actions, strict=True):
-                yield _Waiting(
-                    refusals.make(cell, kind, row, action),
-                    self._marks[cell][kind],
-                    row.id,
-                )
+        with self._signals.allowed():
+            found = self._cells.ask(read, rows)
+        actions = {cell: iter(each) for cell, each in found.items()}
+        for one in batch:
+            if one.cell in actions:
+                action = next(actions[one.cell])
+                yield one, refusals.make(one.cell, one.kind, one.row, action)
 
     def _record(self, refusal: refusals.Refusal) -> bool:
         """Record a refusal; return False if it has to wait."""
@@ -161,11 +175,11 @@ class Watcher:
             answer = self._explain.explain(refusal)
         except explainer.Unavailable as exc:
             if timeutils.utcnow() - refusal.time < PATIENCE:
-                LOG.warning(
-                    'Refusals wait to be explained: %s', messages.clean(exc)
-                )
+                self._warn(messages.clean(exc))
                 return False
             answer = explainer.Answer(reason='unavailable', detail=str(exc))
+        else:
+            self._problem = ''
         self._records.write(record.make(refusal, answer))
         if answer.document is None:
             self._metrics.unexplained.labels(answer.reason).inc()
@@ -173,6 +187,12 @@ class Watcher:
             refusal.operation, answer.constraint
         ).inc()
         return True
+
+    def _warn(self, problem: str) -> None:
+        # An outage is one line of the log.
+        if not self._problem:
+            LOG.warning('Refusals wait to be explained: %s', problem)
+        self._problem = problem
 
     def _advance(
         self,

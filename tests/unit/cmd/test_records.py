@@ -5,12 +5,14 @@ import io
 import json
 import pathlib
 
+import ddt
 import fixtures
 import testtools
 
 from nova_ext_sched.cmd import records
 
 
+@ddt.ddt
 class RecordsTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
@@ -53,6 +55,19 @@ class RecordsTestCase(testtools.TestCase):
     @staticmethod
     def _full(descriptor):
         raise OSError('No space left on device')
+
+    @ddt.data('', 'x' * 10000, '{"id"')
+    def test_a_piece_of_a_line_that_a_crash_left(self, piece):
+        self.records.write({'id': 'a', 'text': 'y' * 5000})
+        with self.path.open('a') as file:
+            file.write(piece)
+        self.records.write({'id': 'b'})
+        self.assertEqual(['a', 'b'], self.read())
+
+    def test_nothing_but_a_piece(self):
+        self.path.write_text('{"id"')
+        self.records.write({'id': 'a'})
+        self.assertEqual(['a'], self.read())
 
     def test_only_the_end_of_a_large_file_is_looked_through(self):
         self.useFixture(

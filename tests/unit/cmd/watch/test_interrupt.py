@@ -51,6 +51,15 @@ class InterruptTestCase(testtools.TestCase):
             pass
         self.signals.check()
 
+    def test_after_it_was_allowed(self):
+        with self.signals.allowed():
+            pass
+        try:
+            self.send(signal.SIGTERM)
+        except interrupt.Stop:
+            self.fail('the signal ended what must not be stopped')
+        self.assertEqual(signal.SIGTERM, self.signals.pending)
+
     @ddt.data(
         ((signal.SIGHUP, signal.SIGTERM), signal.SIGTERM),
         ((signal.SIGTERM, signal.SIGHUP), signal.SIGTERM),

@@ -49,6 +49,12 @@ class LoopTestCase(testtools.TestCase):
             self.log.output,
         )
 
+    def test_the_next_outage_is_another_line(self):
+        full = OSError('No space left on device')
+        self.run_loop(full, None, full, None)
+        self.assertEqual(2, self.log.output.count('No space left'))
+        self.assertEqual(2, self.log.output.count('are written again'))
+
     def test_what_nobody_expected_has_a_traceback(self):
         self.run_loop(LookupError('x'), LookupError('x'))
         self.assertEqual(1, self.log.output.count('Traceback'))
@@ -63,6 +69,7 @@ class LoopTestCase(testtools.TestCase):
         )
 
         def hup():
+            self.assertIsNone(self.signals.pending)
             self.turns.append('hup')
             if len(self.turns) == 1:
                 self.signals.pending = signal.SIGHUP

@@ -6,7 +6,11 @@ import configparser
 import json
 import pathlib
 import re
+import shutil
+import subprocess
+import sys
 
+import fixtures
 import prometheus_client
 from prometheus_client import parser
 import testtools
@@ -67,6 +71,33 @@ class MetricsTestCase(testtools.TestCase):
         ]
         named = set(METRIC.findall(' '.join(expressions)))
         self.assertEqual(set(), named - known)
+
+    def test_prometheus_takes_the_rules(self):
+        done = self.run_tool(
+            'promtool', 'check', 'rules', str(ETC / 'alerts.yaml')
+        )
+        self.assertIn('SUCCESS: 3 rules found', done.stdout)
+
+    def test_systemd_takes_the_unit(self):
+        """With a program that there is in the place of the command."""
+        name = 'nova-ext-sched-watch.service'
+        unit = pathlib.Path(self.useFixture(fixtures.TempDir()).path) / name
+        unit.write_text(
+            (ETC / name)
+            .read_text()
+            .replace('/usr/local/bin/nova-ext-sched', sys.executable)
+        )
+        done = self.run_tool(
+            'systemd-analyze', 'verify', '--man=no', str(unit)
+        )
+        self.assertEqual('', done.stdout + done.stderr)
+
+    def run_tool(self, *command):
+        if shutil.which(command[0]) is None:
+            self.skipTest(f'{command[0]} is not installed')
+        done = subprocess.run(command, capture_output=True, text=True)
+        self.assertEqual(0, done.returncode, done.stdout + done.stderr)
+        return done
 
     def test_the_unit_of_systemd_starts_the_command(self):
         unit = configparser.RawConfigParser(strict=False)

@@ -16,6 +16,7 @@ from tests import databases
 NOW = datetime.datetime(2026, 1, 2, 3, 4, 5)
 OLD = NOW - datetime.timedelta(minutes=5)
 BEFORE = NOW - datetime.timedelta(minutes=1)
+SECOND = datetime.timedelta(seconds=1)
 NONE = {'fault': 0, 'event': 0}
 NO_VALID_HOST = 'No valid host was found. There are not enough hosts.'
 
@@ -30,6 +31,7 @@ TABLES = [
 ]
 
 
+@ddt.ddt
 class RefusalsMixin:
     """The selects, on one kind of database."""
 
@@ -99,10 +101,22 @@ class RefusalsMixin:
         self.assertEqual([False, False], [row.is_open for row in page.rows])
 
     def test_events(self):
-        """Success, another event, an error, one that goes on."""
+        """Success, another event, other words, an error, one that goes on."""
         action = self.action('unshelve')
         self.event(action, result='Success', finish_time=NOW)
-        self.event(action, 'cold_migrate', result='Error', finish_time=NOW)
+        self.event(
+            action,
+            'cold_migrate',
+            result='Error',
+            finish_time=NOW,
+            details=NO_VALID_HOST,
+        )
+        self.event(
+            action,
+            result='Error',
+            finish_time=NOW,
+            details='No reply from nova-scheduler',
+        )
         failed = self.event(
             action, result='Error', finish_time=NOW, details=NO_VALID_HOST
         )
@@ -113,6 +127,19 @@ class RefusalsMixin:
             [(row.id, row.is_open) for row in rows],
         )
         self.assertEqual(NO_VALID_HOST, rows[0].message)
+
+    def test_the_time_of_an_event_is_that_of_its_end(self):
+        action = self.action('unshelve')
+        self.event(
+            action,
+            result='Error',
+            details=NO_VALID_HOST,
+            created_at=OLD,
+            finish_time=NOW,
+        )
+        self.event(action, result=None, created_at=OLD)
+        rows = self.read()['event'].rows
+        self.assertEqual([NOW, OLD], [row.time for row in rows])
 
     def test_after(self):
         first, second = self.fault(NO_VALID_HOST), self.fault(NO_VALID_HOST)
@@ -148,6 +175,39 @@ class RefusalsMixin:
             ('resize', 'req-resize', 'p', 'u'),
             refusals.read_action(self.ctxt, row),
         )
+
+    def test_the_action_that_conductor_had_begun(self):
+        """The next one may begin before the refusal is read."""
+        for second, name in ((1, 'resize'), (3, 'migrate')):
+            action = self.action(name, NOW + second * SECOND, f'req-{name}')
+            self.event(
+                action, 'cold_migrate', start_time=NOW + second * SECOND
+            )
+            self.fault(NO_VALID_HOST, NOW + (second + 1) * SECOND)
+        self.assertEqual(['req-resize', 'req-migrate'], self.request_ids())
+
+    @ddt.data((30, ['req-1']), (31, [None]))
+    @ddt.unpack
+    def test_a_clock_of_nova_api_that_is_ahead(self, seconds, expected):
+        """Conductor notes no event for some actions before a fault."""
+        self.action('create', NOW + seconds * SECOND)
+        self.fault(NO_VALID_HOST)
+        self.assertEqual(expected, self.request_ids())
+
+    def test_an_event_of_conductor_needs_no_clock_of_nova_api(self):
+        action = self.action('resize', NOW + 3600 * SECOND)
+        self.event(action, 'cold_migrate', start_time=NOW)
+        self.action('migrate', NOW + 30 * SECOND, 'req-2')
+        self.fault(NO_VALID_HOST)
+        self.assertEqual(['req-1'], self.request_ids())
+
+    def request_ids(self):
+        """Return what is read for each fault; None where there is none."""
+        found = [
+            refusals.read_action(self.ctxt, row)
+            for row in self.read()['fault'].rows
+        ]
+        return [action and action.request_id for action in found]
 
     def test_no_action(self):
         self.fault(NO_VALID_HOST)

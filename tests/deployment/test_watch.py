@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Every refusal is recorded once, with its cause, whatever is killed.
+
+Two schedulers, and a stream of servers of which a third finds no host, for
+three reasons. Meanwhile placement, cell0's database, the API database and the
+watcher are taken away in turn. nova's own databases say what was refused.
+"""
+
+import collections
+import json
+import signal
+import time
+
+import sqlalchemy as sa
+import testtools
+
+from tests.deployment import base
+from tests.deployment import stream
+
+TRAIT = 'CUSTOM_LICENSED_WINDOWS'
+LICENSED = {f'trait:{TRAIT}': 'required'}
+#: By flavor: VCPUs, extra specs, and the constraint that takes the last host.
+FLAVORS = {
+    # Refused only while placement or a database is away.
+    'fits': (1, LICENSED, 'none'),
+    'large': (99, LICENSED, 'VCPU'),
+    'isolated': (1, {}, 'isolation'),
+    'filtered': (
+        1,
+        {**LICENSED, 'aggregate_instance_extra_specs:disk': 'nvme'},
+        'AggregateInstanceTypeFilter',
+    ),
+}
+STREAM = [
+    name
+    for refused in ('large', 'isolated', 'filtered')
+    for name in ('fits', 'fits', refused)
+]
+ON = {
+    ('nova_ext_sched', 'enable_isolated_aggregate_filtering'): 'True',
+    ('filter_scheduler', 'enabled_filters'): (
+        'ComputeFilter,IsolatedAggregatesFilter,AggregateInstanceTypeFilter'
+    ),
+}
+#: ID, flavor and fault of each refusal, of a cell.
+REFUSALS = """
+    SELECT CONCAT(cell.uuid, ':fault:', fault.id), flavor.flavorid,
+        fault.message
+    FROM nova_{cell}.instance_faults AS fault
+    JOIN nova_{cell}.instances AS instance
+        ON instance.uuid = fault.instance_uuid
+    JOIN nova_api.flavors AS flavor ON flavor.id = instance.instance_type_id
+    JOIN nova_api.cell_mappings AS cell ON cell.name = '{cell}'
+    WHERE fault.message LIKE 'No valid host was found%'
+        OR fault.message LIKE 'Exceeded maximum number of retries%'
+"""
+WAIT_SECONDS = 200
+#: Seconds that a database is away.
+LASTS = 3
+
+
+class FaultsTestCase(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.cloud = self.useFixture(
+            base.Deployment(base.HOSTS[:2], schedulers=2)
+        )
+        self.engine = sa.create_engine(
+            f'mysql+pymysql://root@127.0.0.1:{self.cloud.mariadb.port}/'
+        )
+        self.addCleanup(self.engine.dispose)
+        self.records = self.cloud.folder / 'records'
+        hosts = list(self.cloud.hosts)
+        self.cloud.client(
+            ['traits', hosts, [TRAIT]],
+            [
+                'aggregate',
+                'windows',
+                hosts,
+                {f'trait:{TRAIT}': 'required', 'disk': 'ssd'},
+            ],
+            *(
+                ['flavor', name, vcpus, extra_specs, 1]
+                for name, (vcpus, extra_specs, _) in FLAVORS.items()
+            ),
+            # Room for the whole stream.
+            *(['limit_servers', host, 1000] for host in hosts),
+        )
+
+    def watch(self):
+        state = self.records.with_name('records.state')
+        before = state.exists() and state.stat().st_mtime_ns
+        process = self.cloud.processes.start(
+            'watch',
+            [
+                self.cloud.nova.program('nova-ext-sched'),
+                'watch',
+                '--config-file',
+                self.cloud.nova.scheduler_conf,
+                '--interval=0.2',
+                f'--records={self.records}',
+            ],
+        )
+        self.wait(
+            lambda: state.exists() and state.stat().st_mtime_ns != before
+        )
+        return process
+
+    def refused(self):
+        """Return the cause of each refusal that nova noted, by its ID."""
+        with self.engine.connect() as connection:
+            rows = [
+                row
+                for cell in ('cell0', 'cell1')
+                for row in connection.execute(
+                    sa.text(REFUSALS.format(cell=cell))
+                )
+            ]
+        return {
+            id_: FLAVORS[flavor][-1]
+            if fault.startswith('No valid')
+            # Placement went away between the choice of a host and its claim.
+            else 'retries'
+            for id_, flavor, fault in rows
+        }
+
+    def recorded(self):
+        if not self.records.exists():
+            return []
+        lines = self.records.read_text().splitlines()
+        return [json.loads(line) for line in lines]
+
+    def refuse(self, count=3):
+        """Wait until nova noted so many more refusals."""
+        before = len(self.refused())
+        self.wait(lambda: len(self.refused()) >= before + count)
+
+    def wait(self, condition):
+        deadline = time.monotonic() + WAIT_SECONDS
+        while not condition():
+            if time.monotonic() > deadline:
+                outputs = [
+                    (self.cloud.folder / f'{name}.out').read_text()[-3000:]
+                    for name in ('stream', 'watch')
+                ]
+                self.fail('\n'.join(outputs))
+            time.sleep(0.2)
+
+    def settle(self):
+        """Return the refusals when no more are noted."""
+        before = None
+        while before != (before := self.refused()):
+            time.sleep(3)
+        return before
+
+    def end(self, watcher, number):
+        """End the watcher by a signal; return a new one, later."""
+        begin = time.monotonic()
+        watcher.send_signal(number)
+        watcher.wait()
+        seconds = time.monotonic() - begin
+        self.refuse(2)
+        return self.watch(), seconds
+
+    def test_every_refusal_once(self):
+        cloud = self.cloud
+        with cloud.scheduler(ON):
+            watcher = self.watch()
+            with stream.stream(cloud, STREAM, 0.4):
+                self.refuse()
+                with cloud.placement.away():
+                    self.refuse()
+                watcher, _ = self.end(watcher, signal.SIGKILL)
+                for database in ('nova_cell0', 'nova_api'):
+                    self.refuse(1)
+                    with cloud.mariadb.cut(database):
+                        time.sleep(LASTS)
+                watcher, seconds = self.end(watcher, signal.SIGTERM)
+                self.refuse(1)
+            refused = self.settle()
+            self.wait(lambda: len(self.recorded()) >= len(refused))
+            cloud.processes.stop(watcher)
+        records = self.recorded()
+        self.assertEqual(
+            dict.fromkeys(refused, 1),
+            dict(collections.Counter(record['id'] for record in records)),
+        )
+        self.assertEqual(
+            refused, {record['id']: record['constraint'] for record in records}
+        )
+        self.assertEqual(
+            {'VCPU', 'isolation', 'AggregateInstanceTypeFilter', 'none'},
+            set(refused.values()) - {'retries'},
+        )
+        self.assertLess(seconds, 1)
