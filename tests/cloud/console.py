@@ -103,7 +103,7 @@ class Console:
         line = _UUID.sub('$SERVER', line)
         for word, name in self._names.items():
             line = re.sub(
-                rf'(?<![\w.-]){re.escape(word)}(?![\w.-])', name, line
+                rf'(?<![\w.$-]){re.escape(word)}(?![\w.-])', name, line
             )
         return line
 
@@ -113,7 +113,7 @@ class Console:
         script = [
             f'export HOME={self._home}',
             # Stands for what the reader has.
-            'mail-me() { cat; }',
+            'mail-me() { :; }',
         ]
         script += [
             f'{name}={value}' for name, value in self._variables.items()
@@ -127,7 +127,8 @@ class Console:
         done = self._cloud.execute(
             # The lines are read one by one: one that is no shell at all
             # does not take the others with it.
-            '\n'.join(['exec 2>&1', *script]),
+            # The reader says yes to what a command asks.
+            '\n'.join(['exec 2>&1 < <(yes)', *script]),
             user='admin',
             status=None,
             folder=self._home,

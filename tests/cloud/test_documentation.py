@@ -18,13 +18,14 @@ NAMES = {
     'host7': 'compute4',
     'compute-71': 'compute5',
     'compute-72': 'compute6',
+    'SERVER': '$SERVER',
     # What a page's author leaves to the reader.
     '...': '--image linux --flavor m1.small --network private',
     '/etc/nova/nova.conf': '~/.nova/nova.conf',
 }
 #: What the pages suppose to be there.
-FLAVORS = ('m1.small', 'm1.fast', 'm1.plain')
-IMAGES = ('linux', 'win2025')
+FLAVORS = ('m1.small', 'm1.large', 'm1.fast', 'm1.plain')
+IMAGES = ('linux', 'debian', 'win2025')
 AGGREGATES = {'windows': ('compute1', 'compute2'), 'fast': (), 'gpus': ()}
 
 
@@ -92,7 +93,7 @@ class DocumentationTestCase(base.CloudTestCase):
             name='supposed', policies=['soft-anti-affinity']
         )
         server = self.member.create_server(
-            'supposed',
+            'web',
             image='linux',
             flavor='m1.small',
             network='private',
@@ -101,6 +102,8 @@ class DocumentationTestCase(base.CloudTestCase):
         )
         return {
             'GROUP': group.id,
+            # Blazar is not there: nobody reads the hint.
+            'RESERVATION_ID': 'none',
             'PROJECT_ID': self.member.current_project_id,
             'SERVER': server.id,
         }
