@@ -109,6 +109,7 @@ class Nova(service.Service):
             for host in hosts
         }
         if self.cloud.has('keystone'):
+            self.write('api.conf')
             self.run()
             self.cloud.keystone.register(
                 'nova', 'compute', f'http://127.0.0.1:{self.port}/v2.1'
@@ -276,9 +277,27 @@ class Nova(service.Service):
             port=getattr(self, 'port', None),
             OS_NOVA_CONFIG_DIR='/',
             OS_NOVA_CONFIG_FILES=';'.join(
-                [f'{self.prefix}/etc/nova/api-paste.ini', str(self.conf)]
+                [
+                    f'{self.prefix}/etc/nova/api-paste.ini',
+                    str(self.conf),
+                    str(self.folder / 'api.conf'),
+                ]
             ),
         )
+
+    @contextlib.contextmanager
+    def api_options(self, *options):
+        """Run the API with other options for the length of a ``with``.
+
+        :param options: by group and name, over those of nova.conf
+        """
+        with self.away():
+            self.write('api.conf', *options)
+        try:
+            yield
+        finally:
+            with self.away():
+                self.write('api.conf')
 
     def stop(self):
         """Stop the API."""
