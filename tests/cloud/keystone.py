@@ -26,6 +26,8 @@ class Keystone(service.Service):
                 'database': {
                     'connection': self.cloud.mariadb.create('keystone')
                 },
+                # Users are created all the time, and give their passwords.
+                'identity': {'password_hash_rounds': '4'},
                 'fernet_tokens': {'key_repository': self.folder / 'fernet'},
                 'credential': {'key_repository': self.folder / 'credential'},
             },
