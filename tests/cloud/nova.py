@@ -266,7 +266,9 @@ class Nova(service.Service):
         """Start one more compute; return its process when nova knows it."""
         process = self.start_compute(cell, host)
         self._added.append(host)
-        self.cloud.processes.wait(self._computes_are_mapped, host)
+        self.cloud.processes.wait(
+            self._computes_are_mapped, f'nova-compute-{host}'
+        )
         return process
 
     def run(self):

@@ -65,7 +65,7 @@ DONE = ('ACTIVE', 'ERROR')
 LEASE_SECONDS = 300
 
 
-SCENARIOS = r'^blazar_tempest_plugin\.'
+SCENARIOS = r'^blazar_tempest_plugin\.tests\.scenario\.'
 
 
 class BlazarTestCase(base.CloudTestCase):
