@@ -64,7 +64,7 @@ DONE = ('ACTIVE', 'ERROR')
 #: Seconds for Blazar's manager, which looks every ten.
 LEASE_SECONDS = 300
 
-
+#: Not its API tests, which look for Blazar on port 80 alone.
 SCENARIOS = r'^blazar_tempest_plugin\.tests\.scenario\.'
 
 
