@@ -123,6 +123,9 @@ class NovaCommand(command.Command):
             # neutronclient says at each call that it is deprecated.
             logging.getLogger('nova').setLevel(logging.ERROR)
             logging.getLogger('neutronclient').setLevel(logging.ERROR)
+            # It has a traceback for each cell that does not answer. The
+            # commands name these cells in a sentence.
+            logging.getLogger('nova.context').setLevel(logging.CRITICAL)
         scheduler.configure(
             parsed_args.config_file, parsed_args.config_dir, options
         )

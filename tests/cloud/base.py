@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""One cloud for all tests of a process: it takes minutes to start."""
+"""One cloud for the tests of a form: it takes minutes to start.
+
+One stands at a time: a machine has room for no more.
+"""
 
 import atexit
 import unittest
@@ -15,11 +18,12 @@ _standing = {}
 
 
 def standing(form):
-    """Return the cloud of a form; start it where none stands.
+    """Return the cloud of a form; start it where it does not stand.
 
     :raises unittest.SkipTest: where the machine lacks MariaDB or RabbitMQ
     """
     if form not in _standing:
+        take_down()
         cloud = clouds.Cloud(form)
         try:
             cloud.setUp()
@@ -28,9 +32,15 @@ def standing(form):
                 if isinstance(value, unittest.SkipTest):
                     raise value from None
             raise
-        atexit.register(cloud.cleanUp)
         _standing[form] = cloud
     return _standing[form]
+
+
+@atexit.register
+def take_down():
+    """Take the cloud that stands away."""
+    while _standing:
+        _standing.popitem()[1].cleanUp()
 
 
 class CloudTestCase(testtools.TestCase):

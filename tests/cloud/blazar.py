@@ -47,7 +47,10 @@ class Blazar(service.Service):
                     'os_region_name': cloud.REGION,
                 },
                 'manager': {
-                    'plugins': 'physical.host.plugin,virtual.instance.plugin',
+                    'plugins': (
+                        'physical.host.plugin,virtual.instance.plugin,'
+                        'flavor.instance.plugin'
+                    ),
                     'minutes_before_end_lease': '0',
                 },
                 'database': {

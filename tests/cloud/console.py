@@ -52,6 +52,39 @@ class Typed(typing.NamedTuple):
         return self.status == 0
 
 
+def shown(block):
+    """Return what a block shows, by the line that is typed.
+
+    Blanks are one: lines are as wide as the names in them let them be.
+    """
+    outputs = []
+    goes_on = False
+    for line in block.text.splitlines():
+        if goes_on or line.startswith(('$ ', '# ')):
+            if not goes_on:
+                outputs.append([])
+            goes_on = line.endswith(('\\', '|'))
+        else:
+            outputs[-1].append(line)
+    typed = documentation.command_lines(block)
+    return {
+        line: as_shown('\n'.join(output))
+        for line, output in zip(typed, outputs, strict=True)
+    }
+
+
+def as_shown(text, names=()):
+    """Return an output in a form in which two clouds can be compared.
+
+    :param names: what stands on this cloud for a word of the pages
+    """
+    for word, name in dict(names).items():
+        text = re.sub(rf'\b{re.escape(name)}\b', word, text)
+    text = _UUID.sub('UUID', text)
+    text = re.sub(r'"ID": \d+', '"ID": 1', text)
+    return ' '.join(text.split())
+
+
 def is_for_a_cloud(line):
     """Tell whether a line is typed where a cloud is."""
     words = [
@@ -103,7 +136,7 @@ class Console:
         line = _UUID.sub('$SERVER', line)
         for word, name in self._names.items():
             line = re.sub(
-                rf'(?<![\w.-]){re.escape(word)}(?![\w.-])', name, line
+                rf'(?<![\w.$-]){re.escape(word)}(?![\w.-])', name, line
             )
         return line
 
@@ -113,7 +146,7 @@ class Console:
         script = [
             f'export HOME={self._home}',
             # Stands for what the reader has.
-            'mail-me() { cat; }',
+            'mail-me() { :; }',
         ]
         script += [
             f'{name}={value}' for name, value in self._variables.items()
@@ -127,7 +160,8 @@ class Console:
         done = self._cloud.execute(
             # The lines are read one by one: one that is no shell at all
             # does not take the others with it.
-            '\n'.join(['exec 2>&1', *script]),
+            # The reader says yes to what a command asks.
+            '\n'.join(['exec 2>&1 < <(yes)', *script]),
             user='admin',
             status=None,
             folder=self._home,

@@ -83,13 +83,13 @@ def build(name, packages, release='34', editable=None):
         f'{package}=={majors[package]}.*' if package in majors else package
         for package in packages
     ]
-    arguments = ['-c', str(ROOT / 'constraints.txt'), *requirements]
-    entry_points = ''
+    constraints = ROOT / 'constraints.txt'
+    wanted = [sys.version, constraints.read_text()]
     if editable:
-        arguments += ['-e', f'{ROOT}{editable}']
+        requirements += ['-e', f'{ROOT}{editable}']
         # What is installed of it once: the code is read where it stands.
-        entry_points = (ROOT / 'setup.cfg').read_text()
-    wanted = '\n'.join([sys.version, *arguments, entry_points])
+        wanted.append((ROOT / 'setup.cfg').read_text())
+    wanted = '\n'.join([*wanted, *requirements])
     # An environment is not changed: a cloud may stand on it.
     digest = hashlib.sha256(wanted.encode()).hexdigest()[:8]
     folder = CACHE / release / f'{name}-{digest}'
@@ -100,7 +100,7 @@ def build(name, packages, release='34', editable=None):
         # Written when the rest is there.
         built = folder / 'built.txt'
         if not built.exists():
-            _install(folder, arguments)
+            _install(folder, ['-c', str(constraints), *requirements])
             built.write_text(wanted)
     return folder / 'bin'
 

@@ -2,8 +2,16 @@
 
 """glance, with images in files."""
 
+import contextlib
+
+from tests.cloud import configuration
 from tests.cloud import service
 from tests.cloud import web
+
+#: Rules of property protection: every user writes every property.
+EVERYBODY = {
+    '.*': dict.fromkeys(('create', 'read', 'update', 'delete'), '@'),
+}
 
 
 class Glance(service.Service):
@@ -15,10 +23,15 @@ class Glance(service.Service):
     def start(self):
         keystone = self.cloud.keystone
         keystone.create_service_user('glance')
+        self._protections = self.folder / 'property-protections.ini'
+        self._protect(EVERYBODY)
         conf = self.write(
             'glance-api.conf',
             {
-                'DEFAULT': {'enabled_backends': 'files:file'},
+                'DEFAULT': {
+                    'enabled_backends': 'files:file',
+                    'property_protection_file': self._protections,
+                },
                 'glance_store': {'default_backend': 'files'},
                 **{
                     name: {'filesystem_store_datadir': self.folder / name}
@@ -59,3 +72,20 @@ class Glance(service.Service):
 
     def stop(self):
         self.cloud.processes.stop(self.process)
+
+    def _protect(self, rules):
+        configuration.write(self._protections, rules)
+
+    @contextlib.contextmanager
+    def protecting(self, rules):
+        """Limit who writes properties, for a while.
+
+        :param rules: of property protection, before those of ``EVERYBODY``
+        """
+        with self.away():
+            self._protect({**rules, **EVERYBODY})
+        try:
+            yield
+        finally:
+            with self.away():
+                self._protect(EVERYBODY)

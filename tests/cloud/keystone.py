@@ -26,6 +26,8 @@ class Keystone(service.Service):
                 'database': {
                     'connection': self.cloud.mariadb.create('keystone')
                 },
+                # Users are created all the time, and give their passwords.
+                'identity': {'password_hash_rounds': '4'},
                 'fernet_tokens': {'key_repository': self.folder / 'fernet'},
                 'credential': {'key_repository': self.folder / 'credential'},
             },
@@ -121,8 +123,8 @@ class Keystone(service.Service):
         return user
 
     def create_service_user(self, name, roles=('admin', 'service')):
-        """Create the user that a service is to the others."""
-        self.create_user(name, self._services, *roles)
+        """Create the user that a service is to the others; return it."""
+        return self.create_user(name, self._services, *roles)
 
     def register(self, name, type_, url):
         """Put a service's address into the catalogue."""

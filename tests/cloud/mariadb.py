@@ -138,6 +138,20 @@ class MariaDB(service.Service):
         )
         return f'mysql+pymysql://{name}@127.0.0.1:{self.port}/{name}'
 
+    def create_reader(self, name, *databases):
+        """Create an account that only reads; return its URLs by database."""
+        self.execute(
+            f"CREATE USER {name}@'127.0.0.1'",
+            *(
+                f"GRANT SELECT ON {database}.* TO {name}@'127.0.0.1'"
+                for database in databases
+            ),
+        )
+        return {
+            database: f'mysql+pymysql://{name}@127.0.0.1:{self.port}/{database}'
+            for database in databases
+        }
+
     @contextlib.contextmanager
     def cut(self, name):
         """Take a database from those who use it, for a while."""

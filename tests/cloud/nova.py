@@ -109,6 +109,7 @@ class Nova(service.Service):
             for host in hosts
         }
         if self.cloud.has('keystone'):
+            self.write('api.conf')
             self.run()
             self.cloud.keystone.register(
                 'nova', 'compute', f'http://127.0.0.1:{self.port}/v2.1'
@@ -265,7 +266,9 @@ class Nova(service.Service):
         """Start one more compute; return its process when nova knows it."""
         process = self.start_compute(cell, host)
         self._added.append(host)
-        self.cloud.processes.wait(self._computes_are_mapped, host)
+        self.cloud.processes.wait(
+            self._computes_are_mapped, f'nova-compute-{host}'
+        )
         return process
 
     def run(self):
@@ -276,9 +279,27 @@ class Nova(service.Service):
             port=getattr(self, 'port', None),
             OS_NOVA_CONFIG_DIR='/',
             OS_NOVA_CONFIG_FILES=';'.join(
-                [f'{self.prefix}/etc/nova/api-paste.ini', str(self.conf)]
+                [
+                    f'{self.prefix}/etc/nova/api-paste.ini',
+                    str(self.conf),
+                    str(self.folder / 'api.conf'),
+                ]
             ),
         )
+
+    @contextlib.contextmanager
+    def api_options(self, *options):
+        """Run the API with other options for the length of a ``with``.
+
+        :param options: by group and name, over those of nova.conf
+        """
+        with self.away():
+            self.write('api.conf', *options)
+        try:
+            yield
+        finally:
+            with self.away():
+                self.write('api.conf')
 
     def stop(self):
         """Stop the API."""

@@ -20,7 +20,7 @@ class Tempest(service.Service):
     """Tempest, with what it needs on the cloud."""
 
     name = 'tempest'
-    packages = ('tempest',)
+    packages = ('tempest', 'blazar-tempest-plugin')
 
     def start(self):
         self.workspace = self.folder / 'workspace'
@@ -110,7 +110,7 @@ class Tempest(service.Service):
                 'validation': {'run_validation': 'False'},
                 'volume': {'volume_size': '1', 'storage_protocol': 'nothing'},
                 'service_available': {
-                    'cinder': 'True',
+                    'cinder': self.cloud.has('cinder'),
                     'glance': 'True',
                     'neutron': 'True',
                     'nova': 'True',

@@ -13,6 +13,7 @@ import threading
 import time
 
 from openstack import exceptions
+import testtools
 
 from tests.cloud import base
 from tests.cloud import blazar
@@ -24,6 +25,7 @@ from tests.cloud import keystone
 from tests.cloud import neutron
 from tests.cloud import nova
 from tests.cloud import placement
+from tests.cloud import tempest
 from tests.cloud import world
 
 #: Three hosts are Blazar's; the last one is not.
@@ -62,19 +64,14 @@ DONE = ('ACTIVE', 'ERROR')
 #: Seconds for Blazar's manager, which looks every ten.
 LEASE_SECONDS = 300
 
-
-class Keystone(keystone.Keystone):
-    """Takes passwords in little time: Blazar gives its own at each call."""
-
-    def write(self, name, *configs):
-        quick = {'identity': {'password_hash_rounds': '4'}}
-        return super().write(name, *configs, quick)
+#: Not its API tests, which look for Blazar on port 80 alone.
+SCENARIOS = r'^blazar_tempest_plugin\.tests\.scenario\.'
 
 
 class BlazarTestCase(base.CloudTestCase):
     form = (
         *forms.SERVERS,
-        Keystone,
+        keystone.Keystone,
         cloud.Client,
         placement.Placement,
         glance.Glance,
@@ -303,3 +300,36 @@ class BlazarTestCase(base.CloudTestCase):
         self.assertIsNone(self.compute.find_server(server))
         self.assertIn(host, self.pools()[blazar.FREE_POOL])
         self.assertEqual(PLAIN, self.boot())
+
+
+class TempestTestCase(testtools.TestCase):
+    """The tests of Blazar's own, of which none logs in to a server.
+
+    They want a cloud of one host: where it is reserved there is no other.
+    """
+
+    def test_blazar_tempest_plugin(self):
+        form = (
+            *forms.SERVERS,
+            keystone.Keystone,
+            cloud.Client,
+            placement.Placement,
+            glance.Glance,
+            neutron.Neutron,
+            nova.Nova.variant(
+                cells={'cell1': HOSTS[:1]}, scheduler_options=OPTIONS
+            ),
+            blazar.Blazar,
+            tempest.Tempest,
+        )
+        base.take_down()
+        with cloud.Cloud(form) as one_host:
+            compute = one_host.connect().compute
+            compute.create_aggregate(name=blazar.FREE_POOL)
+            managed = compute.create_aggregate(name='managed')
+            compute.add_host_to_aggregate(managed, HOSTS[0])
+            one_host.tempest.prepare()
+            # One after the other: they share the host.
+            results = one_host.tempest.run(SCENARIOS, concurrency=1)
+        self.assertLess(5, len(results))
+        self.assertEqual({'success'}, set(results.values()), results)

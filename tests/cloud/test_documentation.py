@@ -3,6 +3,7 @@
 """The console blocks of README and documentation do what they say."""
 
 import ddt
+from openstack import exceptions
 
 from tests import documentation
 from tests.cloud import base
@@ -18,13 +19,14 @@ NAMES = {
     'host7': 'compute4',
     'compute-71': 'compute5',
     'compute-72': 'compute6',
+    'SERVER': '$SERVER',
     # What a page's author leaves to the reader.
     '...': '--image linux --flavor m1.small --network private',
     '/etc/nova/nova.conf': '~/.nova/nova.conf',
 }
 #: What the pages suppose to be there.
-FLAVORS = ('m1.small', 'm1.fast', 'm1.plain')
-IMAGES = ('linux', 'win2025')
+FLAVORS = ('m1.small', 'm1.large', 'm1.fast', 'm1.plain')
+IMAGES = ('linux', 'debian', 'win2025')
 AGGREGATES = {'windows': ('compute1', 'compute2'), 'fast': (), 'gpus': ()}
 
 
@@ -64,6 +66,45 @@ class DocumentationTestCase(base.CloudTestCase):
         ]
         self.assertEqual([], failed, '\n\n'.join(failed))
 
+    def test_isolation_prints_what_is_shown(self):
+        """The page of ``openstack aggregate isolation``, on its own cloud."""
+        compute = self.admin.compute
+        trait = 'CUSTOM_LICENSED_WINDOWS'
+        windows = compute.find_aggregate('windows')
+        compute.set_aggregate_metadata(windows, {f'trait:{trait}': 'required'})
+        gpu = compute.create_aggregate(name='gpu')
+        compute.set_aggregate_metadata(gpu, {'trait:CUSTOM_GPU': 'required'})
+        compute.add_host_to_aggregate(gpu, 'compute3')
+        traits = {'compute1': [trait], 'compute3': ['CUSTOM_GPU']}
+        for name in (trait, 'CUSTOM_GPU'):
+            self.admin.placement.create_trait(name)
+        world.change_traits(self.admin, lambda name: traits.get(name, []))
+        self.forget_membership('compute2')
+        shell = console.Console(self.cloud, NAMES, self.variables)
+        page = documentation.ROOT / 'doc/source/tools/isolation.rst'
+        shown, printed = {}, {}
+        for typed in shell.type(page):
+            if output := console.shown(typed.block)[typed.line]:
+                shown[typed.line] = output
+                printed[typed.line] = console.as_shown(typed.output, NAMES)
+        self.assertLess(3, len(shown))
+        self.assertEqual(shown, printed)
+
+    def forget_membership(self, host):
+        """Take a host out of the aggregates of placement."""
+        placement = self.admin.placement
+        (provider,) = placement.resource_providers(name=host)
+        url = f'/resource_providers/{provider.id}/aggregates'
+        answer = placement.put(
+            url,
+            json={
+                'aggregates': [],
+                'resource_provider_generation': provider.generation,
+            },
+            headers=world.PLACEMENT,
+        )
+        exceptions.raise_from_response(answer)
+
     def suppose(self):
         """Make what pages suppose; return the variables of their shell."""
         compute = self.admin.compute
@@ -92,7 +133,7 @@ class DocumentationTestCase(base.CloudTestCase):
             name='supposed', policies=['soft-anti-affinity']
         )
         server = self.member.create_server(
-            'supposed',
+            'web',
             image='linux',
             flavor='m1.small',
             network='private',
@@ -101,6 +142,8 @@ class DocumentationTestCase(base.CloudTestCase):
         )
         return {
             'GROUP': group.id,
+            # Blazar is not there: nobody reads the hint.
+            'RESERVATION_ID': 'none',
             'PROJECT_ID': self.member.current_project_id,
             'SERVER': server.id,
         }

@@ -9,8 +9,11 @@ and nothing else.
 """
 
 import collections
+import contextlib
 
 import ddt
+from openstack import exceptions
+import testtools
 
 from tests.cloud import nova
 from tests.cloud import oracle
@@ -26,13 +29,31 @@ LIVES = (
     ('ssd', 'linux', 'member'),
     ('no-ssd', 'linux', 'other'),
 )
+#: Options of explain, by what nova-api calls them.
+EXPLAINED = {
+    'host': '--destination',
+    'availability_zone': '--availability-zone',
+    'min_count': '--num-instances',
+}
+#: Glance's rules by which administrators alone write traits.
+PROTECTED = {
+    '^trait:.*': {
+        'create': 'admin',
+        'read': '@',
+        'update': 'admin',
+        'delete': 'admin',
+    }
+}
 
 
 @ddt.ddt
 class PoliciesTestCase(world.WorldTestCase):
     def tearDown(self):
-        world.delete_servers(self.world.admin)
-        super().tearDown()
+        try:
+            self.assertEqual([], self.audited(0))
+        finally:
+            world.delete_servers(self.world.admin)
+            super().tearDown()
 
     # What is checked after each step.
 
@@ -41,7 +62,7 @@ class PoliciesTestCase(world.WorldTestCase):
         if server.hypervisor_hostname is not None:
             self.assertIn(server.hypervisor_hostname, allowed, what)
 
-    def explained(self, flavor, image, user, *arguments):
+    def explained(self, flavor, image, user, *arguments, conf=None):
         """Return the hosts that explain names for a request."""
         done = self.cloud.nova.command(
             'explain',
@@ -53,11 +74,51 @@ class PoliciesTestCase(world.WorldTestCase):
             *arguments,
             '-f',
             'json',
+            conf=conf,
             user='admin',
             status=None,
         )
         self.assertIn(done.returncode, (0, 3), done.stderr)
         return nova.explained_hosts(done)
+
+    def boot(self, flavor, image='linux', user='member', volume=None, **body):
+        """Create servers as ``World.boot`` does; explain must have said so.
+
+        :param volume: the image of a volume to boot from
+        """
+        arguments = []
+        if volume:
+            arguments.append('--boot-from-volume')
+        hints = body.get('hints', {})
+        for key, value in hints.items():
+            option = '--server-group' if key == 'group' else '--hint'
+            arguments += [
+                option,
+                value if key == 'group' else f'{key}={value}',
+            ]
+        for key, option in EXPLAINED.items():
+            if key in body:
+                arguments += [option, str(body[key])]
+        explained = self.explained(flavor, volume or image, user, *arguments)
+        if volume:
+            body['block_device_mapping_v2'] = [
+                {
+                    'boot_index': 0,
+                    'uuid': self.world.image(volume),
+                    'source_type': 'image',
+                    'destination_type': 'volume',
+                    'volume_size': 1,
+                    'delete_on_termination': True,
+                }
+            ]
+        servers = self.world.boot(flavor, image, user, **body)
+        what = (flavor, image, user, body, explained)
+        for server in servers:
+            if server.status == 'ACTIVE':
+                self.assertIn(server.hypervisor_hostname, explained, what)
+            else:
+                self.assertEqual(set(), explained, (what, server.fault))
+        return servers
 
     # Operations.
 
@@ -71,7 +132,7 @@ class PoliciesTestCase(world.WorldTestCase):
         self.assertEqual(
             allowed, self.explained(flavor, image, user), f'{name}: explain'
         )
-        (server,) = of.boot(flavor, image, user)
+        (server,) = self.boot(flavor, image, user)
         if not allowed:
             self.assertEqual('ERROR', server.status, name)
             self.assertIn('No valid host', server.fault['message'])
@@ -87,7 +148,6 @@ class PoliciesTestCase(world.WorldTestCase):
             self.rebuild,
         ):
             step(name, server.id, flavor, allowed)
-        of.delete(server.id)
 
     def targets(self, server, allowed):
         """Return where a server may move: within its cell, not in place."""
@@ -190,12 +250,11 @@ class PoliciesTestCase(world.WorldTestCase):
 
     def test_multi_create(self):
         allowed = self.world.allowed('windows', 'linux')
-        servers = self.world.boot('windows', 'linux', min_count=4, max_count=4)
+        servers = self.boot('windows', 'linux', min_count=4, max_count=4)
         self.assertEqual(4, len(servers))
         for server in servers:
             self.assertEqual('ACTIVE', server.status, server.fault)
             self.check('multi-create', server, allowed)
-        self.world.delete(*(server.id for server in servers))
 
     @ddt.data('host', 'availability_zone')
     def test_named_host(self, key):
@@ -203,7 +262,7 @@ class PoliciesTestCase(world.WorldTestCase):
         for flavor in ('plain', 'windows'):
             allowed = self.world.allowed(flavor, 'linux', 'admin')
             for host in self.world.hosts:
-                (server,) = self.world.boot(
+                (server,) = self.boot(
                     flavor,
                     'linux',
                     'admin',
@@ -234,9 +293,7 @@ class PoliciesTestCase(world.WorldTestCase):
         servers = [
             server
             for _ in range(5)
-            for server in self.world.boot(
-                'windows', 'linux', hints={'group': group}
-            )
+            for server in self.boot('windows', 'linux', hints={'group': group})
         ]
         statuses = collections.Counter(server.status for server in servers)
         self.assertEqual({'ACTIVE': 4, 'ERROR': 1}, dict(statuses))
@@ -246,7 +303,6 @@ class PoliciesTestCase(world.WorldTestCase):
             if server.status == 'ACTIVE'
         )
         self.assertTrue(oracle.group_fits(counts, 2), counts)
-        self.world.delete(*(server.id for server in servers))
 
     def test_failure_domains(self):
         """One server of a group a rack, where the server asks for it."""
@@ -262,7 +318,7 @@ class PoliciesTestCase(world.WorldTestCase):
         servers = [
             server
             for _ in range(4)
-            for server in self.world.boot('plain', 'linux', hints=hints)
+            for server in self.boot('plain', 'linux', hints=hints)
         ]
         statuses = collections.Counter(server.status for server in servers)
         # Plain servers may stand on compute3, 5 and 6: racks 3, 2 and 3.
@@ -279,26 +335,12 @@ class PoliciesTestCase(world.WorldTestCase):
             if server.status == 'ACTIVE'
         )
         self.assertTrue(oracle.group_fits(counts, 1), counts)
-        self.world.delete(*(server.id for server in servers))
 
     def test_volumes(self):
         """The image of a server's volume counts as its image does."""
         for image in ('linux', 'windows-image'):
             allowed = self.world.allowed('plain', image)
-            (server,) = self.world.boot(
-                'plain',
-                None,
-                block_device_mapping_v2=[
-                    {
-                        'boot_index': 0,
-                        'uuid': self.world.image(image),
-                        'source_type': 'image',
-                        'destination_type': 'volume',
-                        'volume_size': 1,
-                        'delete_on_termination': True,
-                    }
-                ],
-            )
+            (server,) = self.boot('plain', None, volume=image)
             self.assertEqual('ACTIVE', server.status, server.fault)
             self.check(f'volume of {image}', server, allowed)
             self.live_migrate(f'volume of {image}', server.id, None, allowed)
@@ -330,11 +372,11 @@ class PoliciesTestCase(world.WorldTestCase):
             {'reservation': 'lease'},
             {'reservation:lease': 'true'},
         ):
-            (server,) = self.world.boot('plain', 'linux', 'other', hints=hints)
+            (server,) = self.boot('plain', 'linux', 'other', hints=hints)
             self.check(f'hint {hints}', server, allowed)
             self.world.delete(server.id)
         # Another project's lease.
-        (server,) = self.world.boot('plain', 'linux', 'other')
+        (server,) = self.boot('plain', 'linux', 'other')
         answer = self.world.act(
             server.id,
             {'resize': {'flavorRef': self.world.flavor('lease')}},
@@ -347,7 +389,7 @@ class PoliciesTestCase(world.WorldTestCase):
 
     def test_rebuilds(self):
         """A licensed server on an isolated host stays licensed."""
-        (server,) = self.world.boot('plain', 'windows-image', 'other')
+        (server,) = self.boot('plain', 'windows-image', 'other')
         before = server.image.id
         answer = self.world.act(
             server.id,
@@ -360,11 +402,96 @@ class PoliciesTestCase(world.WorldTestCase):
         self.assertIn('No valid host', after.fault['message'])
         self.world.delete(server.id)
 
+    def test_property_protection(self):
+        """Glance counts the roles of nova's user as the member's own."""
+        with self.cloud.glance.protecting(PROTECTED):
+            with testtools.ExpectedException(exceptions.ForbiddenException):
+                self.world.users['member'].create_image(
+                    'mine', data=b'nothing', meta=world.WINDOWS
+                )
+            (plain,) = self.boot('plain', 'linux')
+            (licensed,) = self.boot('plain', 'windows-image')
+            # nova's user has the role admin.
+            image = self.snapshot(plain, world.WINDOWS)
+            self.assertEqual('required', image[f'trait:{world.TRAIT}'])
+            self.assertIn('trait:' + world.TRAIT, self.snapshot(licensed))
+            self.lands_on_a_licensed_host(image)
+            # It has not.
+            with self.cloud.nova.api_options(
+                self.service_user_without_admin()
+            ):
+                self.snapshot(plain)
+                self.snapshot(plain, world.WINDOWS, status=403)
+                self.snapshot(licensed, status=403)
+                answer = self.act(licensed, {'shelve': None})
+                self.assertEqual(403, answer.status_code, answer.text)
+
+    def test_properties_that_snapshots_do_not_inherit(self):
+        (licensed,) = self.boot('plain', 'windows-image')
+        key = f'trait:{world.TRAIT}'
+        self.assertIn(key, self.snapshot(licensed))
+        with self.cloud.nova.api_options(
+            {'DEFAULT': {'non_inheritable_image_properties': key}}
+        ):
+            self.assertNotIn(key, self.snapshot(licensed))
+            image = self.snapshot(licensed, world.WINDOWS)
+            self.assertEqual('required', image[key])
+
+    def act(self, server, body, user='member'):
+        return self.world.act(server.id, body, user)
+
+    def snapshot(self, server, properties=None, status=202):
+        """Make a snapshot as the member; return it where it was allowed."""
+        answer = self.act(
+            server,
+            {'createImage': {'name': 'mine', 'metadata': properties or {}}},
+        )
+        self.assertEqual(status, answer.status_code, answer.text)
+        if status != 202:
+            return None
+        self.active(server.id)
+        image = answer.json()['image_id']
+        self.addCleanup(self.world.admin.image.delete_image, image)
+        return self.show_image(image)
+
+    def show_image(self, image):
+        return self.world.admin.image.get(f'/images/{image}').json()
+
+    def lands_on_a_licensed_host(self, image):
+        """Boot a server from a snapshot.
+
+        The member fills it: the fake driver uploads nothing.
+        """
+        self.world.image_ids['mine'] = image['id']
+        images = self.world.users['member'].image
+        images.update_image(
+            image['id'], disk_format='raw', container_format='bare'
+        )
+        answer = images.put(
+            f'/images/{image["id"]}/file',
+            data=b'nothing',
+            headers={'Content-Type': 'application/octet-stream'},
+        )
+        self.assertEqual(204, answer.status_code, answer.text)
+        (server,) = self.boot('plain', 'mine')
+        self.assertIn(
+            server.hypervisor_hostname,
+            self.world.aggregates['windows'].hosts,
+            server.fault,
+        )
+
+    def service_user_without_admin(self):
+        """Return options by which nova has another user for its tokens."""
+        keystone = self.cloud.keystone
+        user = keystone.create_service_user('nova-service', ('service',))
+        self.addCleanup(self.world.admin.identity.delete_user, user)
+        return {'service_user': keystone.credentials('nova-service')}
+
     def test_audit_finds_what_is_misplaced(self):
         for body in ({'host': 'compute1'}, {'host': 'compute2'}):
-            self.world.boot('windows', 'linux', 'admin', **body)
-        (wrong,) = self.world.boot('plain', 'linux', 'admin', host='compute3')
-        self.world.boot('plain', 'linux', 'admin', host='compute5')
+            self.boot('windows', 'linux', 'admin', **body)
+        (wrong,) = self.boot('plain', 'linux', 'admin', host='compute3')
+        self.boot('plain', 'linux', 'admin', host='compute5')
         self.assertEqual([], self.audited(0))
         # The licence is extended to a host that is not empty.
         compute = self.world.admin.compute
@@ -375,19 +502,80 @@ class PoliciesTestCase(world.WorldTestCase):
         finally:
             compute.remove_host_from_aggregate(windows, 'compute3')
 
-    def audited(self, status):
+    def audited(self, status, conf=None):
         """Return the servers that audit names."""
         done = self.cloud.nova.command(
-            'audit', '-f', 'value', '-c', 'Server', user='admin', status=status
+            'audit',
+            '-f',
+            'value',
+            '-c',
+            'Server',
+            conf=conf,
+            user='admin',
+            status=status,
         )
         return done.stdout.split()
+
+    def test_commands_with_an_account_that_only_reads(self):
+        """Of the API database and of every cell."""
+        self.boot('windows', 'linux', 'admin', host='compute1')
+        (wrong,) = self.boot('plain', 'linux', 'admin', host='compute5')
+        databases = self.cloud.nova.databases
+        names = [f'nova_{name}' for name in databases]
+        urls = self.cloud.mariadb.create_reader('reader', *names)
+        self.addCleanup(
+            self.cloud.mariadb.execute, "DROP USER reader@'127.0.0.1'"
+        )
+        conf = self.cloud.nova.write(
+            'reader.conf',
+            self.cloud.nova.options(),
+            nova.EVERYTHING,
+            {
+                'api_database': {'connection': urls['nova_api']},
+                'database': {'connection': urls['nova_cell0']},
+            },
+        )
+        compute = self.world.admin.compute
+        windows = compute.find_aggregate('windows')
+        compute.add_host_to_aggregate(windows, 'compute5')
+        with self.cells({name: urls[f'nova_{name}'] for name in databases}):
+            try:
+                self.assertEqual([wrong.id], self.audited(3, conf))
+            finally:
+                compute.remove_host_from_aggregate(windows, 'compute5')
+            self.assertEqual(
+                self.world.allowed('plain', 'linux'),
+                self.explained('plain', 'linux', 'member', conf=conf),
+            )
+
+    @contextlib.contextmanager
+    def cells(self, urls):
+        """Change for a while where the cells' databases are read.
+
+        The services have read it before.
+        """
+        self.point_cells_to(urls)
+        try:
+            yield
+        finally:
+            self.point_cells_to(self.cloud.nova.databases)
+
+    def point_cells_to(self, urls):
+        self.cloud.mariadb.execute(
+            *(
+                'UPDATE nova_api.cell_mappings '
+                f"SET database_connection = '{urls[name]}' "
+                f"WHERE name = '{name}'"
+                for name in ('cell0', *self.cloud.nova.cells)
+            )
+        )
 
     def test_evacuate(self):
         """A compute that is gone; its servers go where they may stand."""
         host = 'compute7'
         process = self.cloud.nova.add_compute('cell2', host)
         servers = {
-            flavor: self.world.boot(flavor, 'linux', 'admin', host=host)[0]
+            flavor: self.boot(flavor, 'linux', 'admin', host=host)[0]
             for flavor in ('plain', 'no-ssd')
         }
         self.cloud.processes.stop(process)

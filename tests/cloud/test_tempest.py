@@ -6,6 +6,7 @@ import collections
 
 import testtools
 
+from tests.cloud import base
 from tests.cloud import cloud as clouds
 from tests.cloud import forms
 from tests.cloud import nova
@@ -31,6 +32,7 @@ class TempestTestCase(testtools.TestCase):
         self.assertEqual({}, differing)
 
     def run_on_a_clean_cloud(self, options):
+        base.take_down()
         with clouds.Cloud(FORM) as cloud:
             cloud.nova.start_schedulers(options)
             cloud.nova.wait_for_schedulers()

@@ -26,6 +26,8 @@ FLAVORS = {
 }
 #: Properties by image; all but the first are the same to plain flavors.
 IMAGES = {'linux': {}, 'debian': {}, 'windows-image': WINDOWS}
+#: The API of placement that knows generations of resource providers.
+PLACEMENT = {'OpenStack-API-Version': 'placement 1.19'}
 ACTIVE_SECONDS = processes.WAIT_SECONDS
 
 
@@ -242,6 +244,41 @@ def delete_servers(admin, servers=None):
             time.sleep(0.5)
 
 
+def change_traits(admin, change):
+    """Change the custom traits of the resource providers.
+
+    :param admin: a connection of an administrator
+    :param change: returns those that a provider of that name is to have
+    """
+    for provider in admin.placement.resource_providers():
+        url = f'/resource_providers/{provider.id}/traits'
+        while True:
+            found = admin.placement.get(url, headers=PLACEMENT).json()
+            wanted = [
+                name
+                for name in found['traits']
+                if not name.startswith('CUSTOM_')
+            ] + change(provider.name)
+            if sorted(wanted) == sorted(found['traits']):
+                break
+            answer = admin.placement.put(
+                url, json={**found, 'traits': wanted}, headers=PLACEMENT
+            )
+            # nova-compute may have changed the provider meanwhile.
+            if answer.status_code != 409:
+                exceptions.raise_from_response(answer)
+
+
+def remove_traits(admin):
+    """Remove all custom traits, from the resource providers first."""
+    change_traits(admin, lambda _provider: [])
+    url = '/traits?name=startswith:CUSTOM_'
+    for name in admin.placement.get(url, headers=PLACEMENT).json()['traits']:
+        exceptions.raise_from_response(
+            admin.placement.delete(f'/traits/{name}', headers=PLACEMENT)
+        )
+
+
 def remove_everything(admin):
     """Remove what users and administrators make, whoever made it."""
     compute = admin.compute
@@ -252,6 +289,7 @@ def remove_everything(admin):
         for host in aggregate.hosts or ():
             compute.remove_host_from_aggregate(aggregate, host)
         compute.delete_aggregate(aggregate)
+    remove_traits(admin)
     for flavor in compute.flavors(is_public=None):
         compute.delete_flavor(flavor)
     for image in admin.image.images():

@@ -98,6 +98,29 @@ class MonkeyPatchTestCase(testtools.TestCase):
         self.assertEqual([None], calls)
 
 
+@ddt.ddt
+class LogTestCase(testtools.TestCase):
+    """nova has a traceback for each cell that does not answer."""
+
+    @ddt.data((False, False), (True, True))
+    @ddt.unpack
+    def test_a_cell_that_does_not_answer(self, debug, is_logged):
+        for name in ('nova', 'nova.context', 'neutronclient'):
+            logger = logging.getLogger(name)
+            self.addCleanup(logger.setLevel, logger.level)
+            logger.setLevel(logging.NOTSET)
+        command = explain.Explain(mock.Mock(), None)
+        command.app_args = argparse.Namespace(debug=debug)
+        parsed_args = argparse.Namespace(config_file=[], config_dir=[])
+        with (
+            mock.patch('nova.monkey_patch.patch', create=True),
+            mock.patch('nova_ext_sched.cmd.nova_scheduler.configure'),
+        ):
+            command.configure(parsed_args)
+        logger = logging.getLogger('nova.context')
+        self.assertEqual(is_logged, logger.isEnabledFor(logging.ERROR))
+
+
 class DescribeTestCase(testtools.TestCase):
     def test_a_database_without_its_statement(self):
         error = db_exception.DBError(
