@@ -126,7 +126,8 @@ class IsolationTestCase(base.CloudTestCase):
             *SYNC, *arguments, '-f', 'json'
         )
         self.assertEqual(status, got, output + errors)
-        self.errors = errors
+        # As wide as the terminal.
+        self.errors = ' '.join(errors.split())
         return [
             (row['Change'], row['Names'], row['Host'], row['Result'])
             for row in json.loads(output)
