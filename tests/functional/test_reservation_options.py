@@ -120,10 +120,10 @@ class StartTestCase(
         return super().start_service(name, *args, **kwargs)
 
     @ddt.data(
-        ('placement_req_required_member_prefix', ''),
+        ('placement_req_required_member_prefix', ','),
         ('placement_req_required_member_prefix', 'reservation:,,own:'),
         ('placement_req_default_forbidden_member_prefix', 'reservation:,'),
-        ('placement_req_default_forbidden_member_prefix', '""'),
+        ('placement_req_default_forbidden_member_prefix', "a,''"),
         ('member_project_keys', ','),
         ('member_sources', 'flavour'),
     )

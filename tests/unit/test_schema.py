@@ -91,31 +91,31 @@ CASES = [
 
 def find(document):
     errors = jsonschema.Draft202012Validator(DOCUMENT).iter_errors(document)
-    return list(schema.find_faults(errors))
+    return list(schema.find(errors))
 
 
 @ddt.ddt
-class FaultsTest(unittest.TestCase):
+class FindingsTest(unittest.TestCase):
     @ddt.idata(CASES)
     @ddt.unpack
-    def test_faults(self, document, expected):
+    def test_findings(self, document, expected):
         self.assertCountEqual(expected, list(map(str, find(document))))
 
     def test_path(self):
-        fault = schema.Fault(('a', 'b', 1, 'c'), 'a string', '2')
+        fault = schema.Finding(('a', 'b', 1, 'c'), 'a string', '2')
         self.assertEqual('a.b[1].c: expected a string, got 2', str(fault))
 
     def test_what_somebody_wrote_is_one_short_line(self):
         shown = schema.show(['many\n'] * 1000)
         self.assertLess(len(shown), 150)
         self.assertNotIn('\n', shown)
-        fault = schema.Fault(('a\nb' * 1000,), 'less', shown)
+        fault = schema.Finding(('a\nb' * 1000,), 'less', shown)
         self.assertLess(len(str(fault)), 500)
         self.assertNotIn('\n', str(fault))
 
     def test_without_a_description(self):
         errors = jsonschema.Draft202012Validator({'type': 'string'})
-        [fault] = schema.find_faults(errors.iter_errors(3))
+        [fault] = schema.find(errors.iter_errors(3))
         self.assertEqual("3 is not of type 'string'", fault.expected)
 
     @hypothesis.settings(deadline=None, max_examples=100)
