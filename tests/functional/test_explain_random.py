@@ -7,7 +7,7 @@ must take the first host of the order that explain gave, and must end in
 NoValidHost exactly where explain found no host. Where nova asks the scheduler
 nothing (nova-api or conductor refuses before), there is no case.
 
-NOVA_EXT_SCHED_TEST_CASES: how many cases there are, 15 by default.
+NOVA_EXT_SCHED_TEST_CASES: how many cases there are, 10 by default.
 """
 
 import collections
@@ -22,7 +22,7 @@ from oslo_utils import uuidutils
 from tests.functional import explain
 from tests.functional import explain_cloud
 
-CASES = int(os.environ.get('NOVA_EXT_SCHED_TEST_CASES', '15'))
+CASES = int(os.environ.get('NOVA_EXT_SCHED_TEST_CASES', '10'))
 CASES_OF_A_CLOUD = 25
 
 LOG = logging.getLogger(__name__)
