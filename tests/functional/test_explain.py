@@ -52,6 +52,20 @@ class ExplainTestCase(explain.ExplainTestCase):
 
 @ddt.ddt
 class FunnelTestCase(ExplainTestCase):
+    def test_traits_of_images_open_nothing(self):
+        self.isolate('windows', ['host1'], TRAIT)
+        self.add_traits('host2', TRAIT)
+        image = self.image(props={f'trait:{TRAIT}': 'required'})
+        args = ('--flavor', self.flavor(), '--image', image)
+        self.assertEqual(['host1', 'host2'], self.explain(*args).order)
+        self.flags(isolation_trait_sources=['flavor'], group='nova_ext_sched')
+        answer = self.explain(*args)
+        self.assertEqual(['host2'], answer.order)
+        found = reasons(answer, 'host1')
+        self.assertEqual(2, len(found), found)
+        for reason in found.values():
+            self.assertIn('aggregate windows', reason)
+
     def test_hosts_are_left_in_the_scheduler_s_order(self):
         answer = self.explain('--flavor', self.flavor())
         self.assertEqual(0, answer.status)

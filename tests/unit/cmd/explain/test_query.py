@@ -67,9 +67,14 @@ class Client:
         self.asked.append(url)
         if url.endswith('/aggregates'):
             return Response({'aggregates': ['s']})
-        wanted = {
-            value for _, value in query.parse.parse_qsl(url.partition('?')[2])
-        }
+        params = query.parse.parse_qsl(url.partition('?')[2])
+        # Placement's list of providers has no root_required.
+        assert {key for key, _ in params} <= {
+            'resources',
+            'required',
+            'member_of',
+        }, params
+        wanted = {value for _, value in params}
         return Response(
             {
                 'resource_providers': [
