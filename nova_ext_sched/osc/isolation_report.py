@@ -117,7 +117,7 @@ class Steps(lines.Text):
             found = by_result.setdefault(row['Result'], {})
             found.setdefault(change, []).extend(folded)
         for result, found in by_result.items():
-            yield f'{result}:'
+            yield from self.fill(f'{result}:', later='')
             for change, folded in found.items():
                 yield from self.fill(
                     f'{change} ({len(folded)}): {_few(folded)}', '  ', ' ' * 6

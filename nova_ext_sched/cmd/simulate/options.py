@@ -34,7 +34,7 @@ _KINDS = {
     (_PACKAGE, 'request_filters'): 'request filter',
 }
 
-Findings = Iterator[schema.KeywordError]
+KeywordErrors = Iterator[schema.KeywordError]
 
 # What Python and oslo.config say of a value of the wrong type, and what they
 # expect.
@@ -154,7 +154,7 @@ def keywords() -> dict[str, typing.Any]:
         value: typing.Any,
         form: object,
         path: schema.Path = (),
-    ) -> Findings:
+    ) -> KeywordErrors:
         known = installed[kind]
         for index, name in _names(value):
             if name not in known:
@@ -166,7 +166,7 @@ def keywords() -> dict[str, typing.Any]:
 
     def check_options(
         validator: object, _: object, groups: typing.Any, form: object
-    ) -> Findings:
+    ) -> KeywordErrors:
         if not isinstance(groups, dict):
             return
         for group, values in groups.items():
@@ -183,7 +183,9 @@ def keywords() -> dict[str, typing.Any]:
                 ):
                     yield from check_option((group, option), value)
 
-    def check_option(path: tuple[str, str], value: typing.Any) -> Findings:
+    def check_option(
+        path: tuple[str, str], value: typing.Any
+    ) -> KeywordErrors:
         if reason := _refused(*path, value):
             yield schema.KeywordError(*reason, path)
         elif path == _AVAILABLE:
@@ -213,7 +215,7 @@ def keywords() -> dict[str, typing.Any]:
 
 def _check_extra_specs(
     validator: object, _: object, specs: typing.Any, form: object
-) -> Findings:
+) -> KeywordErrors:
     for key, value in specs.items() if isinstance(specs, dict) else ():
         try:
             validators.validate(key, str(value))
