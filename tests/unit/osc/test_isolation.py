@@ -6,6 +6,7 @@ import types
 from unittest import mock
 
 import ddt
+from osc_lib.cli import format_columns
 import testtools
 
 from nova_ext_sched.osc import isolation
@@ -39,6 +40,24 @@ class FaultsColumnTestCase(testtools.TestCase):
             ],
             column.machine_readable(),
         )
+
+
+class StepsTestCase(testtools.TestCase):
+    def test_a_long_result_wraps(self):
+        reason = 'failed: ' + 'placement does not answer, ' * 6
+        row = {
+            'Change': 'create trait',
+            'Names': format_columns.ListColumn([X]),
+            'Host': '',
+            'Result': reason,
+        }
+        out = io.StringIO()
+        isolation_report.Steps().emit_list(
+            row, [row.values()], out, types.SimpleNamespace(max_width=80)
+        )
+        written = out.getvalue().splitlines()
+        self.assertLessEqual(max(map(len, written)), 80)
+        self.assertGreater(len(written), 3)
 
 
 class CommandTestCase(testtools.TestCase):
