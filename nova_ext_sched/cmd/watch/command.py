@@ -5,7 +5,6 @@
 import argparse
 import os
 import pathlib
-import sys
 import typing
 
 from nova_ext_sched import exception
@@ -16,6 +15,9 @@ from nova_ext_sched.cmd.watch import interrupt
 INTERVAL = 5.0
 #: Explanations in a minute.
 MOST = 30
+
+# time.sleep() does not take every number.
+_MOST_SECONDS = 365 * 86400.0
 
 
 class Watch(base.NovaCommand):
@@ -127,8 +129,6 @@ class Watch(base.NovaCommand):
         loop.run(signals, turn, parsed_args.interval)
         # Everything is written. Python would wait for the threads that wait
         # for a cell's database.
-        sys.stdout.flush()
-        sys.stderr.flush()
         os._exit(base.FINE)
 
 
@@ -137,8 +137,8 @@ def _seconds(text: str) -> float:
         found = float(text)
     except ValueError:
         found = 0.0
-    if not found > 0:
+    if not 0 < found <= _MOST_SECONDS:
         raise argparse.ArgumentTypeError(
-            f'expected a number of seconds above 0, got {text!r}'
+            f'expected a number of seconds above 0, up to a year, got {text!r}'
         )
     return found

@@ -68,7 +68,5 @@ def _wait(signals: interrupt.Interrupt, interval: float) -> None:
 
 def _begin_anew() -> None:
     if CONF.reload_config_files():
-        sys.stdout.flush()
-        sys.stderr.flush()
         os.execv(sys.executable, sys.orig_argv)
     LOG.error('nova.conf cannot be read; the options of before stay.')

@@ -83,7 +83,7 @@ class Mark:
     ) -> None:
         """Pass what is settled, up to the first row that still has to wait.
 
-        :param rows: those above :attr:`passed`, in the order of their IDs
+        :param rows: those above :attr:`passed`, in any order
         :param settled: no row will appear any more up to this ID
         :param now: in UTC
         """
@@ -93,7 +93,6 @@ class Mark:
             waits = row.is_open and now - row.time < ABANDONED
             if row.id <= settled and (waits or self.is_new(row)):
                 settled = row.id - 1
-                break
         self.passed = settled
         self.handled = {one for one in self.handled if one > self.passed}
 

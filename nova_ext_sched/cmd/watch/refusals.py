@@ -107,7 +107,7 @@ class Refusal(typing.NamedTuple):
 class Page(typing.NamedTuple):
     """What one kind of row of a cell has after an ID.
 
-    :ivar rows: those that may be refusals, in the order of their IDs
+    :ivar rows: those that may be refusals, in any order
     :ivar settled: the highest ID of any row that is old enough that no other
         row will appear before it; None where there is none
     """
@@ -160,8 +160,6 @@ def read(
             pages[kind].rows.append(row)
         elif row_id is not None:
             pages[kind] = pages[kind]._replace(settled=row_id)
-    for page in pages.values():
-        page.rows.sort(key=lambda row: row.id)
     return pages
 
 

@@ -93,7 +93,9 @@ class Watcher:
         with self._signals.allowed():
             self._begin_new_cells()
             pages = self._read(now)
-        waiting = sorted(self._find_new(pages), key=lambda one: one.row.time)
+        waiting = sorted(
+            self._find_new(pages), key=lambda one: (one.row.time, one.row.id)
+        )
         self._metrics.waiting.set(len(waiting))
         count = 0
         try:
@@ -109,8 +111,6 @@ class Watcher:
                         count += 1
                     self._marks[one.cell][one.kind].add(one.row.id)
                     self._metrics.waiting.dec()
-            # Whatever a crash repeats is repeated in the first turn.
-            self._known.clear()
         finally:
             self._advance(pages, now)
         return count

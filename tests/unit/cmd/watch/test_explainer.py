@@ -1,9 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import signal
+
 import ddt
+import fixtures
+from keystoneauth1 import exceptions as ks_exc
+from nova import exception as nova_exception
+from nova import objects
+from openstack import exceptions as sdk_exception
+from oslo_db import exception as db_exception
+import sqlalchemy as sa
 import testtools
 
+from nova_ext_sched import exception
+from nova_ext_sched.cmd import nova_scheduler
 from nova_ext_sched.cmd.watch import explainer
+from nova_ext_sched.cmd.watch import interrupt
+from nova_ext_sched.cmd.watch import metrics
+from nova_ext_sched.cmd.watch import refusals
+
+objects.register_all()
 
 
 def document(hosts, *constraints, end=None):
@@ -63,4 +79,201 @@ class KeyTestCase(testtools.TestCase):
                 }
             },
             explainer._strip(spec),
+        )
+
+
+@ddt.ddt
+class ExplainerTestCase(testtools.TestCase):
+    """What is explained, what is shared, and how often."""
+
+    def setUp(self):
+        super().setUp()
+        self.now = 1000.0
+        self.asked = []
+        #: What asking a server's explanation, or its request, raises.
+        self.problem = None
+        self.unstored = None
+        for name, replacement in {
+            'oslo_utils.timeutils.now': lambda: self.now,
+            'nova.objects.RequestSpec.get_by_instance_uuid': self.get_stored,
+            'nova_ext_sched.cmd.watch.explainer._ask': self.ask,
+            'nova_ext_sched.cmd.watch.explainer._make_key': lambda one: one,
+            'nova_ext_sched.cmd.nova_scheduler.context': lambda: 'context',
+            'nova_ext_sched.cmd.explain.document.describe_request': (
+                lambda stored, server: {
+                    'server': server,
+                    'server_name': f'name of {server}',
+                    'image': f'image of {server}',
+                    'flavor': f'flavor of {server}',
+                }
+            ),
+        }.items():
+            self.useFixture(fixtures.MonkeyPatch(name, replacement))
+        self.log = self.useFixture(fixtures.FakeLogger())
+        self.metrics = metrics.Metrics()
+        self.signals = interrupt.Interrupt()
+        self.explainer = explainer.Explainer(self.metrics, self.signals, 3)
+
+    def get_stored(self, class_, context, server):
+        if self.unstored:
+            raise self.unstored
+        # Servers that are named alike ask for the same.
+        return server.rstrip('0123456789')
+
+    def ask(self, context, refusal, stored):
+        self.asked.append(refusal.server)
+        self.signals.check()
+        if self.problem:
+            raise self.problem
+        return {
+            'request': {'server': refusal.server, 'flavor': stored},
+            'answer': {},
+        }
+
+    def explain(self, server, operation='boot', message='No valid host was '):
+        return self.explainer.explain(
+            refusals.Refusal(
+                f'cell:fault:{server}',
+                None,
+                server,
+                operation,
+                'req-1',
+                'p',
+                'u',
+                f'{message}found.',
+            )
+        )
+
+    def reasons(self, *servers):
+        return [self.explain(server).reason for server in servers]
+
+    def at(self, now):
+        self.now = now
+        self.explainer.begin_turn()
+
+    def test_so_many_in_a_minute(self):
+        self.at(1000)
+        self.assertEqual(['', ''], self.reasons('a', 'b'))
+        self.at(1030)
+        self.assertEqual(['', 'limit', 'limit'], self.reasons('c', 'd', 'e'))
+        answer = self.explain('d')
+        self.assertIsNone(answer.document)
+        self.assertEqual(
+            'More than 3 different requests were refused within a minute.',
+            answer.detail,
+        )
+        self.at(1059.9)
+        self.assertEqual(['limit'], self.reasons('d'))
+        self.at(1060)
+        self.assertEqual(['', '', 'limit'], self.reasons('d', 'e', 'f'))
+        self.at(1090)
+        self.assertEqual(['', 'limit'], self.reasons('f', 'g'))
+
+    def test_so_many_in_a_turn(self):
+        """However long that lasts."""
+        self.at(1000)
+        self.assertEqual(['', '', ''], self.reasons('a', 'b', 'c'))
+        self.now = 1100
+        self.assertEqual(['limit'], self.reasons('d'))
+
+    def test_shared_for_a_minute(self):
+        """From the beginning of its turn, and after the limit too."""
+        self.at(1000)
+        self.reasons('a1', 'b', 'c')
+        self.at(1059.9)
+        self.assertEqual(['', 'limit'], self.reasons('a2', 'd'))
+        self.assertEqual(['a1', 'b', 'c'], self.asked)
+        self.at(1060)
+        self.assertEqual([''], self.reasons('a3'))
+        self.assertEqual(['a1', 'b', 'c', 'a3'], self.asked)
+
+    def test_what_is_shared_names_its_own_server(self):
+        self.explain('a1')
+        self.assertEqual(
+            {
+                'request': {
+                    'server': 'a2',
+                    'server_name': 'name of a2',
+                    'image': 'image of a2',
+                    'flavor': 'a',
+                },
+                'answer': {},
+            },
+            self.explain('a2').document,
+        )
+        self.assertEqual(['a1'], self.asked)
+
+    def test_operations_on_servers_that_exist_are_not_shared(self):
+        """They depend on where the server is."""
+        for _ in range(2):
+            self.explain('a1', 'migrate')
+        self.explain('a2')
+        self.assertEqual(['a1', 'a1', 'a2'], self.asked)
+
+    def test_after_tries_on_hosts(self):
+        answer = self.explain('a', message='Exceeded maximum number of ')
+        self.assertEqual(('retries', []), (answer.reason, self.asked))
+
+    @ddt.data(
+        nova_scheduler.PlacementFailed(query='/x', cause='503'),
+        nova_scheduler.CellFailed(cell='cell1', cause='no answer'),
+        nova_exception.CellTimeout(),
+        ks_exc.ConnectFailure('no route'),
+        sdk_exception.SDKException('no route'),
+        db_exception.DBConnectionError(),
+        sa.exc.OperationalError('SELECT', {}, Exception('no route')),
+    )
+    def test_what_is_away(self, problem):
+        """Tried again and again, it does not use up the minute."""
+        self.problem = problem
+        for _ in range(5):
+            self.assertRaises(explainer.Unavailable, self.explain, 'a')
+        self.problem = None
+        self.assertEqual(
+            ['', '', '', 'limit'], self.reasons('a', 'b', 'c', 'd')
+        )
+
+    def test_the_api_database_is_away(self):
+        self.unstored = db_exception.DBConnectionError()
+        self.assertRaises(explainer.Unavailable, self.explain, 'a')
+        self.assertEqual([], self.asked)
+
+    @ddt.data(
+        nova_exception.InstanceNotFound(instance_id='a'),
+        nova_exception.InstanceMappingNotFound(uuid='a'),
+        exception.InvalidValue(where='x', expected='y', got='z'),
+    )
+    def test_what_is_gone(self, problem):
+        self.problem = problem
+        answer = self.explain('a')
+        self.assertEqual(('gone', None), (answer.reason, answer.document))
+        self.assertIn(str(problem), answer.detail)
+
+    def test_a_request_that_is_gone(self):
+        self.unstored = nova_exception.RequestSpecNotFound(instance_uuid='a')
+        self.assertEqual(['gone'], self.reasons('a'))
+
+    def test_an_error(self):
+        """explain is wrong: the record and the log say so."""
+        self.problem = LookupError('x')
+        answer = self.explain('a')
+        self.assertEqual(
+            ('error', 'LookupError: x'), (answer.reason, answer.detail)
+        )
+        self.assertIn('Refusal cell:fault:a cannot be', self.log.output)
+        self.assertIn('Traceback', self.log.output)
+
+    def test_a_signal_ends_an_explanation(self):
+        self.signals.pending = signal.SIGTERM
+        self.assertRaises(interrupt.Stop, self.explain, 'a')
+        self.assertEqual([], self.asked)
+
+    def test_measured(self):
+        for server in ('a1', 'a2', 'b'):
+            self.explain(server)
+        self.assertEqual(
+            2,
+            self.metrics.registry.get_sample_value(
+                'nova_ext_sched_explanation_duration_seconds_count'
+            ),
         )

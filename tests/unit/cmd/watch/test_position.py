@@ -44,6 +44,8 @@ class MarkTestCase(testtools.TestCase):
         # A row that was not handled yet holds what follows.
         ([row(6), row(8), row(9)], {6, 9}, 12, 7, {9}),
         ([row(6), row(8), row(9)], {6, 9}, 7, 7, {9}),
+        # Rows come in any order.
+        ([row(9), row(6), row(8), row(7)], {6, 9}, 12, 6, {9}),
         # What is not settled does not pass what lies between.
         ([row(6), row(20)], {6}, 8, 8, set()),
         # So does one that nova works on, for two hours.

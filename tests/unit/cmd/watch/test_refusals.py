@@ -81,7 +81,10 @@ class RefusalsMixin:
         )
 
     def read(self, after=NONE):
-        return refusals.read(self.ctxt, after, BEFORE)
+        pages = refusals.read(self.ctxt, after, BEFORE)
+        for page in pages.values():
+            page.rows.sort(key=lambda row: row.id)
+        return pages
 
     def test_faults(self):
         found = [

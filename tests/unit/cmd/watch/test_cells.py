@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import types
+
+import fixtures
+from nova import context as nova_context
+from nova import objects
+import testtools
+
+from nova_ext_sched.cmd.watch import cells
+
+objects.register_all()
+
+
+class CellsTestCase(testtools.TestCase):
+    """Cells that answer, fail or hang, in the place of nova's threads."""
+
+    def setUp(self):
+        super().setUp()
+        self.log = self.useFixture(fixtures.FakeLogger())
+        self.now = 1000.0
+        self.mappings = [self.mapping('a'), self.mapping('b', name=None)]
+        self.reads = 0
+        #: By cell: what is raised there.
+        self.broken = {}
+        #: Cells whose thread does not come back.
+        self.hanging = set()
+        #: Cells that were asked.
+        self.asked = []
+        for name, replacement in {
+            'nova.context.scatter_gather_cells': self.gather,
+            'nova.objects.CellMappingList.get_all': self.get_all,
+            'oslo_utils.timeutils.now': lambda: self.now,
+        }.items():
+            self.useFixture(fixtures.MonkeyPatch(name, replacement))
+        self.cells = cells.Cells()
+
+    @staticmethod
+    def mapping(uuid, name='cell\none'):
+        return types.SimpleNamespace(uuid=uuid, name=name)
+
+    def get_all(self, class_, context):
+        self.reads += 1
+        if isinstance(self.mappings, Exception):
+            raise self.mappings
+        return self.mappings
+
+    def gather(self, context, mappings, timeout, function):
+        self.assertEqual(10, timeout)
+        self.assertTrue(context.is_admin)
+        found = {}
+        for one in mappings:
+            self.asked.append(one.uuid)
+            found[one.uuid] = function(
+                types.SimpleNamespace(cell_uuid=one.uuid)
+            )
+            if one.uuid in self.hanging:
+                found[one.uuid] = nova_context.did_not_respond_sentinel
+        return found
+
+    def select(self, context):
+        if problem := self.broken.get(context.cell_uuid):
+            raise problem
+        return f'answer of {context.cell_uuid}'
+
+    def ask(self, concerned=None):
+        return self.cells.ask(self.select, concerned)
+
+    def test_all_cells(self):
+        self.assertEqual({'a': 'answer of a', 'b': 'answer of b'}, self.ask())
+        self.assertEqual(set(), self.cells.silent)
+        self.assertEqual('', self.log.output)
+
+    def test_those_concerned(self):
+        self.assertEqual({'b': 'answer of b'}, self.ask({'b', 'unknown'}))
+        self.assertEqual(['b'], self.asked)
+
+    def test_one_that_fails(self):
+        """The log has it once, and again after it has answered."""
+        line = (
+            "Cell 'cell\\none' does not answer. Its refusals are recorded "
+            'when it does: LookupError: no table'
+        )
+        for count in (1, 2):
+            self.broken['a'] = LookupError('no table')
+            for _ in range(2):
+                self.assertEqual({'b': 'answer of b'}, self.ask())
+                self.assertEqual({'a'}, self.cells.silent)
+                self.assertEqual([line] * count, self.log.output.splitlines())
+            self.broken.clear()
+            self.assertEqual(['a', 'b'], list(self.ask()))
+            self.assertEqual(set(), self.cells.silent)
+
+    def test_one_that_hangs(self):
+        self.hanging.add('b')
+        self.assertEqual(['a'], list(self.ask()))
+        self.assertEqual({'b'}, self.cells.silent)
+        self.assertIn(
+            'Cell b does not answer. Its refusals are recorded when it does: '
+            'no answer in 10 seconds',
+            self.log.output,
+        )
+
+    def test_one_that_is_asked_is_not_asked_again(self):
+        """Not until its thread comes back, with an answer or without."""
+
+        def select(context):
+            if context.cell_uuid == 'a':
+                self.assertEqual(['b'], list(self.ask()))
+            return self.select(context)
+
+        self.assertEqual(['a', 'b'], list(self.cells.ask(select)))
+        self.assertEqual(['a', 'b'], list(self.ask()))
+        self.broken['a'] = LookupError('x')
+        self.assertEqual(['b'], list(self.cells.ask(select)))
+        self.broken.clear()
+        self.assertEqual(['a', 'b'], list(self.ask()))
+
+    def test_the_list_is_read_every_minute(self):
+        self.ask()
+        self.mappings = [*self.mappings, self.mapping('c')]
+        self.now += 59.9
+        self.assertEqual(['a', 'b'], list(self.ask()))
+        self.assertEqual(1, self.reads)
+        self.now += 0.1
+        self.assertEqual(['a', 'b', 'c'], list(self.ask()))
+        self.assertEqual(2, self.reads)
+
+    def test_the_api_database_is_away(self):
+        """The cells of before are asked."""
+        self.ask()
+        self.mappings = ConnectionError('no route')
+        self.now += 60
+        for _ in range(2):
+            self.assertEqual(['a', 'b'], list(self.ask()))
+        self.assertEqual(
+            'The cells cannot be read from the API database ([api_database] '
+            'connection): ConnectionError: no route\n',
+            self.log.output,
+        )
+
+    def test_others(self):
+        self.assertTrue(self.cells.has_others({'a'}))
+        self.assertFalse(self.cells.has_others({'a', 'b', 'c'}))

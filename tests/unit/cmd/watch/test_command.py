@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import pathlib
+
+import ddt
+import fixtures
+import testtools
+
+from nova_ext_sched import exception
+from nova_ext_sched.cmd.watch import audits
+from nova_ext_sched.cmd.watch import command
+from nova_ext_sched.cmd.watch import explainer
+from nova_ext_sched.cmd.watch import interrupt
+from nova_ext_sched.cmd.watch import metrics
+from nova_ext_sched.cmd.watch import position
+from nova_ext_sched.cmd.watch import watcher
+
+
+class Ended(Exception):
+    """Stands for the end of the process; ``args`` is its exit status."""
+
+
+class Watch(command.Watch):
+    def configure(self, parsed_args, options=None):
+        pass
+
+
+@ddt.ddt
+class CommandTestCase(testtools.TestCase):
+    """What the parts of the process get of the arguments."""
+
+    def setUp(self):
+        super().setUp()
+        self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        self.calls = []
+        self.note(interrupt.Interrupt, 'install')
+        self.note(metrics.Metrics, 'serve')
+        self.note(audits.Audits, 'turn')
+        self.note(watcher.Watcher, 'turn')
+        self.note(explainer.Explainer, '__init__')
+        self.note(audits.Audits, '__init__')
+        self.note(position.File, '__init__', position.File.__init__)
+        self.patch('os._exit', self.end)
+        self.patch('nova_ext_sched.cmd.watch.loop.run', self.loop)
+
+    def patch(self, name, replacement):
+        self.useFixture(fixtures.MonkeyPatch(name, replacement))
+
+    def note(self, class_, name, then=lambda *args: None):
+        def call(itself, *args):
+            plain = [
+                one
+                for one in args
+                if one is None
+                or isinstance(one, (int, float, str))
+                or isinstance(one, pathlib.Path)
+            ]
+            self.calls.append((class_.__name__, name, *plain))
+            return then(itself, *args)
+
+        self.patch(f'{class_.__module__}.{class_.__name__}.{name}', call)
+
+    def loop(self, signals, turn, interval):
+        self.calls.append(('loop', 'run', interval))
+        turn()
+
+    def end(self, status):
+        raise Ended(status)
+
+    def parse(self, *arguments):
+        watch = Watch(None, None)
+        return watch, watch.get_parser('watch').parse_args(arguments)
+
+    def run_command(self, *arguments):
+        watch, parsed = self.parse(*arguments)
+        end = self.assertRaises(Ended, watch.take_action, parsed)
+        self.assertEqual((0,), end.args)
+        return self.calls
+
+    def test_by_default(self):
+        self.assertEqual(
+            [
+                ('Explainer', '__init__', 30),
+                ('File', '__init__', None),
+                ('Interrupt', 'install'),
+                ('Audits', '__init__', None),
+                ('loop', 'run', 5.0),
+                ('Watcher', 'turn'),
+                ('Audits', 'turn'),
+            ],
+            self.run_command(),
+        )
+
+    def test_every_option(self):
+        self.assertEqual(
+            [
+                ('Explainer', '__init__', 7),
+                ('File', '__init__', self.folder / 'state'),
+                ('Metrics', 'serve', 9653, '::1'),
+                ('Interrupt', 'install'),
+                ('Audits', '__init__', 3600.0),
+                ('loop', 'run', 0.5),
+                ('Watcher', 'turn'),
+                ('Audits', 'turn'),
+            ],
+            self.run_command(
+                '--interval=0.5',
+                f'--records={self.folder}/records',
+                f'--state={self.folder}/state',
+                '--explanations-per-minute=7',
+                '--metrics-port=9653',
+                '--metrics-address=::1',
+                '--audit-interval=3600',
+            ),
+        )
+
+    def test_metrics_are_for_this_machine(self):
+        self.assertIn(
+            ('Metrics', 'serve', 9653, '127.0.0.1'),
+            self.run_command('--metrics-port=9653'),
+        )
+
+    def test_the_state_stands_beside_the_records(self):
+        self.assertIn(
+            ('File', '__init__', self.folder / 'records.json.state'),
+            self.run_command(f'--records={self.folder}/records.json'),
+        )
+
+    def test_a_state_without_records(self):
+        self.assertIn(
+            ('File', '__init__', self.folder / 'state'),
+            self.run_command(f'--state={self.folder}/state'),
+        )
+
+    def test_what_cannot_be_read(self):
+        watch, parsed = self.parse(f'--records={self.folder}')
+        error = self.assertRaises(
+            exception.InvalidValue, watch.take_action, parsed
+        )
+        self.assertIn('Is a directory', str(error))
+        self.assertIn('files that can be written', str(error))
+
+    def test_a_port_that_is_taken(self):
+        def fail(*args):
+            raise OSError('Address already in use')
+
+        self.note(metrics.Metrics, 'serve', fail)
+        watch, parsed = self.parse('--metrics-port=9653')
+        error = self.assertRaises(
+            exception.InvalidValue, watch.take_action, parsed
+        )
+        self.assertIn('Address already in use', str(error))
+        self.assertIn('a free port', str(error))
+
+    @ddt.data('0', '-1', 'x', '', 'nan', 'inf', '31536001')
+    def test_other_seconds(self, text):
+        stderr = self.useFixture(fixtures.StringStream('stderr')).stream
+        self.patch('sys.stderr', stderr)
+        for name in ('interval', 'audit-interval'):
+            self.assertRaises(SystemExit, self.parse, f'--{name}={text}')
+        stderr.seek(0)
+        self.assertIn(
+            'expected a number of seconds above 0, up to a year, got '
+            f'{text!r}',
+            stderr.read(),
+        )
