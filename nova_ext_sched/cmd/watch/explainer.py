@@ -98,7 +98,7 @@ class Answer(typing.NamedTuple):
         if left:
             return 'none'
         others = [cause for cause in took if cause != 'ignore_hosts']
-        return (others or took or ['none'])[-1]
+        return (others or took)[-1]
 
 
 class Explainer:
@@ -293,7 +293,7 @@ def _describe_image(image: typing.Any) -> dict[str, typing.Any]:
         if field in image.properties and field != 'traits_required'
     }
     if 'traits_required' in image.properties:
-        for trait in image.properties.traits_required or ():
+        for trait in image.properties.traits_required:
             properties[f'trait:{trait}'] = 'required'
     found = {
         field: getattr(image, field)

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import contextlib
+import datetime
 import signal
+import types
 
 import ddt
 import fixtures
@@ -179,6 +182,7 @@ class ExplainerTestCase(testtools.TestCase):
     def test_shared_for_a_minute(self):
         """From the beginning of its turn, and after the limit too."""
         self.at(1000)
+        self.now = 1030
         self.reasons('a1', 'b', 'c')
         self.at(1059.9)
         self.assertEqual(['', 'limit'], self.reasons('a2', 'd'))
@@ -277,3 +281,206 @@ class ExplainerTestCase(testtools.TestCase):
                 'nova_ext_sched_explanation_duration_seconds_count'
             ),
         )
+
+
+@ddt.ddt
+class AskTestCase(testtools.TestCase):
+    """What explain is asked for each operation."""
+
+    def setUp(self):
+        super().setUp()
+        self.spec = types.SimpleNamespace(
+            num_instances=3, image=objects.ImageMeta()
+        )
+        #: What the operation raises.
+        self.problem = None
+        #: Operations with their arguments.
+        self.prepared = []
+        self.stops = []
+        #: How many servers each request was explained for.
+        self.explained = []
+        test = self
+
+        class Server:
+            name = 'web'
+
+            def __init__(self, ctxt, uuid, spec_obj):
+                self.spec_obj = spec_obj
+                spec_obj.num_instances = 1
+
+            def __getattr__(self, operation):
+                def prepare(**arguments):
+                    test.prepared.append((operation, arguments))
+                    if test.problem:
+                        raise test.problem
+
+                return prepare
+
+        found = types.SimpleNamespace(stop=lambda *end: self.stops.append(end))
+        scheduler = types.SimpleNamespace(placement='placement')
+        for name, replacement in {
+            'nova_scheduler.ReadOnlyHostManager': lambda: scheduler,
+            'explain.server.Server': Server,
+            'explain.explanation.start': lambda scheduler: found,
+            'explain.explanation.explain': self.explain,
+            'explain.document.describe_request': (
+                lambda spec, *arguments: arguments
+            ),
+            'explain.document.build': (
+                lambda found, request, detailed: (request, detailed)
+            ),
+            'watch.explainer._read_new_flavor': lambda *args: 'new flavor',
+            'watch.explainer._describe_image': lambda image: 'image',
+        }.items():
+            self.useFixture(
+                fixtures.MonkeyPatch(f'nova_ext_sched.cmd.{name}', replacement)
+            )
+
+    def explain(self, scheduler, found, ctxt, spec):
+        self.explained.append(spec.num_instances)
+
+    def ask(self, operation):
+        refusal = refusals.Refusal(
+            'id', None, 'server', operation, 'req-1', 'p', 'u', 'words'
+        )
+        return explainer._ask('context', refusal, self.spec)
+
+    @ddt.data(
+        ('boot', 'boot', {}, 3),
+        ('resize', 'resize', {'flavor': 'new flavor'}, 1),
+        ('migrate', 'migrate', {}, 1),
+        ('live-migrate', 'live_migrate', {}, 1),
+        ('evacuate', 'evacuate', {}, 1),
+        (
+            'rebuild',
+            'rebuild',
+            {'image': 'image', 'client': 'placement'},
+            1,
+        ),
+        ('unshelve', 'unshelve', {}, 1),
+    )
+    @ddt.unpack
+    def test_operation(self, operation, method, arguments, servers):
+        self.assertEqual(
+            ((operation, 'server', 'web'), []), self.ask(operation)
+        )
+        self.assertEqual([(method, arguments)], self.prepared)
+        self.assertEqual([servers], self.explained)
+        self.assertEqual([], self.stops)
+
+    @ddt.data(
+        (nova_exception.NoValidHost(reason='x'), 'image traits'),
+        (
+            nova_exception.UnsupportedPolicyException(reason='x'),
+            'server group',
+        ),
+    )
+    @ddt.unpack
+    def test_refused_by_conductor(self, problem, name):
+        """It does not ask the scheduler then."""
+        self.problem = problem
+        self.assertEqual(
+            (('rebuild', 'server', 'web'), []), self.ask('rebuild')
+        )
+        self.assertEqual(
+            [('conductor', name, problem.format_message())], self.stops
+        )
+        self.assertEqual([], self.explained)
+
+
+class ImageTestCase(testtools.TestCase):
+    def test_as_glance_gives_it(self):
+        image = objects.ImageMeta(
+            id='image',
+            name='debian',
+            min_ram=64,
+            min_disk=3,
+            size=7,
+            properties=objects.ImageMetaProps(
+                hw_cpu_sockets=2, traits_required=['CUSTOM_A', 'CUSTOM_B']
+            ),
+        )
+        self.assertEqual(
+            {
+                'id': 'image',
+                'name': 'debian',
+                'min_ram': 64,
+                'min_disk': 3,
+                'properties': {
+                    'hw_cpu_sockets': 2,
+                    'trait:CUSTOM_A': 'required',
+                    'trait:CUSTOM_B': 'required',
+                },
+            },
+            explainer._describe_image(image),
+        )
+
+    def test_of_a_volume(self):
+        """It may have no more than properties."""
+        image = objects.ImageMeta(properties=objects.ImageMetaProps())
+        self.assertEqual({'properties': {}}, explainer._describe_image(image))
+
+
+class NewFlavorTestCase(testtools.TestCase):
+    """The flavor of the last resize that had begun."""
+
+    def setUp(self):
+        super().setUp()
+        self.migrations = []
+        mapping = types.SimpleNamespace(cell_mapping='cell')
+        for name, replacement in {
+            'InstanceMapping.get_by_instance_uuid': lambda *args: mapping,
+            'MigrationList.get_by_filters': self.get_migrations,
+            'Flavor.get_by_id': lambda class_, ctxt, id_: f'flavor {id_}',
+        }.items():
+            self.useFixture(
+                fixtures.MonkeyPatch(f'nova.objects.{name}', replacement)
+            )
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova.context.target_cell',
+                lambda ctxt, cell: contextlib.nullcontext(f'{ctxt} of {cell}'),
+            )
+        )
+
+    def get_migrations(self, class_, ctxt, filters):
+        self.assertEqual('context of cell', ctxt)
+        self.assertEqual(
+            {'instance_uuid': 'server', 'migration_type': 'resize'}, filters
+        )
+        return self.migrations
+
+    def add(self, number, second):
+        self.migrations.append(
+            types.SimpleNamespace(
+                id=number,
+                new_instance_type_id=number,
+                created_at=datetime.datetime(
+                    2026, 1, 2, 3, 4, second, tzinfo=datetime.UTC
+                ),
+            )
+        )
+
+    def read(self):
+        refusal = refusals.Refusal(
+            'id',
+            datetime.datetime(2026, 1, 2, 3, 4, 10),
+            'server',
+            'resize',
+            'req-1',
+            'p',
+            'u',
+            'words',
+        )
+        return explainer._read_new_flavor('context', refusal)
+
+    def test_the_latest_that_had_begun(self):
+        self.add(8, 10)
+        self.add(7, 9)
+        self.add(9, 11)
+        self.assertEqual('flavor 8', self.read())
+
+    def test_none(self):
+        self.add(9, 11)
+        error = self.assertRaises(exception.InvalidValue, self.read)
+        self.assertIn('server server', str(error))

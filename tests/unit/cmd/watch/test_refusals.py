@@ -7,6 +7,7 @@ from nova import context
 from nova.db.main import api as main_db
 from nova.db.main import models
 from oslo_utils import uuidutils
+import sqlalchemy as sa
 from sqlalchemy import orm
 import testtools
 
@@ -160,6 +161,13 @@ class RefusalsMixin:
         self.assertEqual(other, pages['fault'].settled)
         self.assertIsNone(pages['event'].settled)
 
+    def test_nothing_is_settled(self):
+        """A row at the time, and one that was passed."""
+        passed = self.fault(NO_VALID_HOST, OLD)
+        self.fault(NO_VALID_HOST, BEFORE)
+        pages = self.read({'fault': passed, 'event': 0})
+        self.assertIsNone(pages['fault'].settled)
+
     def test_an_empty_cell(self):
         self.assertEqual(NONE, refusals.last_ids(self.ctxt))
         self.assertEqual(
@@ -220,6 +228,37 @@ class RefusalsMixin:
 
 class SqliteTestCase(RefusalsMixin, testtools.TestCase):
     backend = 'sqlite'
+
+    def test_rows_that_were_passed_are_not_read(self):
+        asked = []
+
+        def listen(connection, cursor, statement, parameters, *rest):
+            asked.append((statement, parameters))
+
+        sa.event.listen(self.engine, 'before_cursor_execute', listen)
+        self.read()
+        [(statement, parameters)] = [
+            one for one in asked if one[0].startswith('SELECT')
+        ]
+        with self.engine.connect() as connection:
+            plan = [
+                row.detail
+                for row in connection.exec_driver_sql(
+                    f'EXPLAIN QUERY PLAN {statement}', parameters
+                )
+                if 'instance_' in row.detail
+            ]
+        key = 'USING INTEGER PRIMARY KEY'
+        self.assertEqual(
+            [
+                f'SEARCH instance_faults {key} (rowid>?)',
+                f'SEARCH instance_faults {key} (rowid>?)',
+                f'SEARCH instance_actions_events {key} (rowid>?)',
+                f'SEARCH instance_actions {key} (rowid=?)',
+                f'SEARCH instance_actions_events {key} (rowid>?)',
+            ],
+            plan,
+        )
 
 
 class MysqlTestCase(RefusalsMixin, testtools.TestCase):

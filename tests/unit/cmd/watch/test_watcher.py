@@ -31,8 +31,12 @@ class Cells:
     def __init__(self):
         self.rows = {}
         self.silent = set()
-        #: Cells that do not say what an action was.
+        #: Cells that do not say what an action was, or what the last IDs are.
         self.without_actions = set()
+        self.without_ids = set()
+        #: What is called when rows are read.
+        self.on_read = lambda: None
+        self.actions_read = 0
 
     def add(self, cell, row_id, age=0, kind='fault', **fields):
         self.rows[cell][kind].append(
@@ -63,6 +67,8 @@ class Cells:
 
 
 def last_ids(context):
+    if context.cell_uuid in context.cells.without_ids:
+        raise ConnectionError()
     return {
         kind: max((row.id for row in rows), default=0)
         for kind, rows in context.cells.rows[context.cell_uuid].items()
@@ -70,6 +76,7 @@ def last_ids(context):
 
 
 def read(context, after, before):
+    context.cells.on_read()
     pages = {}
     for kind, rows in context.cells.rows[context.cell_uuid].items():
         rows = [row for row in rows if row.id > after[kind]]
@@ -79,6 +86,7 @@ def read(context, after, before):
 
 
 def read_action(context, row):
+    context.cells.actions_read += 1
     if context.cell_uuid in context.cells.without_actions:
         raise ConnectionError()
     return refusals.Action('create', f'req-{row.server}', 'p', 'u')
@@ -243,6 +251,20 @@ class WatcherTestCase(testtools.TestCase):
         self.watcher = self.watch()
         self.assertEqual(['a-fault-2'], self.turn())
 
+    def test_a_signal_ends_reading(self):
+        """Rows; and what they are the refusals of."""
+        self.signals.pending = signal.SIGTERM
+        self.assertRaises(interrupt.Stop, self.watcher.turn)
+        self.signals.pending = None
+        self.cells.add('a', 1)
+
+        def stop():
+            self.signals.pending = signal.SIGTERM
+
+        self.cells.on_read = stop
+        self.assertRaises(interrupt.Stop, self.watcher.turn)
+        self.assertEqual(0, self.cells.actions_read)
+
     def test_what_is_written_is_noted_when_the_disk_is_full(self):
         for row_id in (1, 2):
             self.cells.add('a', row_id)
@@ -284,9 +306,9 @@ class WatcherTestCase(testtools.TestCase):
         self.cells.add('a', 5)
         self.cells.rows['b'] = {'fault': [], 'event': []}
         self.cells.add('b', 8)
-        self.cells.silent.add('b')
+        self.cells.without_ids.add('b')
         self.assertEqual(['a-fault-5'], self.turn())
-        self.cells.silent.clear()
+        self.cells.without_ids.clear()
         self.assertEqual([], self.turn())
         self.assertEqual(8, self.noted('b')['passed'])
         self.cells.add('b', 9)
