@@ -3,7 +3,6 @@
 """The cells' databases, cell0 included, asked all at once."""
 
 from collections.abc import Callable
-from collections.abc import Container
 import typing
 
 from nova import context as nova_context
@@ -39,7 +38,7 @@ class Cells:
     def ask(
         self,
         select: Callable[[typing.Any], typing.Any],
-        concerned: Container[str] | None = None,
+        concerns: Callable[[str], bool],
     ) -> dict[str, typing.Any]:
         """Return what a function returns for each cell, by the cell's UUID.
 
@@ -47,15 +46,16 @@ class Cells:
 
         :param select: called with a nova RequestContext of the cell, whose
             ``cell_uuid`` is set
-        :param concerned: the UUIDs of the cells to ask; None for all
+        :param concerns: returns whether a cell is asked, by its UUID
         """
         # A cell that hangs would take one of nova's threads each time.
         mappings = [
             one
             for one in self._get_mappings()
-            if (concerned is None or one.uuid in concerned)
-            and one.uuid not in self._busy
+            if concerns(one.uuid) and one.uuid not in self._busy
         ]
+        if not mappings:
+            return {}
 
         def ask(cctxt: typing.Any) -> typing.Any:
             self._busy.add(cctxt.cell_uuid)
@@ -84,10 +84,6 @@ class Cells:
                 self.silent.discard(one.uuid)
                 found[one.uuid] = answer
         return found
-
-    def has_others(self, known: Container[str]) -> bool:
-        """Return whether there are cells that are not among the known."""
-        return any(one.uuid not in known for one in self._get_mappings())
 
     def _note(self, mapping: typing.Any, reason: str) -> None:
         if mapping.uuid not in self.silent:

@@ -116,17 +116,13 @@ class Watcher:
         return count
 
     def _begin_new_cells(self) -> None:
-        def last_ids(ctxt: typing.Any) -> dict[str, int]:
-            if ctxt.cell_uuid in self._marks:
-                return {}
-            return refusals.last_ids(ctxt)
-
-        if self._cells.has_others(self._marks):
-            for cell, ids in self._cells.ask(last_ids).items():
-                if ids:
-                    self._marks[cell] = {
-                        kind: position.Mark(one) for kind, one in ids.items()
-                    }
+        found = self._cells.ask(
+            refusals.last_ids, lambda uuid: uuid not in self._marks
+        )
+        for cell, ids in found.items():
+            self._marks[cell] = {
+                kind: position.Mark(one) for kind, one in ids.items()
+            }
 
     def _read(
         self, now: datetime.datetime
@@ -136,7 +132,7 @@ class Watcher:
             after = {kind: mark.passed for kind, mark in marks.items()}
             return refusals.read(ctxt, after, now - position.SETTLED)
 
-        pages = self._cells.ask(read, self._marks)
+        pages = self._cells.ask(read, self._marks.__contains__)
         self._metrics.unread.set(len(self._cells.silent))
         return pages
 
@@ -162,7 +158,7 @@ class Watcher:
             ]
 
         with self._signals.allowed():
-            found = self._cells.ask(read, rows)
+            found = self._cells.ask(read, rows.__contains__)
         actions = {cell: iter(each) for cell, each in found.items()}
         for one in batch:
             if one.cell in actions:

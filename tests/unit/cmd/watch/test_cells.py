@@ -63,8 +63,8 @@ class CellsTestCase(testtools.TestCase):
             raise problem
         return f'answer of {context.cell_uuid}'
 
-    def ask(self, concerned=None):
-        return self.cells.ask(self.select, concerned)
+    def ask(self, concerns=lambda uuid: True):
+        return self.cells.ask(self.select, concerns)
 
     def test_all_cells(self):
         self.assertEqual({'a': 'answer of a', 'b': 'answer of b'}, self.ask())
@@ -72,8 +72,15 @@ class CellsTestCase(testtools.TestCase):
         self.assertEqual('', self.log.output)
 
     def test_those_concerned(self):
-        self.assertEqual({'b': 'answer of b'}, self.ask({'b', 'unknown'}))
+        self.assertEqual({'b': 'answer of b'}, self.ask('b'.__eq__))
         self.assertEqual(['b'], self.asked)
+
+    def test_none_of_them(self):
+        """No thread is used."""
+        self.useFixture(
+            fixtures.MonkeyPatch('nova.context.scatter_gather_cells', None)
+        )
+        self.assertEqual({}, self.ask('c'.__eq__))
 
     def test_one_that_fails(self):
         """The log has it once, and again after it has answered."""
@@ -109,10 +116,14 @@ class CellsTestCase(testtools.TestCase):
                 self.assertEqual(['b'], list(self.ask()))
             return self.select(context)
 
-        self.assertEqual(['a', 'b'], list(self.cells.ask(select)))
+        self.assertEqual(
+            ['a', 'b'], list(self.cells.ask(select, 'ab'.__contains__))
+        )
         self.assertEqual(['a', 'b'], list(self.ask()))
         self.broken['a'] = LookupError('x')
-        self.assertEqual(['b'], list(self.cells.ask(select)))
+        self.assertEqual(
+            ['b'], list(self.cells.ask(select, 'ab'.__contains__))
+        )
         self.broken.clear()
         self.assertEqual(['a', 'b'], list(self.ask()))
 
@@ -138,7 +149,3 @@ class CellsTestCase(testtools.TestCase):
             'connection): ConnectionError: no route\n',
             self.log.output,
         )
-
-    def test_others(self):
-        self.assertTrue(self.cells.has_others({'a'}))
-        self.assertFalse(self.cells.has_others({'a', 'b', 'c'}))

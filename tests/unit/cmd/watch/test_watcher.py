@@ -49,21 +49,18 @@ class Cells:
             )
         )
 
-    def ask(self, select, concerned=None):
+    def ask(self, select, concerns):
         found = {}
         for cell in self.rows:
             if cell in self.silent:
                 continue
-            if concerned is None or cell in concerned:
+            if concerns(cell):
                 context = types.SimpleNamespace(cell_uuid=cell, cells=self)
                 try:
                     found[cell] = select(context)
                 except ConnectionError:
                     continue
         return found
-
-    def has_others(self, known):
-        return any(cell not in known for cell in self.rows)
 
 
 def last_ids(context):
