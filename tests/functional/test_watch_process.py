@@ -174,6 +174,7 @@ class ProcessTest(testtools.TestCase):
             )
             self.check_metrics()
             # SIGHUP: the same process, which reads nova.conf anew.
+            self.move_api_database()
             process.send_signal(signal.SIGHUP)
             expected.append(self.refuse())
             self.wait(lambda: self.read() == expected)
@@ -183,6 +184,12 @@ class ProcessTest(testtools.TestCase):
             process.kill()
         return expected
 
+    def move_api_database(self):
+        """Nothing can be explained without it."""
+        (self.folder / 'api.db').rename(self.folder / 'moved.db')
+        text = self.conf.read_text()
+        self.conf.write_text(text.replace('api.db', 'moved.db'))
+
     def handled(self):
         """Return the ID of the last fault that the state has."""
         mark = json.loads(self.state.read_text())['cells'][CELL0]['fault']
@@ -191,6 +198,8 @@ class ProcessTest(testtools.TestCase):
     def run_container(self, expected):
         """Records on standard output, the state on a volume, a cell hangs."""
         records = self.folder / 'output'
+        self.api = sa.create_engine(f'sqlite:///{self.folder}/moved.db')
+        self.addCleanup(self.api.dispose)
         self.add_cell_that_hangs()
         program = os.path.join(
             os.path.dirname(sys.executable), 'nova-ext-sched'

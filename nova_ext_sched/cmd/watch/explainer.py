@@ -119,7 +119,7 @@ class Explainer:
         self._metrics = figures
         self._signals = signals
         self._most = most
-        self._now = timeutils.now()
+        self._now = 0.0
         self._begun: collections.deque[float] = collections.deque()
         self._shared: dict[str, tuple[float, Document]] = {}
 

@@ -98,7 +98,7 @@ class CommandTestCase(testtools.TestCase):
                 ('File', '__init__', self.folder / 'state'),
                 ('Metrics', 'serve', 9653, '::1'),
                 ('Interrupt', 'install'),
-                ('Audits', '__init__', 3600.0),
+                ('Audits', '__init__', 31536000.0),
                 ('loop', 'run', 0.5),
                 ('Watcher', 'turn'),
                 ('Audits', 'turn'),
@@ -110,7 +110,7 @@ class CommandTestCase(testtools.TestCase):
                 '--explanations-per-minute=7',
                 '--metrics-port=9653',
                 '--metrics-address=::1',
-                '--audit-interval=3600',
+                '--audit-interval=31536000',
             ),
         )
 

@@ -18,6 +18,7 @@ import yaml
 
 from nova_ext_sched.cmd.watch import command
 from nova_ext_sched.cmd.watch import metrics
+from tests import documentation
 
 ETC = pathlib.Path(__file__).parents[4] / 'etc' / 'nova-ext-sched'
 METRIC = re.compile(r'nova_ext_sched_\w+')
@@ -52,6 +53,20 @@ class MetricsTestCase(testtools.TestCase):
         self.assertEqual(2, found['nova_ext_sched_policy_violations'].value)
         self.assertGreater(
             found['nova_ext_sched_audit_timestamp_seconds'].value, 1.7e9
+        )
+
+    def test_the_page_names_all_of_them(self):
+        page = documentation.ROOT / 'doc' / 'source' / 'tools' / 'watch.rst'
+        histogram = 'nova_ext_sched_explanation_duration_seconds'
+        self.assertEqual(
+            {
+                name
+                for name in self.read()
+                if not name.startswith(histogram)
+                and not name.endswith('_created')
+            }
+            | {histogram},
+            set(METRIC.findall(page.read_text())),
         )
 
     def test_files_name_metrics_that_there_are(self):

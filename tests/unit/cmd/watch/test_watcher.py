@@ -356,6 +356,28 @@ class WatcherTestCase(testtools.TestCase):
         self.cells.add('a', 1, kind='event')
         self.assertEqual(['a-event-1'], self.turn())
 
+    def test_a_second_one_writes_the_same_ids(self):
+        other, kept = self.watcher, self.records
+        self.records, self.state = Records(), self.state.with_name('second')
+        self.watcher = self.watch()
+        self.turn()
+        self.cells.add('a', 1)
+        self.assertEqual(['a-fault-1'], self.turn())
+        self.assertEqual(1, other.turn())
+        self.assertEqual(kept.known_ids(), self.records.known_ids())
+
+    def test_a_database_that_was_restored(self):
+        """Without state and records, IDs of before are new ones."""
+        self.cells.add('a', 5)
+        self.turn()
+        self.cells.rows['a']['fault'].clear()
+        self.state.unlink()
+        self.records.written.clear()
+        self.watcher = self.watch()
+        self.turn()
+        self.cells.add('a', 5)
+        self.assertEqual(['a-fault-5'], self.turn())
+
     def test_counted(self):
         for row_id in (1, 2, 3):
             self.cells.add('a', row_id)
