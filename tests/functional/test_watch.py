@@ -20,6 +20,7 @@ from nova.db.main import models
 from oslo_utils import fixture
 from oslo_utils import timeutils
 import sqlalchemy as sa
+import yaml
 
 from nova_ext_sched.cmd import records
 from nova_ext_sched.cmd.explain import command as explain_command
@@ -336,6 +337,29 @@ class PageTest(WatchTestCase):
             f'$ nova-ext-sched {command}\n{answer.out}',
             self.api.project_id,
         )
+        self.every_format(record)
+
+    def every_format(self, record):
+        """Of the document and of the rows; with the age in the sentence."""
+        shown = {
+            name: explain.run(
+                '--recorded',
+                record['server'],
+                '--records',
+                str(self.records),
+                '-f',
+                name,
+            )
+            for name in ('json', 'yaml', 'csv', 'value')
+        }
+        document = shown['json'].document
+        kept = record['explanation']
+        self.assertEqual(kept['constraints'], document['constraints'])
+        self.assertIn('explained 2 hours ago', document['answer']['sentence'])
+        self.assertEqual(document, yaml.safe_load(shown['yaml'].out))
+        for name in ('csv', 'value'):
+            self.assertIn('3 are isolated (windows)', shown[name].out)
+            self.assertIn('explained 2 hours ago', shown[name].err)
 
 
 class ResilienceTest(WatchTestCase):
