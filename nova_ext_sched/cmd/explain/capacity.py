@@ -11,6 +11,7 @@ summary too. The few hosts that are then left are asked one by one.
 
 from collections.abc import Collection
 from collections.abc import Mapping
+import functools
 import typing
 
 from nova.scheduler.client import report
@@ -54,8 +55,7 @@ class Capacities:
         self._providers = providers
         self._classes = classes
         self._hosts = hosts
-        # By resource class; see query.Providers.
-        self._candidates: dict[str, dict[str, typing.Any]] = {}
+        self._get_candidates = functools.cache(self._read_candidates)
 
     def explain(
         self, resource: str, amount: int, refused: Collection[str]
@@ -120,7 +120,7 @@ class Capacities:
         for name in (resource, *sorted(set(self._classes) - {resource})):
             if not missing:
                 break
-            read = self._read_candidates(name)
+            read = self._get_candidates(name)
             for uuid, summary in read.items():
                 root = summary['root_provider_uuid']
                 served = self._providers.served.get(uuid, ())
@@ -140,10 +140,8 @@ class Capacities:
         return found
 
     def _read_candidates(self, resource: str) -> dict[str, typing.Any]:
-        if resource not in self._candidates:
-            found = self._get(f'/allocation_candidates?resources={resource}:1')
-            self._candidates[resource] = found.get('provider_summaries', {})
-        return self._candidates[resource]
+        found = self._get(f'/allocation_candidates?resources={resource}:1')
+        return found.get('provider_summaries', {})
 
     def _read_host(self, resource: str, uuid: str) -> list[Provider]:
         provider = f'/resource_providers/{uuid}'

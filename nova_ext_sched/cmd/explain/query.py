@@ -173,11 +173,7 @@ class Providers:
 
     def __init__(self, client: typing.Any) -> None:
         self._client = client
-        # Not functools.cache of a method: that would be a cycle, which keeps
-        # the answers until garbage is collected.
-        self._answers: dict[
-            tuple[tuple[str, str], ...], Sequence[dict[str, typing.Any]]
-        ] = {}
+        self._ask = functools.cache(self._get)
 
     def roots(self, *params: tuple[str, str]) -> set[str]:
         """Return the root providers that satisfy parameters; by default all.
@@ -228,13 +224,6 @@ class Providers:
                     for member in self._ask(members)
                 }
         return found
-
-    def _ask(
-        self, *params: tuple[str, str]
-    ) -> Sequence[dict[str, typing.Any]]:
-        if params not in self._answers:
-            self._answers[params] = self._get(*params)
-        return self._answers[params]
 
     def _get(
         self, *params: tuple[str, str]
