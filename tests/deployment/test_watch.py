@@ -17,6 +17,7 @@ import testtools
 
 from tests.deployment import base
 from tests.deployment import stream
+from tests.deployment import watcher
 
 TRAIT = 'CUSTOM_LICENSED_WINDOWS'
 LICENSED = {f'trait:{TRAIT}': 'required'}
@@ -89,23 +90,7 @@ class FaultsTestCase(testtools.TestCase):
         )
 
     def watch(self):
-        state = self.records.with_name('records.state')
-        before = state.exists() and state.stat().st_mtime_ns
-        process = self.cloud.processes.start(
-            'watch',
-            [
-                self.cloud.nova.program('nova-ext-sched'),
-                'watch',
-                '--config-file',
-                self.cloud.nova.scheduler_conf,
-                '--interval=0.2',
-                f'--records={self.records}',
-            ],
-        )
-        self.wait(
-            lambda: state.exists() and state.stat().st_mtime_ns != before
-        )
-        return process
+        return watcher.start(self.cloud, self.records, 0.2)
 
     def refused(self):
         """Return the cause of each refusal that nova noted, by its ID."""
@@ -154,11 +139,11 @@ class FaultsTestCase(testtools.TestCase):
             time.sleep(3)
         return before
 
-    def end(self, watcher, number):
+    def end(self, watching, number):
         """End the watcher by a signal; return a new one, later."""
         begin = time.monotonic()
-        watcher.send_signal(number)
-        watcher.wait()
+        watching.send_signal(number)
+        watching.wait()
         seconds = time.monotonic() - begin
         self.refuse(2)
         return self.watch(), seconds
@@ -166,21 +151,21 @@ class FaultsTestCase(testtools.TestCase):
     def test_every_refusal_once(self):
         cloud = self.cloud
         with cloud.scheduler(ON):
-            watcher = self.watch()
+            watching = self.watch()
             with stream.stream(cloud, STREAM, 0.4):
                 self.refuse()
                 with cloud.placement.away():
                     self.refuse()
-                watcher, _ = self.end(watcher, signal.SIGKILL)
+                watching, _ = self.end(watching, signal.SIGKILL)
                 for database in ('nova_cell0', 'nova_api'):
                     self.refuse(1)
                     with cloud.mariadb.cut(database):
                         time.sleep(LASTS)
-                watcher, seconds = self.end(watcher, signal.SIGTERM)
+                watching, seconds = self.end(watching, signal.SIGTERM)
                 self.refuse(1)
             refused = self.settle()
             self.wait(lambda: len(self.recorded()) >= len(refused))
-            cloud.processes.stop(watcher)
+            cloud.processes.stop(watching)
         records = self.recorded()
         self.assertEqual(
             dict.fromkeys(refused, 1),
