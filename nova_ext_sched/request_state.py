@@ -14,6 +14,7 @@ import typing
 import weakref
 
 from nova_ext_sched.policy import failure_domains
+from nova_ext_sched.policy import round_robin
 
 #: The keys of reserved aggregates among the properties of a request's image,
 #: which ``reserved_aggregates`` read in Glance. By RequestSpec.
@@ -46,11 +47,11 @@ refused: weakref.WeakKeyDictionary[typing.Any, list[typing.Any]] = (
     weakref.WeakKeyDictionary()
 )
 
-#: The hosts that the members of a request's server group are dealt to, with
-#: their failure domains: as ``ServerGroupRoundRobinWeigher`` found them for
-#: the first server of the request. By RequestSpec.
+#: The hosts that the members of a request's server group are dealt to: as
+#: ``ServerGroupRoundRobinWeigher`` found them for the first server of the
+#: request. By RequestSpec.
 circles: weakref.WeakKeyDictionary[
-    typing.Any, Mapping[str, frozenset[str]]
+    typing.Any, Mapping[str, round_robin.Host]
 ] = weakref.WeakKeyDictionary()
 
 

@@ -2,9 +2,9 @@
 
 """Stage 3 of server groups: deal the members to the hosts in turn."""
 
-from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
+import contextvars
 import typing
 
 import nova.conf
@@ -18,10 +18,18 @@ from nova_ext_sched.policy import failure_domains as domains_policy
 from nova_ext_sched.policy import round_robin as policy
 from nova_ext_sched.queries import fields
 from nova_ext_sched.request_filters import failure_domains
+from nova_ext_sched.weighers import circles
 
 CONF = nova.conf.CONF
 
 MULTIPLIER = 'server_group_round_robin_weight_multiplier'
+
+# The multipliers of the request that a thread or greenlet works on, by the
+# host's aggregates; None if the weigher is not for the request. To read the
+# option and the aggregates of each host would take longer than all the rest.
+_multipliers: contextvars.ContextVar[dict[tuple[int, ...], float] | None] = (
+    contextvars.ContextVar('multipliers', default=None)
+)
 
 
 class ServerGroupRoundRobinWeigher(weights.BaseHostWeigher):
@@ -40,34 +48,38 @@ class ServerGroupRoundRobinWeigher(weights.BaseHostWeigher):
     rebuild                                nova does not ask: one host
     =====================================  ==================================
 
-    The turns go over the hosts that passed the filters of the first server
-    of the request, and those that our filters refused for the group's sake.
+    :mod:`nova_ext_sched.weighers.circles` says which hosts have turns.
     """
 
-    # The option, as of the latest request: nova asks for the multiplier of
-    # each host, and reading an option takes longer than all the rest.
-    _multiplier: float | None = None
+    def __init__(self) -> None:
+        super().__init__()
+        self._circles = circles.Circles()
 
     def weight_multiplier(self, host_state: typing.Any) -> float:
-        if self._multiplier is None:
-            self._read_option()
-        multiplier: float = utils.get_weight_multiplier(
-            host_state, MULTIPLIER, self._multiplier
-        )
-        return multiplier
-
-    def _read_option(self) -> None:
-        ours = CONF.nova_ext_sched
-        self._multiplier = ours.server_group_round_robin_weight_multiplier
+        known = _multipliers.get()
+        if known is None:
+            # Every weight is 0.
+            return 0.0
+        # Hosts share the aggregates of the scheduler's memory.
+        key = tuple(map(id, host_state.aggregates))
+        if key not in known:
+            ours = CONF.nova_ext_sched
+            known[key] = utils.get_weight_multiplier(
+                host_state,
+                MULTIPLIER,
+                ours.server_group_round_robin_weight_multiplier,
+            )
+        return known[key]
 
     def weigh_objects(
         self,
         weighed_obj_list: Sequence[typing.Any],
         weight_properties: typing.Any,
     ) -> list[float]:
-        self._read_option()
         states = [weighed.obj for weighed in weighed_obj_list]
-        order = _order(weight_properties, states)
+        order = _order(weight_properties, states, self._circles)
+        # nova asks for the multiplier of each host after this.
+        _multipliers.set({} if order else None)
         # A host that is in no circle, such as one without a domain, is last.
         place = {host: -float(index) for index, host in enumerate(order)}
         last = -float(len(order))
@@ -80,7 +92,11 @@ class ServerGroupRoundRobinWeigher(weights.BaseHostWeigher):
         return 0.0
 
 
-def _order(spec_obj: typing.Any, states: list[typing.Any]) -> list[str]:
+def _order(
+    spec_obj: typing.Any,
+    states: list[typing.Any],
+    found: circles.Circles,
+) -> list[str]:
     # The hosts, the best first; none if the weigher is not for the request.
     group = fields.get_field(spec_obj, 'instance_group')
     if not group:
@@ -90,25 +106,29 @@ def _order(spec_obj: typing.Any, states: list[typing.Any]) -> list[str]:
     except exception.InvalidValue:
         # The filters refuse every host.
         return []
-    is_anti_affinity = fields.group_policy(group) == anti_affinity.POLICY
-    if limit is None and not is_anti_affinity:
+    if fields.group_policy(group) == anti_affinity.POLICY:
+        rule = _read_rule(group)
+    elif limit is not None:
+        # Other policies have no rule for a host.
+        rule = limit
+    else:
         return []
     seed = fields.get_field(group, 'uuid') or ''
     number = _number(group, fields.get_field(spec_obj, 'instance_uuid'))
     hosts = request_state.circles.get(spec_obj)
     if hosts is None:
-        hosts = _read_hosts(
+        hosts = found.find(
+            spec_obj,
             [*states, *request_state.refused.get(spec_obj, ())],
+            rule,
             None if limit is None else CONF.nova_ext_sched.failure_domain_key,
         )
         request_state.circles[spec_obj] = hosts
     if limit is None:
-        return policy.order_hosts(seed, number, hosts)
+        room = {name: host.room for name, host in hosts.items()}
+        return policy.order_hosts(seed, number, room)
     domains, room = _find_room(
-        hosts,
-        limit,
-        _read_rule(group) if is_anti_affinity else limit,
-        request_state.spreads.get(spec_obj),
+        hosts, limit, request_state.spreads.get(spec_obj)
     )
     return policy.order_hosts_by_domain(seed, number, domains, room)
 
@@ -131,41 +151,20 @@ def _read_rule(group: typing.Any) -> int:
         return 1
 
 
-def _read_hosts(
-    states: Iterable[typing.Any], key: str | None
-) -> Mapping[str, frozenset[str]]:
-    # Each host's failure domains. By the host, not its nodes: it is what
-    # holds members, and a service of ironic has many nodes.
-    if key is None:
-        return dict.fromkeys((state.host for state in states), frozenset())
-    # Hosts share the aggregates of the scheduler's memory.
-    known: dict[tuple[int, ...], frozenset[str]] = {}
-    hosts = {}
-    for state in states:
-        aggregates = tuple(map(id, state.aggregates))
-        if aggregates not in known:
-            known[aggregates] = domains_policy.read_domains(
-                map(fields.aggregate_metadata, state.aggregates), key
-            )
-        hosts[state.host] = known[aggregates]
-    return hosts
-
-
 def _find_room(
-    hosts: Mapping[str, frozenset[str]],
+    hosts: Mapping[str, policy.Host],
     limit: int,
-    rule: int,
     spread: domains_policy.Spread | None,
-) -> tuple[dict[str, list[str]], dict[str, int]]:
+) -> tuple[dict[str, dict[str, int]], dict[str, int]]:
     # Stage 1 leaves full domains out of placement's answer. They had their
     # turns, and keep them.
     held = spread.held if spread else {}
-    domains: dict[str, list[str]] = {name: [] for name in held}
-    for host, names in hosts.items():
-        for name in names:
-            domains.setdefault(name, []).append(host)
+    domains: dict[str, dict[str, int]] = {name: {} for name in held}
+    for name, host in hosts.items():
+        for domain in host.domains:
+            domains.setdefault(domain, {})[name] = host.room
     room = {
-        name: min(limit, max(held.get(name, 0), rule * len(found)))
+        name: min(limit, max(held.get(name, 0), sum(found.values())))
         for name, found in domains.items()
     }
     return domains, room

@@ -7,6 +7,7 @@ input and writes their answers as the last line of standard output.
 """
 
 from concurrent import futures
+import contextlib
 import itertools
 import json
 import sys
@@ -219,7 +220,8 @@ def stream(ctxt, flavors, pause):
 def limit_servers(ctxt, host, servers):
     """Let a host have room for so many servers of one VCPU; None: for all.
 
-    nova-compute keeps the allocation ratio that placement has.
+    nova-compute keeps the allocation ratios that placement and the database
+    have, as if they had been its first ones.
     """
     placement = compute_api.AggregateAPI().placement_client
     url = f'/resource_providers?name={host}'
@@ -230,13 +232,23 @@ def limit_servers(ctxt, host, servers):
     ratio = 4.0 if servers is None else (servers + 0.5) / body['total']
     body['allocation_ratio'] = ratio
     assert placement.put(url, body).status_code == 200
+    with _cell_of(ctxt, host) as cell:
+        (node,) = objects.ComputeNodeList.get_all_by_host(cell, host)
+        node.cpu_allocation_ratio = ratio
+        node.save()
     return servers
+
+
+@contextlib.contextmanager
+def _cell_of(ctxt, host):
+    mapping = objects.HostMapping.get_by_host(ctxt, host)
+    with context.target_cell(ctxt, mapping.cell_mapping) as cell:
+        yield cell
 
 
 def force_down(ctxt, host, down):
     """Tell nova that a compute is down, or that it is not."""
-    mapping = objects.HostMapping.get_by_host(ctxt, host)
-    with context.target_cell(ctxt, mapping.cell_mapping) as cell:
+    with _cell_of(ctxt, host) as cell:
         service = objects.Service.get_by_compute_host(cell, host)
         service.forced_down = down
         service.save()

@@ -8,6 +8,7 @@ decided.
 """
 
 import collections
+import typing
 
 from nova import context as nova_context
 from nova import objects
@@ -17,6 +18,8 @@ from tests.functional import base
 
 HOSTS = ('a1', 'a2', 'a3', 'b1', 'b2')
 MANY = {'max_server_per_host': 9}
+#: Of a host, as nova's fake driver has them.
+VCPUS = 10
 
 
 class RoundRobinTestCase(base.CloudTestCase):
@@ -84,7 +87,7 @@ class RoundRobinTestCase(base.CloudTestCase):
         ).members
 
     def circle(self, group, hosts=HOSTS):
-        return round_robin.order_hosts(group, 0, hosts)
+        return round_robin.order_hosts(group, 0, dict.fromkeys(hosts, 1))
 
 
 class HostsTest(RoundRobinTestCase):
@@ -187,6 +190,31 @@ class HostsTest(RoundRobinTestCase):
         group = self.create_group()
         booted = [self.boot_in(group)['id'] for _ in range(4)]
         self.assertEqual(booted, self.members(group))
+
+
+class SizesTest(RoundRobinTestCase):
+    """Hosts that fill up before the group does."""
+
+    started = ()
+    sizes: typing.ClassVar = {'a1': 1, 'a2': 1, 'a3': 2, 'b1': 9, 'b2': 9}
+
+    def setUp(self):
+        super().setUp()
+        for host, size in self.sizes.items():
+            # Rounded up: placement truncates the product with the vCPUs.
+            self.flags(initial_cpu_allocation_ratio=(size + 0.5) / VCPUS)
+            self._start_compute(host)
+
+    def test_full_hosts_keep_their_turns(self):
+        group = self.create_group(rules={'max_server_per_host': 3})
+        room = {host: min(3, size) for host, size in self.sizes.items()}
+        self.assertEqual(
+            [
+                round_robin.order_hosts(group, number, room)[0]
+                for number in range(10)
+            ],
+            self.boot_many(group, 10),
+        )
 
 
 class DomainsTest(RoundRobinTestCase):

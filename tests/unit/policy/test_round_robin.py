@@ -18,6 +18,11 @@ def turns(room, count):
     return [round_robin.find_turn(k, room)[0] for k in range(count)]
 
 
+def even(hosts, room=1):
+    """Return hosts that take equally many members."""
+    return dict.fromkeys(hosts, room)
+
+
 @st.composite
 def racks(draw):
     """Draw domains with their hosts, each host in one domain."""
@@ -75,11 +80,23 @@ class FindTurnTestCase(testtools.TestCase):
 
 class OrderHostsTestCase(testtools.TestCase):
     @hypothesis.given(
+        GROUPS,
+        st.dictionaries(NAMES, st.integers(1, 4), min_size=1),
+    )
+    def test_each_host_is_preferred_as_often_as_it_has_room(self, group, room):
+        best = collections.Counter(
+            round_robin.order_hosts(group, number, room)[0]
+            for number in range(sum(room.values()))
+        )
+        self.assertEqual(room, best)
+
+    @hypothesis.given(
         GROUPS, st.lists(NAMES, unique=True, min_size=1), st.integers(0, 9999)
     )
     def test_members_in_turn_prefer_different_hosts(self, group, hosts, start):
+        room = even(hosts, 10000)
         best = {
-            round_robin.order_hosts(group, start + k, hosts)[0]
+            round_robin.order_hosts(group, start + k, room)[0]
             for k in range(len(hosts))
         }
         self.assertEqual(set(hosts), best)
@@ -93,22 +110,34 @@ class OrderHostsTestCase(testtools.TestCase):
         self, group, number, hosts
     ):
         self.assertEqual(
-            round_robin.order_hosts(group, number, sorted(hosts)),
-            round_robin.order_hosts(group, number, hosts),
+            round_robin.order_hosts(group, number, even(sorted(hosts), 3)),
+            round_robin.order_hosts(group, number, even(hosts, 3)),
         )
 
     def test_every_host_follows_in_a_circle(self):
-        circle = round_robin.order_hosts('g', 0, 'abcd')
+        room = even('abcd', 2)
+        circle = round_robin.order_hosts('g', 0, room)
         self.assertEqual(sorted('abcd'), sorted(circle))
         for k in range(9):
             start = k % 4
             self.assertEqual(
                 circle[start:] + circle[:start],
-                round_robin.order_hosts('g', k, 'abcd'),
+                round_robin.order_hosts('g', k, room),
             )
 
+    def test_hosts_of_different_size(self):
+        # The circle of this group is d a c b.
+        room = {'a': 3, 'b': 1, 'c': 2, 'd': 1}
+        self.assertEqual(
+            ['dacb', 'acbd', 'cbda', 'bdac', 'acbd', 'cbda', 'acbd', 'dacb'],
+            [
+                ''.join(round_robin.order_hosts('g', number, room))
+                for number in range(8)
+            ],
+        )
+
     def test_groups_begin_on_different_hosts(self):
-        hosts = [f'compute-{number:03}' for number in range(10)]
+        hosts = even(f'compute-{number:03}' for number in range(10))
         first = collections.Counter(
             round_robin.order_hosts(f'group {number}', 0, hosts)[0]
             for number in range(1000)
@@ -118,18 +147,20 @@ class OrderHostsTestCase(testtools.TestCase):
 
     def test_the_order_is_that_of_every_process_and_release(self):
         self.assertEqual(
-            ['d', 'a', 'c', 'b'], round_robin.order_hosts('g', 0, 'abcd')
+            ['d', 'a', 'c', 'b'],
+            round_robin.order_hosts('g', 0, even('abcd')),
         )
 
     def test_no_host(self):
-        self.assertEqual([], round_robin.order_hosts('g', 3, []))
+        self.assertEqual([], round_robin.order_hosts('g', 3, {}))
 
 
 @ddt.ddt
 class OrderHostsByDomainTestCase(testtools.TestCase):
-    def order(self, number, domains, room=None, group='g'):
+    def order(self, number, domains, room=None, group='g', rule=1):
         if room is None:
             room = {name: len(hosts) for name, hosts in domains.items()}
+        domains = {name: even(hosts, rule) for name, hosts in domains.items()}
         return round_robin.order_hosts_by_domain(group, number, domains, room)
 
     @hypothesis.given(GROUPS, racks())
@@ -147,7 +178,7 @@ class OrderHostsByDomainTestCase(testtools.TestCase):
             for name, hosts in domains.items()
         }
         hosts = collections.Counter(
-            self.order(k, domains, room, group)[0]
+            self.order(k, domains, room, group, rule)[0]
             for k in range(sum(room.values()))
         )
         self.assertLessEqual(max(hosts.values()), rule)
@@ -188,6 +219,16 @@ class OrderHostsByDomainTestCase(testtools.TestCase):
         for number in range(8):
             order = self.order(number, domains)
             self.assertEqual(['a1', 'ab', 'b1'], sorted(order))
+
+    def test_hosts_of_different_size(self):
+        domains = {'a': {'a1': 2, 'a2': 1}, 'b': {'b1': 1, 'b2': 1}}
+        best = [
+            round_robin.order_hosts_by_domain(
+                'g', number, domains, {'a': 3, 'b': 2}
+            )[0]
+            for number in range(5)
+        ]
+        self.assertEqual(['a2', 'b2', 'a1', 'b1', 'a1'], best)
 
     @ddt.data({}, {'a': []})
     def test_no_host(self, domains):
