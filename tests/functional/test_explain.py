@@ -431,6 +431,13 @@ class UsageTestCase(ExplainTestCase):
             (['--server', 'x', '--operation', 'resize'], '--flavor'),
             (['--server', 'x', '--operation', 'rebuild'], '--image'),
             (['--server', 'x', '--flavor', 'y'], 'no --flavor'),
+            (['--recorded', 'req-x', '--server', 'y'], 'no --server, got'),
+            (['--recorded', 'req-x', '--hint', 'a=b'], 'no --hint, got'),
+            (['--recorded', 'req-x', '--hosts'], 'no --hosts, got'),
+            (
+                ['--recorded', 'req-x', '--operation', 'migrate'],
+                'no --operation, got',
+            ),
             (['--flavor', 'm1.tiny', '--server-group', 'absent'], 'group'),
             (
                 ['--flavor', 'm1.tiny', '--availability-zone', 'a:b:c:d'],

@@ -165,6 +165,7 @@ class Explain(base.Command):
         by_host = bool(parsed_args.host or parsed_args.hosts)
         columns = answer.HOST_COLUMNS if by_host else answer.COLUMNS
         base.check_columns(self, parsed_args, columns)
+        _check_usage(parsed_args)
         if parsed_args.recorded is not None:
             self._document = recorded.read(
                 parsed_args.records, parsed_args.recorded
@@ -182,7 +183,6 @@ class Explain(base.Command):
         return columns, rows(self._document, parsed_args.all)
 
     def _explain(self, parsed_args: argparse.Namespace) -> answer.Document:
-        _check_usage(parsed_args)
         self.configure(parsed_args)
         # Not before: they import nova.
         from nova_ext_sched.cmd import nova_scheduler
@@ -231,6 +231,14 @@ class Explain(base.Command):
 
 def _check_usage(parsed_args: argparse.Namespace) -> None:
     operation = parsed_args.operation
+    if parsed_args.recorded is not None:
+        # A record says what was asked. It has the hosts of none.
+        for name in ('server', *_DESCRIBING, 'host', 'hosts'):
+            if getattr(parsed_args, name):
+                raise _usage('--recorded', f'no {_option(name)}', 'one')
+        if operation != 'boot':
+            raise _usage('--recorded', 'no --operation', operation)
+        return
     if parsed_args.server is None:
         if parsed_args.flavor is None:
             raise _usage('arguments', '--server or --flavor', 'neither')
@@ -243,12 +251,16 @@ def _check_usage(parsed_args: argparse.Namespace) -> None:
     )
     for name in _DESCRIBING:
         if getattr(parsed_args, name) and name not in allowed:
-            option = f'--{name.replace("_", "-")}'
-            raise _usage('--server', f'no {option} to {operation} it', 'one')
+            expected = f'no {_option(name)} to {operation} it'
+            raise _usage('--server', expected, 'one')
     if operation in needed and not any(
         getattr(parsed_args, name) for name in allowed
     ):
         raise _usage(f'--operation {operation}', f'--{allowed[0]}', 'none')
+
+
+def _option(name: str) -> str:
+    return f'--{name.replace("_", "-")}'
 
 
 def _is_table(parsed_args: argparse.Namespace) -> bool:
