@@ -88,9 +88,14 @@ class Line:
         """Why servers found no host or another than expected."""
         if self.result == DIFFERS and self.outcome.unused:
             return self.outcome.unused
-        failed = any(item.failure for item in self.outcome.placements)
-        if failed or self.verbose or self.result == DIFFERS:
+        if (
+            _has_failures(self.outcome)
+            or self.verbose
+            or self.result == DIFFERS
+        ):
             return self.outcome.reason
+        if self.plain is not None and _has_failures(self.plain):
+            return f'on plain nova {self.plain.reason}'
         return ''
 
     @property
@@ -128,6 +133,10 @@ class Line:
         if self.reason:
             yield from _wrapped('    reason  ', self.reason, width)
         yield ''
+
+
+def _has_failures(outcome: expectation.Outcome) -> bool:
+    return any(placement.failure for placement in outcome.placements)
 
 
 def _wrapped(begin: str, text: str, width: int) -> list[str]:
