@@ -55,15 +55,22 @@ def summarize(
     """Return how many aggregates have which faults."""
     if not number:
         return 'No aggregate has a trait: key.'
-    aggregates = messages.count('aggregate', number) + ' with a trait: key'
     if not faulty:
-        return f'{aggregates}, no faults.'
+        aggregates = messages.count('aggregate', number)
+        return f'{aggregates} with a trait: key, no faults.'
     kinds = collections.Counter(
         kind for _, found in faulty for kind in {one.kind for one in found}
     )
     ranked = sorted(kinds.items(), key=lambda item: (-item[1], item[0]))
     counts = ', '.join(f'{kind} {count}' for kind, count in ranked)
-    return f'{len(faulty)} of {aggregates} have faults: {counts}.'
+    have_faults = messages.part(
+        len(faulty),
+        number,
+        'aggregate',
+        'with a trait: key has faults',
+        'with a trait: key have faults',
+    )
+    return f'{have_faults}: {counts}.'
 
 
 class Aggregates(lines.Text):

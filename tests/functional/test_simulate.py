@@ -93,7 +93,7 @@ class SimulatorTest(unittest.TestCase):
             row,
         )
         # Nothing of nova's log.
-        self.assertEqual('1 of 1 steps as expected\n', done.stderr)
+        self.assertEqual('1 of 1 step as expected\n', done.stderr)
         text = log.read_text()
         self.assertIn(' nova-ext-sched INFO nova_ext_sched.filters: ', text)
         self.assertIn(' DEBUG nova.scheduler', text)

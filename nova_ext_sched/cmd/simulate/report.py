@@ -10,6 +10,7 @@ import typing
 
 from cliff import columns
 
+from nova_ext_sched import messages
 from nova_ext_sched.cmd.simulate import expectation
 from nova_ext_sched.cmd.simulate import scenario
 
@@ -190,7 +191,8 @@ class Report:
     def summary(self) -> str:
         """The run in a sentence."""
         total = len(self.lines)
-        text = f'{self.results.count(OK)} of {total} steps as expected'
+        steps = messages.count('step', total)
+        text = f'{self.results.count(OK)} of {steps} as expected'
         if self.plain_results:
             met = self.plain_results.count(OK)
             text += f'; on plain nova {met} of {total}'

@@ -180,7 +180,7 @@ class ResultTest(CommandTestCase):
                 ' 1  boot x (flavor small)\n'
                 '    expected                    a\n'
                 '    nova-ext-sched  ok          a\n',
-                'It does.\n1 of 1 steps as expected\n',
+                'It does.\n1 of 1 step as expected\n',
             ),
             self.run_command(self.file),
         )

@@ -32,7 +32,7 @@ class ReportTest(unittest.TestCase):
         judged = report.Report(declare({'expect': 'a'}), [ON_A])
         self.assertTrue(judged.held)
         self.assertEqual([report.OK], judged.results)
-        self.assertEqual('1 of 1 steps as expected', judged.summary)
+        self.assertEqual('1 of 1 step as expected', judged.summary)
         ((step, action, expected, actual, result, reason),) = [
             line.row for line in judged.lines
         ]
