@@ -20,6 +20,8 @@ from nova_ext_sched.osc import isolation_findings
 
 # Names that people see of many.
 _FEW = 5
+# Aggregates with faults of the same kinds that people see one by one.
+_FEW_ALIKE = 2
 
 
 def describe(finding: isolation_findings.Finding) -> str:
@@ -76,8 +78,8 @@ def summarize(
 class Aggregates(lines.Text):
     """An aggregate in a line, and its faults below it.
 
-    Where more than a few have faults of the same kinds, the first is shown,
-    and the others by their names.
+    Where more than two have faults of the same kinds, the first is shown, and
+    the others by their names.
     """
 
     def render(self, rows: Iterable[lines.Row]) -> Iterator[str]:
@@ -86,7 +88,7 @@ class Aggregates(lines.Text):
             kinds = dict.fromkeys(one.kind for one in row['Faults'].findings)
             by_kinds.setdefault(tuple(kinds), []).append(row)
         for key, found in by_kinds.items():
-            folded = found[1:] if key and len(found) > _FEW else []
+            folded = found[1:] if key and len(found) > _FEW_ALIKE else []
             for row in found[: len(found) - len(folded)]:
                 yield from self._aggregate(row)
             if folded:
