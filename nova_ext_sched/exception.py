@@ -143,12 +143,16 @@ class ScenarioInvalid(NovaExtSchedError):
         its place in the document
     """
 
-    message = '{path}: expected a scenario, got {count} faults'
+    message = '{path}: expected a scenario, got {count}'
     path: str
     findings: Sequence[object]
 
     def __init__(self, *, path: str, findings: Sequence[object]) -> None:
-        super().__init__(path=path, findings=findings, count=len(findings))
+        super().__init__(
+            path=path,
+            findings=findings,
+            count=messages.count('fault', len(findings)),
+        )
 
 
 class SimulationFailed(NovaExtSchedError):

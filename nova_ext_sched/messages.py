@@ -51,6 +51,21 @@ def count(noun: str, number: int) -> str:
     return f'{number} {noun}' + ('' if number == 1 else 's')
 
 
+def agree(number: int, one: str, many: str) -> str:
+    """Return the form of a verb that agrees with a number of things."""
+    return one if number == 1 else many
+
+
+def part(number: int, whole: int, noun: str, one: str, many: str) -> str:
+    """Return what some of many things do: ``1 of 3 hosts is``.
+
+    :param one: the verb and what follows, of one thing
+    :param many: the same of several
+    """
+    verb = one if whole == 1 else agree(number, one, many)
+    return f'{number} of {count(noun, whole)} {verb}'
+
+
 def first_few(
     names: Sequence[typing.Any],
     most: int = 10,

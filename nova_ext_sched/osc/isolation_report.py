@@ -20,6 +20,8 @@ from nova_ext_sched.osc import isolation_findings
 
 # Names that people see of many.
 _FEW = 5
+# Aggregates with faults of the same kinds that people see one by one.
+_FEW_ALIKE = 2
 
 
 def describe(finding: isolation_findings.Finding) -> str:
@@ -55,22 +57,29 @@ def summarize(
     """Return how many aggregates have which faults."""
     if not number:
         return 'No aggregate has a trait: key.'
-    aggregates = messages.count('aggregate', number) + ' with a trait: key'
     if not faulty:
-        return f'{aggregates}, no faults.'
+        aggregates = messages.count('aggregate', number)
+        return f'{aggregates} with a trait: key, no faults.'
     kinds = collections.Counter(
         kind for _, found in faulty for kind in {one.kind for one in found}
     )
     ranked = sorted(kinds.items(), key=lambda item: (-item[1], item[0]))
     counts = ', '.join(f'{kind} {count}' for kind, count in ranked)
-    return f'{len(faulty)} of {aggregates} have faults: {counts}.'
+    have_faults = messages.part(
+        len(faulty),
+        number,
+        'aggregate',
+        'with a trait: key has faults',
+        'with a trait: key have faults',
+    )
+    return f'{have_faults}: {counts}.'
 
 
 class Aggregates(lines.Text):
     """An aggregate in a line, and its faults below it.
 
-    Where more than a few have faults of the same kinds, the first is shown,
-    and the others by their names.
+    Where more than two have faults of the same kinds, the first is shown, and
+    the others by their names.
     """
 
     def render(self, rows: Iterable[lines.Row]) -> Iterator[str]:
@@ -79,7 +88,7 @@ class Aggregates(lines.Text):
             kinds = dict.fromkeys(one.kind for one in row['Faults'].findings)
             by_kinds.setdefault(tuple(kinds), []).append(row)
         for key, found in by_kinds.items():
-            folded = found[1:] if key and len(found) > _FEW else []
+            folded = found[1:] if key and len(found) > _FEW_ALIKE else []
             for row in found[: len(found) - len(folded)]:
                 yield from self._aggregate(row)
             if folded:

@@ -257,7 +257,7 @@ class FormatsTestCase(audits.AuditTestCase):
         uuid, name, project, *_ = self.row
         self.assertEqual(
             [
-                '1 of 1 servers violate a policy:',
+                '1 of 1 server violates a policy:',
                 '       1  isolation',
                 '',
                 'isolation, 1 server: aggregate windows is isolated and the '

@@ -225,7 +225,7 @@ class ListTest(IsolationTestCase):
         self.assertEqual(
             f'windows, 2 hosts: requires {WINDOWS}\n'
             f'  trait-missing: the resource provider lacks {WINDOWS}: host2\n'
-            f'1 of 1 aggregate with a trait: key have faults: trait-missing '
+            f'1 of 1 aggregate with a trait: key has faults: trait-missing '
             f'1.\n',
             output,
         )

@@ -93,7 +93,7 @@ class SimulatorTest(unittest.TestCase):
             row,
         )
         # Nothing of nova's log.
-        self.assertEqual('1 of 1 steps as expected\n', done.stderr)
+        self.assertEqual('1 of 1 step as expected\n', done.stderr)
         text = log.read_text()
         self.assertIn(' nova-ext-sched INFO nova_ext_sched.filters: ', text)
         self.assertIn(' DEBUG nova.scheduler', text)
@@ -117,7 +117,7 @@ class SimulatorTest(unittest.TestCase):
             *('--compare', '--nova-log', '-', '-f', 'yaml'),
         )
 
-        self.assertEqual(1, done.returncode, done.stderr)
+        self.assertEqual(3, done.returncode, done.stderr)
         self.assertIn(' INFO nova.scheduler', done.stderr)
         wrong, refused, unused = yaml.safe_load(done.stdout)
         self.assertEqual('DIFFERS', wrong['Result'])
@@ -152,7 +152,7 @@ class SimulatorTest(unittest.TestCase):
             )
         )
 
-        self.assertEqual((2, ''), (done.returncode, done.stdout), done.stderr)
+        self.assertEqual((1, ''), (done.returncode, done.stdout), done.stderr)
         self.assertRegex(
             done.stderr,
             r'^the cloud of nova-ext-sched: expected the steps to run, got: '

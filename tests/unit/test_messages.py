@@ -29,6 +29,19 @@ class MessagesTestCase(testtools.TestCase):
         self.assertEqual(expected, messages.count('host', number))
 
     @ddt.data(
+        (0, 1, '0 of 1 host is'),
+        (1, 1, '1 of 1 host is'),
+        (0, 2, '0 of 2 hosts are'),
+        (1, 2, '1 of 2 hosts is'),
+        (2, 2, '2 of 2 hosts are'),
+    )
+    @ddt.unpack
+    def test_part(self, number, whole, expected):
+        self.assertEqual(
+            expected, messages.part(number, whole, 'host', 'is', 'are')
+        )
+
+    @ddt.data(
         ([], ''),
         (['a'], 'a'),
         (['a', 'b', 'c'], 'a, b, c'),

@@ -84,10 +84,7 @@ class Findings(lines.Text):
         if not totals.violating:
             yield from self.fill(totals.sentence)
         else:
-            yield (
-                f'{totals.violating} of {totals.servers} servers violate a '
-                f'policy:'
-            )
+            yield f'{totals.head}:'
             for policy, count in totals.policies.items():
                 if count:
                     yield f'{count:8}  {policy}'

@@ -95,11 +95,22 @@ class Totals:
                 yield Line(by, name, -servers, policies)
 
     @property
+    def head(self) -> str:
+        """How many of the servers violate a policy."""
+        return messages.part(
+            self.violating,
+            self.servers,
+            'server',
+            'violates a policy',
+            'violate a policy',
+        )
+
+    @property
     def sentence(self) -> str:
         """What was found, by policy, and how many cannot be judged."""
         if not self.policies:
             return 'No policy is on.'
-        text = f'{self.violating} of {self.servers} servers violate a policy'
+        text = self.head
         if self.violating:
             text += f': {describe(self.policies)}.'
         else:

@@ -267,7 +267,7 @@ def _describe_capacity(document: Document, cause: str) -> str:
             else:
                 text += 'nothing free; '
             number = capacity['large_enough']
-            verb = 'is' if number == 1 else 'are'
+            verb = messages.agree(number, 'is', 'are')
             return (
                 text + f'{messages.count("host", number)} {verb} large enough'
             )
@@ -304,10 +304,15 @@ def _write_hosts(
         refused = sum(
             one['verdict'] == document_.REFUSED for one in host['verdicts']
         )
-        number = messages.count('constraint', len(document['constraints']))
+        refuse_it = messages.part(
+            refused,
+            len(document['constraints']),
+            'constraint',
+            'refuses it',
+            'refuse it',
+        )
         shown.print()
-        verb = 'refuses' if refused == 1 else 'refuse'
-        shown.print(f'{host["host"]}: {refused} of {number} {verb} it')
+        shown.print(f'{host["host"]}: {refuse_it}')
         found = host_rows({**document, 'hosts': [host]}, all_)
         if not found:
             continue

@@ -88,8 +88,15 @@ class SchedulerManager(manager.SchedulerManager):
         )
         if picked < number and self._left:
             self._funnel.shortage = (
-                f'Only {picked} of {number} instances find a host, and nova '
-                f'then creates none'
+                'Only '
+                + messages.part(
+                    picked,
+                    number,
+                    'instance',
+                    'finds a host',
+                    'find a host',
+                )
+                + ', and nova then creates none'
             )
 
     # What nova's _schedule calls.

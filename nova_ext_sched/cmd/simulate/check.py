@@ -32,8 +32,10 @@ Keywords = Mapping[str, Callable[..., Iterator[jsonschema.ValidationError]]]
 #: The most faults that are shown for one file.
 MOST_FINDINGS = 100
 
-# What names of these kinds may stand for several.
+# What names of these kinds may stand for several, and what those may that
+# declare one.
 _PATTERNS = ('host', 'server')
+_DECLARED_PATTERNS = (*_PATTERNS, 'aggregate')
 
 #: The zone of hosts that are in none, unless an option names another.
 _DEFAULT_ZONE = 'nova'
@@ -98,7 +100,7 @@ def _find(data: typing.Any, nova_keywords: Keywords) -> Findings:
     ) -> Findings:
         # A list that is too long is read to its end.
         if len(names[kind]) < hostnames.MAX_NAMES**2:
-            names[kind].update(_names(kind, value))
+            names[kind].update(_names(kind, value, _DECLARED_PATTERNS))
         yield from ()
 
     def declared(
@@ -131,13 +133,18 @@ def _find(data: typing.Any, nova_keywords: Keywords) -> Findings:
         yield from _contradictions(data, scenario.parse(data))
 
 
-def _names(kind: str, value: typing.Any) -> list[str]:
-    """Return what a value names; nothing where its form is wrong."""
+def _names(
+    kind: str, value: typing.Any, patterns: Collection[str] = _PATTERNS
+) -> list[str]:
+    """Return what a value names; nothing where its form is wrong.
+
+    :param patterns: the kinds whose names may stand for several
+    """
     names = [value]
     try:
         if isinstance(value, dict):
             names = scenario.name_servers(value)
-        elif kind in _PATTERNS:
+        elif kind in patterns:
             names = hostnames.expand(value)
     except (KeyError, TypeError, ValueError):
         return []

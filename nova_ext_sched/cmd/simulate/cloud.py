@@ -116,6 +116,8 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
             )
         weigher.PreferredHosts.order = tuple(self._declared.prefer)
         super().setUp()
+        if longest := self._declared.placement.get('max_request_line'):
+            self.useFixture(sim_fixtures.RequestLineLimit(longest))
         self.useFixture(
             recorder.Recorder(
                 self._reasons,

@@ -24,11 +24,6 @@ from nova_ext_sched import messages
 from nova_ext_sched import schema
 from nova_ext_sched.cmd import base
 
-HELD = 0
-DIFFERED = 1
-#: Anything else: usage, faults of the scenario, a cloud that broke down.
-FAILED = 2
-
 
 class Simulate(lister.Lister):
     """Run a placement scenario on a simulated cloud.
@@ -38,14 +33,14 @@ class Simulate(lister.Lister):
     """
 
     _epilog = (
-        'Exit status: 0 every expectation held; 1 one did not; 2 anything '
-        'else: the usage or the scenario is wrong, the simulated cloud broke '
-        'down, or the output could not be written; 130 after Ctrl-C.'
+        'Exit status: 0 every expectation held; 1 the simulated cloud broke '
+        'down, or the output could not be written; 2 the usage or the '
+        'scenario is wrong; 3 an expectation did not hold; 130 after Ctrl-C.'
     )
 
     # In place of a table where no column is chosen.
     _text: str | None = None
-    _status = HELD
+    _status = base.FINE
     _summary = ''
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -97,7 +92,11 @@ class Simulate(lister.Lister):
                 print(self._summary, file=sys.stderr, flush=True)
             return self._status
         except exception.ScenarioInvalid as exc:
-            lines = [f'{exc.path}: {finding}' for finding in exc.findings]
+            _end([f'{exc.path}: {finding}' for finding in exc.findings])
+            return base.USAGE
+        except ValueError as exc:
+            _end([messages.clean(exc, 1000)])
+            return base.USAGE
         except BrokenPipeError:
             lines = ['the output was closed before its end']
         except OSError as exc:
@@ -106,7 +105,7 @@ class Simulate(lister.Lister):
         except Exception as exc:
             lines = [messages.clean(exc, 1000)]
         _end(lines)
-        return FAILED
+        return base.FAULT
 
     def take_action(
         self, parsed_args: argparse.Namespace
@@ -127,7 +126,7 @@ class Simulate(lister.Lister):
         )
         base.check_columns(self, parsed_args, columns)
         if parsed_args.nova_log not in (None, worker.STDERR):
-            open(parsed_args.nova_log, 'a').close()
+            _check_writable(parsed_args.nova_log)
         file = _find(parsed_args.scenario)
         data = check.load(file)
         declared = scenario.parse(data)
@@ -144,7 +143,7 @@ class Simulate(lister.Lister):
         judged = report.Report(
             declared, *outcomes, verbose=parsed_args.reasons
         )
-        self._status = HELD if judged.held else DIFFERED
+        self._status = base.FINE if judged.held else base.SOME_FOUND
         self._summary = '\n'.join(
             filter(None, (declared.description, judged.summary))
         )
@@ -203,6 +202,17 @@ def _find(name: str) -> str:
         'expected a file or the name of a scenario that --list shows, got '
         f'{messages.clean(name)}{meant}'
     )
+
+
+def _check_writable(file: str) -> None:
+    """Make a file that does not exist yet.
+
+    :raises ValueError: it cannot be written
+    """
+    try:
+        open(file, 'a').close()
+    except OSError as exc:
+        raise ValueError(f'{exc.strerror}: {file}') from exc
 
 
 def _check_installed() -> None:

@@ -15,6 +15,9 @@ from nova_ext_sched import messages
 
 _OURS = 'nova_ext_sched'
 _CANDIDATES = '/allocation_candidates'
+# Where it answered with an error.
+_REFUSED = 'refused'
+_NO_HOST = 'placement has no host'
 _NOVA_TRAITS = ('COMPUTE_', 'OWNER_NOVA')
 _LENGTH = 240
 
@@ -59,6 +62,7 @@ class Reasons(logging.Handler):
         # Of the last request to placement: what it asked for, which hosts
         # came back, and why the filters refused some of these.
         self._query: str | None = None
+        self._refused = ''
         self._returned: Collection[str] = ()
         self._refusals: dict[str, str] = {}
 
@@ -76,17 +80,29 @@ class Reasons(logging.Handler):
                 line = _FULL % record.args
         self._lines.append((record.name, line))
 
-    def add_query(self, url: str, hosts: Collection[str] = ()) -> None:
+    def add_query(
+        self, url: str, hosts: Collection[str] = (), status: int = 200
+    ) -> None:
         """Take note of a request to placement.
 
         :param hosts: the hosts in the answer
+        :param status: of the answer
         """
         parts = urllib.parse.urlsplit(url)
         if parts.path == _CANDIDATES:
             self._query = describe(urllib.parse.parse_qs(parts.query))
             self._returned = hosts
             self._refusals = {}
-            self._lines.append((_CANDIDATES, self._query))
+            self._refused = ''
+            if status != 200:
+                self._refused = f'placement answered {status}' + (
+                    ', because the query is too long' * (status == 414)
+                )
+            self._lines.append(
+                (_REFUSED, self._refused)
+                if self._refused
+                else (_CANDIDATES, self._query)
+            )
 
     def add_refusal(self, host: str, reason: str) -> None:
         """Take note of a host that a host filter refused."""
@@ -99,6 +115,7 @@ class Reasons(logging.Handler):
         the host                         the sentence
         ===============================  =================================
         was not in placement's answer    what placement was asked for
+        was not, it was an error         its status
         was refused by a host filter     the filter, and why if it is ours
         passed all filters               another host has more weight
         ===============================  =================================
@@ -107,7 +124,9 @@ class Reasons(logging.Handler):
             return ''
         by_reason: dict[str, list[str]] = {}
         for host in hosts:
-            if host not in self._returned:
+            if self._refused:
+                reason = self._refused
+            elif host not in self._returned:
                 reason = f'placement returned only hosts {self._query}'
             else:
                 reason = self._refusals.get(
@@ -172,7 +191,8 @@ def explain(
     a request filter ended the request        the cause that it gave
     a host filter                             what that filter logged, else
                                               its name
-    placement                                 what it was asked for
+    placement                                 what it was asked for, or the
+                                              error that it answered with
     either, with full failure domains         these come first
     nowhere                                   what our package logged last
     ========================================  ==============================
@@ -196,9 +216,12 @@ def _cause(lines: Sequence[tuple[str, str]], details: Sequence[str]) -> str:
     full = [line for _, line in ours if line.startswith(_FULL[:20])][-1:]
     for name, line in reversed(stages):
         if name == 'nova.scheduler.manager':
-            asked = [said for logger, said in lines if logger == _CANDIDATES]
-            rest = ' '.join(['placement has no host', *asked[-1:]])
-            return '; '.join([*full, rest])
+            asked = [
+                said if logger == _REFUSED else f'{_NO_HOST} {said}'
+                for logger, said in lines
+                if logger in (_CANDIDATES, _REFUSED)
+            ]
+            return '; '.join([*full, *(asked[-1:] or [_NO_HOST])])
         if match := _NOVA['nova.filters'].match(line):
             said = [said for _, said in ours if said.startswith(match[1])]
             rest = said[-1] if said else f'{match[1]} refused every host left'

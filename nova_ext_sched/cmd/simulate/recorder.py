@@ -52,7 +52,7 @@ class Recorder(fixtures.Fixture):
                 self._names.get(uuid, uuid)
                 for uuid in found.get('provider_summaries', ())
             }
-            self._reasons.add_query(url, hosts)
+            self._reasons.add_query(url, hosts, answer.status_code)
             return answer
 
         self.useFixture(

@@ -10,6 +10,7 @@ import typing
 
 from cliff import columns
 
+from nova_ext_sched import messages
 from nova_ext_sched.cmd.simulate import expectation
 from nova_ext_sched.cmd.simulate import scenario
 
@@ -88,9 +89,14 @@ class Line:
         """Why servers found no host or another than expected."""
         if self.result == DIFFERS and self.outcome.unused:
             return self.outcome.unused
-        failed = any(item.failure for item in self.outcome.placements)
-        if failed or self.verbose or self.result == DIFFERS:
+        if (
+            _has_failures(self.outcome)
+            or self.verbose
+            or self.result == DIFFERS
+        ):
             return self.outcome.reason
+        if self.plain is not None and _has_failures(self.plain):
+            return f'on plain nova {self.plain.reason}'
         return ''
 
     @property
@@ -128,6 +134,10 @@ class Line:
         if self.reason:
             yield from _wrapped('    reason  ', self.reason, width)
         yield ''
+
+
+def _has_failures(outcome: expectation.Outcome) -> bool:
+    return any(placement.failure for placement in outcome.placements)
 
 
 def _wrapped(begin: str, text: str, width: int) -> list[str]:
@@ -181,7 +191,8 @@ class Report:
     def summary(self) -> str:
         """The run in a sentence."""
         total = len(self.lines)
-        text = f'{self.results.count(OK)} of {total} steps as expected'
+        steps = messages.count('step', total)
+        text = f'{self.results.count(OK)} of {steps} as expected'
         if self.plain_results:
             met = self.plain_results.count(OK)
             text += f'; on plain nova {met} of {total}'

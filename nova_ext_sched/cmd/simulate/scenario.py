@@ -138,6 +138,8 @@ class Scenario:
         first; empty for nova's own weighers
     :param imply_traits: whether providers carry the traits that the isolated
         aggregates of their hosts require
+    :param placement: ``max_request_line``, the longest that the web server in
+        front of placement takes; without it there is none in front of it
     """
 
     hosts: Collection[Host]
@@ -153,6 +155,7 @@ class Scenario:
     projects: Collection[str] = ()
     prefer: Collection[str] = ()
     imply_traits: bool = True
+    placement: dict[str, int] = dataclasses.field(default_factory=dict)
 
 
 def parse(data: dict[str, typing.Any]) -> Scenario:
@@ -170,7 +173,8 @@ def parse(data: dict[str, typing.Any]) -> Scenario:
                 metadata=item.get('metadata', {}),
                 availability_zone=item.get('availability_zone'),
             )
-            for name, item in data.get('aggregates', {}).items()
+            for pattern, item in data.get('aggregates', {}).items()
+            for name in hostnames.expand(pattern)
         ],
         'flavors': [
             Flavor(name, **item) for name, item in data['flavors'].items()

@@ -125,9 +125,16 @@ class ListTestCase(CommandTestCase):
         self.assertEqual('', self.err.getvalue())
 
     def test_many_with_the_same_kinds_of_faults_are_folded(self):
-        """Five are shown one by one, of more the first, and the fine ones."""
+        """Two are shown one by one, of more the first, and the fine ones."""
         for number, expected in (
-            (5, [f'agg{n}, 1 host: requires CUSTOM_X' for n in range(1, 6)]),
+            (2, [f'agg{n}, 1 host: requires CUSTOM_X' for n in (1, 2)]),
+            (
+                3,
+                [
+                    'agg1, 1 host: requires CUSTOM_X',
+                    '2 more aggregates with trait-missing: agg2, agg3',
+                ],
+            ),
             (
                 12,
                 [
@@ -174,7 +181,7 @@ class ListTestCase(CommandTestCase):
             )
             self.assertEqual(
                 # The faults of those that are shown.
-                6 if number == 5 else 2,
+                3 if number == 2 else 2,
                 len(lines) - len(found),
             )
 

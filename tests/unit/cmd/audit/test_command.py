@@ -137,7 +137,7 @@ class OutputTestCase(testtools.TestCase):
     def test_people_read_everything_on_standard_output(self):
         auditing = Auditor(finding(1), faults=['Cell a is down.'])
         self.run_command(auditing)
-        self.assertIn('1 of 1 servers violate', self.out.getvalue())
+        self.assertIn('1 of 1 server violates', self.out.getvalue())
         self.assertIn('Cell a is down.', self.out.getvalue())
         self.assertEqual('', self.err.getvalue())
 
@@ -152,7 +152,7 @@ class OutputTestCase(testtools.TestCase):
         auditing = Auditor(finding(1), faults=['Cell a is down.'])
         self.run_command(auditing, *argv)
         self.assertEqual(
-            '1 of 1 servers violate a policy: isolation 1. Cell a is down.\n',
+            '1 of 1 server violates a policy: isolation 1. Cell a is down.\n',
             self.err.getvalue(),
         )
         self.assertIn('1', self.out.getvalue())

@@ -121,7 +121,7 @@ class TextTestCase(ReportTestCase):
         self.count()
         self.assertEqual(
             [
-                '0 of 1 servers violate a policy (judged by isolation, '
+                '0 of 1 server violates a policy (judged by isolation, '
                 'anti-affinity).'
             ],
             self.write([]),
@@ -158,7 +158,7 @@ class TextTestCase(ReportTestCase):
         self.count('isolation')
         self.assertEqual(
             [
-                '1 of 1 servers violate a policy:',
+                '1 of 1 server violates a policy:',
                 '       1  isolation',
                 '',
                 'By aggregate:',
@@ -219,7 +219,7 @@ class DocumentTestCase(ReportTestCase):
             {
                 'format': 1,
                 'answer': {
-                    'sentence': '1 of 2 servers violate a policy: isolation '
+                    'sentence': '1 of 2 servers violates a policy: isolation '
                     '1. 1 server cannot be judged.',
                     'servers': 2,
                     'violating': 1,

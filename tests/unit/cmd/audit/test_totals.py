@@ -28,7 +28,7 @@ class TotalsTestCase(testtools.TestCase):
         self.add([], 'host2', judged=False)
         self.assertEqual((2, 1, 2), self.counts())
         self.assertEqual(
-            '1 of 2 servers violate a policy: a 1. 2 servers cannot be '
+            '1 of 2 servers violates a policy: a 1. 2 servers cannot be '
             'judged.',
             self.totals.sentence,
         )
@@ -60,7 +60,7 @@ class TotalsTestCase(testtools.TestCase):
     def test_nothing_found(self):
         self.add([], 'host1')
         self.assertEqual(
-            '0 of 1 servers violate a policy (judged by a, b, c).',
+            '0 of 1 server violates a policy (judged by a, b, c).',
             self.totals.sentence,
         )
 

@@ -197,10 +197,10 @@ host filter     IsolatedAggregatesFilter                        100      0     0
     def test_a_shortage(self):
         found = funnel.Funnel({'1': 'host1'})
         found.order = [('1', 1.0)]
-        found.shortage = 'Only 1 of 2 instances find a host'
+        found.shortage = 'Only 1 of 2 instances finds a host'
         text = write(document.build(found, request()))
         self.assertIn('No host for every instance: 1 of 1 host can', text)
-        self.assertIn('  Only 1 of 2 instances find a host.\n', text)
+        self.assertIn('  Only 1 of 2 instances finds a host.\n', text)
 
     def test_names_of_users_are_quoted(self):
         found = funnel.Funnel({'1': 'a\nb'})

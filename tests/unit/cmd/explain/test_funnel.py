@@ -134,7 +134,7 @@ class MatrixTestCase(testtools.TestCase):
     @ddt.data(
         ((), '', False),
         ([('1', 1.0)], '', True),
-        ([('1', 1.0)], 'Only 1 of 2 instances find a host', False),
+        ([('1', 1.0)], 'Only 1 of 2 instances finds a host', False),
     )
     @ddt.unpack
     def test_finds_host(self, order, shortage, expected):

@@ -225,6 +225,14 @@ class FormTest(unittest.TestCase):
             'availability_zone, got host',
         ),
         (
+            {'placement': {'limit': 4094}},
+            'placement.limit: expected one of the keys max_request_line, got',
+        ),
+        (
+            {'placement': {'max_request_line': 999}},
+            'placement.max_request_line: expected an integer, 1000 to',
+        ),
+        (
             {'aggregates': {'x': {'hosts': 3}}},
             'aggregates.x.hosts: expected a host, a pattern such as',
         ),
@@ -613,6 +621,21 @@ class ReferencesTest(unittest.TestCase):
         data = document.parse(GOOD)
         data['steps'].append(step)
         self.check(data, [f'step 10{text}' for text in beginnings])
+
+    def test_aggregates_of_a_pattern(self):
+        data = document.parse(GOOD)
+        data['aggregates']['many-{1..3}'] = {}
+        data['steps'].append({'aggregate': 'many-2', 'add_hosts': 'b'})
+        self.assertEqual([], faults(data))
+        # A step changes one.
+        data['steps'][-1]['aggregate'] = 'many-{1..3}'
+        self.check(
+            data,
+            [
+                'step 10.aggregate: expected a declared aggregate (many-1, '
+                'many-2, many-3, one, two), got'
+            ],
+        )
 
     def check(self, data, beginnings):
         found = faults(data)

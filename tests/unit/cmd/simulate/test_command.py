@@ -180,7 +180,7 @@ class ResultTest(CommandTestCase):
                 ' 1  boot x (flavor small)\n'
                 '    expected                    a\n'
                 '    nova-ext-sched  ok          a\n',
-                'It does.\n1 of 1 steps as expected\n',
+                'It does.\n1 of 1 step as expected\n',
             ),
             self.run_command(self.file),
         )
@@ -188,7 +188,7 @@ class ResultTest(CommandTestCase):
     def test_differs(self):
         self.cloud_does('b', 'a')
         status, out, _ = self.run_command(self.file, '--compare')
-        self.assertEqual(1, status)
+        self.assertEqual(3, status)
         self.assertIn('nova-ext-sched  DIFFERS     b\n', out)
 
     def test_chosen_columns_are_a_table(self):
@@ -206,8 +206,9 @@ class ResultTest(CommandTestCase):
         (BrokenPipeError(), 'the output was closed before its end\n'),
         (OSError(28, 'No space left'), 'No space left\n'),
         (RuntimeError('a\nb'), "'a\\nb'\n"),
+        (ValueError('a\nb'), "'a\\nb'\n", 2),
     )
-    def test_anything_else(self, raised, line, status=2):
+    def test_anything_else(self, raised, line, status=1):
         self.addCleanup(
             signal.signal, signal.SIGINT, signal.getsignal(signal.SIGINT)
         )
@@ -232,20 +233,21 @@ class ProcessTest(unittest.TestCase):
             **kwargs,
         )
 
-    def assertEnds(self, process, line):
+    def assertEnds(self, status, process, line):
         _, err = process.communicate(timeout=120)
-        self.assertEqual((2, line), (process.returncode, err))
+        self.assertEqual((status, line), (process.returncode, err))
 
     def test_closed_pipe(self):
         reading, writing = os.pipe()
         os.close(reading)
         process = self.start('--list', stdout=writing)
         os.close(writing)
-        self.assertEnds(process, 'the output was closed before its end\n')
+        self.assertEnds(1, process, 'the output was closed before its end\n')
 
     def test_full_disk(self):
         with open('/dev/full', 'w') as full:
             self.assertEnds(
+                1,
                 self.start('--list', stdout=full),
                 'No space left on device\n',
             )
@@ -255,6 +257,7 @@ class ProcessTest(unittest.TestCase):
             file.write('hosts: [a]\n')
             file.flush()
             self.assertEnds(
+                2,
                 self.start(file.name),
                 f'{file.name}: (top): expected the key flavors and steps, got '
                 'hosts\n',

@@ -97,6 +97,29 @@ class ReasonsTest(unittest.TestCase):
         self.handler.take()
         self.assertEqual('', explain(['a']))
 
+    def test_an_error_of_placement(self):
+        url = '/allocation_candidates?member_of=!in:x'
+        self.handler.add_query(url, status=500)
+        self.assertEqual(
+            'a not used: placement answered 500',
+            self.handler.explain_unused('a'),
+        )
+        self.handler.add_query(url, status=414)
+        said = 'placement answered 414, because the query is too long'
+        self.assertEqual(
+            f'a not used: {said}', self.handler.explain_unused('a')
+        )
+        self.log(NO_CANDIDATE[0], logging.INFO, NO_CANDIDATE[1])
+        self.assertEqual(
+            said, reasons.explain(self.handler.take(), [NOT_FOUND])
+        )
+        # It is of one request.
+        self.handler.add_query(url)
+        self.assertEqual(
+            'a not used: placement returned only hosts not in x',
+            self.handler.explain_unused('a'),
+        )
+
     def log_spread(self, full):
         self.log(
             'nova_ext_sched.request_filters.failure_domains',

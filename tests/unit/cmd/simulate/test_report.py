@@ -32,7 +32,7 @@ class ReportTest(unittest.TestCase):
         judged = report.Report(declare({'expect': 'a'}), [ON_A])
         self.assertTrue(judged.held)
         self.assertEqual([report.OK], judged.results)
-        self.assertEqual('1 of 1 steps as expected', judged.summary)
+        self.assertEqual('1 of 1 step as expected', judged.summary)
         ((step, action, expected, actual, result, reason),) = [
             line.row for line in judged.lines
         ]
@@ -118,6 +118,16 @@ class ReportTest(unittest.TestCase):
             'the scenario foresees',
             judged.summary,
         )
+
+    def test_why_plain_nova_finds_no_host(self):
+        failed = expectation.NO_VALID_HOST
+        plain = outcome(failure=failed, reason='the query is too long')
+        for ours, reason in (
+            (ON_A, 'on plain nova the query is too long'),
+            (outcome(failure=failed, reason='it is full'), 'it is full'),
+        ):
+            judged = report.Report(declare({}), [ours], [plain])
+            self.assertEqual(reason, judged.lines[0].reason)
 
     def test_what_plain_nova_does_is_no_expectation_of_ours(self):
         judged = report.Report(declare({'expect': 'a'}), [ON_A], [ON_B])

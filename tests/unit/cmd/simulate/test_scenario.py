@@ -23,7 +23,9 @@ projects: [red]
 hosts: ['a{1..2}', {name: 'b{1..2}', vcpus: 2, traits: [CUSTOM_X]}]
 prefer: ['b{1..2}', a1]
 imply_traits: false
+placement: {max_request_line: 4094}
 aggregates:
+  e{1..2}: {hosts: a1}
   g: {hosts: ['a{1..2}', b1], metadata: {k: 1}, availability_zone: z}
 flavors: {f: {vcpus: 2, memory_mb: 3, disk_gb: 4, extra_specs: {k: 5}}}
 images: {i: {properties: {k: 6}}}
@@ -65,8 +67,13 @@ class ParseTest(unittest.TestCase):
         )
         self.assertEqual(['b1', 'b2', 'a1'], declared.prefer)
         self.assertFalse(declared.imply_traits)
+        self.assertEqual({'max_request_line': 4094}, declared.placement)
         self.assertEqual(
-            [scenario.Aggregate('g', ['a1', 'a2', 'b1'], {'k': '1'}, 'z')],
+            [
+                scenario.Aggregate('e1', ['a1']),
+                scenario.Aggregate('e2', ['a1']),
+                scenario.Aggregate('g', ['a1', 'a2', 'b1'], {'k': '1'}, 'z'),
+            ],
             declared.aggregates,
         )
         self.assertEqual(
