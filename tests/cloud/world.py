@@ -206,7 +206,7 @@ class World:
                         '/servers',
                         json={'server': body},
                         # Whoever is told of faults does not wait for long.
-                        timeout=15 if told else 60,
+                        timeout=15 if told else None,
                     )
                     exceptions.raise_from_response(answer)
                     asked[answer.json()['server']['id']] = began
