@@ -71,6 +71,20 @@ def samples(path: pathlib.Path) -> Iterator[Block]:
         )
 
 
+def in_order(path: pathlib.Path) -> list[Block]:
+    """Return the code blocks of a page, included ones too, as they stand."""
+    text = path.read_text() + '\n'
+    places = [match.start() for match in _BLOCK.finditer(text)]
+    places += [match.start() for match in _INCLUDED.finditer(text)]
+    found = [*read(path), *samples(path)]
+    return [
+        block
+        for _place, block in sorted(
+            zip(places, found, strict=True), key=lambda pair: pair[0]
+        )
+    ]
+
+
 def blocks(*languages: str) -> list[Block]:
     """Return the blocks of all pages in one of the languages."""
     return [

@@ -10,6 +10,7 @@ Usage::
 """
 
 import argparse
+import os
 import pathlib
 import signal
 import subprocess
@@ -129,6 +130,13 @@ def test(args):
             *args.arguments,
         ],
         cwd=environments.ROOT,
+        # stestr is beside the Python, which may be called by its path.
+        env={
+            **os.environ,
+            'PATH': os.pathsep.join(
+                [str(environments.here()), os.environ.get('PATH', os.defpath)]
+            ),
+        },
     ).returncode
 
 

@@ -17,14 +17,15 @@ from tests.cloud import forms
 _standing = {}
 
 
-def standing(form):
+def standing(form, programs=None):
     """Return the cloud of a form; start it where it does not stand.
 
+    :param programs: as of a ``Cloud``
     :raises unittest.SkipTest: where the machine lacks MariaDB or RabbitMQ
     """
     if form not in _standing:
         take_down()
-        cloud = clouds.Cloud(form)
+        cloud = clouds.Cloud(form, programs=programs)
         try:
             cloud.setUp()
         except fixtures.MultipleExceptions as exc:
@@ -47,7 +48,14 @@ class CloudTestCase(testtools.TestCase):
     """Runs on the standing cloud; leaves it as it was."""
 
     form = forms.WHOLE
+    #: As of a ``Cloud``.
+    programs = None
 
     def setUp(self):
         super().setUp()
-        self.cloud = standing(self.form)
+        self.cloud = self.standing()
+
+    @classmethod
+    def standing(cls):
+        """Return the cloud."""
+        return standing(cls.form, cls.programs)

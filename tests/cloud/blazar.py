@@ -6,6 +6,7 @@ import datetime
 import functools
 import json
 import re
+import typing
 
 from tests.cloud import cloud
 from tests.cloud import service
@@ -13,6 +14,56 @@ from tests.cloud import web
 
 #: Blazar manages hosts in it that nobody has reserved.
 FREE_POOL = 'freepool'
+
+# Two lines of nova-api's log with debug=True: what somebody asks of an
+# aggregate, and that it was answered. One ID of a request is in both.
+_ASKED = re.compile(
+    r'^(\S+ \S+) .*\[\S+ (req-\S+) .*'
+    r'body: \{"(add|remove)_host": \{"host": "([^"]+)"'
+)
+_ANSWERED = re.compile(
+    r'^(\S+ \S+) .*\[\S+ (req-\S+) .*'
+    r'"POST \S+/os-aggregates/(\d+)/action" status: 200'
+)
+
+
+class Stay(typing.NamedTuple):
+    """For how long a host was in an aggregate, in seconds of the epoch.
+
+    It begins when nova-api has answered the call that adds the host, and ends
+    when nova-api reads the call that removes it.
+    """
+
+    host: str
+    aggregate: int
+    since: float
+    until: float = float('inf')
+
+
+def stays(log):
+    """Return the stays that a log of nova-api with debug=True tells of."""
+    asked, found = {}, []
+    for line in log.splitlines():
+        if match := _ASKED.match(line):
+            time, request, action, host = match.groups()
+            asked[request] = (_seconds(time), action, host)
+        elif (match := _ANSWERED.match(line)) and match[2] in asked:
+            time, request, aggregate = match.groups()
+            began, action, host = asked.pop(request)
+            if action == 'add':
+                found.append(Stay(host, int(aggregate), _seconds(time)))
+                continue
+            found = [
+                stay._replace(until=min(began, stay.until))
+                if stay[:2] == (host, int(aggregate))
+                else stay
+                for stay in found
+            ]
+    return found
+
+
+def _seconds(time):
+    return datetime.datetime.fromisoformat(time).timestamp()
 
 
 class Blazar(service.Service):

@@ -34,7 +34,7 @@ class Cloud(fixtures.Fixture):
     :param options: options by the name of a configuration file, group and
         name, over those that the services write
     :param programs: returns the folder of programs for a class of services,
-        where it is not an environment from PyPI
+        or None for an environment from PyPI
     :param folder: an absolute path for a folder that does not exist, where it
         is not one for temporary files
     """
@@ -76,8 +76,8 @@ class Cloud(fixtures.Fixture):
 
     def programs(self, class_):
         """Return the folder of programs for a class of services."""
-        if self._programs:
-            return self._programs(class_)
+        if self._programs and (folder := self._programs(class_)):
+            return folder
         if class_ not in self._built:
             self._built[class_] = (
                 environments.build(
@@ -197,7 +197,7 @@ class Client(service.Service):
     """The ``openstack`` command, as on an operator's workstation."""
 
     name = 'client'
-    packages = ('python-openstackclient',)
+    packages = ('python-openstackclient', 'osc-placement')
     editable = '[openstackclient]'
 
     def start(self):

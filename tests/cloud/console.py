@@ -11,8 +11,8 @@ from tests import documentation
 #: Programs whose blocks are meant for a cloud. Other blocks install things,
 #: or run where no cloud is.
 PROGRAMS = ('openstack', 'nova-ext-sched', 'nova-ext-sched-status')
-#: Commands of these programs that need no cloud.
-WITHOUT_A_CLOUD = ('nova-ext-sched simulate',)
+#: Commands of these programs that need no cloud, or what watch has recorded.
+NOT_HERE = ('nova-ext-sched simulate', 'nova-ext-sched explain --recorded')
 #: What members of a project type; the rest is the administrator's.
 MEMBERS_COMMANDS = (
     'server create',
@@ -24,11 +24,13 @@ MEMBERS_COMMANDS = (
 )
 #: Exit statuses that are an answer, by command; 0 is one of each.
 ANSWERS = {
-    # There is no host; servers are misplaced; a check warns.
+    # There is no host; servers are misplaced; a check warns; there is work.
     'nova-ext-sched explain': (0, 3),
     'nova-ext-sched audit': (0, 3),
     'nova-ext-sched-status upgrade check': (0, 1),
     'openstack aggregate isolation list': (0, 3),
+    # 3 with --dry-run alone.
+    'openstack aggregate isolation sync': (0, 3),
 }
 # A page names a server by a UUID; here it is the one in this variable.
 _UUID = re.compile(r'\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b')
@@ -93,16 +95,28 @@ def is_for_a_cloud(line):
         for word in command[:1]
     ]
     return any(word in PROGRAMS for word in words) and not line.startswith(
-        WITHOUT_A_CLOUD
+        NOT_HERE
     )
 
 
 def lines(path):
     """Yield the lines of a page that are typed where a cloud is."""
-    for block in documentation.read(path):
+    for block in documentation.in_order(path):
         if block.language == 'console':
             for line in documentation.command_lines(block):
                 if is_for_a_cloud(line):
+                    yield block, line
+
+
+def script_lines(path):
+    """Yield the lines of a page's scripts without compound commands.
+
+    Not what they install: it is there.
+    """
+    for block in documentation.in_order(path):
+        if block.language == 'bash':
+            for line in block.text.replace('\\\n', '').splitlines():
+                if not line.startswith(('#', 'pip ')):
                     yield block, line
 
 
@@ -140,9 +154,12 @@ class Console:
             )
         return line
 
-    def type(self, path):
-        """Type the lines of a page in one shell; return what came of them."""
-        typed = list(lines(path))
+    def type(self, typed):
+        """Type lines in one shell; return what came of them.
+
+        :param typed: lines with their blocks
+        """
+        typed = list(typed)
         script = [
             f'export HOME={self._home}',
             # Stands for what the reader has.
@@ -168,7 +185,7 @@ class Console:
         )
         answers = re.split(rf'{_MARK} \d+: (\d+)\n', done.stdout)
         if len(answers) != 2 * len(typed) + 1:
-            raise RuntimeError(f'{path}: {done.stdout[-4000:]}')
+            raise RuntimeError(done.stdout[-4000:])
         return [
             Typed(
                 block,

@@ -7,13 +7,16 @@ the reservation land where they may. All that is done by hand is the aggregate
 of all hosts that Blazar manages.
 """
 
+import collections
 import contextlib
+import datetime
 import json
-import threading
+import math
 import time
+import typing
 
-from openstack import exceptions
 import testtools
+from testtools import content
 
 from tests.cloud import base
 from tests.cloud import blazar
@@ -64,8 +67,19 @@ DONE = ('ACTIVE', 'ERROR')
 #: Seconds for Blazar's manager, which looks every ten.
 LEASE_SECONDS = 300
 
+#: What a user is told where the pools cannot be read.
+REFUSED = 'blazar_reservations cannot decide'
+
 #: Not its API tests, which look for Blazar on port 80 alone.
 SCENARIOS = r'^blazar_tempest_plugin\.tests\.scenario\.'
+
+
+class Landed(typing.NamedTuple):
+    """A server of a stream: its host, when it was asked for and launched."""
+
+    host: str
+    asked: float
+    launched: float
 
 
 class BlazarTestCase(base.CloudTestCase):
@@ -85,8 +99,7 @@ class BlazarTestCase(base.CloudTestCase):
         self.blazar = self.cloud.blazar
         self.world = world.World(self.cloud)
         self.compute = self.world.admin.compute
-        self.cloud.nova.start_schedulers(OPTIONS)
-        self.cloud.nova.wait_for_schedulers()
+        self.start_schedulers()
         self.create()
         self.a_server_without_a_reservation()
         lease, reservation = self.a_lease_begins()
@@ -95,8 +108,9 @@ class BlazarTestCase(base.CloudTestCase):
         self.an_instance_reservation()
         self.a_lease_is_deleted(lease, reservation)
         self.leases_begin_and_end_in_a_stream_of_boots()
-        self.a_lease_ends_by_itself()
+        self.nothing_lands_without_the_api_database()
         self.assertEqual([], self.audit())
+        self.leases_without_the_aggregate_that_closes_the_gap()
 
     def create(self):
         """Create what servers need, and give Blazar its hosts."""
@@ -245,61 +259,144 @@ class BlazarTestCase(base.CloudTestCase):
         Blazar moves a host in two calls, and in between it is in no pool. The
         aggregate ``managed`` closes this gap.
         """
-        statuses = []
-        with self.stream() as servers:
-            for number in range(2):
-                lease, _, status = self.begin_lease(
-                    f'stream-{number}', HOST.format(2)
-                )
-                statuses.append(status)
-                self.blazar.end_lease(lease)
-        hosts = [
-            self.world.wait(server).hypervisor_hostname for server in servers
-        ]
-        self.assertLess(10, len(hosts))
-        self.assertEqual({PLAIN}, set(hosts))
-        self.assertEqual(['ACTIVE'] * 2, statuses)
-        world.delete_servers(self.world.admin, servers)
-
-    @contextlib.contextmanager
-    def stream(self):
-        """Create servers until the block ends; yield their UUIDs."""
-        servers, stop = [], threading.Event()
-        member = self.cloud.connect('member')
-        body = {
-            'name': 'stream',
-            'flavorRef': self.world.flavor('plain'),
-            'imageRef': self.world.image('linux'),
-            'networks': [{'uuid': self.world.network}],
-        }
-
-        def create():
-            while not stop.wait(0.5):
-                answer = member.compute.post('/servers', json={'server': body})
-                exceptions.raise_from_response(answer)
-                servers.append(answer.json()['server']['id'])
-
-        thread = threading.Thread(target=create)
-        thread.start()
-        try:
-            yield servers
-        finally:
-            stop.set()
-            thread.join()
-
-    def a_lease_ends_by_itself(self):
-        lease, reservation, _ = self.begin_lease(
-            'short', HOST.format(1), minutes=2
-        )
-        (host,) = self.pools()[reservation]
-        self.assertEqual(host, self.boot(hints={'reservation': reservation}))
-        server = self.last.id
-        self.wait_for(
-            lambda: self.blazar.lease_status(lease) == 'TERMINATED', 'short'
-        )
-        self.assertIsNone(self.compute.find_server(server))
+        with self.stream('stream') as (servers, stays):
+            lease, _, first = self.begin_lease('deleted', HOST.format(2))
+            self.blazar.end_lease(lease)
+            lease, reservation, second = self.begin_lease(
+                'ends by itself', HOST.format(1), minutes=2
+            )
+            (host,) = self.pools()[reservation]
+            hints = {'reservation': reservation}
+            self.assertEqual(host, self.boot(hints=hints))
+            self.reserved = self.last.id
+            self.wait_for(
+                lambda: self.blazar.lease_status(lease) == 'TERMINATED', lease
+            )
+            # Further servers are asked for.
+            time.sleep(5)
+        self.assertEqual(['ACTIVE'] * 2, [first, second])
+        self.assertEqual({PLAIN}, {server.host for server in servers})
+        # Some were asked for in each lease, and after it.
+        reserved = [stay for stay in stays if stay.until < math.inf]
+        self.assertLessEqual(3, len(reserved), stays)
+        for stay in reserved:
+            asked = [server.asked for server in servers]
+            self.assertTrue(any(stay.since < at < stay.until for at in asked))
+            self.assertLess(stay.until, max(asked))
+        # The lease's own server went with it.
+        self.assertIsNone(self.compute.find_server(self.reserved))
         self.assertIn(host, self.pools()[blazar.FREE_POOL])
         self.assertEqual(PLAIN, self.boot())
+
+    def nothing_lands_without_the_api_database(self):
+        """The schedulers lose it, then everybody; a lease goes on."""
+        (lease, reservation, _) = self.begin_lease('fault', HOST.format(1))
+        (host,) = self.pools()[reservation]
+        hints = {'reservation': reservation}
+        urls = self.cloud.mariadb.create_reader('scheduler', 'nova_api')
+        self.start_schedulers(
+            {'api_database': {'connection': urls['nova_api']}}
+        )
+        self.assertEqual(PLAIN, self.boot())
+        with self.cloud.mariadb.cut('scheduler'):
+            for asked in (None, hints):
+                self.assertIsNone(self.boot(hints=asked))
+                self.assertIn(REFUSED, self.last.fault['message'])
+        self.assertIn(
+            'is refused, because without the filter it could land on any '
+            f'host: {REFUSED}',
+            self.cloud.nova.scheduler_log(),
+        )
+        self.works_again(host, hints)
+        with self.world.stream(told=world.TOLD) as asked:
+            with self.cloud.mariadb.cut('nova_api'):
+                time.sleep(20)
+            self.works_again(host, hints)
+        for server in self.world.settled():
+            if server.id in asked:
+                self.assertIn(server.hypervisor_hostname, (None, PLAIN))
+        self.blazar.end_lease(lease)
+
+    def works_again(self, host, hints):
+        """Wait until servers land again; check where they do."""
+
+        def lands():
+            with contextlib.suppress(*world.TOLD):
+                return self.boot() == PLAIN and self.boot(hints=hints) == host
+
+        self.wait_for(lands, 'no server lands')
+
+    def leases_without_the_aggregate_that_closes_the_gap(self):
+        """None lands where Blazar knows that a host is in a pool.
+
+        In the gap between Blazar's calls a server may land. Then the lease
+        may end in error.
+        """
+        self.start_schedulers(
+            {'blazar:physical:host': {'preemptible_aggregate': ''}}
+        )
+        statuses = []
+        with self.stream('gap') as (servers, stays):
+            for number in range(3):
+                lease, _, status = self.begin_lease(
+                    f'gap-{number}', HOST.format(1)
+                )
+                statuses.append(status)
+                time.sleep(15)
+                self.blazar.end_lease(lease)
+        self.assertEqual(
+            [],
+            [
+                (server, stay)
+                for server in servers
+                for stay in stays
+                if server.host == stay.host
+                and stay.since < server.asked
+                and server.launched < stay.until
+            ],
+        )
+        # Only a server in the gap keeps a lease from its beginning.
+        if {server.host for server in servers} == {PLAIN}:
+            self.assertEqual({'ACTIVE'}, set(statuses))
+
+    def start_schedulers(self, *options):
+        self.cloud.nova.start_schedulers(OPTIONS, *options)
+        self.cloud.nova.wait_for_schedulers()
+
+    @contextlib.contextmanager
+    def stream(self, name):
+        """Create servers until the block ends; they are gone then.
+
+        What was seen is a detail of the test: NAME.
+
+        :returns: lists that are filled at the end: of ``Landed``, and of the
+            stays of hosts in aggregates
+        """
+        servers, stays = [], []
+        log = self.cloud.folder / 'nova-api.out'
+        with self.cloud.nova.api_options({'DEFAULT': {'debug': 'True'}}):
+            before = log.stat().st_size
+            with self.world.stream(0.5) as asked:
+                yield servers, stays
+            with log.open('rb') as text:
+                text.seek(before)
+                stays += blazar.stays(text.read().decode(errors='replace'))
+        for server, at in asked.items():
+            found = self.world.wait(server)
+            self.assertEqual('ACTIVE', found.status, found.fault)
+            launched = datetime.datetime.fromisoformat(found.launched_at)
+            servers.append(
+                Landed(
+                    found.hypervisor_hostname,
+                    at,
+                    launched.replace(tzinfo=datetime.UTC).timestamp(),
+                )
+            )
+        self.assertLess(10, len(servers))
+        hosts = collections.Counter(server.host for server in servers)
+        lines = [f'{dict(hosts)}', *map(str, servers), *map(str, stays)]
+        self.addDetail(name, content.text_content('\n'.join(lines)))
+        world.delete_servers(self.world.admin, asked)
 
 
 class TempestTestCase(testtools.TestCase):

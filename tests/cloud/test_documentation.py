@@ -16,6 +16,7 @@ NAMES = {
     'host1': 'compute1',
     'host2': 'compute2',
     'host3': 'compute3',
+    'host6': 'compute6',
     'host7': 'compute4',
     'compute-71': 'compute5',
     'compute-72': 'compute6',
@@ -25,11 +26,12 @@ NAMES = {
     '/etc/nova/nova.conf': '~/.nova/nova.conf',
 }
 #: What the pages suppose to be there.
-FLAVORS = ('m1.small', 'm1.large', 'm1.fast', 'm1.plain')
+FLAVORS = ('m1.small', 'm1.large', 'm1.fast', 'm1.plain', 'windows')
 IMAGES = ('linux', 'debian', 'win2025')
 AGGREGATES = {'windows': ('compute1', 'compute2'), 'fast': (), 'gpus': ()}
 
 
+ISOLATION = documentation.ROOT / 'doc/source/tools/isolation.rst'
 PAGES = [path for path in documentation.pages() if list(console.lines(path))]
 
 
@@ -44,7 +46,7 @@ class DocumentationTestCase(base.CloudTestCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cloud = base.standing(cls.form)
+        cloud = cls.standing()
         cloud.nova.start_schedulers(nova.EVERYTHING)
         cloud.nova.wait_for_schedulers()
 
@@ -55,13 +57,17 @@ class DocumentationTestCase(base.CloudTestCase):
         self.addCleanup(world.remove_everything, self.admin)
         self.variables = self.suppose()
 
+    def lines(self, path):
+        """Return what is typed of a page."""
+        return list(console.lines(path))
+
     @ddt.idata(name_of(path) for path in PAGES)
     def test_page(self, name):
         shell = console.Console(self.cloud, NAMES, self.variables)
         failed = [
             f'{line.block}: {line.user}: {line.line}\n'
             f'exit status {line.status}\n{line.output[-1500:]}'
-            for line in shell.type(documentation.ROOT / name)
+            for line in shell.type(self.lines(documentation.ROOT / name))
             if not line.is_answer()
         ]
         self.assertEqual([], failed, '\n\n'.join(failed))
@@ -81,14 +87,44 @@ class DocumentationTestCase(base.CloudTestCase):
         world.change_traits(self.admin, lambda name: traits.get(name, []))
         self.forget_membership('compute2')
         shell = console.Console(self.cloud, NAMES, self.variables)
-        page = documentation.ROOT / 'doc/source/tools/isolation.rst'
-        shown, printed = {}, {}
-        for typed in shell.type(page):
+        shown, printed = [], []
+        for typed in shell.type(self.lines(ISOLATION)):
             if output := console.shown(typed.block)[typed.line]:
-                shown[typed.line] = output
-                printed[typed.line] = console.as_shown(typed.output, NAMES)
+                shown.append((typed.line, output))
+                printed.append(
+                    (typed.line, console.as_shown(typed.output, NAMES))
+                )
         self.assertLess(3, len(shown))
         self.assertEqual(shown, printed)
+
+    def test_placement_knows_what_the_page_says(self):
+        """What osc-placement and placement itself answer on that page."""
+        compute = self.admin.compute
+        windows = compute.find_aggregate('windows')
+        compute.set_aggregate_metadata(
+            windows, {'trait:CUSTOM_LICENSED_WINDOWS': 'required'}
+        )
+        self.cloud.execute(
+            'openstack aggregate isolation sync windows', user='admin'
+        )
+        shell = console.Console(self.cloud, NAMES, self.variables)
+        typed = list(shell.type(console.script_lines(ISOLATION)))
+        self.assertEqual([], [line for line in typed if not line.is_answer()])
+        # The variables print nothing.
+        inside = {*AGGREGATES['windows']}
+        outside = {*self.cloud.nova.hosts} - inside
+        self.assertEqual(
+            [set(), set(), inside, set(), inside, outside, set(), outside],
+            [self.providers_in(line.output) for line in typed],
+        )
+
+    def providers_in(self, output):
+        """Return the names of the resource providers in an output."""
+        return {
+            provider.name
+            for provider in self.admin.placement.resource_providers()
+            if provider.id in output
+        }
 
     def forget_membership(self, host):
         """Take a host out of the aggregates of placement."""
@@ -107,9 +143,7 @@ class DocumentationTestCase(base.CloudTestCase):
 
     def suppose(self):
         """Make what pages suppose; return the variables of their shell."""
-        compute = self.admin.compute
-        for name in FLAVORS:
-            compute.create_flavor(name=name, ram=64, vcpus=1, disk=1)
+        self.suppose_hosts()
         for name in IMAGES:
             self.admin.create_image(
                 name,
@@ -125,10 +159,6 @@ class DocumentationTestCase(base.CloudTestCase):
         self.admin.network.create_subnet(
             network_id=network.id, ip_version=4, cidr='10.1.0.0/16'
         )
-        for name, hosts in AGGREGATES.items():
-            aggregate = compute.create_aggregate(name=name)
-            for host in hosts:
-                compute.add_host_to_aggregate(aggregate, host)
         group = self.member.compute.create_server_group(
             name='supposed', policies=['soft-anti-affinity']
         )
@@ -147,3 +177,13 @@ class DocumentationTestCase(base.CloudTestCase):
             'PROJECT_ID': self.member.current_project_id,
             'SERVER': server.id,
         }
+
+    def suppose_hosts(self):
+        """Make the flavors and aggregates."""
+        compute = self.admin.compute
+        for name in FLAVORS:
+            compute.create_flavor(name=name, ram=64, vcpus=1, disk=1)
+        for name, hosts in AGGREGATES.items():
+            aggregate = compute.create_aggregate(name=name)
+            for host in hosts:
+                compute.add_host_to_aggregate(aggregate, host)

@@ -12,21 +12,12 @@ import threading
 import time
 
 import ddt
-from keystoneauth1 import exceptions as auth_exceptions
-from openstack import exceptions
-import requests
 
 from tests.cloud import nova
 from tests.cloud import world
 
 #: Seconds that a fault lasts.
 LASTS = 20
-#: What a user may be told while a fault lasts.
-TOLD = (
-    exceptions.SDKException,
-    auth_exceptions.ClientException,
-    requests.RequestException,
-)
 
 
 @ddt.ddt
@@ -42,66 +33,20 @@ class FaultsTestCase(world.WorldTestCase):
 
     def survive(self, fault):
         """Create servers while a fault lasts, and after it."""
-        with self.boots(), fault():
+        with self.world.stream(told=world.TOLD), fault():
             time.sleep(LASTS)
         self.judge()
         self.works_again()
 
     # Members.
 
-    @contextlib.contextmanager
-    def boots(self):
-        """Create servers until the block ends."""
-        stop = threading.Event()
-        # A connection of its own: a member whose token is from before.
-        member = self.cloud.connect('member')
-        body = {
-            'name': 'stream',
-            'flavorRef': self.world.flavor('plain'),
-            'imageRef': self.world.image('linux'),
-            'networks': [{'uuid': self.world.network}],
-        }
-
-        def create():
-            while not stop.wait(1):
-                with contextlib.suppress(*TOLD):
-                    member.compute.post(
-                        '/servers', json={'server': body}, timeout=15
-                    )
-
-        thread = threading.Thread(target=create)
-        thread.start()
-        try:
-            yield
-        finally:
-            stop.set()
-            thread.join()
-
     def judge(self):
         """Check where the servers of a fault stand; remove them."""
-        for server in self.settled():
+        for server in self.world.settled():
             host = server.hypervisor_hostname
             if host is not None:
                 self.assertIn(host, self.allowed, server.id)
         world.delete_servers(self.world.admin)
-
-    def settled(self):
-        """Return all servers when none is being built any more.
-
-        A server whose message was lost stays in BUILD: it stands nowhere.
-        """
-        deadline = time.monotonic() + 60
-        while True:
-            with contextlib.suppress(*TOLD):
-                servers = list(
-                    self.world.admin.compute.servers(all_projects=True)
-                )
-                building = [
-                    found for found in servers if found.status == 'BUILD'
-                ]
-                if not building or time.monotonic() > deadline:
-                    return servers
-            time.sleep(1)
 
     def works_again(self):
         """Wait until a member's server becomes ACTIVE."""
@@ -116,7 +61,7 @@ class FaultsTestCase(world.WorldTestCase):
                 if status == 'ACTIVE':
                     self.assertIn(host, self.allowed)
                     return
-            except TOLD as exc:
+            except world.TOLD as exc:
                 said = exc
             if time.monotonic() > deadline:
                 self.fail(f'no server for three minutes: {said}')

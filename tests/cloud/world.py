@@ -2,10 +2,14 @@
 
 """Aggregates, flavors, images and a network for the tests of the policies."""
 
+import contextlib
 import functools
+import threading
 import time
 
+from keystoneauth1 import exceptions as auth_exceptions
 from openstack import exceptions
+import requests
 
 from tests.cloud import base
 from tests.cloud import nova
@@ -29,6 +33,12 @@ IMAGES = {'linux': {}, 'debian': {}, 'windows-image': WINDOWS}
 #: The API of placement that knows generations of resource providers.
 PLACEMENT = {'OpenStack-API-Version': 'placement 1.19'}
 ACTIVE_SECONDS = processes.WAIT_SECONDS
+#: What a user may be told while a service is away.
+TOLD = (
+    exceptions.SDKException,
+    auth_exceptions.ClientException,
+    requests.RequestException,
+)
 
 
 class World:
@@ -170,6 +180,69 @@ class World:
         found = self._list(reservation)
         return [self.wait(server['id']) for server in found]
 
+    @contextlib.contextmanager
+    def stream(self, seconds=1, told=()):
+        """Create a member's plain servers until the block ends.
+
+        :param seconds: from an answer to the next request
+        :param told: what the member may be told instead of an answer
+        :returns: when each server was asked for, by its UUID; it grows
+        """
+        asked, failed, stop = {}, [], threading.Event()
+        # A connection of its own: a member whose token is from before.
+        member = self.cloud.connect('member')
+        body = {
+            'name': 'stream',
+            'flavorRef': self.flavor('plain'),
+            'imageRef': self.image('linux'),
+            'networks': [{'uuid': self.network}],
+        }
+
+        def create():
+            while not stop.wait(seconds):
+                with contextlib.suppress(*told):
+                    began = time.time()
+                    answer = member.compute.post(
+                        '/servers',
+                        json={'server': body},
+                        # Whoever is told of faults does not wait for long.
+                        timeout=15 if told else None,
+                    )
+                    exceptions.raise_from_response(answer)
+                    asked[answer.json()['server']['id']] = began
+
+        def create_or_fail():
+            try:
+                create()
+            except Exception as exc:
+                failed.append(exc)
+
+        thread = threading.Thread(target=create_or_fail)
+        thread.start()
+        try:
+            yield asked
+        finally:
+            stop.set()
+            thread.join()
+        if failed:
+            raise failed[0]
+
+    def settled(self, seconds=60):
+        """Return all servers when none is being built any more.
+
+        A server whose message was lost stays in BUILD: it stands nowhere.
+        """
+        deadline = time.monotonic() + seconds
+        while True:
+            with contextlib.suppress(*TOLD):
+                servers = list(self.admin.compute.servers(all_projects=True))
+                building = [
+                    found for found in servers if found.status == 'BUILD'
+                ]
+                if not building or time.monotonic() > deadline:
+                    return servers
+            time.sleep(1)
+
     def _list(self, reservation):
         answer = self.admin.compute.get(
             f'/servers?all_tenants=1&reservation_id={reservation}'
@@ -218,7 +291,7 @@ class WorldTestCase(base.CloudTestCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cloud = base.standing(cls.form)
+        cloud = cls.standing()
         cloud.nova.start_schedulers(nova.EVERYTHING)
         cloud.nova.wait_for_schedulers()
         cls.world = World(cloud)
@@ -292,9 +365,11 @@ def remove_everything(admin):
     remove_traits(admin)
     for flavor in compute.flavors(is_public=None):
         compute.delete_flavor(flavor)
-    for image in admin.image.images():
-        admin.image.delete_image(image)
-    for network in admin.network.networks():
-        for port in admin.network.ports(network_id=network.id):
-            admin.network.delete_port(port)
-        admin.network.delete_network(network)
+    if admin.has_service('image'):
+        for image in admin.image.images():
+            admin.image.delete_image(image)
+    if admin.has_service('network'):
+        for network in admin.network.networks():
+            for port in admin.network.ports(network_id=network.id):
+                admin.network.delete_port(port)
+            admin.network.delete_network(network)
