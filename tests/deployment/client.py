@@ -158,7 +158,8 @@ def fill_group(ctxt, rule, requests, clients, hints=None):
     :param requests: the number of servers of each request, in their order
     :param clients: number of threads that call nova's API code
     :param hints: scheduler hints besides the group
-    :returns: for each server its host, or the fault it ended in
+    :returns: for each server its host, or the fault it ended in; and the
+        seconds until the last one did
     """
     group = objects.InstanceGroup(
         ctxt,
@@ -192,12 +193,16 @@ def fill_group(ctxt, rule, requests, clients, hints=None):
             check_server_group_quota=True,
         )
 
+    before = _used(ctxt)
+    start = time.monotonic()
     with futures.ThreadPoolExecutor(clients) as pool:
         servers = [uuid for made in pool.map(boot, requests) for uuid in made]
     landed = [_landed(ctxt, server) for server in servers]
+    seconds = time.monotonic() - start
     for server in servers:
         _remove(ctxt, server)
-    return landed
+    _wait_for_removal(ctxt, before)
+    return landed, seconds
 
 
 def stream(ctxt, flavors, pause):
@@ -282,6 +287,24 @@ def _remove(ctxt, server):
     mapping = objects.InstanceMapping.get_by_instance_uuid(ctxt, server)
     with context.target_cell(ctxt, mapping.cell_mapping) as cell:
         objects.Instance.get_by_uuid(cell, server).destroy()
+
+
+def _used(ctxt):
+    # The VCPUs in use, as nova-scheduler reads them.
+    used = 0
+    for cell_mapping in objects.CellMappingList.get_all(ctxt):
+        with context.target_cell(ctxt, cell_mapping) as cell:
+            nodes = objects.ComputeNodeList.get_all(cell)
+            used += sum(node.vcpus_used for node in nodes)
+    return used
+
+
+def _wait_for_removal(ctxt, before):
+    deadline = time.monotonic() + 120
+    while _used(ctxt) > before:
+        if time.monotonic() > deadline:
+            raise RuntimeError('nova-compute still counts removed servers')
+        time.sleep(1)
 
 
 def _landed(ctxt, server):
