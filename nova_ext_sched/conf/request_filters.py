@@ -62,8 +62,10 @@ If that filter is not enabled, the query names all aggregates whatever this
 option says, and a warning says so. If an administrator forced a host, nova
 does not run that filter, and the query names all aggregates of that host.
 
-The default fits every common web server except uwsgi with its default buffer
-of 4096 bytes. Set 30 there, or raise uwsgi's ``buffer-size``.
+The default fits every common web server, with two exceptions. uwsgi with its
+default buffer of 4096 bytes takes 30: set that, or raise uwsgi's
+``buffer-size``. gunicorn takes 100 if a request asks for little else: set 90
+if requests are for zones, projects, reservations or several traits.
 
 Possible values:
 

@@ -84,12 +84,12 @@ class LoadTest(unittest.TestCase):
     )
     def test_bounds(self, kind, expected):
         text = HUGE[kind]
-        begin = time.monotonic()
+        begin = time.process_time()
         (fault,) = self.faults(text)
         self.assertEqual(
             f's.yaml: (top): expected {expected}, got more', fault
         )
-        self.assertLess(time.monotonic() - begin, 10)
+        self.assertLess(time.process_time() - begin, 10)
 
     def test_file_without_end(self):
         with self.assertRaises(exception.ScenarioInvalid) as raised:
