@@ -15,6 +15,7 @@ import math
 import time
 import typing
 
+from openstack import exceptions
 import testtools
 from testtools import content
 
