@@ -120,7 +120,8 @@ def _log_setup(
     LOG.info(
         'nova-ext-sched is loaded. Request filters: %(request)s. Host '
         'filters that nova uses: %(used)s; available and not enabled: '
-        '%(available)s. enable_isolated_aggregate_filtering is %(isolation)s. '
+        '%(available)s. Weighers: %(weighers)s. '
+        'enable_isolated_aggregate_filtering is %(isolation)s. '
         'Prefixes of reserved aggregates: required %(required)s, forbidden '
         'by default %(forbidden)s.',
         {
@@ -133,6 +134,7 @@ def _log_setup(
                 for cls in host_filters
                 if cls.__name__ not in enabled
             ),
+            'weighers': _join(CONF.filter_scheduler.weight_classes),
             'isolation': ours.enable_isolated_aggregate_filtering,
             'required': _join(ours.placement_req_required_member_prefix),
             'forbidden': _join(

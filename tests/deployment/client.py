@@ -151,10 +151,11 @@ class _ImageAPI:
         }
 
 
-def fill_group(ctxt, rule, requests, clients, hints=None):
-    """Create servers of one anti-affinity group, several at the same time.
+def fill_group(ctxt, policy, rule, requests, clients, hints=None):
+    """Create servers of one group, several at the same time.
 
-    :param rule: the group's rule max_server_per_host
+    :param policy: of the group
+    :param rule: its rule max_server_per_host, if the policy has one
     :param requests: the number of servers of each request, in their order
     :param clients: number of threads that call nova's API code
     :param hints: scheduler hints besides the group
@@ -166,8 +167,10 @@ def fill_group(ctxt, rule, requests, clients, hints=None):
         name='group',
         user_id=ctxt.user_id,
         project_id=ctxt.project_id,
-        policy='anti-affinity',
-        rules={'max_server_per_host': rule},
+        policy=policy,
+        rules=(
+            {'max_server_per_host': rule} if policy == 'anti-affinity' else {}
+        ),
     )
     group.create()
     flavor = objects.Flavor(

@@ -56,6 +56,9 @@ class Case:
     :ivar limit: max_server_per_failure_domain
     :ivar spare: how many servers less than there is room for
     :ivar at_once: how many servers one request creates beside the others
+    :ivar candidates: at how many hosts placement's answer is cut off; 0 for
+        nova's default
+    :ivar policy: of the group; a soft one has no rule
     """
 
     name: str
@@ -66,6 +69,8 @@ class Case:
     limit: int = 0
     spare: int = 0
     at_once: int = 0
+    candidates: int = 0
+    policy: str = 'anti-affinity'
 
     @property
     def hosts(self):
@@ -111,6 +116,7 @@ CASES = [
     Case('hosts of different size', sizes=(1, 2, 2, 3, 3, 4, 4, 5, 5, None)),
     Case('one of 9 hosts is down', sizes=(None,) * 9, down=1),
     Case('multi-create of 12 beside 12', at_once=12),
+    Case('answers cut off at 4 of 8 hosts', candidates=4),
     Case(
         'racks of 3, 3, 3, limit 4', 9, (None,) * 9, racks=(3, 3, 3), limit=4
     ),
@@ -128,6 +134,14 @@ CASES = [
         racks=(5, 4, 3),
         limit=4,
         spare=3,
+    ),
+    Case(
+        'soft policy, racks of 3, 3, 3, limit 4',
+        9,
+        (None,) * 9,
+        racks=(3, 3, 3),
+        limit=4,
+        policy='soft-anti-affinity',
     ),
 ]
 NAMES = {case.name: case for case in CASES}
@@ -185,7 +199,7 @@ def fill(cloud, case, clients):
     if case.limit:
         hints['max_server_per_failure_domain'] = [str(case.limit)]
     ((landed, seconds),) = cloud.client(
-        ['fill_group', case.rule, case.requests, clients, hints]
+        ['fill_group', case.policy, case.rule, case.requests, clients, hints]
     )
     return Run(case, landed, seconds)
 
@@ -196,6 +210,11 @@ def options(case, setup, schedulers):
     enabled = ['ComputeFilter', ANTI_AFFINITY]
     if ours and case.racks:
         enabled.append('FailureDomainFilter')
+    if case.candidates:
+        extra = {
+            ('scheduler', 'max_placement_results'): str(case.candidates),
+            **extra,
+        }
     return ours, {
         ('filter_scheduler', 'enabled_filters'): ','.join(enabled),
         ('scheduler', 'workers'): str(schedulers),

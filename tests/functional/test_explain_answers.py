@@ -60,20 +60,21 @@ class AnswersTestCase(explain.ExplainTestCase):
 
         manager = self.scheduler_service.manager.host_manager
 
-        def report(is_as_known):
-            """Report until the scheduler finds it as it knew, or not."""
+        def report(until):
+            """Report until what the scheduler knows of host1 is so."""
             for _ in range(600):
                 for compute in self.computes.values():
                     compute.manager._sync_scheduler_instance_info(
                         nova_context.get_admin_context()
                     )
-                known = manager._instance_info.get('host1', {})
-                if known.get('updated') is is_as_known:
+                known = manager._instance_info.get('host1')
+                if known and until(known):
                     return
                 time.sleep(0.1)
             self.fail('the scheduler does not hear of the instances')
 
-        report(True)
+        # What it was told is what it knew.
+        report(lambda known: known['updated'])
         flavor, hints = self.flavor(), {'group': group}
         request = self._build_server(flavor_id=flavor, networks='none')
         self.api.post_server(
@@ -86,7 +87,7 @@ class AnswersTestCase(explain.ExplainTestCase):
         args = ('--flavor', flavor, '--server-group', group)
         self.assertNoValidHost(flavor=flavor, hints=hints)
         self.assertEqual(2, len(self.explain(*args).order))
-        report(False)
+        report(lambda known: not known['instances'])
         self.assertBootsOn('host1', flavor=flavor, hints=hints)
 
     def test_the_filter_that_forbade_an_aggregate_says_why(self):

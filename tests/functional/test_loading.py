@@ -3,8 +3,10 @@
 """nova-scheduler loads the package, or does not start."""
 
 import json
+import re
 import subprocess
 import sys
+import textwrap
 
 import ddt
 import fixtures
@@ -24,6 +26,7 @@ from nova_ext_sched.request_filters import failure_domains
 from nova_ext_sched.request_filters import isolate_aggregates
 from nova_ext_sched.request_filters import reserved_aggregates
 from tests import distributions
+from tests import samples
 from tests.functional import base
 
 HOST_FILTERS = 'nova_ext_sched.host_filters'
@@ -192,6 +195,33 @@ class StartedByTheTestCase(
     @property
     def log(self):
         return self.stdlog.logger.output
+
+
+class FirstLineTestCase(StartedByTheTestCase):
+    @samples.compares('install/started.txt')
+    def test_on_the_page(self):
+        """What the page's nova.conf logs, wrapped for the page."""
+        self.flags(
+            available_filters=[NOVA, OURS],
+            enabled_filters=['ComputeFilter', 'IsolatedAggregatesFilter'],
+            group='filter_scheduler',
+        )
+        self.flags(
+            enable_isolated_aggregate_filtering=True, group='nova_ext_sched'
+        )
+        self.start_scheduler()
+        (line,) = re.findall('nova-ext-sched is loaded.*', self.log)
+        samples.check(
+            self,
+            'install/started.txt',
+            textwrap.fill(
+                line,
+                samples.WIDTH,
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+            + '\n',
+        )
 
 
 class SlipTestCase(StartedByTheTestCase):

@@ -163,6 +163,11 @@ class OperationsTest(WatchTestCase):
         explanation = record['explanation']
         self.assertEqual(operation, explanation['request']['operation'])
         self.assertFalse(explanation['answer']['finds_host'])
+        for key in ('flavor', 'image'):
+            asked = explanation['request'][key]
+            self.assertEqual(
+                {'id': asked['id'], 'name': asked['name']}, record[key]
+            )
         self.assertEqual([], self.recorded())
         return record
 
@@ -385,12 +390,14 @@ class ResilienceTest(WatchTestCase):
     def assertGone(self, server):
         [record] = self.recorded()
         self.assertEqual(
-            ('boot', server['id'], 'gone', 'gone'),
+            ('boot', server['id'], 'gone', 'gone', None, None),
             (
                 record['operation'],
                 record['server'],
                 record['unexplained'],
                 record['constraint'],
+                record['flavor'],
+                record['image'],
             ),
         )
 
@@ -550,20 +557,28 @@ class BurstTest(WatchTestCase):
     def check(self, flavors, reasons):
         """Check the reason of every refusal of a flavor."""
         known = {record['server'] for record in self.read()}
-        expected = {
-            server['id']: reasons[
-                [self.flavor_name(one) for one in flavors].index(
-                    server['flavor']['original_name']
+        names = {self.flavor_name(one): one for one in flavors}
+        expected = {}
+        for server in self.api.get_servers():
+            if server['id'] not in known:
+                name = server['flavor']['original_name']
+                expected[server['id']] = (
+                    reasons[flavors.index(names[name])],
+                    {'id': names[name], 'name': name},
+                    self.image_id,
                 )
-            ]
-            for server in self.api.get_servers()
-            if server['id'] not in known
-        }
         records = self.recorded()
         self.assertEqual(len(expected), len(records))
         self.assertEqual(
             expected,
-            {record['server']: record['unexplained'] for record in records},
+            {
+                record['server']: (
+                    record['unexplained'],
+                    record['flavor'],
+                    record['image']['id'],
+                )
+                for record in records
+            },
         )
 
     def flavor_name(self, flavor):

@@ -251,6 +251,7 @@ class DocumentationTestCase(testtools.TestCase):
             sample.file: sample
             for path in documentation.pages()
             for sample in documentation.samples(path)
+            if sample.language == 'console'
         }.values(),
     )
     def test_commands_exist_and_take_their_options(self, block):

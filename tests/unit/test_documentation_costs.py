@@ -90,8 +90,10 @@ class CostsTestCase(testtools.TestCase):
             (runs,) = re.findall(
                 rf"(?m)^nova's filter +{options} +(\d.*\d)$", page
             )
-            active = sorted(map(int, runs.split(', ')))
-            ranges.append(f'{active[0]} to {active[-1]}')
+            active = sorted(map(int, re.split(r'\D+', runs)))
+            ranges.append(
+                ' to '.join(map(str, dict.fromkeys([active[0], active[-1]])))
+            )
         self.assertIn(
             f"{ranges[0]} became ACTIVE with nova's defaults, and {ranges[1]} "
             'with the two options',

@@ -67,11 +67,21 @@ class Answer(typing.NamedTuple):
         ``retries``, ``limit``, ``gone``, ``unavailable``, ``error``; else
         empty
     :ivar detail: the same in a sentence
+    :ivar asked: without a document, the request that one would begin with;
+        None where it could not be read
     """
 
     document: Document | None = None
     reason: str = ''
     detail: str = ''
+    asked: Document | None = None
+
+    @property
+    def request(self) -> Document | None:
+        """What was asked for, with or without an explanation."""
+        return (
+            self.asked if self.document is None else self.document['request']
+        )
 
     @property
     def constraint(self) -> str:
@@ -139,12 +149,6 @@ class Explainer:
 
         :raises Unavailable: what has to be asked does not answer
         """
-        if not refusal.is_by_scheduler:
-            return Answer(
-                reason='retries',
-                detail='The scheduler chose hosts, and each of them refused '
-                'the server.',
-            )
         try:
             return self._explain(refusal)
         except exception.InvalidValue as exc:
@@ -162,6 +166,13 @@ class Explainer:
 
     def _explain(self, refusal: refusals.Refusal) -> Answer:
         ctxt = nova_scheduler.context()
+        if not refusal.is_by_scheduler:
+            return Answer(
+                reason='retries',
+                detail='The scheduler chose hosts, and each of them refused '
+                'the server.',
+                asked=_describe_asked(ctxt, refusal),
+            )
         stored = objects.RequestSpec.get_by_instance_uuid(ctxt, refusal.server)
         key = _make_key(stored) if refusal.operation == 'boot' else ''
         if key in self._shared:
@@ -172,6 +183,7 @@ class Explainer:
                 reason='limit',
                 detail=f'More than {self._most} different requests were '
                 f'refused within a minute.',
+                asked=_describe_asked(ctxt, refusal, stored),
             )
         self._begun.append(self._now)
         try:
@@ -195,6 +207,22 @@ class Explainer:
         shown = ('server', 'server_name', 'image')
         request = found['request'] | {key: own[key] for key in shown}
         return {**found, 'request': request}
+
+
+def _describe_asked(
+    ctxt: typing.Any, refusal: refusals.Refusal, stored: typing.Any = None
+) -> Document | None:
+    """Return what a request asked for; None where it is gone."""
+    try:
+        if stored is None:
+            stored = objects.RequestSpec.get_by_instance_uuid(
+                ctxt, refusal.server
+            )
+        if refusal.operation == 'resize':
+            stored.flavor = _read_new_flavor(ctxt, refusal)
+    except (*_GONE, exception.InvalidValue):
+        return None
+    return document.describe_request(stored, server=refusal.server)
 
 
 def _make_key(spec_obj: typing.Any) -> str:

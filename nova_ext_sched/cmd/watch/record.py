@@ -21,6 +21,7 @@ def make(
 
     :returns: what JSON can hold
     """
+    asked = answer.request or {}
     return {
         'format': FORMAT,
         'id': refusal.id,
@@ -31,12 +32,20 @@ def make(
         'project': refusal.project_id,
         'user': refusal.user_id,
         'operation': refusal.operation,
+        'flavor': _identify(asked.get('flavor')),
+        'image': _identify(asked.get('image')),
         'fault': refusal.message,
         'constraint': answer.constraint,
         'unexplained': answer.reason or None,
         'detail': answer.detail or None,
         'explanation': answer.document,
     }
+
+
+def _identify(
+    described: dict[str, typing.Any] | None,
+) -> dict[str, str | None] | None:
+    return described and {key: described[key] for key in ('id', 'name')}
 
 
 def _show(time: datetime.datetime) -> str:

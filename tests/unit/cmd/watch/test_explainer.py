@@ -104,6 +104,7 @@ class ExplainerTestCase(testtools.TestCase):
             'nova_ext_sched.cmd.nova_scheduler.context': lambda: 'context',
             'nova_ext_sched.cmd.explain.document.describe_request': (
                 lambda stored, server: {
+                    'of': stored,
                     'server': server,
                     'server_name': f'name of {server}',
                     'image': f'image of {server}',
@@ -150,6 +151,11 @@ class ExplainerTestCase(testtools.TestCase):
     def reasons(self, *servers):
         return [self.explain(server).reason for server in servers]
 
+    @staticmethod
+    def of(answer):
+        """Return what a request that is not explained asked, and for whom."""
+        return answer.request['of'], answer.request['server']
+
     def at(self, now):
         self.now = now
         self.explainer.begin_turn()
@@ -165,6 +171,7 @@ class ExplainerTestCase(testtools.TestCase):
             'More than 3 different requests were refused within a minute.',
             answer.detail,
         )
+        self.assertEqual(('d', 'd'), self.of(answer))
         self.at(1059.9)
         self.assertEqual(['limit'], self.reasons('d'))
         self.at(1060)
@@ -215,8 +222,18 @@ class ExplainerTestCase(testtools.TestCase):
         self.assertEqual(['a1', 'a1', 'a2'], self.asked)
 
     def test_after_tries_on_hosts(self):
-        answer = self.explain('a', message='Exceeded maximum number of ')
+        answer = self.explain('a1', message='Exceeded maximum number of ')
         self.assertEqual(('retries', []), (answer.reason, self.asked))
+        self.assertEqual(('a', 'a1'), self.of(answer))
+
+    @ddt.data(
+        nova_exception.RequestSpecNotFound(instance_uuid='a'),
+        nova_exception.InstanceMappingNotFound(uuid='a'),
+    )
+    def test_after_tries_on_hosts_and_gone(self, problem):
+        self.unstored = problem
+        answer = self.explain('a', message='Exceeded maximum number of ')
+        self.assertEqual(('retries', None), (answer.reason, answer.request))
 
     @ddt.data(
         nova_scheduler.PlacementFailed(query='/x', cause='503'),
@@ -386,6 +403,51 @@ class AskTestCase(testtools.TestCase):
             [('conductor', name, problem.format_message())], self.stops
         )
         self.assertEqual([], self.explained)
+
+
+@ddt.ddt
+class AskedTestCase(testtools.TestCase):
+    """What a request that is not explained asked for."""
+
+    def setUp(self):
+        super().setUp()
+        self.problem = None
+        for name, replacement in {
+            '_read_new_flavor': self.read_new_flavor,
+            'document.describe_request': (
+                lambda spec, server: (spec.flavor, server)
+            ),
+        }.items():
+            self.useFixture(
+                fixtures.MonkeyPatch(
+                    f'nova_ext_sched.cmd.watch.explainer.{name}', replacement
+                )
+            )
+
+    def read_new_flavor(self, ctxt, refusal):
+        if self.problem:
+            raise self.problem
+        return 'new'
+
+    def describe(self, operation):
+        refusal = refusals.Refusal(
+            'id', None, 'server', operation, 'req-1', 'p', 'u', 'words'
+        )
+        spec = types.SimpleNamespace(flavor='old')
+        return explainer._describe_asked('context', refusal, spec)
+
+    @ddt.data(('resize', 'new'), ('boot', 'old'), ('migrate', 'old'))
+    @ddt.unpack
+    def test_flavor(self, operation, expected):
+        self.assertEqual((expected, 'server'), self.describe(operation))
+
+    @ddt.data(
+        exception.InvalidValue(where='x', expected='y', got='z'),
+        nova_exception.InstanceMappingNotFound(uuid='server'),
+    )
+    def test_a_resize_whose_flavor_is_gone(self, problem):
+        self.problem = problem
+        self.assertIsNone(self.describe('resize'))
 
 
 class ImageTestCase(testtools.TestCase):

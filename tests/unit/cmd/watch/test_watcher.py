@@ -21,7 +21,13 @@ from nova_ext_sched.cmd.watch import watcher
 NOW = datetime.datetime(2026, 1, 2, 3, 4, 5)
 NO_VALID_HOST = 'No valid host was found.'
 EXPLAINED = explainer.Answer(
-    {'answer': {'end': {'name': 'server group'}, 'hosts': 0}}
+    {
+        'request': {
+            'flavor': {'id': '3', 'name': 'm1.huge', 'vcpus': 64},
+            'image': {'id': 'an-image', 'name': None},
+        },
+        'answer': {'end': {'name': 'server group'}, 'hosts': 0},
+    }
 )
 
 
