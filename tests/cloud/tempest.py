@@ -94,6 +94,8 @@ class Tempest(service.Service):
                     'console_output': 'False',
                     'vnc_console': 'False',
                     'rescue': 'False',
+                    # nova's fake driver uploads none.
+                    'snapshot': 'False',
                     'suspend': 'False',
                     'change_password': 'False',
                     'personality': 'False',
