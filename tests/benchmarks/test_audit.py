@@ -15,7 +15,6 @@ import resource
 import sys
 import time
 import tracemalloc
-from unittest import mock
 
 from nova import context as nova_context
 from nova.db.api import api as api_db
@@ -28,7 +27,7 @@ import sqlalchemy as sa
 from nova_ext_sched.cmd import nova_scheduler as scheduler
 from nova_ext_sched.cmd.audit import auditor
 from nova_ext_sched.cmd.audit import policies
-from tests.benchmarks import test_explain
+from tests.benchmarks import many_hosts
 from tests.functional import audits
 
 SERVERS = 10_000
@@ -184,24 +183,26 @@ class AuditBenchmark(audits.AuditTestCase):
         self.assertLess(cpu, SECONDS)
 
 
-class WhereBenchmark(test_explain.ManyHostsTestCase):
+class WhereBenchmark(many_hosts.ManyHostsTestCase):
     """--where of 24 servers, each on a host of its own, of three flavors.
 
     Of 300 hosts 192 are in 64 isolated aggregates and 36 in 12 reserved ones.
     """
 
-    #: Not run again here.
-    test_many_hosts = None
+    hosts = WHERE_HOSTS
+    host_filters = ('IsolatedAggregatesFilter', 'AggregateInstanceTypeFilter')
     options = {
-        **test_explain.ManyHostsTestCase.options,
+        'enable_isolated_aggregate_filtering': True,
+        'request_filters': ['isolate_aggregates', 'reserved_aggregates'],
         'placement_req_default_forbidden_member_prefix': ['reservation:'],
     }
 
     def setUp(self):
-        patched = mock.patch.object(test_explain, 'HOSTS', WHERE_HOSTS)
-        patched.start()
-        self.addCleanup(patched.stop)
         super().setUp()
+        self.flags(
+            weight_classes=['nova.scheduler.weights.all_weighers'],
+            group='filter_scheduler',
+        )
         logging.getLogger('nova').setLevel(logging.ERROR)
         self.flags(cores=-1, instances=-1, ram=-1, group='quota')
         kinds = [
@@ -236,9 +237,7 @@ class WhereBenchmark(test_explain.ManyHostsTestCase):
         for rows in (instances, *others):
             rows.insert()
         for number in range(76):
-            self._aggregate(
-                f'isolated{number}', range(number, WHERE_HOSTS, 100)
-            )
+            self.many(f'isolated{number}', range(number, WHERE_HOSTS, 100))
             key = 'reservation:a' if number > 63 else 'trait:CUSTOM_A'
             self.set_metadata(f'isolated{number}', {key: 'required'})
 
