@@ -164,7 +164,7 @@ def main():
             command.add_argument(
                 '--release',
                 choices=environments.RELEASES,
-                default='34',
+                default=environments.RELEASE,
                 help='of nova (default: %(default)s)',
             )
             command.add_argument(

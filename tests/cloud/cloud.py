@@ -40,7 +40,12 @@ class Cloud(fixtures.Fixture):
     """
 
     def __init__(
-        self, form, release='34', options=None, programs=None, folder=None
+        self,
+        form,
+        release=environments.RELEASE,
+        options=None,
+        programs=None,
+        folder=None,
     ):
         super().__init__()
         self.release = release

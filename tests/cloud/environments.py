@@ -3,7 +3,8 @@
 """Virtual environments from PyPI, one for each service, kept between runs.
 
 They stand in ``.tox/cloud-environments``, or in the folder that the
-environment variable NOVA_EXT_SCHED_TEST_CLOUD names.
+environment variable NOVA_EXT_SCHED_TEST_CLOUD names. The services are those
+of a release of nova: NOVA_EXT_SCHED_TEST_RELEASE, or the newest.
 """
 
 import fcntl
@@ -48,6 +49,8 @@ RELEASES = {
         'openstack-placement': 16,
     },
 }
+#: Of nova, where nothing else is said.
+RELEASE = os.environ.get('NOVA_EXT_SCHED_TEST_RELEASE', '34')
 #: What every service needs: a database driver, a web server, and what
 #: keystonemiddleware imports for its cache.
 COMMON = ('pymysql', 'pyuwsgi', 'python-memcached')
@@ -69,7 +72,7 @@ def here():
     return pathlib.Path(sys.executable).parent
 
 
-def build(name, packages, release='34', editable=None):
+def build(name, packages, release=RELEASE, editable=None):
     """Build an environment unless it stands; return its folder of programs.
 
     :param name: of the environment
