@@ -2,8 +2,8 @@
 
 """What the documentation types, as far as keystone, placement and nova go.
 
-``.ci/run`` has time for this form. nova, placement and the commands are those
-of the environment that the test runs in.
+nova, placement and the commands are those of the environment that the test
+runs in.
 """
 
 from tests.cloud import environments
