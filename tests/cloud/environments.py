@@ -22,13 +22,15 @@ CACHE = pathlib.Path(
     )
 )
 
-#: The major releases that belong to a release of nova.
+#: The major releases that belong to a release of nova. neutron says only how
+#: old its library may be.
 RELEASES = {
     '31': {
         'cinder': 26,
         'glance': 30,
         'keystone': 27,
         'neutron': 26,
+        'neutron-lib': 3,
         'nova': 31,
         'openstack-placement': 16,
     },
@@ -37,6 +39,7 @@ RELEASES = {
         'glance': 32,
         'keystone': 29,
         'neutron': 28,
+        'neutron-lib': 3,
         'nova': 33,
         'openstack-placement': 16,
     },
@@ -45,6 +48,7 @@ RELEASES = {
         'glance': 33,
         'keystone': 30,
         'neutron': 29,
+        'neutron-lib': 5,
         'nova': 34,
         'openstack-placement': 16,
     },

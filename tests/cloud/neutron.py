@@ -15,7 +15,7 @@ class Neutron(service.Service):
     """The network service; networks exist in its database alone."""
 
     name = 'neutron'
-    packages = ('neutron',)
+    packages = ('neutron', 'neutron-lib')
 
     def start(self):
         keystone = self.cloud.keystone
