@@ -318,6 +318,8 @@ METADATA = st.fixed_dictionaries(
 AGGREGATES = st.lists(
     st.tuples(st.sampled_from(['a', 'b', 'freepool', 'spot', 'x']), METADATA),
     max_size=5,
+    # As in nova's API database.
+    unique_by=lambda aggregate: aggregate[0],
 )
 
 
