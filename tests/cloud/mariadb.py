@@ -38,6 +38,8 @@ class MariaDB(service.Service):
                 '--no-defaults',
                 self._user,
                 f'--datadir={self._data}',
+                # In /tmp two servers take each other's temporary tables.
+                f'--tmpdir={self.folder}',
                 '--auth-root-authentication-method=normal',
                 '--skip-test-db',
                 '--innodb-log-file-size=16M',
@@ -55,6 +57,7 @@ class MariaDB(service.Service):
                 '--no-defaults',
                 self._user,
                 f'--datadir={self._data}',
+                f'--tmpdir={self.folder}',
                 '--bind-address=127.0.0.1',
                 f'--port={self.port}',
                 # In the folder of the data: the path of a socket is short.

@@ -60,6 +60,8 @@ class Processes:
                 if not name.startswith('OS_')
             },
             'PYTHONWARNINGS': 'ignore',
+            # As on a terminal, standard output is not later than the errors.
+            'PYTHONUNBUFFERED': '1',
             # setproctitle would write over the environment of a process.
             'SPT_NOENV': '1',
             MARK: str(self._folder),
