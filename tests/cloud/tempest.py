@@ -91,8 +91,6 @@ class Tempest(service.Service):
                     'resize': 'True',
                     'cold_migration': 'True',
                     'live_migration': 'True',
-                    'block_migration_for_live_migration': 'True',
-                    'volume_backed_live_migration': 'True',
                     'console_output': 'False',
                     'vnc_console': 'False',
                     'rescue': 'False',
