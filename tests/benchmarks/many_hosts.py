@@ -46,12 +46,14 @@ class ManyHostsTestCase(base.CloudTestCase):
     """Hosts copy0, copy1 and so on, in turn in aggregates rack0, rack1, ...
 
     :cvar hosts: how many copies there are
+    :cvar weight_classes: of nova.conf
     :ivar uuids: of the copies, in order
     :ivar servers: UUIDs; the first of copy0, of copy1 and so on, then the
         second ones
     """
 
     weights = {'host0': 1}
+    weight_classes = ('nova.scheduler.weights.all_weighers',)
     hosts = int(os.environ.get('NOVA_EXT_SCHED_TEST_HOSTS', '10000'))
 
     def setUp(self):
@@ -59,6 +61,9 @@ class ManyHostsTestCase(base.CloudTestCase):
         self.boot()
         # The copies' services report nothing.
         self.flags(service_down_time=86400)
+        self.flags(
+            weight_classes=self.weight_classes, group='filter_scheduler'
+        )
         self.flags(max_placement_results=self.hosts * 2, group='scheduler')
         self.uuids = [str(uuid.uuid4()) for _ in range(self.hosts)]
         self.servers = [

@@ -199,10 +199,6 @@ class WhereBenchmark(many_hosts.ManyHostsTestCase):
 
     def setUp(self):
         super().setUp()
-        self.flags(
-            weight_classes=['nova.scheduler.weights.all_weighers'],
-            group='filter_scheduler',
-        )
         logging.getLogger('nova').setLevel(logging.ERROR)
         self.flags(cores=-1, instances=-1, ram=-1, group='quota')
         kinds = [

@@ -43,10 +43,6 @@ class ExplainTest(many_hosts.ManyHostsTestCase):
         self._time_databases(spent)
         # As the command does in a process of its own.
         logging.getLogger('nova').setLevel(logging.ERROR)
-        self.flags(
-            weight_classes=['nova.scheduler.weights.all_weighers'],
-            group='filter_scheduler',
-        )
         flavor = self.flavor()
         large = self._create_flavor(vcpu=99, memory_mb=64, disk=0)
         for kind, args in (

@@ -43,6 +43,10 @@ def seconds(function, *args):
 class RoundRobinTest(many_hosts.ManyHostsTestCase):
     host_filters = ('FailureDomainFilter',)
     options = {'request_filters': ['failure_domains']}
+    weight_classes = (
+        *many_hosts.ManyHostsTestCase.weight_classes,
+        conf.round_robin.ALL_WEIGHERS,
+    )
 
     def setUp(self):
         # The copies' servers are above any quota.
@@ -69,13 +73,6 @@ class RoundRobinTest(many_hosts.ManyHostsTestCase):
 
         self._patch(
             host_manager.HostManager, 'get_weighed_hosts', weigh_and_keep
-        )
-        self.flags(
-            weight_classes=[
-                'nova.scheduler.weights.all_weighers',
-                conf.round_robin.ALL_WEIGHERS,
-            ],
-            group='filter_scheduler',
         )
         self.scheduler_service.stop()
         self.scheduler_service = self.start_service('scheduler')
