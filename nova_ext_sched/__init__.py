@@ -2,22 +2,24 @@
 
 """Placement policy for OpenStack's nova-scheduler.
 
-Three things stand here.
+The package has three parts.
 
-What runs in nova-scheduler:
+The plugins of nova-scheduler:
 
-* ``request_filters`` (stage 1), ``filters`` (stage 2) and what one leaves for
-  the next, ``request_state``;
-* ``queries``, which asks nova's databases and placement for them;
-* ``policy``, the decisions themselves, and ``conf``, their options;
-* ``validators``, which nova-api loads.
+* ``policy`` has the decision of each policy and its declaration, ``conf`` the
+  options;
+* ``request_filters`` is stage 1, ``filters`` stage 2, ``weighers`` stage 3;
+  ``request_state`` keeps what one stage leaves for the next;
+* ``queries`` asks nova's databases and placement for them;
+* ``validators`` checks extra specs in nova-api.
 
-A library for placement: ``objects`` and ``placement``, without nova.
+A library for placement, which needs no nova: ``objects`` and ``placement``.
 
-The operator's commands: ``cmd``, a folder for each, and ``osc``, those of the
-OpenStackClient.
+The operator's commands: ``cmd`` has a folder for each command that uses
+nova's code, ``osc`` the commands of the OpenStackClient, and ``cli`` what all
+of them share.
 
-``exception``, ``log_once``, ``messages``, ``plugins`` and ``schema`` are words
-that all of them use. Imports go from the commands to the words and never back
-(tests/unit/test_layers.py).
+All three use the modules ``exception``, ``log_once``, ``messages``,
+``plugins`` and ``schema``. tests/unit/test_layers.py says which part may
+import which.
 """

@@ -49,7 +49,7 @@ class InvalidValue(NovaExtSchedError, ValueError):
             place=messages.clean(where, 1000),
             expected=expected,
             got=got,
-            value=messages.clean(repr(got), 1000),
+            value=messages.literal(got),
             **data,
         )
 

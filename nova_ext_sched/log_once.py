@@ -6,10 +6,10 @@ Every request and every host meets a malformed value in one aggregate. A
 warning for each would flood the log.
 """
 
-import collections
 from collections.abc import Hashable
 import threading
 
+import cachetools
 from oslo_log import log as logging
 
 
@@ -23,9 +23,8 @@ class LogOnce:
 
     def __init__(self, name: str, capacity: int = 1024) -> None:
         self._logger = logging.getLogger(name)
-        self._capacity = capacity
-        self._seen: collections.OrderedDict[Hashable, None] = (
-            collections.OrderedDict()
+        self._seen: cachetools.LRUCache[Hashable, None] = cachetools.LRUCache(
+            capacity
         )
         self._lock = threading.Lock()
 
@@ -38,8 +37,5 @@ class LogOnce:
         with self._lock:
             is_new = key not in self._seen
             self._seen[key] = None
-            self._seen.move_to_end(key)
-            if len(self._seen) > self._capacity:
-                self._seen.popitem(last=False)
         if is_new:
             self._logger.warning('%s', message)

@@ -4,46 +4,82 @@
 
 from collections.abc import Callable
 from collections.abc import Sequence
+import re
 import typing
+
+# The password of a URL, as of a database or of RabbitMQ.
+_URL_PASSWORD = re.compile(r'(://[^:/@\s]*):[^@\s]*@')
 
 
 def clean(text: object, longest: int = 255) -> str:
     """Return a text that a user or an operator wrote, safe for one line.
 
     A name, a metadata value or a scheduler hint may have any length and any
-    characters; a line break would forge a line of the log.
+    characters. A line break would forge a line of the log. A character above
+    U+FFFF has four bytes in UTF-8, and nova's tables in MySQL take three: a
+    fault with an emoji cannot be stored, and its server stays in BUILD.
 
-    ============================  ==========================================
-    text                          result
-    ============================  ==========================================
-    printable and short           as it is
-    with other characters         as a Python literal in ASCII
-    longer than ``longest``       the beginning as a literal, then ``...``
-    ============================  ==========================================
+    ===============================  =======================================
+    text                             result
+    ===============================  =======================================
+    printable, up to U+FFFF, short   as it is
+    with other characters            as a Python literal in ASCII
+    longer than ``longest``          the beginning as a literal, then ``...``
+    ===============================  =======================================
 
     :param text: what somebody wrote, or what ``str`` gives of it
     :param longest: number of characters shown; nova's metadata keys have no
         more than 255
     """
     text = str(text)
-    if len(text) <= longest and text.isprintable():
+    if len(text) <= longest and _is_safe(text):
         return text
-    more = '...' if len(text) > longest else ''
-    return ascii(text[:longest]) + more
+    return ascii(text[:longest]) + ('...' if len(text) > longest else '')
 
 
 def quoted(text: object) -> str:
     """Return a value that somebody wrote, in quotation marks, for one line."""
-    return f"'{clean(text)}'"
+    text = str(text)
+    shown = clean(text)
+    # What is not as it was is a literal, which has quotation marks.
+    return f"'{text}'" if shown == text else shown
+
+
+def literal(value: object, longest: int = 255) -> str:
+    """Return a value of any type as a Python literal for one line.
+
+    It is in ASCII where :func:`clean` would not leave it as it is.
+    """
+    text = repr(value)
+    if not _is_safe(text):
+        text = ascii(value)
+    return text[:longest] + ('...' if len(text) > longest else '')
+
+
+def _is_safe(text: str) -> bool:
+    """Tell whether logs and nova's tables take every character."""
+    return text.isprintable() and max(text, default='') <= '\uffff'
 
 
 def describe(exc: BaseException) -> str:
     """Return an exception as one line: its type, and the first line it says.
 
-    The further lines of a database's error are its statement.
+    The further lines of a database's error are its statement. There is no
+    secret in it.
     """
-    line = str(exc).strip().partition('\n')[0]
+    line = without_secrets(str(exc).strip().partition('\n')[0])
     return f'{type(exc).__name__}: {clean(line, 1000)}'
+
+
+def without_secrets(text: str) -> str:
+    """Return a text without passwords that stand in it.
+
+    Errors of database drivers and HTTP clients may carry URLs of nova.conf.
+    """
+    # Not before: the commands are to be in charge of signals at once.
+    from oslo_utils import strutils
+
+    return strutils.mask_password(_URL_PASSWORD.sub(r'\1:***@', text))
 
 
 def count(noun: str, number: int) -> str:
@@ -57,10 +93,15 @@ def agree(number: int, one: str, many: str) -> str:
 
 
 def part(number: int, whole: int, noun: str, one: str, many: str) -> str:
-    """Return what some of many things do: ``1 of 3 hosts is``.
+    """Return how many of all things do something.
 
-    :param one: the verb and what follows, of one thing
-    :param many: the same of several
+    ``part(1, 3, 'host', 'is down', 'are down')`` is ``1 of 3 hosts is down``.
+
+    :param number: of those that do it
+    :param whole: of all
+    :param noun: what they are, in the singular
+    :param one: verb and object if one of them does it
+    :param many: the same if several do
     """
     verb = one if whole == 1 else agree(number, one, many)
     return f'{number} of {count(noun, whole)} {verb}'

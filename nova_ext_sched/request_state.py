@@ -8,12 +8,11 @@ filters, which do no I/O, as long as that object lives. On rebuild there is
 no stage 1, and nothing is here.
 """
 
-from collections.abc import Mapping
 import contextvars
 import typing
 import weakref
 
-from nova_ext_sched.policy import failure_domains
+from nova_ext_sched.policy import failure_domain
 from nova_ext_sched.policy import round_robin
 
 #: The keys of reserved aggregates among the properties of a request's image,
@@ -24,7 +23,7 @@ image_keys: weakref.WeakKeyDictionary[typing.Any, set[str]] = (
 
 #: The members of a request's server group, which ``failure_domains`` counted
 #: by failure domain. By RequestSpec.
-spreads: weakref.WeakKeyDictionary[typing.Any, failure_domains.Spread] = (
+spreads: weakref.WeakKeyDictionary[typing.Any, failure_domain.Spread] = (
     weakref.WeakKeyDictionary()
 )
 
@@ -32,26 +31,35 @@ spreads: weakref.WeakKeyDictionary[typing.Any, failure_domains.Spread] = (
 #: first server (nova only ever drops some of them, so every pick is one of
 #: these), and how many picks are counted.
 picks: weakref.WeakKeyDictionary[
-    failure_domains.Spread, tuple[list[typing.Any], int]
+    failure_domain.Spread, tuple[list[typing.Any], int]
 ] = weakref.WeakKeyDictionary()
 
-#: What the request filters asked of placement for the request that a thread
-#: or greenlet works on (:mod:`nova_ext_sched.request_filters.no_candidates`).
-asked: contextvars.ContextVar[typing.Any] = contextvars.ContextVar(
-    'asked', default=None
+#: A weak reference to the RequestSpec that a thread or greenlet works on, and
+#: the request's ID (:mod:`nova_ext_sched.request_filters.no_candidates`).
+current: contextvars.ContextVar[typing.Any] = contextvars.ContextVar(
+    'current', default=None
 )
 
-#: The host states that host filters refused for the sake of the request's
-#: server group, for whichever of its servers. By RequestSpec.
-refused: weakref.WeakKeyDictionary[typing.Any, list[typing.Any]] = (
+#: Where the members of a request's server group stand, as
+#: ``failure_domains`` found them (queries.group_members.Members). By
+#: RequestSpec.
+members: weakref.WeakKeyDictionary[typing.Any, typing.Any] = (
     weakref.WeakKeyDictionary()
 )
 
-#: The hosts that the members of a request's server group are dealt to: as
+#: The host states that host filters refused for the sake of the request's
+#: server group, for whichever of its servers: by host and node, each once. By
+#: RequestSpec.
+refused: weakref.WeakKeyDictionary[
+    typing.Any, dict[tuple[str, str], typing.Any]
+] = weakref.WeakKeyDictionary()
+
+#: The hosts and members of a request's server group, as
 #: ``ServerGroupRoundRobinWeigher`` found them for the first server of the
-#: request. By RequestSpec.
-circles: weakref.WeakKeyDictionary[
-    typing.Any, Mapping[str, round_robin.Host]
+#: request; how many hosts the group had then; and the servers of the request
+#: so far. By RequestSpec.
+deals: weakref.WeakKeyDictionary[
+    typing.Any, tuple[round_robin.Deal, int, list[str]]
 ] = weakref.WeakKeyDictionary()
 
 
@@ -60,5 +68,5 @@ def forget(request_spec: typing.Any) -> None:
 
     For tools that ask about one RequestSpec several times.
     """
-    for known in (spreads, refused, circles):
+    for known in (spreads, members, refused, deals):
         known.pop(request_spec, None)

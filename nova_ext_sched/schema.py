@@ -81,7 +81,7 @@ def format_path(path: Iterable[str | int]) -> str:
 
 def show(value: typing.Any) -> str:
     """Return a value of a document as a finding shows it."""
-    return messages.clean(repr(value), 100)
+    return messages.literal(value, 100)
 
 
 def show_keys(value: Iterable[typing.Any]) -> str:
@@ -98,9 +98,7 @@ def suggest(got: Iterable[typing.Any], known: Collection[str]) -> str:
     return ''
 
 
-def find(
-    errors: Iterable[jsonschema.ValidationError],
-) -> Iterator[Finding]:
+def find(errors: Iterable[jsonschema.ValidationError]) -> Iterator[Finding]:
     """Yield what jsonschema found.
 
     :param errors: what ``iter_errors`` of a jsonschema validator yields

@@ -41,7 +41,7 @@ class Distributions(fixtures.Fixture):
             check=True,
             capture_output=True,
         )
-        self._add(target, 'third_party_sched')
+        self._add(target, f'{package}_sched')
 
     def declare(self, name, namespace, entry_points, code=''):
         """Write an installed distribution with one module of its name.

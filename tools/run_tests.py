@@ -5,8 +5,9 @@
 Standard error goes to a file, whose end is shown where a test failed: the
 warnings of libraries, and what a worker says that dies.
 
-There are two workers for each core: half of a functional test is waiting, for
-one part of nova to see what another did.
+There are two workers for each core, because half of a functional test is
+waiting, for one part of nova to see what another did. The unit tests alone get
+one for each: none waits, and every worker imports nova.
 
     python tools/run_tests.py [arguments of stestr run]
 """
@@ -22,11 +23,12 @@ import subunit
 import testtools
 import times
 
-LOG = pathlib.Path('.stestr.log')
+STESTR = ('stestr', f'--repo-url={times.PLACE}')
+LOG = pathlib.Path(times.PLACE, '.stestr.log')
 # Lines of it that are shown.
 SHOWN = 100
 
-WORKERS = 2 * (os.cpu_count() or 1)
+CORES = os.cpu_count() or 1
 
 # With these, stestr does not share all tests out among workers.
 NOT_SHARED = {'--serial', '--no-discover', '--failing', '--pdb'}
@@ -38,7 +40,7 @@ def discover(arguments, log):
     parser.add_argument('-t', '--test-path', default='./tests')
     path = parser.parse_known_args(arguments)[0].test_path
     listed = subprocess.run(
-        ['stestr', '--test-path', path, 'list'],
+        [*STESTR, '--test-path', path, 'list'],
         stdout=subprocess.PIPE,
         stderr=log,
         text=True,
@@ -63,17 +65,18 @@ def result(last):
 
 def run(stored, arguments, log):
     """Run stestr; return its exit code."""
+    workers = CORES if 'tests/unit' in arguments else 2 * CORES
     # Tests of wrong UUIDs would else fill the log.
     os.environ.setdefault(
         'PYTHONWARNINGS', 'ignore::FutureWarning:oslo_versionedobjects.fields'
     )
     return subprocess.run(
         [
-            'stestr',
+            *STESTR,
             'run',
             '--abbreviate',
             '--suppress-attachments',
-            f'--concurrency={WORKERS}',
+            f'--concurrency={workers}',
             *arguments,
         ],
         stderr=log,

@@ -4,14 +4,16 @@
 
 The subcommands are the entry points of the namespace
 ``nova_ext_sched.commands``; each is imported only when it runs. All end with
-the exit statuses of :mod:`nova_ext_sched.cmd.base`.
+the exit statuses of :mod:`nova_ext_sched.cli.base`.
 """
 
 from collections.abc import Sequence
+import logging
 import signal
 import sys
 
 from nova_ext_sched import messages
+from nova_ext_sched.cmd.watch import interrupt
 
 NAMESPACE = 'nova_ext_sched.commands'
 
@@ -29,8 +31,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     :param argv: arguments, by default those of the process
     :returns: the exit status of the subcommand
     """
+    argv = _move_options(sys.argv[1:] if argv is None else list(argv))
+    command = next((one for one in argv if one[:1] != '-'), None)
+    if command == 'watch':
+        # What follows takes seconds.
+        interrupt.hold()
     try:
-        return _run(sys.argv[1:] if argv is None else list(argv))
+        return _run(argv)
     except KeyboardInterrupt:
         # An impatient second Ctrl-C must not change how this ends.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -58,13 +65,20 @@ def _run(argv: list[str]) -> int:
         # Warnings and errors alone, unless -v asks for more.
         DEFAULT_VERBOSE_LEVEL = 0
 
+        def configure_logging(self) -> None:
+            super().configure_logging()
+            # cliff lets all lines be made, for handlers that drop most. Those
+            # of DEBUG hold whole answers of placement.
+            root = logging.getLogger()
+            root.setLevel(min(handler.level for handler in root.handlers))
+
     status = App(
         description='Explain, audit and try out placement policies of nova.',
         version=importlib.metadata.version('nova-ext-sched'),
         command_manager=commandmanager.CommandManager(NAMESPACE),
         deferred_help=True,
         # Without a command cliff would begin a conversation.
-    ).run(_move_options(argv) or ['--help'])
+    ).run(argv or ['--help'])
     if status == _INTERRUPTED:
         raise KeyboardInterrupt
     return status

@@ -36,6 +36,8 @@ import sqlalchemy as sa
 from nova_ext_sched import conf
 from nova_ext_sched import exception
 from nova_ext_sched import messages
+from nova_ext_sched.cmd import cells
+from nova_ext_sched.queries import aggregates
 
 CONF = nova.conf.CONF
 
@@ -64,6 +66,13 @@ _SHOWN = (
 # Databases limit the number of values in one statement.
 _HOSTS_AT_ONCE = 1000
 
+# What a server answers that does not take a query for its length.
+_TOO_LONG = (413, 414, 431)
+
+# Characters of a query that every server takes. A longer one may end in any
+# other status, or in a closed connection.
+_TAKEN_BY_ALL = 1000
+
 
 class PlacementFailed(exception.NovaExtSchedError):
     """Placement did not answer, or not as it should.
@@ -72,10 +81,28 @@ class PlacementFailed(exception.NovaExtSchedError):
     :param cause: what came back
     """
 
+    query: str
+    cause: str
+
     message = (
         '[placement] in nova.conf: expected an answer to GET {query}, got: '
         '{cause}'
     )
+
+
+class QueryRefused(PlacementFailed):
+    """The server in front of placement does not take a query of this length.
+
+    That is an answer: nova-scheduler gets no other, and finds no host.
+    """
+
+    @property
+    def reason(self) -> str:
+        """The same in words."""
+        return (
+            f'{len(self.query)} characters are too many for placement or a '
+            'server in front of it'
+        )
 
 
 class CellFailed(exception.NovaExtSchedError):
@@ -115,6 +142,8 @@ class FilterFailed(exception.NovaExtSchedError):
         '{name}: expected an answer, got {cause}; nova-scheduler would fail '
         'the request with this error'
     )
+    name: str
+    cause: str
 
 
 class Host(typing.NamedTuple):
@@ -248,14 +277,9 @@ def describe_credentials() -> str:
     return f'the credentials of {", ".join(named) or "nobody"}'
 
 
-def has_credentials() -> bool:
-    """Return whether the environment has credentials of a user."""
-    return any(name in os.environ for name in _CREDENTIALS)
-
-
 @functools.cache
 def _user_auth() -> typing.Any:
-    if not has_credentials():
+    if not any(name in os.environ for name in _CREDENTIALS):
         return None
     try:
         return openstack_config.OpenStackConfig().get_one().get_auth()
@@ -311,6 +335,14 @@ class ReadOnlyHostManager(host_manager.HostManager):
             for uuid, host, node in rows
         }
 
+    @functools.cached_property
+    def aggregates_copy(self) -> typing.Any:
+        """The aggregates in memory, for :func:`.queries.aggregates.use`.
+
+        Made once; an aggregate that is changed afterwards is as before in it.
+        """
+        return aggregates.copy(self.aggs_by_id.values())
+
     def ask_cells(
         self, select: Callable[..., typing.Any], *args: typing.Any
     ) -> dict[str, typing.Any]:
@@ -322,31 +354,11 @@ class ReadOnlyHostManager(host_manager.HostManager):
         :returns: what each call returned, by UUID of the cell
         """
 
-        def ask(cctxt: typing.Any) -> typing.Any:
-            # nova would log the traceback of what is raised.
-            try:
-                return select(cctxt, *args)
-            except Exception as exc:
-                return exc
-
-        answers = nova_context.scatter_gather_cells(
-            nova_context.get_admin_context(),
+        found, self.silent_cells = cells.ask(
             self.cells.values(),
+            lambda cctxt: select(cctxt, *args),
             nova_context.CELL_TIMEOUT,
-            ask,
         )
-        found = {}
-        self.silent_cells = {}
-        for uuid in self.cells:
-            answer = answers[uuid]
-            if answer is nova_context.did_not_respond_sentinel:
-                self.silent_cells[uuid] = (
-                    f'no answer within {nova_context.CELL_TIMEOUT} seconds'
-                )
-            elif isinstance(answer, Exception):
-                self.silent_cells[uuid] = messages.describe(answer)
-            else:
-                found[uuid] = answer
         return found
 
     def cell_name(self, uuid: str) -> str:
@@ -400,26 +412,41 @@ class ReportClient(report.SchedulerReportClient):
     ) -> typing.Any:
         """Ask placement.
 
-        :returns: a response of status 200 or 400
-        :raises PlacementFailed: it does not answer, or with another
+        :returns: a response of status 200, or of placement's own 400
+        :raises QueryRefused: it is too long for the server
+        :raises PlacementFailed: there is no answer, or another one
         """
         try:
             response = super().get(url, *args, **kwargs)
         except ks_exc.ClientException as exc:
-            raise PlacementFailed(
-                query=url, cause=messages.describe(exc)
-            ) from exc
-        if response.status_code != 200:
+            raise self._failure(url, messages.describe(exc)) from exc
+        status = response.status_code
+        if status == 200:
+            return response
+        try:
+            detail = response.json()['errors'][0]['detail']
+            is_definite = status == 400
+        except (ValueError, LookupError, TypeError):
+            # Not of placement, but of a server in front of it.
+            detail = response.text or response.reason
+            is_definite = False
+        self.refusal = f'{status} {messages.clean(detail.strip())}'
+        if is_definite:
+            return response
+        if status in _TOO_LONG:
+            raise QueryRefused(query=url, cause=self.refusal)
+        raise self._failure(url, self.refusal)
+
+    def _failure(self, url: str, cause: str) -> PlacementFailed:
+        """Return what is wrong where a query failed for whatever reason."""
+        if len(url) > _TAKEN_BY_ALL:
             try:
-                detail = response.json()['errors'][0]['detail']
-            except (ValueError, LookupError, TypeError):
-                detail = response.text
-            self.refusal = (
-                f'{response.status_code} {messages.clean(detail.strip())}'
-            )
-            if response.status_code != 400:
-                raise PlacementFailed(query=url, cause=self.refusal)
-        return response
+                if super().get('/resource_providers?name=').status_code < 500:
+                    return QueryRefused(query=url, cause=cause)
+            except ks_exc.ClientException:
+                # It takes no other query either.
+                pass
+        return PlacementFailed(query=url, cause=cause)
 
     def post(self, url: str, *args: typing.Any, **kwargs: typing.Any) -> None:
         """Refuse to write.
@@ -434,9 +461,7 @@ class ReportClient(report.SchedulerReportClient):
 
 
 @main_db.pick_context_manager_reader
-def _select_compute_nodes(
-    context: typing.Any,
-) -> list[tuple[str, str, str]]:
+def _select_compute_nodes(context: typing.Any) -> list[tuple[str, str, str]]:
     node = models.ComputeNode
     query = sa.select(node.uuid, node.host, node.hypervisor_hostname).where(
         node.deleted == 0

@@ -5,21 +5,38 @@
 They go to a file that logrotate may move, or to standard output.
 """
 
+from collections.abc import Iterator
+from collections.abc import Mapping
+import contextlib
+import fcntl
+import glob
+import gzip
+import io
 import json
 import os
 import pathlib
+import stat
 import sys
 import typing
+import zlib
+
+from nova_ext_sched import exception
 
 #: Where explain looks by default; the documentation's systemd unit writes it.
 PATH = pathlib.Path('/var/log/nova/nova-ext-sched-watch.json')
 
+# How each record begins, and so a file of records.
+_BEGINNING = b'{"format":'
+
 # A crash may come between a record and the note of the position. At most this
-# many bytes are looked through for records of before.
+# many bytes are looked through for records of before: hundreds.
 _TAIL = 16 * 2**20
 
 # Bytes that are read at once to find where the last line ends.
 _PIECE = 4096
+
+# Seconds by which the time of a file may lie before that of a process.
+_CLOCKS = 60
 
 
 class Records:
@@ -27,33 +44,52 @@ class Records:
 
     A line is in the file as a whole or not at all. When another file takes
     the place of the file, or none is there, the next record goes to a new
-    one.
+    one, which its owner and group alone can read. One process at a time
+    writes a file.
 
     :param path: None for standard output
+    :raises OSError: the file cannot be written
+    :raises exception.InvalidValue: another process writes it, or it is no
+        file of records
     """
 
     def __init__(self, path: pathlib.Path | None) -> None:
         self._path = path
+        self._file: io.FileIO | None = None
+        if path is not None:
+            self._open(path)
 
-    def known_ids(self) -> set[str]:
-        """Return the IDs of the latest records of the file.
+    def known(
+        self, since: float, apart_from: pathlib.Path | None
+    ) -> set[tuple[str, str]]:
+        """Return ID and time of the refusals of the latest records.
 
         After a crash these may be refusals that the position does not have.
+        logrotate may have moved the file meanwhile, and compressed it.
 
-        :raises OSError: the file cannot be read
+        :param since: seconds since the epoch; files that were not written
+            after that are not looked through
+        :param apart_from: a file that is not looked into
+        :raises OSError: a file cannot be read
         """
-        if self._path is None or not self._path.exists():
+        if self._path is None:
             return set()
-        with self._path.open('rb') as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL))
-            lines = file.read().splitlines()
-        return {
-            record['id']
-            for line in lines
-            if (record := _parse(line)).get('id')
-        }
+        found = set()
+        for name in glob.glob(f'{glob.escape(str(self._path))}*'):
+            path = pathlib.Path(name)
+            if apart_from is not None and path.samefile(apart_from):
+                continue
+            status = path.stat()
+            if (
+                stat.S_ISREG(status.st_mode)
+                and status.st_mtime >= since - _CLOCKS
+            ):
+                for record in map(_parse, _last_lines(path)):
+                    if record:
+                        found.add((record['id'], record['refused']))
+        return found
 
-    def write(self, record: typing.Mapping[str, typing.Any]) -> None:
+    def write(self, record: Mapping[str, typing.Any]) -> None:
         """Append a record, on the disk when this returns.
 
         :raises OSError: it cannot be written; nothing of it is then in a file
@@ -63,44 +99,92 @@ class Records:
             sys.stdout.write(line)
             sys.stdout.flush()
             return
-        # Opened for each: logrotate needs no signal.
-        with self._path.open('a+b', buffering=0) as file:
-            end = _find_end(file)
+        file = self._open(self._path)
+        end = _find_end(file)
+        file.truncate(end)
+        try:
+            rest = memoryview(line.encode())
+            while rest:
+                rest = rest[file.write(rest) :]
+            os.fsync(file.fileno())
+        except OSError:
             file.truncate(end)
-            try:
-                rest = memoryview(line.encode())
-                while rest:
-                    rest = rest[file.write(rest) :]
-                os.fsync(file.fileno())
-            except OSError:
-                file.truncate(end)
-                raise
+            raise
 
-    def find(self, wanted: str) -> dict[str, typing.Any] | None:
-        """Return the latest record of a request or a server.
+    def _open(self, path: pathlib.Path) -> io.FileIO:
+        """Return the file that has the name now, locked."""
+        with contextlib.suppress(FileNotFoundError):
+            if self._file is not None and os.path.samestat(
+                path.stat(), os.fstat(self._file.fileno())
+            ):
+                return self._file
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
+        file = open(open_private(path, flags), 'a+b', buffering=0)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as exc:
+            file.close()
+            raise exception.InvalidValue(
+                where=str(path),
+                expected='a file that no other nova-ext-sched watch writes',
+                got='one that another process has locked',
+            ) from exc
+        if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            got = os.pread(file.fileno(), len(_BEGINNING), 0)
+            if not _BEGINNING.startswith(got):
+                file.close()
+                raise exception.InvalidValue(
+                    where=str(path),
+                    expected='a file of records, or none',
+                    got=got,
+                )
+        if self._file is not None:
+            self._file.close()
+        self._file = file
+        return file
 
-        :param wanted: a request ID (``req-...``) or the UUID of a server
-        :raises OSError: the file cannot be read
-        """
-        if self._path is None:
-            return None
-        found = None
-        needle = wanted.encode()
-        with self._path.open('rb') as file:
-            for line in file:
-                if needle in line:
-                    record = _parse(line)
-                    if wanted in (
-                        record.get('request_id'),
-                        record.get('server'),
-                    ):
-                        found = record
-        return found
+
+def find(path: pathlib.Path, wanted: str) -> dict[str, typing.Any] | None:
+    """Return the latest record of a request or a server.
+
+    :param wanted: a request ID (``req-...``) or the UUID of a server
+    :raises OSError: the file cannot be read
+    """
+    found = None
+    needle = wanted.encode()
+    with path.open('rb') as file:
+        for line in file:
+            if needle in line:
+                record = _parse(line)
+                if wanted in (record.get('request_id'), record.get('server')):
+                    found = record
+    return found
 
 
-def _find_end(file: typing.Any) -> int:
+def open_private(path: pathlib.Path, flags: int) -> int:
+    """As os.open; others than owner and group cannot read what it makes."""
+    before = os.umask(0o027)
+    try:
+        return os.open(path, flags, 0o640)
+    finally:
+        os.umask(before)
+
+
+def _last_lines(path: pathlib.Path) -> Iterator[bytes]:
+    # gzip may be at work.
+    with contextlib.suppress(EOFError, gzip.BadGzipFile, zlib.error):
+        if path.suffix == '.gz':
+            with gzip.open(path) as lines:
+                yield from lines
+        else:
+            with path.open('rb') as file:
+                file.seek(max(0, path.stat().st_size - _TAIL))
+                yield from file
+
+
+def _find_end(file: io.FileIO) -> int:
     """Return where the last whole line ends; a crash may leave a piece."""
-    end: int = file.seek(0, os.SEEK_END)
+    end = file.seek(0, os.SEEK_END)
     start = end
     while start:
         start = max(0, start - _PIECE)
@@ -114,6 +198,14 @@ def _parse(line: bytes) -> dict[str, typing.Any]:
     # The first line of a tail is a piece; a person may have edited the file.
     try:
         record = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
-    return record if isinstance(record, dict) else {}
+    return (
+        record
+        if isinstance(record, dict)
+        and all(
+            isinstance(record.get(key), str)
+            for key in ('id', 'refused', 'server')
+        )
+        else {}
+    )

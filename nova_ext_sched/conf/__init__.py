@@ -13,7 +13,7 @@ from oslo_config import cfg
 
 from nova_ext_sched.conf import aggregate_instance_type
 from nova_ext_sched.conf import blazar
-from nova_ext_sched.conf import failure_domains
+from nova_ext_sched.conf import failure_domain
 from nova_ext_sched.conf import isolation
 from nova_ext_sched.conf import misspelling
 from nova_ext_sched.conf import request_filters
@@ -31,7 +31,7 @@ _TOPICS = (
     isolation,
     reservation,
     aggregate_instance_type,
-    failure_domains,
+    failure_domain,
     blazar,
     round_robin,
 )
@@ -84,15 +84,9 @@ def contradictions(conf: cfg.ConfigOpts) -> list[str]:
     :param conf: nova's configuration with our options registered
     :returns: a message for each, with what to do about it
     """
-    groups = [GROUP.name]
-    if blazar.is_on(conf):
-        groups.append(blazar.GROUP.name)
     return [
-        *misspelling.warnings(conf, groups),
-        *(
-            message
-            for topic in _TOPICS
-            if hasattr(topic, 'contradictions')
-            for message in topic.contradictions(conf)
-        ),
+        message
+        for topic in _TOPICS
+        if hasattr(topic, 'contradictions')
+        for message in topic.contradictions(conf)
     ]

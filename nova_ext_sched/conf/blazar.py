@@ -2,7 +2,6 @@
 
 """Blazar's own options, in the section where blazar-nova reads them."""
 
-from collections.abc import Iterator
 import copy
 import typing
 
@@ -164,23 +163,3 @@ Related options:
 """,
     ),
 ]
-
-
-def is_on(conf: cfg.ConfigOpts) -> bool:
-    """Return whether the scheduler looks at Blazar's hosts at all."""
-    return 'BlazarFilter' in conf.filter_scheduler.enabled_filters
-
-
-def contradictions(conf: cfg.ConfigOpts) -> Iterator[str]:
-    """Yield the contradictions between options of this topic."""
-    if is_on(conf) and (
-        'blazar_reservations' not in conf.nova_ext_sched.request_filters
-    ):
-        yield (
-            'BlazarFilter is in [filter_scheduler] enabled_filters, but '
-            '[nova_ext_sched] request_filters does not have '
-            'blazar_reservations: placement is not asked to leave reserved '
-            'hosts out, and a server whose host an administrator forces '
-            'lands on a reserved one. Add blazar_reservations to '
-            '[nova_ext_sched] request_filters.'
-        )

@@ -161,19 +161,3 @@ def contradictions(conf: cfg.ConfigOpts) -> Iterator[str]:
             'aggregate into the placement query. Set the option in '
             '[scheduler] to False.'
         )
-    if isolating and 'isolate_aggregates' not in ours.request_filters:
-        yield (
-            '[nova_ext_sched] enable_isolated_aggregate_filtering is True, '
-            'but request_filters does not have isolate_aggregates: placement '
-            'is not asked to leave isolated aggregates out. Add '
-            'isolate_aggregates to [nova_ext_sched] request_filters.'
-        )
-    if isolating and not judged:
-        yield (
-            '[nova_ext_sched] enable_isolated_aggregate_filtering is True, '
-            'but IsolatedAggregatesFilter is not in [filter_scheduler] '
-            'enabled_filters. A server on an isolated host keeps its host '
-            'when it is rebuilt with an image that does not require the '
-            'traits, and max_forbidden_aggregates and forbid_by_trait have '
-            'no effect. Add IsolatedAggregatesFilter to enabled_filters.'
-        )

@@ -23,18 +23,12 @@ from nova_ext_sched import messages
 # word, or a word left out.
 _ALIKE_SECTIONS = 0.75
 
-# The same for options: a letter or two wrong.
-_ALIKE_OPTIONS = 0.8
-
 # The names of the options in each section of one source.
 _Sections = Mapping[str, typing.Iterable[str]]
 
 
 def check(conf: cfg.ConfigOpts, groups: Sequence[str]) -> None:
     """Refuse names in nova.conf that look like misspelt names of ours.
-
-    A section is similar to ours if its name nearly is and nobody registered
-    it, and ours is in no file.
 
     ===================================================  ===================
     in a file or the environment (``OS_<GROUP>__...``)   result
@@ -43,85 +37,57 @@ def check(conf: cfg.ConfigOpts, groups: Sequence[str]) -> None:
     in any other section, an option of ours that is not
     registered there                                     refused
     a section that differs from ours in punctuation      refused
-    a similar section, with an option that is or nearly
-    is one of ours                                       refused
-    a similar section without such an option             :func:`warnings`
+    ours is in no file, and a section has nearly its
+    name and is registered by nobody                     refused
     any other section                                    another package's
     our section in another case                          oslo.config reads it
     ===================================================  ===================
 
-    :param conf: has read nova.conf, with the options of ``groups`` registered
+    :param conf: has read nova.conf, with the options of ``groups`` and of all
+        other packages registered
     :param groups: our sections
     :raises exception.InvalidValues: one or more such names; each names
         the nearest right one
     """
     sources = list(_sources(conf))
+    present = {section.lower() for one in sources for section in one}
     findings = [
         finding
-        for group in groups
         for sections in sources
         for section, keys in sections.items()
-        for finding in _check_section(
-            conf, groups, group, section, keys, _has(sources, group)
-        )
+        for finding in _check_section(conf, groups, present, section, keys)
     ]
     if findings:
         raise exception.InvalidValues(findings)
 
 
-def warnings(conf: cfg.ConfigOpts, groups: Sequence[str]) -> Iterator[str]:
-    """Yield a message for each similar section without an option of ours.
-
-    It may be another package's, or ours with nothing in it.
-    """
-    sources = list(_sources(conf))
-    for group in groups:
-        if _has(sources, group):
-            continue
-        for section in {name: 0 for sections in sources for name in sections}:
-            if _is_similar(conf, section, group):
-                name = messages.clean(section)
-                yield (
-                    f'nova.conf has a section [{name}] and no section '
-                    f'[{group}]. If [{name}] is meant for nova-ext-sched, '
-                    f'correct its name. If another package reads it, add an '
-                    f'empty header [{group}].'
-                )
-
-
 def _check_section(
     conf: cfg.ConfigOpts,
     groups: Sequence[str],
-    group: str,
+    present: typing.Container[str],
     section: str,
     keys: typing.Iterable[str],
-    found: bool,
 ) -> Iterator[exception.InvalidValue]:
-    known = sorted(conf[group])
-    if section.lower() == group:
-        for key in keys:
-            if key in known:
-                continue
-            others = [other for other in groups if key in conf[other]]
-            yield (
-                _wrong_section(section, key, others[0])
-                if others
-                else _unknown_option(group, key, known)
-            )
-        return
-    near = {key: _nearest(key, known, _ALIKE_OPTIONS) for key in keys}
-    if _plain(section) == _plain(group):
-        yield _misspelt_section(group, section)
-    elif not found and _is_similar(conf, section, group):
-        if any(near.values()):
-            yield _misspelt_section(
-                group, section, may_be_anothers=not set(near) & set(known)
-            )
-    elif section.lower() not in groups:
-        for key in keys:
-            name = _as_registered(key)
-            if name in known and not _is_registered(conf, section, name):
-                yield _wrong_section(section, key, group)
+    name = section.lower()
+    if name not in groups:
+        for group in groups:
+            likeness = _likeness(section, group)
+            if likeness == 1.0 or (
+                likeness >= _ALIKE_SECTIONS
+                and group not in present
+                and section not in conf
+            ):
+                yield _misspelt_section(group, section, likeness)
+                return
+    home = {option: group for group in groups for option in conf[group]}
+    for key in keys:
+        # oslo.config reads options as they are registered.
+        option = key if name in groups else key.lower().replace('-', '_')
+        if option in home:
+            if not _is_registered(conf, section, option):
+                yield _wrong_section(section, key, home[option])
+        elif name in groups:
+            yield _unknown_option(name, key, sorted(conf[name]))
 
 
 def _sources(conf: cfg.ConfigOpts) -> Iterator[_Sections]:
@@ -142,14 +108,6 @@ def _sources(conf: cfg.ConfigOpts) -> Iterator[_Sections]:
     yield environment
 
 
-def _has(sources: Sequence[_Sections], group: str) -> bool:
-    return any(
-        section.lower() == group
-        for sections in sources
-        for section in sections
-    )
-
-
 def _is_registered(conf: cfg.ConfigOpts, section: str, key: str) -> bool:
     if section == 'DEFAULT':
         return key in conf
@@ -159,32 +117,20 @@ def _is_registered(conf: cfg.ConfigOpts, section: str, key: str) -> bool:
     return isinstance(options, Mapping) and key in options
 
 
-def _is_similar(conf: cfg.ConfigOpts, section: str, group: str) -> bool:
-    name, ours = _plain(section), _plain(group)
+def _likeness(section: str, group: str) -> float:
+    """Return how alike the names are; 1.0 if punctuation alone differs."""
+    name, ours = (
+        re.sub(r'[\W_]+', '_', one.lower()).strip('_')
+        for one in (section, group)
+    )
     # Ours with more words at the end are another package's.
-    if section in conf or name == ours or name.startswith(f'{ours}_'):
-        return False
-    ratio = difflib.SequenceMatcher(None, name, ours).ratio()
-    return ratio >= _ALIKE_SECTIONS
-
-
-def _plain(section: str) -> str:
-    return re.sub(r'[\W_]+', '_', section.lower()).strip('_')
-
-
-def _as_registered(key: str) -> str:
-    return key.lower().replace('-', '_')
-
-
-def _nearest(
-    key: str, known: Sequence[str], cutoff: float = 0.6
-) -> str | None:
-    near = difflib.get_close_matches(_as_registered(key), known, 1, cutoff)
-    return near[0] if near else None
+    if name.startswith(f'{ours}_'):
+        return 0.0
+    return difflib.SequenceMatcher(None, name, ours).ratio()
 
 
 def _misspelt_section(
-    group: str, section: str, may_be_anothers: bool = False
+    group: str, section: str, likeness: float
 ) -> exception.InvalidValue:
     name = messages.clean(section)
     way_out = (
@@ -192,7 +138,7 @@ def _misspelt_section(
     )
     return exception.InvalidValue(
         where='nova.conf',
-        expected=f'the section [{group}]' + way_out * may_be_anothers,
+        expected=f'the section [{group}]' + way_out * (likeness < 1.0),
         got=f'[{name}]',
     )
 
@@ -202,7 +148,7 @@ def _wrong_section(
 ) -> exception.InvalidValue:
     return exception.InvalidValue(
         where=f'nova.conf: [{section}]',
-        expected=f'{_as_registered(key)} in the section [{group}]',
+        expected=f'{key.lower().replace("-", "_")} in the section [{group}]',
         got=key,
     )
 
@@ -210,10 +156,10 @@ def _wrong_section(
 def _unknown_option(
     group: str, key: str, known: Sequence[str]
 ) -> exception.InvalidValue:
-    near = _nearest(key, known)
+    near = difflib.get_close_matches(key.lower().replace('-', '_'), known, 1)
     return exception.InvalidValue(
         where=f'nova.conf: [{group}]',
-        expected=f'the option {near}'
+        expected=f'the option {near[0]}'
         if near
         else f'one of the options {", ".join(known)}',
         got=key,

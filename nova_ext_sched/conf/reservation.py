@@ -200,21 +200,6 @@ def contradictions(conf: cfg.ConfigOpts) -> Iterator[str]:
                 f'aggregate that such a key reserves. Add {prefix} to both '
                 f'options.'
             )
-    if 'reserved_aggregates' not in ours.request_filters:
-        yield (
-            '[nova_ext_sched] prefixes of reserved aggregates are set, but '
-            'request_filters does not have reserved_aggregates: placement is '
-            'not asked to keep requests in or out of them. Add '
-            'reserved_aggregates to [nova_ext_sched] request_filters.'
-        )
-    if 'IsolatedAggregatesFilter' not in conf.filter_scheduler.enabled_filters:
-        yield (
-            '[nova_ext_sched] prefixes of reserved aggregates are set, but '
-            'IsolatedAggregatesFilter is not in [filter_scheduler] '
-            'enabled_filters: no filter checks a rebuild, and '
-            'max_forbidden_aggregates has no effect. Add '
-            'IsolatedAggregatesFilter to enabled_filters.'
-        )
     if not ours.member_sources:
         yield (
             '[nova_ext_sched] member_sources is empty: no request can name '

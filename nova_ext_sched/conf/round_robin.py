@@ -3,6 +3,7 @@
 """Options of the weigher of server groups."""
 
 from collections.abc import Iterator
+import math
 import typing
 
 from oslo_config import cfg
@@ -15,12 +16,15 @@ SPREADING = ('ServerGroupAntiAffinityFilter', 'FailureDomainFilter')
 
 
 class Multiplier(types.Float):
-    """A number, which oslo.config lets be empty, and this does not."""
+    """A number. oslo.config lets it be empty or nan, and this does not."""
 
     def __call__(self, value: typing.Any) -> float:
         multiplier: float | None = super().__call__(value)
         if multiplier is None:
             raise ValueError('expected a number, got an empty value')
+        if not math.isfinite(multiplier):
+            # The sum of all weighers would be the same for every host.
+            raise ValueError(f'expected a finite number, got {value}')
         return multiplier
 
 
@@ -30,7 +34,7 @@ OPTS = [
         type=Multiplier(),
         default=100000.0,
         help="""
-How much the turns of server groups weigh beside nova's other weighers.
+How much the slots of server groups weigh beside nova's other weighers.
 
 ``ServerGroupRoundRobinWeigher`` deals the servers of a group to the hosts in
 turn, so that schedulers that work at the same time choose different hosts. It
@@ -38,13 +42,13 @@ acts on server groups with the policy ``anti-affinity`` and on requests with a
 limit for failure domains. All other requests get the same weight on every
 host.
 
-With the default the turn decides, and nova's other weighers do not, except
+With the default the slot decides, and nova's other weighers do not, except
 for two whose own default is higher: hosts where builds failed come last, and a
 move stays in its cell.
 
 Possible values:
 
-* A number. 0 turns the weigher off.
+* A finite number. 0 turns the weigher off.
 * An aggregate may have another value for its hosts, in the metadata key
   ``server_group_round_robin_weight_multiplier``.
 

@@ -9,24 +9,33 @@ import typing
 
 import nova.conf
 from nova.scheduler import filters as nova_filters
+from nova.scheduler import request_filter as nova_request_filter
+from nova.scheduler import weights
 from oslo_log import log as logging
 
 from nova_ext_sched import conf
 from nova_ext_sched import messages
 from nova_ext_sched import plugins
 from nova_ext_sched import request_filters
+from nova_ext_sched.filters import base
+from nova_ext_sched.policy import declaration
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 #: What the operator names in ``[filter_scheduler] available_filters``.
 ALL_FILTERS = 'nova_ext_sched.filters.all_filters'
+NOVA_FILTERS = 'nova.scheduler.filters.all_filters'
 
 Classes = Mapping[str, type[nova_filters.BaseHostFilter]]
 
 # To tell what nova will use, all_filters calls every function that
 # available_filters names, itself among them.
 _asking = False
+
+# What was last logged of the set-up. A tool makes a host manager for each
+# request that it looks at, and each calls all_filters.
+_logged: list[str] = []
 
 
 def all_filters() -> list[type[nova_filters.BaseHostFilter]]:
@@ -42,20 +51,24 @@ def all_filters() -> list[type[nova_filters.BaseHostFilter]]:
     """
     global _asking
     conf.register_opts(CONF)
-    conf.check(CONF)
     host_filters = plugins.load(
         plugins.HOST_FILTERS,
         _not_a_host_filter,
         'a subclass of nova.scheduler.filters.BaseHostFilter whose class '
         "name is the entry point's name",
     )
-    request_filters.install(CONF.nova_ext_sched.request_filters)
     if not _asking:
         _asking = True
         try:
             in_use = classes_in_use()
+            # As nova next. Only then is it known which options others have.
+            weights.HostWeightHandler().get_matching_classes(
+                CONF.filter_scheduler.weight_classes
+            )
         finally:
             _asking = False
+        conf.check(CONF)
+        request_filters.install(CONF.nova_ext_sched.request_filters)
         _log_setup(host_filters, in_use)
     return host_filters
 
@@ -75,7 +88,7 @@ def classes_in_use() -> Classes:
     return {cls.__name__: cls for cls in classes}
 
 
-def find_shadowed(
+def _find_shadowed(
     host_filters: Iterable[type[nova_filters.BaseHostFilter]], in_use: Classes
 ) -> list[str]:
     """Return which of our filters nova replaces by others of the same name.
@@ -112,40 +125,87 @@ def _not_a_host_filter(name: str, plugin: typing.Any) -> str | None:
     return None
 
 
+def declared_policies(
+    host_filters: Iterable[type[nova_filters.BaseHostFilter]],
+) -> list[declaration.Policy]:
+    """Return every policy of these host filters and of the request filters.
+
+    What is enabled comes first, in the order in which the scheduler runs it.
+    A filter that declares no policy is one by itself; nova's request filters
+    are none.
+
+    :param host_filters: classes
+    """
+    enabled = list(CONF.filter_scheduler.enabled_filters)
+    ranked = sorted(
+        host_filters,
+        key=lambda cls: (
+            enabled.index(cls.__name__)
+            if cls.__name__ in enabled
+            else len(enabled)
+        ),
+    )
+    found = [one for cls in ranked for one in base.policies_of(cls)]
+    for fn in nova_request_filter.ALL_REQUEST_FILTERS:
+        if fn.__module__.startswith('nova.'):
+            continue
+        name = fn.__name__
+        if declared := getattr(fn, 'policies', ()):
+            found += declared
+        elif name not in [one.request_filter for one in found]:
+            found.append(declaration.undeclared(request_filter=name))
+    return list(dict.fromkeys(found))
+
+
+def find_contradictions(
+    host_filters: Iterable[type[nova_filters.BaseHostFilter]], in_use: Classes
+) -> list[str]:
+    """Return what is wrong with the filters that nova.conf names.
+
+    :param host_filters: the classes that :func:`all_filters` returned
+    :returns: a message for each, with what to do about it
+    """
+    return [
+        *_find_shadowed(host_filters, in_use),
+        *(
+            message
+            for policy in declared_policies(host_filters)
+            for message in policy.contradictions(CONF)
+        ),
+    ]
+
+
 def _log_setup(
     host_filters: Iterable[type[nova_filters.BaseHostFilter]], in_use: Classes
 ) -> None:
-    enabled = CONF.filter_scheduler.enabled_filters
-    ours = CONF.nova_ext_sched
-    LOG.info(
-        'nova-ext-sched is loaded. Request filters: %(request)s. Host '
-        'filters that nova uses: %(used)s; available and not enabled: '
-        '%(available)s. Weighers: %(weighers)s. '
-        'enable_isolated_aggregate_filtering is %(isolation)s. '
-        'Prefixes of reserved aggregates: required %(required)s, forbidden '
-        'by default %(forbidden)s.',
-        {
-            'request': _join(ours.request_filters),
-            'used': _join(
-                _path(in_use[name]) for name in enabled if name in in_use
-            ),
-            'available': _join(
-                cls.__name__
-                for cls in host_filters
-                if cls.__name__ not in enabled
-            ),
-            'weighers': _join(CONF.filter_scheduler.weight_classes),
-            'isolation': ours.enable_isolated_aggregate_filtering,
-            'required': _join(ours.placement_req_required_member_prefix),
-            'forbidden': _join(
-                ours.placement_req_default_forbidden_member_prefix
-            ),
-        },
+    global _logged
+    on, off = [], []
+    for policy in declared_policies(host_filters):
+        if policy.is_on(CONF):
+            stages = ', '.join(policy.stages(CONF))
+            on.append(f'{policy.name} ({stages})')
+        else:
+            off.append(policy.name)
+    ours = {cls.__name__: cls for cls in host_filters}
+    others = [
+        f'{_path(in_use[name])} in place of ours'
+        for name in CONF.filter_scheduler.enabled_filters
+        if name in ours and in_use[name] is not ours[name]
+    ]
+    replaced = f' nova uses {_join(others)}.' if others else ''
+    loaded = (
+        f'nova-ext-sched is loaded. Policies that are on: {_join(on)}. Off: '
+        f'{_join(off)}. Weighers: '
+        f'{_join(CONF.filter_scheduler.weight_classes)}.{replaced}'
     )
-    for warning in [
-        *find_shadowed(host_filters, in_use),
+    warnings = [
+        *find_contradictions(host_filters, in_use),
         *conf.contradictions(CONF),
-    ]:
+    ]
+    if _logged == (_logged := [loaded, *warnings]):
+        return
+    LOG.info('%s', loaded)
+    for warning in warnings:
         LOG.warning('%s', warning)
 
 

@@ -34,6 +34,8 @@ class AggregateInstanceTypeFilter(base.PolicyFilter):
     put the server into ERROR and move nothing.
     """
 
+    policies = (aggregate_instance_type.DECLARATION,)
+
     # Neither the aggregates nor the flavor change within a request.
     run_filter_once_per_request = True
 

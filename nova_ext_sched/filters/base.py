@@ -5,6 +5,9 @@
 import collections
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
 import typing
 
 from nova.scheduler import filters
@@ -13,12 +16,60 @@ from oslo_log import log as logging
 
 from nova_ext_sched import messages
 from nova_ext_sched import request_state
+from nova_ext_sched.policy import declaration
 from nova_ext_sched.policy import verdict
+from nova_ext_sched.queries import fields
 
 LOG = logging.getLogger(__name__)
 
 # Decides about one host. It must neither raise nor do I/O.
 Judge = Callable[[typing.Any], verdict.Verdict]
+
+# Name and metadata of each aggregate of a host.
+Described = list[tuple[str, Mapping[str, str]]]
+
+# Decides about the aggregates of a host.
+Decision = Callable[[Described], verdict.Verdict]
+
+
+def policies_of(
+    host_filter: filters.BaseHostFilter | type[filters.BaseHostFilter],
+) -> tuple[declaration.Policy, ...]:
+    """Return the policies that a host filter obeys, whoever wrote it.
+
+    :param host_filter: one, or a class of it
+    :returns: those of its attribute ``policies``; where it has none, one that
+        has its name
+    """
+    cls = host_filter if isinstance(host_filter, type) else type(host_filter)
+    return tuple(getattr(cls, 'policies', ())) or (
+        declaration.undeclared(host_filter=cls.__name__),
+    )
+
+
+def judges_of(
+    host_filter: filters.BaseHostFilter, spec_obj: typing.Any
+) -> Iterator[tuple[declaration.Policy, Judge]]:
+    """Yield what judges a host by each policy of a host filter.
+
+    One that does not say more is asked whether a host passes, and counts for
+    each of its policies.
+
+    :param spec_obj: a nova RequestSpec
+    """
+    if isinstance(host_filter, PolicyFilter):
+        yield from host_filter.judges(spec_obj)
+        return
+
+    refusal = verdict.reject(f'{type(host_filter).__name__} refuses it')
+
+    def judge(host_state: typing.Any) -> verdict.Verdict:
+        passed = host_filter.filter_all([host_state], spec_obj)
+        # nova.filters: None stops the filtering, with no host.
+        return verdict.PASS if list(passed or ()) else refusal
+
+    for policy in policies_of(host_filter):
+        yield policy, judge
 
 
 class PolicyFilter(filters.BaseHostFilter):
@@ -28,8 +79,8 @@ class PolicyFilter(filters.BaseHostFilter):
     than one by one overrides :meth:`judge_all` too.
     """
 
-    #: Whether it refuses hosts for what the request's server group has there.
-    refuses_for_group = False
+    #: The policies that it obeys, which the tools learn from here.
+    policies: tuple[declaration.Policy, ...] = ()
 
     def judge(self, spec_obj: typing.Any) -> Judge | None:
         """Compile the request, a nova RequestSpec.
@@ -38,6 +89,24 @@ class PolicyFilter(filters.BaseHostFilter):
             apply to the request and every host passes
         """
         raise NotImplementedError
+
+    def judges(
+        self, spec_obj: typing.Any
+    ) -> Iterator[tuple[declaration.Policy, Judge]]:
+        """Yield what judges a host by each of the policies that apply.
+
+        For tools, which tell the policies apart. One that has several
+        policies overrides it.
+        """
+        judge = self.judge(spec_obj)
+        if judge is not None:
+            yield policies_of(self)[0], judge
+
+    def prepare(self, ctxt: typing.Any, spec_obj: typing.Any) -> None:
+        """Do what stage 1 does for this stage, where stage 1 did not run.
+
+        For tools that judge a server where it stands. It may do I/O.
+        """
 
     def filter_all(
         self, filter_obj_list: Iterable[typing.Any], spec_obj: typing.Any
@@ -55,8 +124,10 @@ class PolicyFilter(filters.BaseHostFilter):
         if judge is None:
             return hosts
         passed, rejected = self.judge_all(hosts, judge)
-        if self.refuses_for_group and rejected:
-            request_state.refused.setdefault(spec_obj, []).extend(rejected)
+        if rejected and any(one.counts_group for one in self.policies):
+            request_state.refused.setdefault(spec_obj, {}).update(
+                ((state.host, state.nodename), state) for state in rejected
+            )
         level = logging.DEBUG if passed else logging.INFO
         if rejected and LOG.isEnabledFor(level):
             reasons = self.count_reasons(rejected, judge).most_common(10)
@@ -107,20 +178,31 @@ class AggregatesFilter(PolicyFilter):
     aggregate in the scheduler's memory takes effect on the next one.
     """
 
-    def judge_aggregates(
+    def decisions(
         self, spec_obj: typing.Any
-    ) -> Callable[[list[typing.Any]], verdict.Verdict] | None:
+    ) -> Iterator[tuple[declaration.Policy, Decision]]:
         """Compile the request, a nova RequestSpec.
 
-        :returns: what judges a host's aggregates (a list of nova Aggregate
-            objects), or None if the policy does not apply
+        :returns: what decides about a host's aggregates by each policy that
+            applies to the request; a host must satisfy all of them
         """
         raise NotImplementedError
 
+    def describe(self, aggregates: Iterable[typing.Any]) -> Described:
+        """Return what the decisions see of nova Aggregate objects."""
+        return fields.names_and_metadata(aggregates)
+
     def judge(self, spec_obj: typing.Any) -> Judge | None:
-        decide = self.judge_aggregates(spec_obj)
-        if decide is None:
-            return None
+        decisions = [decision for _, decision in self.decisions(spec_obj)]
+        return self._judge_by(decisions) if decisions else None
+
+    def judges(
+        self, spec_obj: typing.Any
+    ) -> Iterator[tuple[declaration.Policy, Judge]]:
+        for policy, decision in self.decisions(spec_obj):
+            yield policy, self._judge_by([decision])
+
+    def _judge_by(self, decisions: Sequence[Decision]) -> Judge:
         verdicts: dict[tuple[int, ...], verdict.Verdict] = {}
 
         def judge(host_state: typing.Any) -> verdict.Verdict:
@@ -132,7 +214,15 @@ class AggregatesFilter(PolicyFilter):
             key = tuple(map(id, aggregates))
             found = verdicts.get(key)
             if found is None:
-                found = verdicts[key] = decide(aggregates)
+                described = self.describe(aggregates)
+                found = verdicts[key] = next(
+                    (
+                        refusal
+                        for decide in decisions
+                        if not (refusal := decide(described)).passes
+                    ),
+                    verdict.PASS,
+                )
             return found
 
         return judge

@@ -2,15 +2,18 @@
 
 """Stage 2 of Blazar: judge each host's pools."""
 
-from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
 import typing
 
 from nova_ext_sched import log_once
 from nova_ext_sched import messages
 from nova_ext_sched.filters import base
+from nova_ext_sched.policy import blazar
+from nova_ext_sched.policy import declaration
 from nova_ext_sched.policy import verdict
 from nova_ext_sched.queries import fields
-from nova_ext_sched.request_filters import blazar_reservations
+from nova_ext_sched.request_filters import blazar as blazar_request
 
 LOG_ONCE = log_once.LogOnce(__name__)
 
@@ -28,16 +31,18 @@ class BlazarFilter(base.AggregatesFilter):
     lease ends, Blazar deletes its servers.
     """
 
+    policies = (blazar.DECLARATION,)
+
     # Neither the aggregates nor the request change within a request.
     run_filter_once_per_request = True
 
     RUN_ON_REBUILD = False
 
-    def judge_aggregates(
+    def decisions(
         self, spec_obj: typing.Any
-    ) -> Callable[[list[typing.Any]], verdict.Verdict] | None:
+    ) -> Iterator[tuple[declaration.Policy, base.Decision]]:
         try:
-            request = blazar_reservations.compile_request(spec_obj)
+            request = blazar_request.compile_request(spec_obj)
         except Exception as exc:
             LOG_ONCE.warning(
                 f'BlazarFilter rejects every host, because it cannot read '
@@ -48,21 +53,23 @@ class BlazarFilter(base.AggregatesFilter):
             unread = verdict.reject(
                 'the reservations of the request cannot be read'
             )
-            return lambda aggregates: unread
+            yield blazar.DECLARATION, lambda aggregates: unread
+            return
         if request is None:
-            return None
+            return
 
-        def decide(aggregates: list[typing.Any]) -> verdict.Verdict:
-            described = []
-            for aggregate in aggregates:
-                name = fields.get_field(aggregate, 'name')
-                metadata = fields.get_field(aggregate, 'metadata')
-                if name is None or metadata is None:
-                    return verdict.reject(
-                        'the host is in an aggregate without a name or '
-                        'metadata, which may be a pool of Blazar'
-                    )
-                described.append((name, metadata))
-            return request.judge(described)
+        def decide(aggregates: base.Described) -> verdict.Verdict:
+            if any(None in one for one in aggregates):
+                return verdict.reject(
+                    'the host is in an aggregate without a name or metadata, '
+                    'which may be a pool of Blazar'
+                )
+            return request.judge(aggregates)
 
-        return decide
+        yield blazar.DECLARATION, decide
+
+    def describe(self, aggregates: Iterable[typing.Any]) -> base.Described:
+        return [
+            (fields.get_field(one, 'name'), fields.get_field(one, 'metadata'))
+            for one in aggregates
+        ]

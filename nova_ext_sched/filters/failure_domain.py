@@ -2,8 +2,9 @@
 
 """Stage 2 of failure domains: judge each host's domains."""
 
-from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Iterator
+import contextlib
 import typing
 
 import nova.conf
@@ -12,10 +13,13 @@ from nova_ext_sched import exception
 from nova_ext_sched import log_once
 from nova_ext_sched import request_state
 from nova_ext_sched.filters import base
-from nova_ext_sched.policy import failure_domains as policy
+from nova_ext_sched.policy import declaration
+from nova_ext_sched.policy import failure_domain
 from nova_ext_sched.policy import verdict
 from nova_ext_sched.queries import fields
-from nova_ext_sched.request_filters import failure_domains
+from nova_ext_sched.request_filters import (
+    failure_domain as failure_domain_request,
+)
 
 CONF = nova.conf.CONF
 
@@ -27,7 +31,7 @@ class FailureDomainFilter(base.AggregatesFilter):
 
     This filter replaces vexxhost's filter of the same name, with the same
     hint (``different_failure_domain``).
-    :mod:`nova_ext_sched.policy.failure_domains` makes the decision. The
+    :mod:`nova_ext_sched.policy.failure_domain` makes the decision. The
     request filter ``failure_domains`` counts the members on all hosts. If it
     did not run, every host is rejected for a request that asks to be spread.
     Hosts that the scheduler picks for the same request are counted here.
@@ -37,10 +41,10 @@ class FailureDomainFilter(base.AggregatesFilter):
     where it is.
     """
 
+    policies = (failure_domain.DECLARATION,)
+
     # Every server of a request, because each pick counts for the next.
     RUN_ON_REBUILD = False
-
-    refuses_for_group = True
 
     def filter_all(
         self, filter_obj_list: Iterable[typing.Any], spec_obj: typing.Any
@@ -51,15 +55,24 @@ class FailureDomainFilter(base.AggregatesFilter):
             _count(spread, hosts, spec_obj.instance_group)
         return super().filter_all(hosts, spec_obj)
 
-    def judge_aggregates(
+    def prepare(self, ctxt: typing.Any, spec_obj: typing.Any) -> None:
+        request_state.forget(spec_obj)
+        # decisions() rejects what is malformed.
+        with contextlib.suppress(exception.InvalidValue):
+            limit = failure_domain_request.read_limit(spec_obj)
+            if limit is not None:
+                failure_domain_request.count_members(ctxt, spec_obj, limit)
+
+    def decisions(
         self, spec_obj: typing.Any
-    ) -> Callable[[list[typing.Any]], verdict.Verdict] | None:
+    ) -> Iterator[tuple[declaration.Policy, base.Decision]]:
         try:
-            if failure_domains.read_limit(spec_obj) is None:
-                return None
+            if failure_domain_request.read_limit(spec_obj) is None:
+                return
         except exception.InvalidValue as exc:
             malformed = verdict.reject(str(exc))
-            return lambda aggregates: malformed
+            yield failure_domain.DECLARATION, lambda aggregates: malformed
+            return
         spread = request_state.spreads.get(spec_obj)
         if spread is None:
             uncounted = verdict.reject(
@@ -72,32 +85,34 @@ class FailureDomainFilter(base.AggregatesFilter):
                 'filter failure_domains did not run. Add failure_domains to '
                 '[nova_ext_sched] request_filters.'
             )
-            return lambda aggregates: uncounted
-        return lambda aggregates: spread.judge(
-            _read_domains(aggregates, spread.key)
+            yield failure_domain.DECLARATION, lambda aggregates: uncounted
+            return
+        yield (
+            failure_domain.DECLARATION,
+            lambda aggregates: spread.judge(
+                failure_domain.read_domains(
+                    (metadata for _, metadata in aggregates), spread.key
+                )
+            ),
         )
 
 
 def _count(
-    spread: policy.Spread, hosts: list[typing.Any], group: typing.Any
+    spread: failure_domain.Spread, hosts: list[typing.Any], group: typing.Any
 ) -> None:
     # nova appends the host of each server that it picks for the request.
     picked = fields.get_field(group, 'hosts') or []
     candidates, counted = request_state.picks.get(spread, (hosts, len(picked)))
     for host in picked[counted:]:
-        aggregates = [
-            agg
-            for state in candidates
-            if state.host == host
-            for agg in state.aggregates
-        ]
-        spread.add(_read_domains(aggregates, spread.key))
+        spread.add(
+            failure_domain.read_domains(
+                (
+                    fields.aggregate_metadata(agg)
+                    for state in candidates
+                    if state.host == host
+                    for agg in state.aggregates
+                ),
+                spread.key,
+            )
+        )
     request_state.picks[spread] = candidates, len(picked)
-
-
-def _read_domains(
-    aggregates: Iterable[typing.Any], key: str
-) -> frozenset[str]:
-    return policy.read_domains(
-        (fields.aggregate_metadata(agg) for agg in aggregates), key
-    )

@@ -21,7 +21,7 @@ register = base.VersionedObjectRegistry.register
 
 
 class Checked(fields.FieldType):
-    """What a function accepts.
+    """A field whose values a function checks.
 
     :param check: gets a value and its place, for the error; returns the value
         in the form that is kept

@@ -129,12 +129,14 @@ def read(
     client: placement.PlacementClient,
     operator_traits: Collection[str] = (),
     advance: Callable[[], None] = lambda: None,
+    by_name: bool = False,
 ) -> Cloud:
     """Return what nova and placement say about isolation.
 
     :param compute: the compute proxy of openstacksdk
     :param operator_traits: traits that matter beside those of the aggregates
     :param advance: called after each of the three parts
+    :param by_name: see :func:`_list_nodes`
     """
     aggregates = tuple(
         Aggregate(
@@ -147,9 +149,8 @@ def read(
         for found in compute.aggregates(microversion=_MICROVERSION)
     )
     advance()
-    hypervisors = list(
-        compute.hypervisors(details=True, microversion=_MICROVERSION)
-    )
+    providers = client.resource_providers()
+    listed = _list_nodes(compute, providers, by_name)
     advance()
     known = client.traits()
     wanted = get_traits(aggregates).union(operator_traits)
@@ -160,7 +161,6 @@ def read(
         or trait.startswith(RECORD)
         or RECORD + trait in known
     ]
-    providers = {found['uuid'] for found in client.resource_providers()}
     with futures.ThreadPoolExecutor(WORKERS) as pool:
 
         def find(
@@ -185,17 +185,55 @@ def read(
         )
     nodes = tuple(
         Node(
-            host=found.service_details['host'],
-            name=found.name,
-            uuid=found.id,
-            traits=frozenset(traits.get(found.id, ())),
-            aggregates=frozenset(memberships.get(found.id, ())),
+            host=host,
+            name=name,
+            uuid=uuid,
+            traits=frozenset(traits.get(uuid, ())),
+            aggregates=frozenset(memberships.get(uuid, ())),
         )
-        for found in hypervisors
-        if found.id in providers
+        for host, name, uuid in listed
     )
     advance()
     return Cloud(aggregates, nodes, known)
+
+
+def _list_nodes(
+    compute: typing.Any,
+    providers: Collection[Mapping[str, typing.Any]],
+    by_name: bool,
+) -> list[tuple[str, str, str]]:
+    """Return host, name and UUID of the compute nodes that placement has.
+
+    nova reads two rows of its databases for each hypervisor that it lists: 3
+    ms and more. It lists its compute services at once. As a rule, a compute
+    node, and so its provider, has the name of its host; where that explains
+    each host or each provider, no hypervisor is asked about.
+
+    :param by_name: take a provider with the name of a host for that of its
+        compute node; else nova says which it is
+    """
+    if by_name:
+        roots = {
+            found['name']: found['uuid']
+            for found in providers
+            if found['uuid'] == found['root_provider_uuid']
+        }
+        hosts = {
+            service.host for service in compute.services(binary='nova-compute')
+        }
+        if hosts <= roots.keys() or roots.keys() <= hosts:
+            return [
+                (host, host, roots[host])
+                for host in sorted(hosts.intersection(roots))
+            ]
+    uuids = {found['uuid'] for found in providers}
+    return [
+        (found.service_details['host'], found.name, found.id)
+        for found in compute.hypervisors(
+            details=True, microversion=_MICROVERSION
+        )
+        if found.id in uuids
+    ]
 
 
 def get_traits(aggregates: Iterable[Aggregate]) -> set[str]:

@@ -27,17 +27,91 @@ from nova_ext_sched.policy import isolation
 _FORCE = force_metadata_check.ForceMetadataCheck()
 
 
+class Kind(typing.NamedTuple):
+    """What a kind of fault means.
+
+    :ivar consequence: what it does to requests and hosts
+    :ivar remedy: what a person does
+    :ivar closes: whether no server can land on the hosts
+    """
+
+    consequence: str
+    remedy: str
+    closes: bool = False
+
+
+_SYNC = 'Run sync'
+_SET = 'openstack aggregate set --property'
+
+#: By a word for programs that read it; it stays as it is.
+KINDS = {
+    'trait-missing': Kind(
+        'No server can land on these hosts: requests with the trait do not '
+        'find them, and others are kept out',
+        _SYNC,
+        closes=True,
+    ),
+    'unknown-trait': Kind(
+        'No server can land on these hosts, because no request can require '
+        'the trait',
+        _SYNC,
+        closes=True,
+    ),
+    'impossible-trait': Kind(
+        'No server can land on these hosts, because no request can require '
+        'the trait',
+        f'Correct the name with {_SET}, or upgrade placement (os-traits)',
+        closes=True,
+    ),
+    'no-provider': Kind(
+        'No server can land on these hosts',
+        'Start nova-compute there, or remove the hosts from the aggregate',
+        closes=True,
+    ),
+    'unread-value': Kind(
+        'The item isolates nothing: any server can land on these hosts',
+        f'Correct or remove it with {_SET}',
+    ),
+    'not-mirrored': Kind(
+        'Placement does not keep requests out of these hosts; '
+        'IsolatedAggregatesFilter alone does',
+        _SYNC,
+    ),
+    'stray-member': Kind(
+        'Requests without the trait are kept out of these hosts',
+        'Add the hosts in nova, or remove the providers with openstack '
+        'resource provider aggregate set',
+    ),
+    'conflict': Kind(
+        'Fewer requests can use these hosts than the aggregate says',
+        'Separate the hosts or the metadata, unless it is intended',
+    ),
+    'trait-outside': Kind(
+        'Requests without the trait never land on these hosts',
+        'Remove the trait from the hosts, or from forbid_by_trait',
+    ),
+    'force-metadata-check': Kind(
+        'The aggregate forces nothing', f'Correct the value with {_SET}'
+    ),
+    'misspelt': Kind(
+        'The item isolates all the same', f'Correct it with {_SET}'
+    ),
+}
+
+
 class Finding(typing.NamedTuple):
     """Something that is wrong with an aggregate.
 
-    :ivar kind: a word for programs that read it; it stays as it is
+    :ivar kind: one of :data:`KINDS`
     :ivar problem: the sentence, without the hosts
     :ivar hosts: the hosts that it is about; empty if it is about all
+    :ivar by_sync: whether sync mends it
     """
 
     kind: str
     problem: str
     hosts: list[str] = []
+    by_sync: bool = False
 
 
 def find(
@@ -59,8 +133,10 @@ def find(
     ]
 
 
-def _report(kind: str, problem: str, hosts: list[str]) -> list[Finding]:
-    return [Finding(kind, problem, hosts)] if hosts else []
+def _report(
+    kind: str, problem: str, hosts: list[str], by_sync: bool = False
+) -> list[Finding]:
+    return [Finding(kind, problem, hosts, by_sync)] if hosts else []
 
 
 def _find_in_metadata(
@@ -89,7 +165,7 @@ def _find_in_traits(
             problem += f', and it cannot be created: {fault}'
             yield Finding('impossible-trait', problem)
         else:
-            yield Finding('unknown-trait', problem)
+            yield Finding('unknown-trait', problem, by_sync=True)
 
 
 def _find_in_hosts(
@@ -106,10 +182,15 @@ def _find_in_hosts(
         for node in cloud.nodes_by_host.get(host, ())
     ]
     for trait in filter(cloud.traits.__contains__, aggregate.traits):
+        problem = f'the resource provider lacks {trait}'
+        is_reported = isolation_plan.is_reported(trait)
+        if is_reported:
+            problem += ', which nova-compute sets where it is true'
         yield from _report(
             'trait-missing',
-            f'the resource provider lacks {trait}',
+            problem,
             cloud.name_hosts(n for n in nodes if trait not in n.traits),
+            by_sync=not is_reported,
         )
     yield from _report(
         'not-mirrored',
@@ -117,6 +198,7 @@ def _find_in_hosts(
         cloud.name_hosts(
             node for node in nodes if aggregate.uuid not in node.aggregates
         ),
+        by_sync=True,
     )
 
 

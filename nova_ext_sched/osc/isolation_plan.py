@@ -91,6 +91,11 @@ class Step:
         if self.write is None:
             self.status = Status.IMPOSSIBLE
 
+    @property
+    def result(self) -> str:
+        """What became of it, and why."""
+        return f'{self.status}: {self.reason}' if self.reason else self.status
+
 
 def make(
     cloud: isolation_cloud.Cloud,
@@ -184,13 +189,18 @@ def check_operator_trait(trait: str) -> str:
         sets
     """
     syntax.check_trait(trait, 'trait to remove')
-    if trait.startswith((*_REPORTED, isolation_cloud.RECORD)):
+    if is_reported(trait) or trait.startswith(isolation_cloud.RECORD):
         raise exception.InvalidValue(
             where='trait to remove',
             expected='a trait that neither nova-compute nor sync itself sets',
             got=trait,
         )
     return trait
+
+
+def is_reported(trait: str) -> bool:
+    """Return whether nova-compute alone says who has a trait."""
+    return trait.startswith(_REPORTED)
 
 
 def find_name_fault(trait: str) -> str:
@@ -227,7 +237,7 @@ def _add(
         if trait not in node.traits
         and (trait in known or not find_name_fault(trait))
     ]
-    reported = [trait for trait in lacking if trait.startswith(_REPORTED)]
+    reported = list(filter(is_reported, lacking))
     given = [trait for trait in lacking if trait not in reported]
     decide = functools.partial(add_traits, traits=given)
     yield from _update(Change.ADD_TRAITS, node, decide)

@@ -1,148 +1,276 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What people see of isolation: lines of their terminal's width.
+"""What people read of isolation: the totals, then the worst."""
 
-Each class stands in for cliff's formatter of tables.
-"""
-
-import collections
+from collections.abc import Callable
 from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Sequence
 import typing
 
 from cliff import columns
 
 from nova_ext_sched import messages
-from nova_ext_sched.cmd import lines
+from nova_ext_sched.cli import layout
 from nova_ext_sched.osc import isolation_cloud
 from nova_ext_sched.osc import isolation_findings
+from nova_ext_sched.osc import isolation_plan
+from nova_ext_sched.osc import isolation_run
 
 # Names that people see of many.
 _FEW = 5
-# Aggregates with faults of the same kinds that people see one by one.
-_FEW_ALIKE = 2
+# Kinds of faults, and aggregates of all of them together: no more than 60
+# lines of 80 columns.
+_MOST_KINDS = 5
+_MOST_FAULTY = 10
+# Aggregates without faults.
+_MOST_FINE = 5
+# Changes of one sort.
+_MOST_CHANGES = 5
+
+_ALL = '-f json lists all'
+
+Faulty = tuple[isolation_cloud.Aggregate, Sequence[isolation_findings.Finding]]
 
 
 def describe(finding: isolation_findings.Finding) -> str:
     """Return a finding and the first of its hosts."""
     if not finding.hosts:
-        return f'{finding.kind}: {finding.problem}'
-    return f'{finding.kind}: {finding.problem}: {_few(finding.hosts)}'
+        return finding.problem
+    return f'{finding.problem}: {_few(finding.hosts)}'
 
 
-class FaultsColumn(columns.FormattableColumn):
+class FaultsColumn(
+    columns.FormattableColumn[Sequence[isolation_findings.Finding]]
+):
     """What is wrong with an aggregate."""
-
-    @property
-    def findings(self) -> list[isolation_findings.Finding]:
-        """Each of them."""
-        return self._value
 
     def human_readable(self) -> str:
         """Return a line for each."""
-        return '\n'.join(map(describe, self._value))
+        return '\n'.join(f'{one.kind}: {describe(one)}' for one in self._value)
 
     def machine_readable(self) -> list[dict[str, typing.Any]]:
         """Return a dictionary for each."""
         return [fault._asdict() for fault in self._value]
 
 
-def summarize(
-    number: int,
-    faulty: Sequence[
-        tuple[isolation_cloud.Aggregate, list[isolation_findings.Finding]]
-    ],
-) -> str:
-    """Return how many aggregates have which faults."""
-    if not number:
-        return 'No aggregate has a trait: key.'
-    if not faulty:
-        aggregates = messages.count('aggregate', number)
-        return f'{aggregates} with a trait: key, no faults.'
-    kinds = collections.Counter(
-        kind for _, found in faulty for kind in {one.kind for one in found}
-    )
-    ranked = sorted(kinds.items(), key=lambda item: (-item[1], item[0]))
-    counts = ', '.join(f'{kind} {count}' for kind, count in ranked)
-    have_faults = messages.part(
-        len(faulty),
-        number,
-        'aggregate',
-        'with a trait: key has faults',
-        'with a trait: key have faults',
-    )
-    return f'{have_faults}: {counts}.'
+class Report:
+    """What is wrong with isolated aggregates, the worst first.
 
+    Worst is what leaves most hosts that no server can land on, then what
+    concerns most hosts.
 
-class Aggregates(lines.Text):
-    """An aggregate in a line, and its faults below it.
-
-    Where more than two have faults of the same kinds, the first is shown, and
-    the others by their names.
+    :param found: every aggregate with a ``trait:`` key, and its findings
+    :param with_fine: whether to show those without faults
+    :ivar faulty: those that have some
+    :ivar fine: the others, by name
     """
 
-    def render(self, rows: Iterable[lines.Row]) -> Iterator[str]:
-        by_kinds: dict[tuple[str, ...], list[lines.Row]] = {}
-        for row in rows:
-            kinds = dict.fromkeys(one.kind for one in row['Faults'].findings)
-            by_kinds.setdefault(tuple(kinds), []).append(row)
-        for key, found in by_kinds.items():
-            folded = found[1:] if key and len(found) > _FEW_ALIKE else []
-            for row in found[: len(found) - len(folded)]:
-                yield from self._aggregate(row)
-            if folded:
-                aggregates = messages.count('more aggregate', len(folded))
-                names = _few([row['Name'] for row in folded])
-                yield from self.fill(
-                    f'{aggregates} with {", ".join(key)}: {names}',
-                    later=' ' * 4,
-                )
-
-    def _aggregate(self, row: lines.Row) -> Iterator[str]:
-        hosts = row['Hosts'].machine_readable()
-        traits = row['Traits'].machine_readable()
-        yield from self.fill(
-            f'{messages.clean(row["Name"])}, '
-            f'{messages.count("host", len(hosts))}: '
-            + (f'requires {_few(traits)}' if traits else 'not isolated'),
-            later=' ' * 4,
+    def __init__(
+        self, found: Iterable[Faulty], with_fine: bool = True
+    ) -> None:
+        found = sorted(found, key=lambda one: one[0].name)
+        self._number = len(found)
+        self.fine = [one for one in found if with_fine and not one[1]]
+        self.faulty = sorted(
+            (one for one in found if one[1]),
+            key=lambda one: (-len(_closed(one)), -len(_hosts(one))),
         )
-        for finding in row['Faults'].findings:
-            yield from self.fill(describe(finding), '  ', ' ' * 4)
+        by_kind: dict[str, list[Faulty]] = {}
+        for aggregate, findings in self.faulty:
+            for kind in dict.fromkeys(one.kind for one in findings):
+                mine = [one for one in findings if one.kind == kind]
+                by_kind.setdefault(kind, []).append((aggregate, mine))
+        self._kinds = sorted(
+            by_kind.items(),
+            key=lambda item: (
+                -len(_union(_closed, item[1])),
+                -len(_union(_hosts, item[1])),
+                -len(item[1]),
+            ),
+        )
+
+    @property
+    def head(self) -> str:
+        """How many aggregates have faults, and how many hosts they close."""
+        if not self._number:
+            return 'No aggregate has a trait: key'
+        if not self.faulty:
+            aggregates = messages.count('aggregate', self._number)
+            return f'{aggregates} with a trait: key, no faults'
+        text = messages.part(
+            len(self.faulty),
+            self._number,
+            'aggregate',
+            'with a trait: key has faults',
+            'with a trait: key have faults',
+        )
+        if closed := len(_union(_closed, self.faulty)):
+            text += (
+                f', and no server can land on {messages.count("host", closed)}'
+            )
+        return text
+
+    @property
+    def repairs(self) -> str:
+        """What sync mends, and which aggregates need a person."""
+        if not self.faulty:
+            return ''
+        people = [
+            aggregate.name
+            for aggregate, findings in self.faulty
+            if not all(one.by_sync for one in findings)
+        ]
+        mended = messages.count('aggregate', len(self.faulty) - len(people))
+        text = f'openstack aggregate isolation sync repairs {mended}'
+        if people:
+            needs = messages.agree(len(people), 'needs', 'need')
+            text += f'; {len(people)} {needs} you: {_few(people)}'
+        return f'{text}.'
+
+    @property
+    def sentence(self) -> str:
+        """The totals and the repairs."""
+        kinds = ', '.join(f'{kind} {len(mine)}' for kind, mine in self._kinds)
+        head = f'{self.head}: {kinds}.' if kinds else f'{self.head}.'
+        return f'{head} {self.repairs}'.rstrip()
+
+    def write(self, out: layout.Layout) -> None:
+        """Write the totals, each kind of fault, and what to do."""
+        if not self.faulty:
+            out.say(f'{self.head}.')
+        else:
+            out.say(f'{self.head}:')
+            out.counts([(len(mine), kind) for kind, mine in self._kinds])
+        shown = self._kinds[:_MOST_KINDS]
+        for kind, mine in shown:
+            _write_kind(out, kind, mine, max(1, _MOST_FAULTY // len(shown)))
+        if more := [kind for kind, _ in self._kinds[_MOST_KINDS:]]:
+            out.say()
+            out.say(f'Also {", ".join(more)} ({_ALL}).')
+        if self.fine:
+            out.say()
+            out.say('Without faults:')
+            out.fold(
+                self.fine,
+                _MOST_FINE,
+                lambda one: out.say(_introduce(one[0]), 2),
+                'aggregate',
+                _ALL,
+            )
+        if self.repairs:
+            out.say()
+            out.say(self.repairs)
 
 
-class Steps(lines.Text):
-    """By result; equal changes in one line, with their traits or hosts."""
+def _write_kind(
+    out: layout.Layout, kind: str, mine: Sequence[Faulty], most: int
+) -> None:
+    aggregates = messages.count('aggregate', len(mine))
+    hosts = messages.count('host', len(_union(_hosts, mine)))
+    meant = isolation_findings.KINDS[kind]
+    out.say()
+    out.say(
+        f'{kind}, {aggregates}, {hosts}: {meant.consequence}. {meant.remedy}.'
+    )
 
-    def render(self, rows: Iterable[lines.Row]) -> Iterator[str]:
-        by_result: dict[str, dict[str, list[str]]] = {}
-        for row in rows:
-            names = row['Names'].machine_readable()
-            change, folded = row['Change'], names
-            if row['Host']:
-                change += f' {_fold_records(names)}'
-                folded = [row['Host']]
-            found = by_result.setdefault(row['Result'], {})
-            found.setdefault(change, []).extend(folded)
-        for result, found in by_result.items():
-            yield from self.fill(f'{result}:', later='')
-            for change, folded in found.items():
-                yield from self.fill(
-                    f'{change} ({len(folded)}): {_few(folded)}', '  ', ' ' * 6
-                )
+    def write(one: Faulty) -> None:
+        aggregate, findings = one
+        for finding in findings:
+            name = messages.clean(aggregate.name)
+            out.say(f'{name}: {describe(finding)}', 2)
+
+    out.fold(mine, most, write, 'aggregate', _ALL)
 
 
-def _fold_records(names: Sequence[str]) -> str:
+def _introduce(aggregate: isolation_cloud.Aggregate) -> str:
+    return (
+        f'{messages.clean(aggregate.name)}, '
+        f'{messages.count("host", len(aggregate.hosts))}: '
+        + (
+            f'requires {_few(aggregate.traits)}'
+            if aggregate.traits
+            else 'not isolated'
+        )
+    )
+
+
+def _hosts(faulty: Faulty) -> set[str]:
+    """Return the hosts that findings of an aggregate are about."""
+    aggregate, findings = faulty
+    return {host for one in findings for host in one.hosts or aggregate.hosts}
+
+
+def _closed(faulty: Faulty) -> set[str]:
+    """Return the hosts on which they let no server land."""
+    aggregate, findings = faulty
+    kinds = isolation_findings.KINDS
+    return _hosts(
+        (aggregate, [one for one in findings if kinds[one.kind].closes])
+    )
+
+
+def _union(
+    hosts: Callable[[Faulty], set[str]], faulty: Iterable[Faulty]
+) -> set[str]:
+    return {host for one in faulty for host in hosts(one)}
+
+
+def write_steps(
+    out: layout.Layout, steps: Sequence[isolation_plan.Step]
+) -> None:
+    """Write what sync did or would do: the totals, then by result.
+
+    Equal changes are one line, with the traits or the hosts that they are
+    about.
+    """
+    out.say(isolation_run.summarize(steps))
+    by_result: dict[str, dict[str, dict[str, list[str]]]] = {}
+    records = False
+    for step in steps:
+        plain = _without_records(step.names)
+        records |= any(map(_is_record, step.names))
+        changes = by_result.setdefault(step.result, {})
+        names, folded = '', plain
+        if step.host:
+            names, folded = _few(plain), [step.host]
+        found = changes.setdefault(step.change, {}).setdefault(names, [])
+        found.extend(folded)
+    for result, changes in by_result.items():
+        out.say()
+        out.say(f'{result}:')
+        for change, by_names in changes.items():
+            ranked = sorted(by_names.items(), key=lambda one: -len(one[1]))
+            out.fold(
+                [
+                    f'{change} {names}'.rstrip()
+                    + f' ({len(folded)}): {_few(folded)}'
+                    for names, folded in ranked
+                ],
+                _MOST_CHANGES,
+                lambda text: out.say(text, 2, hang=4),
+                'change',
+                _ALL,
+            )
+    if records:
+        out.say()
+        out.say(
+            f'With a trait sync gives {isolation_cloud.RECORD}<trait>, by '
+            f'which sync --prune takes back what sync gave and nothing else.'
+        )
+
+
+def _without_records(names: Sequence[str]) -> list[str]:
     """Return names without the record of each that has one."""
-    plain = [
+    return [
         name
         for name in names
         if name.removeprefix(isolation_cloud.RECORD) not in names
-        or not name.startswith(isolation_cloud.RECORD)
+        or not _is_record(name)
     ]
-    more = '' if len(plain) == len(names) else ' and record'
-    return _few(plain) + more + ('s' if more and len(plain) > 1 else '')
+
+
+def _is_record(name: str) -> bool:
+    return name.startswith(isolation_cloud.RECORD)
 
 
 def _few(names: Sequence[str]) -> str:

@@ -167,11 +167,7 @@ class PlacementClient:
         found = division.list_providers(
             filters.to_queryparams(),
             lambda params: self._transport.request(
-                'GET',
-                '/resource_providers',
-                _read_providers,
-                needs,
-                params,
+                'GET', '/resource_providers', _read_providers, needs, params
             ),
         )
         return list(found.values())

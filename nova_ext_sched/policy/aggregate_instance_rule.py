@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from nova_ext_sched import exception
 from nova_ext_sched import messages
-from nova_ext_sched.policy import expression as language
+from nova_ext_sched.policy import expression
 from nova_ext_sched.policy import force_metadata_check
 
 #: The bits that :meth:`Rule.examine` returns. PRESENT: the aggregate has the
@@ -46,7 +46,7 @@ class Rule:
     ) -> None:
         self.key = key
         self.spec = spec
-        self.wants = language.ABSENCE
+        self.wants = expression.ABSENCE
         self.fault: str | None = None
         # As messages show them.
         self._flavor = f'flavor {messages.clean(flavor)}'
@@ -55,7 +55,7 @@ class Rule:
         self._value = messages.quoted(value)
         if spec is not None:
             try:
-                self.wants = language.parse(value)
+                self.wants = expression.parse(value)
             except exception.InvalidValue as exc:
                 self.fault = f'{self._spec}: {describe_fault(exc)}'
 
@@ -73,9 +73,9 @@ class Rule:
         where = f'aggregate {messages.clean(name)}: metadata {self._key}'
         try:
             offer = (
-                language.parse_values(value)
+                expression.parse_values(value)
                 if forced
-                else language.literal(language.split(value))
+                else expression.literal(expression.split(value))
             )
         except exception.InvalidValue as exc:
             return MALFORMED, [f'{where}: {describe_fault(exc)}']

@@ -60,8 +60,17 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 
 from nova_ext_sched.policy import aggregate_instance_rule
+from nova_ext_sched.policy import declaration
 from nova_ext_sched.policy import force_metadata_check
 from nova_ext_sched.policy import verdict
+
+DECLARATION = declaration.Policy(
+    name='aggregate-instance-type',
+    summary="A flavor's extra specs match the metadata of the host's "
+    'aggregates.',
+    refuses='have aggregates that do not match the flavor',
+    host_filter='AggregateInstanceTypeFilter',
+)
 
 SCOPE = 'aggregate_instance_extra_specs'
 

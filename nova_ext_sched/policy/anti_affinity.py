@@ -38,9 +38,19 @@ import typing
 
 from nova_ext_sched import exception
 from nova_ext_sched import messages
+from nova_ext_sched.policy import declaration
 from nova_ext_sched.policy import verdict
 
 POLICY = 'anti-affinity'
+
+DECLARATION = declaration.Policy(
+    name=POLICY,
+    summary='A host holds at most ``max_server_per_host`` servers of an '
+    'anti-affinity group, one if the group has no such rule.',
+    refuses='are full for the server group',
+    host_filter='ServerGroupAntiAffinityFilter',
+    counts_group=True,
+)
 
 #: Every policy that a server group may have.
 POLICIES = (POLICY, 'affinity', 'soft-anti-affinity', 'soft-affinity')

@@ -60,7 +60,24 @@ import typing
 from oslo_utils import strutils
 
 from nova_ext_sched import messages
+from nova_ext_sched.policy import declaration
 from nova_ext_sched.policy import verdict
+
+DECLARATION: declaration.Policy = declaration.Policy(
+    name='blazar',
+    summary='Hosts that Blazar manages take only requests of their leases.',
+    refuses='are managed by Blazar',
+    lacks='are in no pool that the request names',
+    request_filter='blazar_reservations',
+    host_filter='BlazarFilter',
+    # The request filter does nothing without the host filter.
+    wanted=lambda conf: (
+        DECLARATION.host_filter in conf.filter_scheduler.enabled_filters
+    ),
+    without_request_filter='placement is not asked to leave reserved hosts '
+    'out, and a server whose host an administrator forces lands on a '
+    'reserved one',
+)
 
 #: The scheduler hint that names reservations.
 HINT = 'reservation'
@@ -266,7 +283,8 @@ class _WithReservations:
 
     @property
     def _wanted(self) -> str:
-        return messages.first_few(sorted(self.names))
+        # A hint may be empty.
+        return messages.first_few(sorted(self.names)) or "''"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -37,7 +37,28 @@ import re
 import typing
 
 from nova_ext_sched import messages
+from nova_ext_sched.policy import declaration
 from nova_ext_sched.policy import verdict
+
+DECLARATION = declaration.Policy(
+    name='isolation',
+    summary='Aggregates with ``trait:<NAME>=required`` take only requests '
+    'that require these traits.',
+    refuses='are isolated',
+    request_filter='isolate_aggregates',
+    host_filter='IsolatedAggregatesFilter',
+    turned_on_by='[nova_ext_sched] enable_isolated_aggregate_filtering',
+    wanted=lambda conf: (
+        conf.nova_ext_sched.enable_isolated_aggregate_filtering
+    ),
+    without_request_filter='placement is not asked to leave isolated '
+    'aggregates out',
+    without_host_filter='a server on an isolated host keeps its host when it '
+    'is rebuilt with an image that does not require the traits, and '
+    'max_forbidden_aggregates and forbid_by_trait have no effect: from about '
+    'a hundred isolated aggregates on, a web server in front of placement may '
+    'refuse every query',
+)
 
 PREFIX = 'trait:'
 REQUIRED = 'required'
@@ -212,9 +233,7 @@ class DeclaredTraits:
 
 
 def choose_traits(
-    lacking: Mapping[str, Collection[str]],
-    usable: Collection[str],
-    limit: int,
+    lacking: Mapping[str, Collection[str]], usable: Collection[str], limit: int
 ) -> set[str]:
     """Choose the traits to forbid in the query in place of aggregates.
 

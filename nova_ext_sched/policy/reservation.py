@@ -50,9 +50,30 @@ import dataclasses
 import typing
 
 from nova_ext_sched import messages
+from nova_ext_sched.policy import declaration
 from nova_ext_sched.policy import verdict
 
 Metadata = Mapping[str, str | None]
+
+DECLARATION = declaration.Policy(
+    name='reservation',
+    summary='Aggregates with a key of a reserved prefix take only requests '
+    'that name the key.',
+    refuses='are reserved',
+    lacks='are in no aggregate that the request names',
+    request_filter='reserved_aggregates',
+    host_filter='IsolatedAggregatesFilter',
+    turned_on_by='[nova_ext_sched] placement_req_required_member_prefix, '
+    'placement_req_default_forbidden_member_prefix',
+    wanted=lambda conf: bool(Rules.from_options(conf.nova_ext_sched).prefixes),
+    without_request_filter='placement is not asked to keep requests in or '
+    'out of reserved aggregates',
+    without_host_filter='no filter checks a rebuild, and '
+    'max_forbidden_aggregates has no effect',
+)
+
+#: Keys that one request may name. Users write them, in one call thousands.
+MOST_KEYS = 100
 
 
 class Resolution(typing.NamedTuple):
@@ -131,6 +152,7 @@ class Rules:
             required=tuple(
                 sorted(k for k in keys if k.startswith(self.required_prefixes))
             ),
+            required_prefixes=self.required_prefixes,
             forbidden_prefixes=tuple(
                 prefix
                 for prefix in self.forbidden_prefixes
@@ -150,23 +172,40 @@ class Request:
     """
 
     required: tuple[str, ...]
+    required_prefixes: tuple[str, ...]
     forbidden_prefixes: tuple[str, ...]
     project_id: str | None
     project_keys: tuple[str, ...]
 
     @property
     def project(self) -> str:
-        """The request's project, for messages."""
+        """Who asks, for messages."""
         if self.project_id is None:
-            return 'an unknown project'
+            return 'a request without a project'
         return f'project {messages.clean(self.project_id)}'
 
     @property
+    def _words(self) -> str:
+        if self.project_id is None:
+            return 'the request'
+        return f'the request of {self.project}'
+
+    @property
     def metadata_prefixes(self) -> tuple[str, ...]:
-        """Prefixes of the metadata keys that :meth:`resolve` must see."""
+        """Prefixes of the metadata keys that :meth:`resolve` must see.
+
+        They depend on the operator's rules alone: a request may name many
+        keys.
+        """
         if not self.required:
             return self.forbidden_prefixes
-        return self.forbidden_prefixes + self.required + self.project_keys
+        return tuple(
+            dict.fromkeys(
+                self.forbidden_prefixes
+                + self.required_prefixes
+                + self.project_keys
+            )
+        )
 
     def resolve(
         self, items: Iterable[tuple[str, str, str, str | None]]
@@ -218,8 +257,8 @@ class Request:
                 if key is not None:
                     return verdict.reject(
                         f'aggregate {messages.clean(name)} is reserved by '
-                        f'{_quote_item(key, metadata[key])} and the request '
-                        f'of {self.project} has no key with that prefix'
+                        f'{_quote_item(key, metadata[key])} and '
+                        f'{self._words} has no key with that prefix'
                     )
         for key in self.required:
             carrying = [agg for agg in aggregates if key in agg[1]]
@@ -245,7 +284,7 @@ class Request:
         if not carrying:
             return (
                 f'{nowhere} has the metadata key {messages.clean(key)}, which '
-                f'the request of {self.project} requires'
+                f'{self._words} requires'
             )
         reasons = sorted(
             f'aggregate {messages.clean(name)} has '

@@ -4,47 +4,78 @@
 
 Schedulers that work at the same moment do not see each other's choices, but
 all see the members of a group in one order, that of their creation. So the
-members are dealt to the hosts in turn: each prefers a host of its own, and
-the other hosts follow in a circle. Nothing is looked up.
+members are dealt to slots, one after the other, and each scheduler deals all
+of them anew, as far as it does not know where they stand.
 
-**The circle.** Hosts and failure domains stand in an order that depends on
-their names and the group alone. It is the same for every scheduler, and it
-is another one for another group, so that groups do not all begin on the same
-host.
+**The slots.** Hosts and failure domains stand in an order that depends on
+their names and the group alone. It is the same for every scheduler, and it is
+another one for another group, so that groups do not all begin on the same
+host. A host has a slot in each round in which it still takes a member. Of
+three hosts that take 2, 4 and 3, the slots are a b c, a b c, b c, b. So are
+those of three domains, and a domain's slots are dealt to its hosts likewise.
 
-**The turns.** Members are numbered from 0. A host has as many turns as members
-that it takes, and so has a failure domain:
+**The walk.** The living members, in their order:
 
-====================  ====================  =================================
-the request asks for  member k's domain     its host
-====================  ====================  =================================
-no limit for domains  none                  of the k-th turn of all hosts
-a limit               of the k-th turn of   of the next turn of the domain's
-                      all domains           hosts
-====================  ====================  =================================
+==========================  =================================================
+member                      claims
+==========================  =================================================
+stands on a host            the first slot of the host that is left
+is under way                the first slot of all that is left: that of the
+                            domain, then that of its host
+moves                       the slot where it stands; after the walk, the
+                            first slot of all that is left
+is to be placed             as one that is under way, or that moves; it
+                            prefers this host
+is gone (deleted, refused)  nothing
+==========================  =================================================
 
-Of three hosts that take 2, 4 and 3, the turns are a b c, a b c, b c, b; then
-they begin anew. So are those of three domains.
+If those that follow in the order stand on a host and leave no slot to one that
+was under way before them, that one is dealt again after the walk.
 
-**The order of the other hosts.** First those of the same domain, onwards in
-the circle, then those of the next domain. A server that nova-compute cannot
-take goes on to the next hosts, and stays in its domain while they are in it.
+A scheduler that does not know where a member stands deals it to the slot that
+another one dealt it to. So all agree, whatever each has heard so far.
 
-A full host keeps its place in the circle and its turns, and is passed over: so
-the turns of the others stay what they are while the group fills.
+**The order of the other hosts**, to which nova-compute sends a server that it
+cannot take:
+
+=============================  ==============================================
+slot of the server             hosts that follow
+=============================  ==============================================
+the last one of its host: the  those of the next slots that are left. A
+rule refuses the server where  server that stayed in the domain would take
+another scheduler dealt the    the place of one that was dealt to it, and so
+slot to another one            on, until the domain is above its limit
+not the last one: the host is  those of the same domain, so that the numbers
+what is wrong                  stay what was dealt
+=============================  ==============================================
+
+Then come the hosts of the same domain, and those of the domain with the next
+slot, each in the order of the slots that are left.
 """
 
-import bisect
+import collections
+from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
-from collections.abc import Sequence
-import itertools
+import heapq
+import math
 import typing
 import zlib
 
+#: The domains of a host where the request has no limit for domains.
+ONE_DOMAIN = frozenset(('',))
+
+# Slots that follow: nova tries three hosts, of one cell.
+_MOST_SLOTS = 20
+
+#: Where a member stands: names of hosts, and None for a host that nobody
+#: knows yet.
+Places = Collection[str | None]
+
 
 class Host(typing.NamedTuple):
-    """What the turns go by.
+    """What the slots go by.
 
     :ivar domains: the names of the host's failure domains
     :ivar room: how many members of the group the host takes, in all
@@ -54,73 +85,170 @@ class Host(typing.NamedTuple):
     room: int
 
 
-def order_hosts(group: str, number: int, room: Mapping[str, int]) -> list[str]:
-    """Return the hosts as a member of a group prefers them, the best first.
+class Deal:
+    """A server group as one request sees it.
 
-    :param group: the UUID of the server group
-    :param number: the member's place in the group, 0 or more
-    :param room: how many members each host takes, in all; also of hosts that
-        are full
+    :ivar places: by the UUID of a living member; others are gone
     """
-    return _order_by_turn(group, number, room)[0]
 
+    def __init__(
+        self,
+        group: str,
+        hosts: Mapping[str, Host],
+        places: Mapping[str, Places],
+        limit: float = math.inf,
+        moves: bool = False,
+    ) -> None:
+        """Put the hosts into the order of the group.
 
-def order_hosts_by_domain(
-    group: str,
-    number: int,
-    domains: Mapping[str, Mapping[str, int]],
-    room: Mapping[str, int],
-) -> list[str]:
-    """Return the hosts as :func:`order_hosts`, the domains in turn.
+        :param group: the UUID of the server group
+        :param hosts: by name; also those that are full
+        :param limit: how many members each domain takes
+        :param moves: whether the server that is to be placed stood before
+        """
+        self.places = dict(places)
+        self._moves = moves
+        self._hosts = {name: hosts[name] for name in _order(group, hosts)}
+        by_domain: dict[str, list[str]] = collections.defaultdict(list)
+        for name, host in self._hosts.items():
+            for domain in host.domains:
+                by_domain[domain].append(name)
+        self._domains = {
+            domain: by_domain[domain] for domain in _order(group, by_domain)
+        }
+        self._limits = {
+            domain: min(limit, sum(hosts[name].room for name in names))
+            for domain, names in self._domains.items()
+            if limit < math.inf
+        }
+        # How many members claimed each host and domain, in one walk.
+        self._claimed: dict[str, int] = {}
+        self._held: dict[str, int] = {}
+        self._heaps: dict[str, list[tuple[int, int, str]]] = {}
 
-    :param domains: the hosts of each failure domain, also of full ones, and
-        how many members each takes; a domain whose hosts are not known has
-        none
-    :param room: how many members each domain takes, in all
-    """
-    names, turn = _order_by_turn(group, number, room)
-    ordered: dict[str, None] = {}
-    for name in names:
-        # A host in several domains stands where it comes first.
-        ordered.update(dict.fromkeys(order_hosts(group, turn, domains[name])))
-    return list(ordered)
+    def order_hosts(self, members: Iterable[str], server: str) -> list[str]:
+        """Return the hosts as a member prefers them, the best first.
 
+        Hosts without a domain are not among them.
 
-def find_turn(number: int, room: Sequence[int]) -> tuple[int, int]:
-    """Return whose turn has this number, and its own turn.
+        :param members: of the group, in their order
+        :param server: the member that is to be placed; if it is none of
+            them, as the last one
+        """
+        self._claimed = dict.fromkeys(self._hosts, 0)
+        self._held = dict.fromkeys(self._domains, 0)
+        self._heaps = {}
+        best = self._walk(dict.fromkeys([*members, server]), server)
+        first = self._hosts[best].domains if best is not None else ()
+        others = [
+            host
+            for domain in sorted(
+                self._domains,
+                key=lambda domain: (
+                    domain not in first,
+                    self._is_full(domain),
+                    self._held[domain],
+                ),
+            )
+            for host in self._order_domain(domain)
+        ]
+        if best is None:
+            return list(dict.fromkeys(others))
+        following: Iterable[str] = ()
+        if self._claimed[best] >= self._hosts[best].room:
+            following = self._deal_next()
+        return list(dict.fromkeys([best, *following, *others]))
 
-    :param room: how many members each host or domain takes, in the circle's
-        order
-    :returns: the index, and how many turns it had before; both 0 if none
-        takes a member
-    """
-    left = number % (sum(room) or 1)
-    turn = 0
-    sizes = sorted(room)
-    for level in sorted(set(room)):
-        # These have turns until each has had as many as the level says.
-        taking = len(sizes) - bisect.bisect_left(sizes, level)
-        rounds, place = divmod(left, taking)
-        if turn + rounds < level:
-            those = (index for index, n in enumerate(room) if n >= level)
-            return next(itertools.islice(those, place, None)), turn + rounds
-        left -= (level - turn) * taking
-        turn = level
-    return 0, 0
+    def _walk(self, members: Iterable[str], server: str) -> str | None:
+        # Where the server is dealt to.
+        dealt: dict[str, str | None] = {}
+        for member in members:
+            places = self.places.get(member, ())
+            for place in places:
+                if place is not None:
+                    self._claim(place, 1)
+            if member == server or None in places:
+                moves = self._moves if member == server else len(places) > 1
+                dealt[member] = None if moves else self._deal()
+        for member, host in reversed(dealt.items()):
+            if host is not None and self._is_overfull(host):
+                self._claim(host, -1)
+                dealt[member] = None
+        self._heaps.clear()
+        for member, host in dealt.items():
+            dealt[member] = host or self._deal()
+        return dealt[server]
 
+    def _deal_next(self) -> Iterator[str]:
+        for _ in range(_MOST_SLOTS):
+            host = self._deal()
+            if host is None:
+                return
+            yield host
 
-def _order_by_turn(
-    group: str, number: int, room: Mapping[str, int]
-) -> tuple[list[str], int]:
-    # The names, first the one whose turn it is, and how many turns it had.
-    names = _order(group, room)
-    index, turn = find_turn(number, [room[name] for name in names])
-    return names[index:] + names[:index], turn
+    def _order_domain(self, domain: str) -> list[str]:
+        # Its hosts by the slots that are left.
+        hosts, claimed = self._hosts, self._claimed
+        names = self._domains[domain]
+        return [name for name in names if not claimed[name]] + sorted(
+            (name for name in names if claimed[name]),
+            key=lambda name: (
+                claimed[name] >= hosts[name].room,
+                claimed[name],
+            ),
+        )
+
+    def _claim(self, name: str, number: int) -> None:
+        if name in self._hosts:
+            self._claimed[name] += number
+            for domain in self._hosts[name].domains:
+                self._held[domain] += number
+
+    def _deal(self) -> str | None:
+        for domain in sorted(self._domains, key=self._held.__getitem__):
+            host = self._find_first(domain)
+            if host is not None:
+                self._claim(host, 1)
+                return host
+        return None
+
+    def _find_first(self, domain: str) -> str | None:
+        # The host of the first slot that is left. Claims only grow while
+        # members are dealt, so that an old number in the heap is not too
+        # large, and what is full stays full.
+        heap = self._heaps.get(domain)
+        if heap is None:
+            heap = self._heaps[domain] = [
+                (self._claimed[name], index, name)
+                for index, name in enumerate(self._domains[domain])
+            ]
+            heapq.heapify(heap)
+        while heap:
+            number, index, name = heap[0]
+            claimed = self._claimed[name]
+            if number != claimed:
+                heapq.heapreplace(heap, (claimed, index, name))
+            elif claimed < self._hosts[name].room and not any(
+                map(self._is_full, self._hosts[name].domains)
+            ):
+                return name
+            else:
+                heapq.heappop(heap)
+        return None
+
+    def _is_overfull(self, name: str) -> bool:
+        host = self._hosts[name]
+        return self._claimed[name] > host.room or any(
+            self._held[domain] > self._limits.get(domain, math.inf)
+            for domain in host.domains
+        )
+
+    def _is_full(self, domain: str) -> bool:
+        return self._held[domain] >= self._limits.get(domain, math.inf)
 
 
 def _order(group: str, names: Iterable[str]) -> list[str]:
     # Not hash(), which differs between processes. Fast, for 10,000 names.
     seed = zlib.crc32(group.encode())
-    return sorted(
-        names, key=lambda name: (zlib.crc32(name.encode(), seed), name)
-    )
+    ordered = sorted((zlib.crc32(name.encode(), seed), name) for name in names)
+    return [name for _, name in ordered]

@@ -8,13 +8,16 @@ need only a few columns.
 """
 
 from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Sequence
+import contextlib
 import functools
 import typing
 
 from nova.db.api import api as api_db
 from nova.db.api import models
 import sqlalchemy as sa
+from sqlalchemy import orm
 
 # Databases limit the parameters of one statement; all take this many.
 _MOST_HOSTS = 1000
@@ -47,22 +50,51 @@ class HostValue(typing.NamedTuple):
     host: str | None
 
 
-def use(context: typing.Any, aggregates: Collection[typing.Any]) -> None:
-    """Let the functions here read some aggregates, not the database.
+def copy(aggregates: Iterable[typing.Any]) -> sa.Engine:
+    """Return a database in memory that has some aggregates, for :func:`use`.
+
+    :param aggregates: nova Aggregate objects
+    """
+    engine = sa.create_engine(
+        'sqlite://',
+        poolclass=sa.StaticPool,
+        connect_args={'check_same_thread': False},
+    )
+    items, members = models.AggregateMetadata, models.AggregateHost
+    with orm.Session(engine) as session, session.begin():
+        for model in (models.Aggregate, items, members):
+            model.__table__.create(session.connection())
+        for number, one in enumerate(aggregates):
+            session.add(
+                models.Aggregate(id=number, uuid=one.uuid, name=one.name)
+            )
+            session.add_all(
+                items(aggregate_id=number, key=key, value=value)
+                for key, value in (one.metadata or {}).items()
+            )
+            session.add_all(
+                members(aggregate_id=number, host=host) for host in one.hosts
+            )
+    return engine
+
+
+def use(context: typing.Any, engine: sa.Engine) -> None:
+    """Let the functions here read a copy, not the database of nova.conf.
 
     For tools that ask what another state of the cloud would change.
 
     :param context: the nova RequestContext that they will be given
-    :param aggregates: nova Aggregate objects
     """
-    context.nova_ext_sched_aggregates = aggregates
+    context.nova_ext_sched_aggregates = engine
 
 
-def _in_use(context: typing.Any) -> Collection[typing.Any] | None:
-    return getattr(context, 'nova_ext_sched_aggregates', None)
+def _session(context: typing.Any) -> contextlib.AbstractContextManager:
+    engine = getattr(context, 'nova_ext_sched_aggregates', None)
+    if engine is None:
+        return api_db.context_manager.reader.using(context)
+    return orm.Session(engine)
 
 
-@api_db.context_manager.reader
 def get_metadata(
     context: typing.Any, prefixes: Collection[str]
 ) -> Sequence[MetadataItem]:
@@ -76,15 +108,12 @@ def get_metadata(
     :raises Exception: whatever oslo.db, SQLAlchemy or the driver raises where
         the database does not answer; so do the other functions here
     """
-    if (given := _in_use(context)) is not None:
-        return _find_items(given, prefixes)
     if not prefixes:
         return []
-    query = _metadata_query(tuple(prefixes))
-    return context.session.execute(query).all()
+    with _session(context) as session:
+        return session.execute(_metadata_query(tuple(prefixes))).all()
 
 
-@api_db.context_manager.reader
 def get_by_name_or_value(
     context: typing.Any,
     names: Collection[str],
@@ -103,12 +132,11 @@ def get_by_name_or_value(
     :param key: the metadata key to return of every other aggregate where its
         value begins with one of ``prefixes``
     """
-    if (given := _in_use(context)) is not None:
-        return _find_by_name_or_value(given, names, keys, key, tuple(prefixes))
     query = _name_or_value_query(
         tuple(sorted(names)), tuple(keys), key, tuple(prefixes)
     )
-    return context.session.execute(query).all()
+    with _session(context) as session:
+        return session.execute(query).all()
 
 
 # To make the statement takes longer than to execute it.
@@ -120,52 +148,13 @@ def _name_or_value_query(
     prefixes: tuple[str, ...],
 ) -> sa.Select:
     metadata = models.AggregateMetadata
-    return (
-        sa.select(
-            models.Aggregate.uuid,
-            models.Aggregate.name,
-            metadata.key,
-            metadata.value,
-        )
-        .outerjoin(
-            metadata,
-            sa.and_(
-                metadata.aggregate_id == models.Aggregate.id,
-                metadata.key.in_(keys),
-            ),
-        )
-        .where(
-            sa.or_(
-                models.Aggregate.name.in_(names),
-                sa.and_(
-                    metadata.key == key,
-                    sa.or_(
-                        sa.false(),
-                        *(
-                            _begins_with(metadata.value, one)
-                            for one in prefixes
-                        ),
-                    ),
-                ),
-            )
+    begins = [_begins_with(metadata.value, prefix) for prefix in prefixes]
+    return _select_items(keys=keys).where(
+        sa.or_(
+            models.Aggregate.name.in_(names),
+            sa.and_(metadata.key == key, sa.or_(sa.false(), *begins)),
         )
     )
-
-
-def _find_by_name_or_value(
-    given: Collection[typing.Any],
-    names: Collection[str],
-    keys: Collection[str],
-    key: str,
-    prefixes: tuple[str, ...],
-) -> list[AggregateItem]:
-    return [
-        AggregateItem(aggregate.uuid, aggregate.name, one, value)
-        for aggregate in given
-        for one, value in [(None, None), *(aggregate.metadata or {}).items()]
-        if (aggregate.name in names and (one is None or one in keys))
-        or (one == key and value.startswith(prefixes))
-    ]
 
 
 def _begins_with(text: typing.Any, prefix: str) -> typing.Any:
@@ -173,18 +162,6 @@ def _begins_with(text: typing.Any, prefix: str) -> typing.Any:
     return sa.func.lower(
         sa.func.substr(text, 1, len(prefix))
     ) == sa.func.lower(prefix)
-
-
-def _find_items(
-    given: Collection[typing.Any], prefixes: Collection[str]
-) -> list[MetadataItem]:
-    wanted = tuple(prefix.lower() for prefix in prefixes)
-    return [
-        MetadataItem(aggregate.uuid, aggregate.name, key, value)
-        for aggregate in given
-        for key, value in (aggregate.metadata or {}).items()
-        if key.lstrip().lower().startswith(wanted)
-    ]
 
 
 @functools.lru_cache(maxsize=16)
@@ -195,18 +172,20 @@ def _metadata_query(prefixes: tuple[str, ...]) -> sa.Select:
     )
 
 
-def _select_items(*columns: typing.Any) -> sa.Select:
-    metadata = models.AggregateMetadata
-    return sa.select(
-        models.Aggregate.uuid,
-        models.Aggregate.name,
-        metadata.key,
-        metadata.value,
-        *columns,
-    ).join(metadata, metadata.aggregate_id == models.Aggregate.id)
+def _select_items(
+    *columns: typing.Any, keys: Collection[str] | None = None
+) -> sa.Select:
+    # With keys, an aggregate that has none of them is there too.
+    one, metadata = models.Aggregate, models.AggregateMetadata
+    found = sa.select(
+        one.uuid, one.name, metadata.key, metadata.value, *columns
+    )
+    joined = metadata.aggregate_id == one.id
+    if keys is None:
+        return found.join(metadata, joined)
+    return found.outerjoin(metadata, sa.and_(joined, metadata.key.in_(keys)))
 
 
-@api_db.context_manager.reader
 def get_values(
     context: typing.Any, key: str, hosts: Collection[str]
 ) -> list[HostValue]:
@@ -219,13 +198,6 @@ def get_values(
         that it holds; one with the host None if it holds none of them, and
         perhaps also where it holds others
     """
-    if (given := _in_use(context)) is not None:
-        return [
-            HostValue(one.uuid, one.name, one.metadata[key], host)
-            for one in given
-            if key in (one.metadata or {})
-            for host in [*set(hosts).intersection(one.hosts), None]
-        ]
     member = models.AggregateHost
     joined = member.aggregate_id == models.Aggregate.id
     if len(hosts) <= _MOST_HOSTS:
@@ -236,25 +208,24 @@ def get_values(
         .where(models.AggregateMetadata.key == key)
     )
     wanted = set(hosts)
+    with _session(context) as session:
+        rows = session.execute(query).all()
     return list(
         dict.fromkeys(
             HostValue(uuid, name, value, host if host in wanted else None)
-            for uuid, name, found, value, host in context.session.execute(
-                query
-            )
+            for uuid, name, found, value, host in rows
             if found == key
         )
     )
 
 
-@api_db.context_manager.reader
 def get_host_counts(context: typing.Any) -> dict[str, int]:
     """Return the number of hosts of each aggregate that has one, by UUID."""
     query = _select_hosts(sa.func.count()).group_by(models.Aggregate.uuid)
-    return dict(context.session.execute(query).all())
+    with _session(context) as session:
+        return dict(session.execute(query).all())
 
 
-@api_db.context_manager.reader
 def get_uuids_by_hosts(
     context: typing.Any, hosts: Collection[str]
 ) -> set[str]:
@@ -267,7 +238,8 @@ def get_uuids_by_hosts(
             [host.lower() for host in hosts]
         )
     )
-    return set(context.session.execute(query).scalars())
+    with _session(context) as session:
+        return set(session.execute(query).scalars())
 
 
 def _select_hosts(*columns: typing.Any) -> sa.Select:

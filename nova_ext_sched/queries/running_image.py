@@ -14,6 +14,7 @@ import typing
 
 from nova import block_device
 from nova import context as nova_context
+from nova import exception as nova_exception
 from nova import objects
 from nova.compute import utils as compute_utils
 from nova.image import glance
@@ -42,7 +43,7 @@ def restore(ctxt: typing.Any, request_spec: typing.Any) -> None:
              never to be rebuilt
     move     the same                           nothing
     move     they differ                        the server's goes into the
-                                                request spec, with a warning
+                                                request spec, and the log
     move     the volume says nothing of its     nothing where the server was
              image                              booted from that of the
                                                 request spec, else no host
@@ -71,7 +72,7 @@ def restore(ctxt: typing.Any, request_spec: typing.Any) -> None:
     running = f'image {messages.clean(image_id(request_spec))}'
     if root is not None:
         running += f' of volume {root.volume_id}'
-    LOG.warning(
+    LOG.info(
         'Server %(server)s runs %(running)s, but its request spec has image '
         '%(theirs)s of a rebuild that was refused. Its move is judged by '
         '%(running)s.',
@@ -95,13 +96,23 @@ def read(ctxt: typing.Any, image: str) -> dict[str, typing.Any]:
     :param image: its ID
     :raises exception.RequestRefused: it cannot be read
     """
+    where = f'the properties of image {messages.clean(image)}'
     try:
         return glance.API().get(ctxt, image)
+    except (
+        nova_exception.ImageNotFound,
+        nova_exception.ImageNotAuthorized,
+    ) as exc:
+        # Its owner deleted or hid it: nothing is out of order.
+        raise _unread(where, exc) from None
     except Exception as exc:
-        raise exception.RequestRefused(
-            f'the properties of image {messages.clean(image)} cannot be read',
-            detail=messages.describe(exc),
-        ) from exc
+        raise _unread(where, exc) from exc
+
+
+def _unread(where: str, exc: Exception) -> exception.RequestRefused:
+    return exception.RequestRefused(
+        f'{where} cannot be read', detail=messages.describe(exc)
+    )
 
 
 def _is_move(request_spec: typing.Any) -> bool:
@@ -148,15 +159,17 @@ def _read_volume_image(
         # With the token of whoever moves the server; where nova itself does,
         # as the user of [cinder] in nova.conf.
         volume = cinder.API().get(ctxt.elevated(), root.volume_id)
+    except Exception as exc:
+        raise _unread(where, exc) from exc
+    try:
         metadata = volume.get('volume_image_metadata') or {}
         # As nova makes the image of a boot from a volume: without its ID.
         image = objects.ImageMeta.from_dict(
             block_device.get_image_metadata_from_volume(volume)
         )
     except Exception as exc:
-        raise exception.RequestRefused(
-            f'{where} cannot be read', detail=messages.describe(exc)
-        ) from exc
+        # Its owner writes it.
+        raise _unread(where, exc) from None
     running = metadata.get('image_id') if metadata else root.image_id
     if running == theirs:
         return None

@@ -2,6 +2,7 @@
 
 """What the request filters share: how they fail, and what they remember."""
 
+import collections
 from collections.abc import Callable
 import functools
 import typing
@@ -13,7 +14,9 @@ from oslo_utils import timeutils
 
 from nova_ext_sched import exception
 from nova_ext_sched import messages
+from nova_ext_sched.policy import declaration
 from nova_ext_sched.request_filters import no_candidates
+from nova_ext_sched.request_filters import outage
 
 LOG = logging.getLogger(__name__)
 
@@ -21,82 +24,94 @@ RequestFilter = Callable[[typing.Any, typing.Any], bool]
 
 Value = typing.TypeVar('Value')
 
+#: What each request filter cannot read for now, by its name.
+OUTAGES = collections.defaultdict[str, outage.Outage](
+    lambda: outage.Outage(__name__)
+)
+
 # Errors of databases carry whole statements.
 _LONGEST = 1000
 
 
-def fail_closed(fn: RequestFilter) -> RequestFilter:
+def fail_closed(
+    *policies: declaration.Policy,
+) -> Callable[[RequestFilter], RequestFilter]:
     """Make a request filter end the request where it cannot decide.
 
     nova turns RequestFilterFailed into NoValidHost. Any other exception would
     reach conductor as an RPC error, without the reason in the scheduler's
-    log. Durations are logged like those of nova's own filters. What the
-    filter added to the query is logged if placement then returns no host
-    (:mod:`.no_candidates`).
+    log. Durations are logged like those of nova's own filters. If placement
+    then returns no host, that is logged too (:mod:`.no_candidates`).
 
-    Each request that ends here gives one line of the log, with its ID:
+    ==============================  =========================================
+    the filter raises               what is logged
+    ==============================  =========================================
+    exception.RequestRefused or     INFO, with the request's ID: the reason,
+    RequestFilterFailed: by its     and the detail that only operators read.
+    own data, the request has no    Users write hints and properties.
+    host
+    the same with a cause, or       ERROR: the cause, once an outage, and a
+    anything else: the filter       WARNING where it ends (:mod:`.outage`)
+    cannot decide
+    ==============================  =========================================
 
-    ============================  ===========================================
-    the filter raises             what is logged
-    ============================  ===========================================
-    exception.RequestRefused,     a warning: the reason, and the detail that
-    RequestFilterFailed           only operators read
-    anything else                 an error: the exception; with a traceback
-                                  for the first of its type since the filter
-                                  last answered, so once an outage
-    ============================  ===========================================
-
-    :param fn: ``(ctxt, request_spec) -> bool``; True if it applied
+    :param policies: the policies that the filter obeys; the tools find them
+        in its attribute ``policies``
+    :returns: what decorates ``(ctxt, request_spec) -> bool``
     """
-    # Types of the exceptions since the filter last answered.
-    outage: set[type[Exception]] = set()
 
+    def decorate(fn: RequestFilter) -> RequestFilter:
+        wrapper = _fail_closed(fn)
+        wrapper.policies = policies  # type: ignore[attr-defined]
+        return wrapper
+
+    return decorate
+
+
+def _fail_closed(fn: RequestFilter) -> RequestFilter:
     @nova_request_filter.trace_request_filter
     @functools.wraps(fn)
     def wrapper(ctxt: typing.Any, request_spec: typing.Any) -> bool:
-        before = no_candidates.read(request_spec)
+        no_candidates.remember(ctxt, request_spec)
         try:
             applied = fn(ctxt, request_spec)
-        except (
-            exception.RequestRefused,
-            nova_exception.RequestFilterFailed,
-        ) as exc:
-            outage.clear()
-            LOG.warning(
-                '%(filter)s: no host for request %(request)s: %(reason)s',
-                {
-                    'filter': fn.__name__,
-                    'request': ctxt.global_id,
-                    'reason': messages.clean(str(exc), _LONGEST),
-                },
-            )
-            if isinstance(exc, nova_exception.RequestFilterFailed):
-                raise
+        except exception.RequestRefused as exc:
+            report(ctxt, exc.reason, exc)
+            # It becomes the server's fault, in tables that take less than a
+            # log does; a filter of another package says what it likes.
             raise nova_exception.RequestFilterFailed(
-                reason=exc.reason
+                reason=messages.clean(exc.reason, _LONGEST)
             ) from exc
+        except nova_exception.RequestFilterFailed as exc:
+            report(ctxt, str(exc), exc)
+            raise
         except Exception as exc:
             reason = f'{fn.__name__} cannot decide'
-            LOG.error(
-                'Request %(request)s is refused, because without the filter '
-                'it could land on any host: %(reason)s: %(cause)s',
-                {
-                    'request': ctxt.global_id,
-                    'reason': reason,
-                    'cause': messages.describe(exc),
-                },
-                exc_info=type(exc) not in outage,
-            )
-            outage.add(type(exc))
+            fail(ctxt, reason, exc)
             raise nova_exception.RequestFilterFailed(reason=reason) from exc
-        outage.clear()
-        no_candidates.record(
-            ctxt,
-            request_spec,
-            fn.__name__,
-            no_candidates.read(request_spec).since(before),
-        )
+        if applied:
+            OUTAGES[fn.__name__].end(f'{fn.__name__} decides')
         return applied
+
+    def report(ctxt: typing.Any, reason: str, exc: Exception) -> None:
+        if exc.__cause__ is not None:
+            fail(ctxt, reason, exc.__cause__)
+            return
+        LOG.info(
+            '%(filter)s: no host for request %(request)s: %(reason)s',
+            {
+                'filter': fn.__name__,
+                'request': ctxt.global_id,
+                'reason': messages.clean(str(exc), _LONGEST),
+            },
+        )
+
+    def fail(ctxt: typing.Any, reason: str, exc: BaseException) -> None:
+        OUTAGES[fn.__name__].begin(
+            f'Request {ctxt.global_id} is refused, because without the '
+            f'filter it could land on any host: {reason}',
+            exc,
+        )
 
     return wrapper
 

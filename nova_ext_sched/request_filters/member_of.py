@@ -18,6 +18,7 @@ import nova.conf
 
 from nova_ext_sched import log_once
 from nova_ext_sched import messages
+from nova_ext_sched.policy import declaration
 from nova_ext_sched.policy import isolation
 from nova_ext_sched.queries import aggregates
 from nova_ext_sched.queries import fields
@@ -55,7 +56,7 @@ def forbid(
     ctxt: typing.Any,
     request_spec: typing.Any,
     forbidden: Collection[str],
-    host_filter: str,
+    policy: declaration.Policy,
     items: Iterable[Collection[typing.Any]],
 ) -> set[str]:
     """Keep the request out of aggregates, as far as the query has room.
@@ -70,16 +71,17 @@ def forbid(
     ======== ============= =========== =====================================
 
     :param forbidden: UUIDs; with none the request is left as it was
-    :param host_filter: the host filter that applies the same policy
+    :param policy: the one that forbids them
     :param items: UUID and name, first, of the aggregates that the policy may
         forbid to any request. A warning about the aggregates left to the host
         filter is logged once for each change of them.
     :returns: the UUIDs that went in, besides those of earlier filters
     """
+    host_filter = policy.host_filter
     chosen = set(forbidden) - _get_forbidden(request_spec)
     limit = remaining_entries(request_spec)
     if len(chosen) > limit:
-        if host_filter_judges(request_spec, host_filter):
+        if host_filter_judges(request_spec, policy):
             counts = _host_counts.get(ctxt)
             ranked = sorted(chosen, key=lambda uuid: (-counts[uuid], uuid))
             _warn_rest(ranked, limit, host_filter, items)
@@ -104,10 +106,12 @@ def forbid(
     return chosen
 
 
-def host_filter_judges(request_spec: typing.Any, host_filter: str) -> bool:
-    """Return whether a host filter will judge what the query lets through."""
+def host_filter_judges(
+    request_spec: typing.Any, policy: declaration.Policy
+) -> bool:
+    """Return whether stage 2 will judge what the query lets through."""
     return (
-        host_filter in CONF.filter_scheduler.enabled_filters
+        policy.host_filter in CONF.filter_scheduler.enabled_filters
         and fields.host_filters_run(request_spec)
     )
 

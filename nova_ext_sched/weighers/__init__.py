@@ -23,15 +23,17 @@ def all_weighers() -> list[type[weights.BaseHostWeigher]]:
     :raises Exception: as :func:`nova_ext_sched.conf.check`
     """
     conf.register_opts(CONF)
-    conf.check(CONF)
+    conf.check_values(CONF)
     if not any(
         line.startswith('nova_ext_sched.filters')
         for line in CONF.filter_scheduler.available_filters
     ):
+        # With the line, it checks when all packages are loaded.
+        conf.check(CONF)
         LOG.warning(
             '[filter_scheduler] weight_classes names the weighers of '
             'nova-ext-sched, but available_filters lacks '
-            'nova_ext_sched.filters.all_filters: the turns of a server group '
+            'nova_ext_sched.filters.all_filters: the slots of a server group '
             'change while it fills, because nova does not say which hosts '
             'are full for the group. Add the line.'
         )

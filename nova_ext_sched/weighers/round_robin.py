@@ -2,9 +2,9 @@
 
 """Stage 3 of server groups: deal the members to the hosts in turn."""
 
-from collections.abc import Mapping
 from collections.abc import Sequence
 import contextvars
+import math
 import typing
 
 import nova.conf
@@ -12,15 +12,17 @@ from nova.scheduler import utils
 from nova.scheduler import weights
 
 from nova_ext_sched import exception
+from nova_ext_sched import log_once
+from nova_ext_sched import messages
 from nova_ext_sched import request_state
 from nova_ext_sched.policy import anti_affinity
-from nova_ext_sched.policy import failure_domains as domains_policy
-from nova_ext_sched.policy import round_robin as policy
 from nova_ext_sched.queries import fields
-from nova_ext_sched.request_filters import failure_domains
-from nova_ext_sched.weighers import circles
+from nova_ext_sched.request_filters import failure_domain
+from nova_ext_sched.weighers import server_groups
 
 CONF = nova.conf.CONF
+
+LOG_ONCE = log_once.LogOnce(__name__)
 
 MULTIPLIER = 'server_group_round_robin_weight_multiplier'
 
@@ -41,19 +43,20 @@ class ServerGroupRoundRobinWeigher(weights.BaseHostWeigher):
     request                                weights
     =====================================  ==================================
     no server group                        0
-    policy ``anti-affinity``               by the turns of the hosts
-    a limit for failure domains, with any  by the turns of the domains
+    policy ``anti-affinity``               by the slots of the hosts
+    a limit for failure domains, with any  by the slots of the domains
     policy
     another policy                         0
     rebuild                                nova does not ask: one host
     =====================================  ==================================
 
-    :mod:`nova_ext_sched.weighers.circles` says which hosts have turns.
+    :mod:`nova_ext_sched.weighers.server_groups` says which hosts have slots,
+    and where the members stand.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self._circles = circles.Circles()
+        self._groups = server_groups.ServerGroups()
 
     def weight_multiplier(self, host_state: typing.Any) -> float:
         known = _multipliers.get()
@@ -63,12 +66,7 @@ class ServerGroupRoundRobinWeigher(weights.BaseHostWeigher):
         # Hosts share the aggregates of the scheduler's memory.
         key = tuple(map(id, host_state.aggregates))
         if key not in known:
-            ours = CONF.nova_ext_sched
-            known[key] = utils.get_weight_multiplier(
-                host_state,
-                MULTIPLIER,
-                ours.server_group_round_robin_weight_multiplier,
-            )
+            known[key] = _read_multiplier(host_state)
         return known[key]
 
     def weigh_objects(
@@ -77,10 +75,10 @@ class ServerGroupRoundRobinWeigher(weights.BaseHostWeigher):
         weight_properties: typing.Any,
     ) -> list[float]:
         states = [weighed.obj for weighed in weighed_obj_list]
-        order = _order(weight_properties, states, self._circles)
+        order = _order(weight_properties, states, self._groups)
         # nova asks for the multiplier of each host after this.
         _multipliers.set({} if order else None)
-        # A host that is in no circle, such as one without a domain, is last.
+        # A host that has no slot, such as one without a domain, is last.
         place = {host: -float(index) for index, host in enumerate(order)}
         last = -float(len(order))
         return [place.get(state.host, last) for state in states]
@@ -92,19 +90,40 @@ class ServerGroupRoundRobinWeigher(weights.BaseHostWeigher):
         return 0.0
 
 
+def _read_multiplier(host_state: typing.Any) -> float:
+    option = CONF.nova_ext_sched.server_group_round_robin_weight_multiplier
+    value = utils.get_weight_multiplier(host_state, MULTIPLIER, option)
+    # nova takes them, and its order of the hosts is then any.
+    if not math.isfinite(value):
+        names = sorted(map(fields.aggregate_name, host_state.aggregates))
+        LOG_ONCE.warning(
+            'server_group_round_robin_weight_multiplier in the metadata of an '
+            f'aggregate of {messages.clean(host_state.host)} '
+            f'({messages.first_few(names)}): expected a finite number, got '
+            f'{value}; the option counts: {option}',
+            key=tuple(names),
+        )
+        return option
+    return value
+
+
 def _order(
     spec_obj: typing.Any,
     states: list[typing.Any],
-    found: circles.Circles,
+    groups: server_groups.ServerGroups,
 ) -> list[str]:
     # The hosts, the best first; none if the weigher is not for the request.
     group = fields.get_field(spec_obj, 'instance_group')
     if not group:
         return []
-    try:
-        limit = failure_domains.read_limit(spec_obj)
-    except exception.InvalidValue:
+    members = fields.get_field(group, 'members')
+    if members is None:
         # The filters refuse every host.
+        return []
+    try:
+        limit = failure_domain.read_limit(spec_obj)
+    except exception.InvalidValue:
+        # Here too.
         return []
     if fields.group_policy(group) == anti_affinity.POLICY:
         rule = _read_rule(group)
@@ -113,33 +132,26 @@ def _order(
         rule = limit
     else:
         return []
-    seed = fields.get_field(group, 'uuid') or ''
-    number = _number(group, fields.get_field(spec_obj, 'instance_uuid'))
-    hosts = request_state.circles.get(spec_obj)
-    if hosts is None:
-        hosts = found.find(
+    server = fields.get_field(spec_obj, 'instance_uuid')
+    # nova appends the host of each server that it picks for the request.
+    picked = fields.get_field(group, 'hosts') or ()
+    found = request_state.deals.get(spec_obj)
+    if found is None:
+        refused = request_state.refused.get(spec_obj, {})
+        deal = groups.find(
             spec_obj,
-            [*states, *request_state.refused.get(spec_obj, ())],
+            [*states, *refused.values()],
             rule,
-            None if limit is None else CONF.nova_ext_sched.failure_domain_key,
+            limit,
+            CONF.nova_ext_sched.failure_domain_key,
         )
-        request_state.circles[spec_obj] = hosts
-    if limit is None:
-        room = {name: host.room for name, host in hosts.items()}
-        return policy.order_hosts(seed, number, room)
-    domains, room = _find_room(
-        hosts, limit, request_state.spreads.get(spec_obj)
-    )
-    return policy.order_hosts_by_domain(seed, number, domains, room)
-
-
-def _number(group: typing.Any, instance_uuid: str | None) -> int:
-    members = fields.get_field(group, 'members') or []
-    try:
-        return members.index(instance_uuid)
-    except ValueError:
-        # As the next member.
-        return len(members)
+        found = request_state.deals[spec_obj] = deal, len(picked), []
+    deal, before, servers = found
+    for one, host in zip(servers, picked[before:], strict=False):
+        deal.places[one] = (host,)
+    if server not in servers:
+        servers.append(server)
+    return deal.order_hosts(members, server)
 
 
 def _read_rule(group: typing.Any) -> int:
@@ -149,22 +161,3 @@ def _read_rule(group: typing.Any) -> int:
     except exception.InvalidValue:
         # ServerGroupAntiAffinityFilter refuses every host.
         return 1
-
-
-def _find_room(
-    hosts: Mapping[str, policy.Host],
-    limit: int,
-    spread: domains_policy.Spread | None,
-) -> tuple[dict[str, dict[str, int]], dict[str, int]]:
-    # Stage 1 leaves full domains out of placement's answer. They had their
-    # turns, and keep them.
-    held = spread.held if spread else {}
-    domains: dict[str, dict[str, int]] = {name: {} for name in held}
-    for name, host in hosts.items():
-        for domain in host.domains:
-            domains.setdefault(domain, {})[name] = host.room
-    room = {
-        name: min(limit, max(held.get(name, 0), sum(found.values())))
-        for name, found in domains.items()
-    }
-    return domains, room

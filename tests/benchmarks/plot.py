@@ -26,13 +26,17 @@ COLUMNS = (
     'ours_kib',
 )
 
-#: Colours that are told apart without red and green.
+#: Colours that are told apart without red and green, on white and on black.
 LINES = {
-    'isolate_aggregates': '#0072b2',
-    'isolation, both stages': '#56b4e9',
-    'AggregateInstanceTypeFilter': '#d55e00',
-    'ServerGroupAntiAffinityFilter': '#6a3d9a',
+    'isolate_aggregates': ('#0072b2', '#2f9be0'),
+    'isolation, both stages': ('#56b4e9', '#a5d8f6'),
+    'AggregateInstanceTypeFilter': ('#d55e00', '#f0873a'),
+    'ServerGroupAntiAffinityFilter': ('#6a3d9a', '#c39bea'),
 }
+# Text, the axis where both cost the same, and the other lines.
+TEXT = ('#222222', '#dddddd')
+AXIS = ('#333333', '#cccccc')
+GRID = ('#dddddd', '#444444')
 
 WIDTH, HEIGHT, GAP = 360, 190, 70
 LEFT, TOP = 56, 110
@@ -58,13 +62,13 @@ def draw(rows: Rows) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} '
         f'{height}" font-family="sans-serif" font-size="12">',
         '<title>How many times faster than nova each part is</title>',
-        f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
+        _style(),
         *_legend(),
     ]
     for number, size in enumerate(sizes):
         top = TOP + number * (HEIGHT + GAP)
         parts += _panel(top, size, counts)
-        for name, colour in LINES.items():
+        for line, name in enumerate(LINES):
             points = [
                 (
                     _across(int(row['aggregates']), counts),
@@ -74,24 +78,46 @@ def draw(rows: Rows) -> str:
                 if row['part'] == name and int(row['hosts']) == size
             ]
             path = ' '.join(f'{x:.1f},{y:.1f}' for x, y in points)
-            parts.append(
-                f'<polyline points="{path}" fill="none" stroke="{colour}" '
-                f'stroke-width="2"/>'
-            )
+            parts.append(f'<polyline class="line{line}" points="{path}"/>')
             parts += [
-                f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{colour}"/>'
+                f'<circle class="line{line}" cx="{x:.1f}" cy="{y:.1f}" '
+                f'r="3.5"/>'
                 for x, y in points
             ]
     return '\n'.join([*parts, '</svg>', ''])
 
 
+def _style() -> str:
+    """Return the colours, for pages that are light and for dark ones."""
+
+    def rules(dark: int) -> str:
+        return f'text {{ fill: {TEXT[dark]} }} ' + ' '.join(
+            f'.{name} {{ stroke: {colours[dark]} }}'
+            for name, colours in [
+                ('axis', AXIS),
+                ('grid', GRID),
+                *(
+                    (f'line{number}', colours)
+                    for number, colours in enumerate(LINES.values())
+                ),
+            ]
+        )
+
+    return (
+        f'<style>polyline {{ fill: none; stroke-width: 2 }} '
+        f'line[class^=line] {{ stroke-width: 3 }} {rules(0)} '
+        f'circle {{ stroke-width: 2; fill: none }} '
+        f'@media (prefers-color-scheme: dark) {{ {rules(1)} }}</style>'
+    )
+
+
 def _legend() -> list[str]:
     found = []
-    for number, (name, colour) in enumerate(LINES.items()):
+    for number, name in enumerate(LINES):
         y = 18 + 18 * number
         found += [
-            f'<line x1="{LEFT}" y1="{y - 4}" x2="{LEFT + 24}" y2="{y - 4}" '
-            f'stroke="{colour}" stroke-width="3"/>',
+            f'<line class="line{number}" x1="{LEFT}" y1="{y - 4}" '
+            f'x2="{LEFT + 24}" y2="{y - 4}"/>',
             f'<text x="{LEFT + 30}" y="{y}">{name}</text>',
         ]
     return found
@@ -107,11 +133,9 @@ def _panel(top: float, size: int, counts: list[int]) -> list[str]:
     ]
     for ratio in RATIOS:
         y = top + _down(ratio)
-        # The line where nova's and ours cost the same.
-        stroke = '#333333' if ratio == 1 else '#dddddd'
         found += [
-            f'<line x1="{LEFT}" y1="{y:.1f}" x2="{LEFT + WIDTH}" '
-            f'y2="{y:.1f}" stroke="{stroke}"/>',
+            f'<line class="{"axis" if ratio == 1 else "grid"}" x1="{LEFT}" '
+            f'y1="{y:.1f}" x2="{LEFT + WIDTH}" y2="{y:.1f}"/>',
             f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">'
             f'×{ratio:g}</text>',
         ]

@@ -36,10 +36,14 @@ import sqlalchemy as sa
 
 from nova_ext_sched import conf
 from nova_ext_sched.filters import aggregate_instance_type
-from nova_ext_sched.filters import isolated_aggregates
-from nova_ext_sched.filters import server_group_anti_affinity
-from nova_ext_sched.request_filters import isolate_aggregates
-from nova_ext_sched.request_filters import reserved_aggregates
+from nova_ext_sched.filters import anti_affinity as anti_affinity_filter
+from nova_ext_sched.filters import isolation as isolation_filter
+from nova_ext_sched.request_filters import (
+    isolation as isolation_request_filter,
+)
+from nova_ext_sched.request_filters import (
+    reservation as reservation_request_filter,
+)
 from tests import databases
 from tests.benchmarks import plot
 from tests.benchmarks import test_aggregate_instance_type
@@ -149,13 +153,13 @@ def isolation(cloud: Cloud) -> Iterator[tuple[str, Pair]]:
         )
 
     def host_filter() -> typing.Any:
-        return isolated_aggregates.IsolatedAggregatesFilter().filter_all(
+        return isolation_filter.IsolatedAggregatesFilter().filter_all(
             cloud.states, spec
         )
 
     def ours() -> typing.Any:
         spec = make_spec()
-        isolate_aggregates.isolate_aggregates(cloud.ctxt, spec)
+        isolation_request_filter.isolate_aggregates(cloud.ctxt, spec)
         return spec.requested_destination.forbidden_aggregates
 
     def novas() -> typing.Any:
@@ -184,7 +188,7 @@ def reservation(cloud: Cloud) -> Iterator[tuple[str, Pair]]:
 
     def ours() -> typing.Any:
         spec = base.request_spec(flavor=base.flavor(extra_specs=extra_specs))
-        reserved_aggregates.reserved_aggregates(cloud.ctxt, spec)
+        reservation_request_filter.reserved_aggregates(cloud.ctxt, spec)
         return spec
 
     with cloud.policy(
@@ -237,7 +241,7 @@ def anti_affinity(cloud: Cloud) -> Iterator[tuple[str, Pair]]:
         scheduler_hints={},
     )
     yield from _host_filters(
-        server_group_anti_affinity.ServerGroupAntiAffinityFilter(),
+        anti_affinity_filter.ServerGroupAntiAffinityFilter(),
         affinity_filter.ServerGroupAntiAffinityFilter(),
         cloud.states,
         spec,

@@ -26,6 +26,7 @@ import sqlalchemy as sa
 
 from nova_ext_sched.cmd import nova_scheduler as scheduler
 from nova_ext_sched.cmd.audit import auditor
+from nova_ext_sched.cmd.audit import host_manager
 from nova_ext_sched.cmd.audit import policies
 from tests.benchmarks import many_hosts
 from tests.functional import audits
@@ -129,9 +130,10 @@ class AuditBenchmark(audits.AuditTestCase):
     def audit_hosts(self, hosts=None, advance=None):
         """Audit, keep no finding, and return the auditor and the seconds."""
         start = time.monotonic()
-        started = scheduler.ReadOnlyHostManager()
+        started = host_manager.HostManager()
+        ctxt = scheduler.context()
         auditing = auditor.Auditor(
-            scheduler.context(), started, policies.enabled(), hosts
+            ctxt, started, policies.Policies(ctxt, started), hosts
         )
         auditing.count()
         for _ in auditing.findings(advance):
@@ -238,9 +240,10 @@ class WhereBenchmark(many_hosts.ManyHostsTestCase):
             self.set_metadata(f'isolated{number}', {key: 'required'})
 
     def test_where(self):
-        started = scheduler.ReadOnlyHostManager()
+        started = host_manager.HostManager()
+        ctxt = scheduler.context()
         auditing = auditor.Auditor(
-            scheduler.context(), started, policies.enabled(['isolation'])
+            ctxt, started, policies.Policies(ctxt, started, ['isolation'])
         )
         auditing.count()
         found = [

@@ -26,7 +26,7 @@ import pytest
 
 from nova_ext_sched import conf
 from nova_ext_sched.filters import blazar as filters
-from nova_ext_sched.request_filters import blazar_reservations
+from nova_ext_sched.request_filters import blazar as blazar_request_filter
 from tests import databases
 from tests.unit.request_filters import base as test_base
 
@@ -144,7 +144,7 @@ def write_query(cloud, spec):
     """Return placement's query, or None where the request is refused."""
     spec.requested_destination = None
     try:
-        blazar_reservations.blazar_reservations(cloud.ctxt, spec)
+        blazar_request_filter.blazar_reservations(cloud.ctxt, spec)
     except exception.RequestFilterFailed:
         return None
     return utils.resources_from_request_spec(

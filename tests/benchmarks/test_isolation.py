@@ -22,7 +22,9 @@ import sqlalchemy as sa
 from nova_ext_sched import conf
 from nova_ext_sched.policy import isolation
 from nova_ext_sched.queries import aggregates
-from nova_ext_sched.request_filters import isolate_aggregates
+from nova_ext_sched.request_filters import (
+    isolation as isolation_request_filter,
+)
 from tests.unit.request_filters import base
 
 CONF = nova.conf.CONF
@@ -113,7 +115,7 @@ def test_same_answer(cloud):
     answers = []
     for fn in (
         nova_request_filter.isolate_aggregates,
-        isolate_aggregates.isolate_aggregates,
+        isolation_request_filter.isolate_aggregates,
     ):
         spec = make_spec()
         assert fn(ctxt, spec)
@@ -131,7 +133,7 @@ def test_ours(benchmark, cloud):
         benchmark,
         cloud,
         'ours, all UUIDs in the query',
-        isolate_aggregates.isolate_aggregates,
+        isolation_request_filter.isolate_aggregates,
     )
 
 
@@ -146,7 +148,7 @@ def test_ours_bounded(benchmark, cloud):
             benchmark,
             cloud,
             'ours, 100 UUIDs in the query',
-            isolate_aggregates.isolate_aggregates,
+            isolation_request_filter.isolate_aggregates,
         )
     finally:
         CONF.clear_override('enabled_filters', 'filter_scheduler')

@@ -18,24 +18,30 @@ from nova.scheduler import manager
 from nova.scheduler import request_filter as nova_request_filter
 
 from nova_ext_sched.filters import aggregate_instance_type
+from nova_ext_sched.filters import anti_affinity as anti_affinity_filter
 from nova_ext_sched.filters import failure_domain
-from nova_ext_sched.filters import isolated_aggregates
-from nova_ext_sched.filters import server_group_anti_affinity
-from nova_ext_sched.request_filters import failure_domains
-from nova_ext_sched.request_filters import isolate_aggregates
-from nova_ext_sched.request_filters import reserved_aggregates
+from nova_ext_sched.filters import isolation as isolation_filter
+from nova_ext_sched.request_filters import (
+    failure_domain as failure_domain_request_filter,
+)
+from nova_ext_sched.request_filters import (
+    isolation as isolation_request_filter,
+)
+from nova_ext_sched.request_filters import (
+    reservation as reservation_request_filter,
+)
 from tests.functional import base
 
 REQUEST_FILTERS = (
-    isolate_aggregates.isolate_aggregates,
-    reserved_aggregates.reserved_aggregates,
-    failure_domains.failure_domains,
+    isolation_request_filter.isolate_aggregates,
+    reservation_request_filter.reserved_aggregates,
+    failure_domain_request_filter.failure_domains,
 )
 HOST_FILTERS = (
     aggregate_instance_type.AggregateInstanceTypeFilter,
     failure_domain.FailureDomainFilter,
-    isolated_aggregates.IsolatedAggregatesFilter,
-    server_group_anti_affinity.ServerGroupAntiAffinityFilter,
+    isolation_filter.IsolatedAggregatesFilter,
+    anti_affinity_filter.ServerGroupAntiAffinityFilter,
 )
 WHOLE = 'select_destinations'
 

@@ -9,11 +9,34 @@ import re
 import typing
 
 from tests.cloud import cloud
+from tests.cloud import configuration
+from tests.cloud import nova
 from tests.cloud import service
 from tests.cloud import web
 
 #: Blazar manages hosts in it that nobody has reserved.
 FREE_POOL = 'freepool'
+#: All hosts that it manages: closes the gap between its calls of nova.
+MANAGED = 'managed'
+#: Everything of ours on, Blazar's policy too.
+EVERYTHING = configuration.merge(
+    nova.EVERYTHING,
+    {
+        'filter_scheduler': {
+            'enabled_filters': (
+                nova.EVERYTHING['filter_scheduler']['enabled_filters']
+                + ',AggregateMultiTenancyIsolation,BlazarFilter'
+            )
+        },
+        'nova_ext_sched': {
+            'request_filters': (
+                nova.EVERYTHING['nova_ext_sched']['request_filters']
+                + ',blazar_reservations'
+            )
+        },
+        'blazar:physical:host': {'preemptible_aggregate': MANAGED},
+    },
+)
 
 # Two lines of nova-api's log with debug=True: what somebody asks of an
 # aggregate, and that it was answered. One ID of a request is in both.
@@ -129,6 +152,15 @@ class Blazar(service.Service):
         text = self.command(*arguments, '-f', 'json', **keywords)
         # A command that creates something says so first.
         return json.loads(text[re.search(r'^[\[{]', text, re.M).start() :])
+
+    def take(self, *hosts):
+        """Create Blazar's aggregates, and give it hosts without servers."""
+        compute = self.cloud.connect().compute
+        compute.create_aggregate(name=FREE_POOL)
+        managed = compute.create_aggregate(name=MANAGED)
+        for host in hosts:
+            compute.add_host_to_aggregate(managed, host)
+            self.ask('host', 'create', host)
 
     def create_lease(self, name, user, reservation, minutes=60):
         """Create a lease that begins at once.

@@ -2,9 +2,6 @@
 
 """cinder with volumes that store nothing."""
 
-import os
-
-from tests.cloud import neutron
 from tests.cloud import service
 from tests.cloud import web
 
@@ -66,7 +63,8 @@ class Cinder(service.Service):
             self.run_service(
                 program,
                 self._conf,
-                PYTHONPATH=os.pathsep.join([str(neutron.DRIVERS)]),
+                says=f'Starting {program} node',
+                PYTHONPATH=service.DRIVERS,
             )
 
     def run(self):

@@ -66,6 +66,12 @@ class Cloud(fixtures.Fixture):
             self.folder.mkdir(parents=True)
         else:
             self.folder = pathlib.Path(tempfile.mkdtemp(prefix='cloud-'))
+        # What it stands on is not removed.
+        (self.folder / environments.USED).write_text(
+            '\n'.join(
+                str(programs.parent) for programs in self._built.values()
+            )
+        )
         self.guard = processes.guard(self.folder)
         self.addCleanup(processes.dismiss, self.guard)
         self.addCleanup(processes.remove, self.folder)
@@ -85,12 +91,7 @@ class Cloud(fixtures.Fixture):
             return folder
         if class_ not in self._built:
             self._built[class_] = (
-                environments.build(
-                    class_.name,
-                    (*environments.COMMON, *class_.packages),
-                    self.release,
-                    class_.editable,
-                )
+                environments.build(*class_.environment(self.release))
                 if class_.packages
                 else environments.here()
             )
@@ -146,13 +147,21 @@ class Cloud(fixtures.Fixture):
             yaml.safe_dump({'clouds': clouds}, sort_keys=False)
         )
 
-    def execute(self, command, user=None, status=0, folder=None):
+    def execute(
+        self,
+        command,
+        user=None,
+        status=0,
+        folder=None,
+        seconds=processes.WAIT_SECONDS,
+    ):
         """Run a command as a user does; return what ``subprocess.run`` does.
 
         :param command: words, or a line for a shell
         :param user: of clouds.yaml, whose credentials it has
         :param status: the exit status that it must have; None is any
         :param folder: where it runs, if not in the cloud's folder
+        :param seconds: that it has for its end
         """
         path = os.environ.get('PATH', os.defpath)
         variables = {'PATH': os.pathsep.join([self.programs_path, path])}
@@ -170,7 +179,7 @@ class Cloud(fixtures.Fixture):
             text=True,
             env=self.processes.environment(**variables),
             cwd=folder or self.folder,
-            timeout=processes.WAIT_SECONDS,
+            timeout=seconds,
         )
         if status is not None and done.returncode != status:
             raise RuntimeError(

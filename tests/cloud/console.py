@@ -11,8 +11,13 @@ from tests import documentation
 #: Programs whose blocks are meant for a cloud. Other blocks install things,
 #: or run where no cloud is.
 PROGRAMS = ('openstack', 'nova-ext-sched', 'nova-ext-sched-status')
-#: Commands of these programs that need no cloud, or what watch has recorded.
-NOT_HERE = ('nova-ext-sched simulate', 'nova-ext-sched explain --recorded')
+#: Commands of these programs that need no cloud or do not end, or need what
+#: watch has recorded.
+NOT_HERE = (
+    'nova-ext-sched simulate',
+    'nova-ext-sched watch',
+    'nova-ext-sched explain --recorded',
+)
 #: What members of a project type; the rest is the administrator's.
 MEMBERS_COMMANDS = (
     'server create',

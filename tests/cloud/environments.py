@@ -7,6 +7,7 @@ environment variable NOVA_EXT_SCHED_TEST_CLOUD names. The services are those
 of a release of nova: NOVA_EXT_SCHED_TEST_RELEASE, or the newest.
 """
 
+import contextlib
 import fcntl
 import hashlib
 import os
@@ -14,6 +15,10 @@ import pathlib
 import shutil
 import subprocess
 import sys
+
+import psutil
+
+from tests.cloud import processes
 
 ROOT = pathlib.Path(__file__).parents[2]
 CACHE = pathlib.Path(
@@ -55,6 +60,8 @@ RELEASES = {
 }
 #: Of nova, where nothing else is said.
 RELEASE = os.environ.get('NOVA_EXT_SCHED_TEST_RELEASE', '34')
+#: A file in a cloud's folder, which lists its environments.
+USED = 'environments'
 #: What every service needs: a database driver, a web server, and what
 #: keystonemiddleware imports for its cache.
 COMMON = ('pymysql', 'pyuwsgi', 'python-memcached')
@@ -85,6 +92,47 @@ def build(name, packages, release=RELEASE, editable=None):
     :param release: of nova
     :param editable: what to install of this repository, extras included
     """
+    folder, constraints, requirements, wanted = _plan(
+        name, packages, release, editable
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    # Two runs at the same time build an environment once.
+    with folder.with_suffix('.lock').open('w') as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        # Written when the rest is there.
+        built = folder / 'built.txt'
+        if not built.exists():
+            _install(folder, ['-c', str(constraints), *requirements])
+            built.write_text(wanted)
+    return folder / 'bin'
+
+
+def clean(environments):
+    """Remove the environments that nothing needs any more; return them.
+
+    Those of a cloud that stands are kept, whoever started it.
+
+    :param environments: arguments of ``build`` for each that is needed
+    """
+    needed = {_plan(*arguments)[0] for arguments in environments}
+    used = set()
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, KeyError, OSError):
+            cloud = pathlib.Path(process.environ()[processes.MARK])
+            used.update(map(pathlib.Path, (cloud / USED).read_text().split()))
+    old = [
+        folder
+        for folder in sorted(CACHE.glob('*/*'))
+        if folder.is_dir() and folder not in needed | used
+    ]
+    for folder in old:
+        shutil.rmtree(folder)
+        folder.with_suffix('.lock').unlink(missing_ok=True)
+    return old
+
+
+def _plan(name, packages, release=RELEASE, editable=None):
+    """Return an environment's folder, constraints, requirements and text."""
     majors = RELEASES[release]
     requirements = [
         f'{package}=={majors[package]}.*' if package in majors else package
@@ -103,16 +151,7 @@ def build(name, packages, release=RELEASE, editable=None):
     # An environment is not changed: a cloud may stand on it.
     digest = hashlib.sha256(wanted.encode()).hexdigest()[:8]
     folder = CACHE / release / f'{name}-{digest}'
-    folder.mkdir(parents=True, exist_ok=True)
-    # Two runs at the same time build an environment once.
-    with folder.with_suffix('.lock').open('w') as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        # Written when the rest is there.
-        built = folder / 'built.txt'
-        if not built.exists():
-            _install(folder, ['-c', str(constraints), *requirements])
-            built.write_text(wanted)
-    return folder / 'bin'
+    return folder, constraints, requirements, wanted
 
 
 def _install(folder, arguments):

@@ -2,6 +2,9 @@
 
 """Which services make a cloud, in the order in which they start."""
 
+import itertools
+
+from tests.cloud import blazar
 from tests.cloud import cinder
 from tests.cloud import cloud
 from tests.cloud import glance
@@ -24,6 +27,7 @@ SMALLEST = (
     placement.Placement,
     nova.Nova,
 )
+#: All but Blazar.
 WHOLE = (
     *SERVERS,
     keystone.Keystone,
@@ -33,4 +37,12 @@ WHOLE = (
     neutron.Neutron,
     cinder.Cinder,
     nova.Nova,
+)
+# In one cell: Blazar knows a hypervisor by its number in its cell's database.
+BLAZAR = (
+    *WHOLE[:-1],
+    nova.Nova.variant(
+        cells={'cell1': tuple(itertools.chain(*nova.CELLS.values()))}
+    ),
+    blazar.Blazar,
 )

@@ -69,6 +69,7 @@ class MariaDB(service.Service):
                 # What a test wrote need not survive the machine.
                 '--innodb-flush-log-at-trx-commit=0',
             ],
+            port=self.port,
         )
         self.cloud.processes.wait(
             lambda: processes.listens(self.port), 'mariadb'

@@ -2,13 +2,8 @@
 
 """neutron without agents: a mechanism driver binds every port."""
 
-import os
-import pathlib
-
 from tests.cloud import service
 from tests.cloud import web
-
-DRIVERS = pathlib.Path(__file__).with_name('drivers')
 
 
 class Neutron(service.Service):
@@ -47,23 +42,15 @@ class Neutron(service.Service):
             },
             keystone.middleware('neutron'),
         )
-        self._declare_driver()
+        self._python_path = self.declare(
+            'neutron.ml2.mechanism_drivers',
+            'binds_every_port',
+            'network_driver:BindsEveryPort',
+        )
         self.fill('neutron', conf, 'neutron-db-manage', 'upgrade', 'heads')
         self.run()
         keystone.register(
             'neutron', 'network', f'http://127.0.0.1:{self.port}'
-        )
-
-    def _declare_driver(self):
-        """Make the driver an entry point, as an installed package has it."""
-        metadata = self.folder / 'cloud_drivers-1.dist-info'
-        metadata.mkdir()
-        (metadata / 'METADATA').write_text(
-            'Metadata-Version: 2.1\nName: cloud-drivers\nVersion: 1\n'
-        )
-        (metadata / 'entry_points.txt').write_text(
-            '[neutron.ml2.mechanism_drivers]\n'
-            'binds_every_port = network_driver:BindsEveryPort\n'
         )
 
     def run(self):
@@ -76,7 +63,7 @@ class Neutron(service.Service):
             port=getattr(self, 'port', None),
             OS_NEUTRON_CONFIG_DIR=self.folder,
             OS_NEUTRON_CONFIG_FILES='neutron.conf',
-            PYTHONPATH=os.pathsep.join([str(DRIVERS), str(self.folder)]),
+            PYTHONPATH=self._python_path,
         )
 
     def stop(self):

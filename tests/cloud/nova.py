@@ -10,10 +10,13 @@ operator does after a change of nova.conf.
 import contextlib
 import json
 
+from openstack import exceptions
+
 from tests.cloud import cloud
 from tests.cloud import configuration
 from tests.cloud import service
 from tests.cloud import web
+from tests.cloud.drivers import fake_compute
 
 #: The computes of the two cells.
 CELLS = {
@@ -238,28 +241,33 @@ class Nova(service.Service):
     # Processes.
 
     def _start_conductors(self):
-        self.run_service('nova-conductor', self.conf)
+        says = 'Starting conductor node'
+        self.run_service('nova-conductor', self.conf, says=says)
         for name in self.cells:
             self.run_service(
                 'nova-conductor',
                 self.conf,
                 self._cell_conf(name),
                 name=f'nova-conductor-{name}',
+                says=says,
             )
 
     def start_compute(self, cell, host):
         """Start a compute of a cell; return its process."""
         state = self.folder / host
         state.mkdir(exist_ok=True)
+        # nova-compute does not start a second time without it.
+        (state / 'compute_id').write_text(str(fake_compute.node_uuid(host)))
         conf = self.write(
             f'{host}.conf', {'DEFAULT': {'host': host, 'state_path': state}}
         )
         return self.run_service(
-            'nova-compute',
+            [self.program('python'), fake_compute.__file__],
             self.conf,
             self._cell_conf(cell),
             conf,
             name=f'nova-compute-{host}',
+            says='Starting compute node',
         )
 
     def add_compute(self, cell, host):
@@ -270,6 +278,17 @@ class Nova(service.Service):
             self._computes_are_mapped, f'nova-compute-{host}'
         )
         return process
+
+    def remove_compute(self, host):
+        """Stop a compute that was added; nova forgets it."""
+        self.cloud.processes.stop_named(f'nova-compute-{host}')
+        compute = self.cloud.connect().compute
+        (service,) = compute.services(binary='nova-compute', host=host)
+        answer = compute.delete(
+            f'/os-services/{service.id}', microversion='2.53'
+        )
+        exceptions.raise_from_response(answer)
+        self._added.remove(host)
 
     def run(self):
         """Start the API, on the port that it had."""
@@ -352,6 +371,7 @@ class Nova(service.Service):
             self.scheduler_conf,
             self.folder / f'{name}.conf',
             name=name,
+            says='Starting scheduler node',
         )
 
     def kill_scheduler(self, name):

@@ -51,6 +51,7 @@ class Placement(service.Service):
                 *options,
                 'placement.wsgi.api:application',
             ],
+            port=port,
             OS_PLACEMENT_CONFIG_DIR=self.folder,
         )
         self.cloud.processes.wait(lambda: web.answers(port), name)

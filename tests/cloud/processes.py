@@ -2,12 +2,14 @@
 
 """The processes of a cloud: starting them, waiting, and leaving none behind.
 
-Each process carries the cloud's folder in its environment. By that mark all
-of them are found, whoever their parent is, also from another process than the
-one that started them.
+Each process carries the cloud's folder and its name in its environment. By
+these marks it is found, whoever its parent is, also from another process than
+the one that started it. How it was started is written down in the folder, so
+that it can be started again.
 """
 
 import contextlib
+import json
 import os
 import shutil
 import socket
@@ -18,6 +20,7 @@ import time
 import psutil
 
 MARK = 'NOVA_EXT_SCHED_CLOUD'
+NAME = 'NOVA_EXT_SCHED_CLOUD_PROCESS'
 WAIT_SECONDS = 600
 #: Seconds that a process has for its end before it is killed.
 GRACE_SECONDS = 20
@@ -68,25 +71,83 @@ class Processes:
             **{name: str(value) for name, value in variables.items()},
         }
 
-    def start(self, name, command, **variables):
+    def start(self, name, command, port=None, says=None, **variables):
         """Start a process that goes on; return it.
 
+        ``restart`` knows by ``port`` or ``says`` that it is there.
+
         :param name: of the process, unique in the cloud
+        :param port: on which it listens then
+        :param says: what its output has then
         :param variables: of its environment
         """
+        started = {
+            'command': [str(word) for word in command],
+            'port': port,
+            'says': says,
+            **{key: str(value) for key, value in variables.items()},
+        }
+        record = self._record(name)
+        record.parent.mkdir(exist_ok=True)
+        record.write_text(json.dumps(started, indent=1))
         with (self._folder / f'{name}.out').open('ab') as output:
             process = subprocess.Popen(
                 [str(word) for word in command],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env=self.environment(**variables),
+                env=self.environment(**variables, **{NAME: name}),
                 cwd=self._folder,
                 # Ctrl-C is for the tests alone; they stop the processes.
                 start_new_session=True,
             )
         self._started[name] = process
         return process
+
+    def _record(self, name):
+        return self._folder / 'processes' / f'{name}.json'
+
+    @property
+    def names(self):
+        """The names of all processes that were started, sorted."""
+        return sorted(path.stem for path in self._record('*').parent.glob('*'))
+
+    def start_again(self, name):
+        """Start a process as it was started before; wait until it is there.
+
+        One that runs is left alone.
+
+        :raises RuntimeError: where it ends instead
+        """
+        if marked(self._folder, name):
+            return
+        started = json.loads(self._record(name).read_text())
+        output = self._folder / f'{name}.out'
+        before = output.stat().st_size if output.exists() else 0
+        self.start(name, **started)
+
+        def is_there():
+            if started['port']:
+                return listens(started['port'])
+            with output.open('rb') as text:
+                text.seek(before)
+                return (started['says'] or '').encode() in text.read()
+
+        self.wait(is_there, name)
+
+    def stop_named(self, name):
+        """End a process and its children, whoever started it."""
+        family = marked(self._folder, name)
+        pids = {member.pid for member in family}
+        for member in family:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                if member.ppid() not in pids:
+                    member.terminate()
+        deadline = time.monotonic() + GRACE_SECONDS
+        while family and time.monotonic() < deadline:
+            time.sleep(0.2)
+            family = marked(self._folder, name)
+        _kill(family)
 
     def run(self, command, **variables):
         """Run a command to its end; return what it printed.
@@ -125,11 +186,7 @@ class Processes:
     def kill(self, process, children=None):
         """Kill a process that ``start`` returned, and its children."""
         children = _children(process) if children is None else children
-        for member in (process, *children):
-            try:
-                member.kill()
-            except psutil.NoSuchProcess:
-                pass
+        _kill((process, *children))
         process.wait()
 
     @contextlib.contextmanager
@@ -182,12 +239,24 @@ def _children(process):
         return []
 
 
-def marked(folder):
-    """Return the processes that carry the mark of the cloud in a folder."""
+def _kill(family):
+    for member in family:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            member.kill()
+
+
+def marked(folder, name=None):
+    """Return the processes that carry the mark of the cloud in a folder.
+
+    :param name: only the process of that name, and its children
+    """
     found = []
     for process in psutil.process_iter():
         try:
-            if process.environ().get(MARK) == str(folder):
+            marks = process.environ()
+            if marks.get(MARK) == str(folder) and (
+                name is None or marks.get(NAME) == name
+            ):
                 found.append(process)
         except psutil.Error:
             continue
@@ -201,11 +270,7 @@ def remove(folder):
         left = marked(folder)
         if not left:
             break
-        for process in left:
-            try:
-                process.kill()
-            except psutil.NoSuchProcess:
-                pass
+        _kill(left)
         psutil.wait_procs(left, timeout=GRACE_SECONDS)
     shutil.rmtree(folder, ignore_errors=True)
 

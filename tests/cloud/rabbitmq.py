@@ -36,7 +36,7 @@ class RabbitMQ(service.Service):
     def start(self):
         self.port = processes.free_port()
         self._variables = self._environment()
-        self._epmd = self.cloud.processes.start(
+        self.cloud.processes.start(
             'epmd',
             [
                 self.cloud.system_program('epmd'),
@@ -100,7 +100,7 @@ class RabbitMQ(service.Service):
     def run(self):
         """Start the server on its data and port."""
         self.process = self.cloud.processes.start(
-            'rabbitmq', [_server()], **self._variables
+            'rabbitmq', [_server()], port=self.port, **self._variables
         )
         self.cloud.processes.wait(
             lambda: processes.listens(self.port), 'rabbitmq'

@@ -3,9 +3,14 @@
 """What the services of a cloud have in common."""
 
 import contextlib
+import os
+import pathlib
 
 from tests.cloud import configuration
 from tests.cloud import environments
+
+#: What services load of these tests.
+DRIVERS = pathlib.Path(__file__).with_name('drivers')
 
 
 class Service:
@@ -27,6 +32,12 @@ class Service:
 
     def __init__(self, cloud):
         self.cloud = cloud
+
+    @classmethod
+    def environment(cls, release):
+        """Return the arguments by which ``environments`` builds its own."""
+        packages = (*environments.COMMON, *cls.packages)
+        return cls.name, packages, release, cls.editable
 
     def program(self, name):
         """Return the path of a program in the service's environment."""
@@ -58,6 +69,21 @@ class Service:
         )
         return path
 
+    def declare(self, group, name, target):
+        """Make one of the drivers an entry point, as an installed package has.
+
+        :returns: PYTHONPATH for those who are to find it
+        """
+        metadata = self.folder / 'cloud_drivers-1.dist-info'
+        metadata.mkdir()
+        (metadata / 'METADATA').write_text(
+            'Metadata-Version: 2.1\nName: cloud-drivers\nVersion: 1\n'
+        )
+        (metadata / 'entry_points.txt').write_text(
+            f'[{group}]\n{name} = {target}\n'
+        )
+        return os.pathsep.join([str(DRIVERS), str(self.folder)])
+
     def manage(self, program, conf, *arguments):
         """Run one of the service's programs with a configuration file."""
         return self.cloud.processes.run(
@@ -84,14 +110,19 @@ class Service:
         self.manage(program, conf, *arguments)
         mariadb.dump(database, kept)
 
-    def run_service(self, program, *confs, name=None, **variables):
+    def run_service(self, program, *confs, name=None, **options):
         """Start one of the service's programs; return its process.
 
+        :param program: a program of its environment, or words of a command
         :param name: of the process, where it is not the program's
+        :param options: as of ``Processes.start``
         """
+        words = (
+            program if isinstance(program, list) else [self.program(program)]
+        )
         files = [part for conf in confs for part in ('--config-file', conf)]
         return self.cloud.processes.start(
-            name or program, [self.program(program), *files], **variables
+            name or program, [*words, *files], **options
         )
 
     @contextlib.contextmanager

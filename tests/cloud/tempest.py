@@ -2,6 +2,7 @@
 
 """Tempest against a cloud."""
 
+import collections
 import io
 import os
 import re
@@ -14,6 +15,8 @@ from tests.cloud import configuration
 from tests.cloud import processes
 from tests.cloud import service
 
+#: How much of each detail of a failed test is kept, from its end.
+SHOWN = 4000
 TESTS = r'^tempest\.api\.compute\.'
 
 
@@ -24,6 +27,11 @@ class Tempest(service.Service):
     packages = ('tempest', 'blazar-tempest-plugin')
 
     def start(self):
+        self._python_path = self.declare(
+            'tempest.test_plugins', 'patience', 'tempest_plugin:Patience'
+        )
+        #: What tests that failed said, by name, the first time first.
+        self.reasons = collections.defaultdict(list)
         self.workspace = self.folder / 'workspace'
         self.cloud.processes.run(
             [
@@ -120,6 +128,8 @@ class Tempest(service.Service):
                     'placement': 'True',
                     'swift': 'False',
                 },
+                # Blazar looks every ten seconds; a busy machine is slower.
+                'resource_reservation': {'lease_end_timeout': '600'},
                 'oslo_concurrency': {'lock_path': self.folder / 'locks'},
             },
         )
@@ -128,15 +138,25 @@ class Tempest(service.Service):
         """Run tests; return the result by the test's name.
 
         What fails is run a second time, alone: a busy machine fails a few.
+        ``reasons`` has what each said, and ``describe`` shows it.
 
         :returns: "success", "fail" or "skip" by name; of the second run where
             there was one
+        :raises RuntimeError: where no test was run
         """
+        self.reasons.clear()
         results = self._run(regex, concurrency)
         failed = [name for name, result in results.items() if result == 'fail']
         if failed:
-            again = '|'.join(re.escape(name) for name in failed)
-            results.update(self._run(rf'^({again})(\[|$)', 1))
+            again = self._run('|'.join(map(_pattern, failed)), 1)
+            results.update(again)
+            # The set-up of a class is named only where it fails.
+            for name in failed:
+                prefix = f'{_class_name(name)}.'
+                if name not in again and any(
+                    test.startswith(prefix) for test in again
+                ):
+                    del results[name]
         return results
 
     def _run(self, regex, concurrency):
@@ -160,7 +180,8 @@ class Tempest(service.Service):
             stdout=subprocess.PIPE,
             # It runs stestr by its name.
             env=self.cloud.processes.environment(
-                PATH=os.pathsep.join([str(programs), os.defpath])
+                PATH=os.pathsep.join([str(programs), os.defpath]),
+                PYTHONPATH=self._python_path,
             ),
             cwd=self.workspace,
             timeout=processes.WAIT_SECONDS * 40,
@@ -168,11 +189,51 @@ class Tempest(service.Service):
         results = {}
 
         def note(test):
+            name = test['id'].partition('[')[0]
             if test['status'] in ('success', 'fail', 'skip'):
-                results[test['id'].partition('[')[0]] = test['status']
+                results[name] = test['status']
+            if test['status'] == 'fail':
+                self.reasons[name].append(_describe(test['details']))
 
         stream = testtools.StreamToDict(note)
         stream.startTestRun()
         subunit.ByteStreamToStreamResult(io.BytesIO(done.stdout)).run(stream)
         stream.stopTestRun()
+        if not results:
+            raise RuntimeError(
+                f'tempest: exit status {done.returncode}, and no test was '
+                f'run of {regex}'
+            )
         return results
+
+    def describe(self, results):
+        """Return what each test that failed said, for people."""
+        lines = []
+        for name, reasons in sorted(self.reasons.items()):
+            end = results.get(name, 'success')
+            lines.append(f'{name}: {end} in the end')
+            for number, reason in enumerate(reasons, 1):
+                lines += [f'Time {number}:', reason]
+        return '\n'.join(lines)
+
+
+def _class_name(test):
+    """Return the class whose set-up a test's name stands for, or None."""
+    found = re.fullmatch(r'(?:setUp|tearDown)Class \((.+)\)', test)
+    return found and found[1]
+
+
+def _pattern(test):
+    """Return the regex of a test; of a class, where its set-up failed."""
+    if name := _class_name(test):
+        return rf'^{re.escape(name)}\.'
+    return rf'^{re.escape(test)}(\[|$)'
+
+
+def _describe(details):
+    """Return the details of a failed test: its traceback, its log's end."""
+    return '\n'.join(
+        f'{name}: {content.as_text()[-SHOWN:]}'
+        for name, content in sorted(details.items())
+        if content.content_type.type == 'text'
+    )

@@ -21,6 +21,7 @@ from testtools import content
 
 from tests.cloud import base
 from tests.cloud import blazar
+from tests.cloud import capacity
 from tests.cloud import cloud
 from tests.cloud import configuration
 from tests.cloud import forms
@@ -55,7 +56,7 @@ OPTIONS = configuration.merge(
                 ]
             )
         },
-        'blazar:physical:host': {'preemptible_aggregate': 'managed'},
+        'blazar:physical:host': {'preemptible_aggregate': blazar.MANAGED},
     },
 )
 HOST = 'resource_type=physical:host,min={0},max={0}'
@@ -83,7 +84,7 @@ class Landed(typing.NamedTuple):
     launched: float
 
 
-class BlazarTestCase(base.CloudTestCase):
+class BlazarTestCase(capacity.TruthMixin, base.CloudTestCase):
     form = (
         *forms.SERVERS,
         keystone.Keystone,
@@ -104,10 +105,12 @@ class BlazarTestCase(base.CloudTestCase):
         self.create()
         self.a_server_without_a_reservation()
         lease, reservation = self.a_lease_begins()
+        self.capacity_says_how_many_fit(reservation)
         self.only_its_project_uses_it(reservation)
         self.explain_says_why(reservation)
         self.an_instance_reservation()
         self.a_lease_is_deleted(lease, reservation)
+        self.more_pools_than_the_query_names()
         self.leases_begin_and_end_in_a_stream_of_boots()
         self.nothing_lands_without_the_api_database()
         self.assertEqual([], self.audit())
@@ -116,7 +119,8 @@ class BlazarTestCase(base.CloudTestCase):
     def create(self):
         """Create what servers need, and give Blazar its hosts."""
         compute = self.compute
-        compute.create_flavor(name='plain', ram=64, vcpus=1, disk=1)
+        for name, ram in (('plain', 64), ('half', capacity.HALF_A_HOST_MB)):
+            compute.create_flavor(name=name, ram=ram, vcpus=1, disk=1)
         self.world.admin.create_image(
             'linux',
             data=b'nothing',
@@ -131,11 +135,7 @@ class BlazarTestCase(base.CloudTestCase):
         self.world.admin.network.create_subnet(
             network_id=network.id, ip_version=4, cidr='10.0.0.0/16'
         )
-        compute.create_aggregate(name=blazar.FREE_POOL)
-        managed = compute.create_aggregate(name='managed')
-        for host in MANAGED:
-            compute.add_host_to_aggregate(managed, host)
-            self.blazar.ask('host', 'create', host)
+        self.blazar.take(*MANAGED)
         self.assertCountEqual(MANAGED, self.pools()[blazar.FREE_POOL])
 
     # What can be seen.
@@ -196,6 +196,17 @@ class BlazarTestCase(base.CloudTestCase):
         self.assertIn(host, MANAGED)
         return lease, reservation
 
+    def capacity_says_how_many_fit(self, reservation):
+        (host,) = self.pools()[reservation]
+        self.assertTruth(
+            {host: 2},
+            'half',
+            '--hint',
+            f'reservation={reservation}',
+            hints={'reservation': reservation},
+        )
+        self.assertTruth({PLAIN: 2}, 'half')
+
     def only_its_project_uses_it(self, reservation):
         (host,) = self.pools()[reservation]
         hints = {'reservation': reservation}
@@ -207,11 +218,14 @@ class BlazarTestCase(base.CloudTestCase):
             ('other', reservation),
             ('member', blazar.FREE_POOL),
             ('member', 'gone'),
+            # nova's tables take no such character.
+            ('member', '\U0001f600'),
         ):
             self.assertIsNone(self.boot(user, hints={'reservation': wrong}))
+            shown = wrong if wrong.isascii() else ascii(wrong)
             self.assertIn(
                 f'no reservation that project {self.world.projects[user]} may '
-                f'use is named {wrong}',
+                f'use is named {shown}',
                 self.last.fault['message'],
             )
 
@@ -253,6 +267,34 @@ class BlazarTestCase(base.CloudTestCase):
         self.assertIsNone(self.compute.find_server(self.reserved))
         self.assertCountEqual(MANAGED, self.pools()[blazar.FREE_POOL])
         self.assertIsNone(self.boot(hints={'reservation': reservation}))
+
+    def more_pools_than_the_query_names(self):
+        """The host filter judges the pools that the query has no room for.
+
+        Without servers their hosts are those that nova's weighers prefer.
+        """
+        self.start_schedulers(
+            {
+                'nova_ext_sched': {'max_forbidden_aggregates': '1'},
+                # It would stand for the pools of all its hosts.
+                'blazar:physical:host': {'preemptible_aggregate': ''},
+            }
+        )
+        leases = [
+            self.begin_lease(f'pool-{host}', HOST.format(1))
+            for host in MANAGED
+        ]
+        self.assertEqual(['ACTIVE'] * 3, [status for *_, status in leases])
+        for user in ('member', 'other'):
+            self.assertEqual([PLAIN] * 2, [self.boot(user) for _ in range(2)])
+        for _, reservation, _ in leases:
+            (host,) = self.pools()[reservation]
+            hints = {'reservation': reservation}
+            self.assertEqual(host, self.boot(hints=hints))
+            self.assertIsNone(self.boot('other', hints=hints))
+        for lease, _, _ in leases:
+            self.blazar.end_lease(lease)
+        self.start_schedulers()
 
     def leases_begin_and_end_in_a_stream_of_boots(self):
         """None lands on a host of Blazar's, and each lease begins.
@@ -440,10 +482,11 @@ class TempestTestCase(testtools.TestCase):
         with cloud.Cloud(form) as one_host:
             compute = one_host.connect().compute
             compute.create_aggregate(name=blazar.FREE_POOL)
-            managed = compute.create_aggregate(name='managed')
+            managed = compute.create_aggregate(name=blazar.MANAGED)
             compute.add_host_to_aggregate(managed, HOSTS[0])
             one_host.tempest.prepare()
             # One after the other: they share the host.
             results = one_host.tempest.run(SCENARIOS, concurrency=1)
+            print(one_host.tempest.describe(results), flush=True)
         self.assertLess(5, len(results))
         self.assertEqual({'success'}, set(results.values()), results)

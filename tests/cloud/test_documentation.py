@@ -26,7 +26,14 @@ NAMES = {
     '/etc/nova/nova.conf': '~/.nova/nova.conf',
 }
 #: What the pages suppose to be there.
-FLAVORS = ('m1.small', 'm1.large', 'm1.fast', 'm1.plain', 'windows')
+FLAVORS = (
+    'm1.small',
+    'm1.large',
+    'm1.fast',
+    'm1.plain',
+    'medium',
+    'windows',
+)
 IMAGES = ('linux', 'debian', 'win2025')
 AGGREGATES = {'windows': ('compute1', 'compute2'), 'fast': (), 'gpus': ()}
 #: Pages that suppose that the aggregate windows is isolated already.

@@ -101,16 +101,7 @@ class PoliciesTestCase(world.WorldTestCase):
                 arguments += [option, str(body[key])]
         explained = self.explained(flavor, volume or image, user, *arguments)
         if volume:
-            body['block_device_mapping_v2'] = [
-                {
-                    'boot_index': 0,
-                    'uuid': self.world.image(volume),
-                    'source_type': 'image',
-                    'destination_type': 'volume',
-                    'volume_size': 1,
-                    'delete_on_termination': True,
-                }
-            ]
+            body |= self.world.volume(volume)
         servers = self.world.boot(flavor, image, user, **body)
         what = (flavor, image, user, body, explained)
         for server in servers:
@@ -258,7 +249,11 @@ class PoliciesTestCase(world.WorldTestCase):
 
     @ddt.data('host', 'availability_zone')
     def test_named_host(self, key):
-        """A host that an administrator requests or forces is judged too."""
+        """A host that an administrator requests or forces is judged too.
+
+        nova runs no host filter on a forced host: only the request filters
+        judge it.
+        """
         for flavor in ('plain', 'windows'):
             allowed = self.world.allowed(flavor, 'linux', 'admin')
             for host in self.world.hosts:
@@ -278,18 +273,9 @@ class PoliciesTestCase(world.WorldTestCase):
 
     def test_group_with_a_rule(self):
         """Two servers of a group a host, not three."""
-        group = self.world.users['member'].compute.post(
-            '/os-server-groups',
-            json={
-                'server_group': {
-                    'name': 'group',
-                    'policy': 'anti-affinity',
-                    'rules': {'max_server_per_host': 2},
-                }
-            },
-            headers={'X-OpenStack-Nova-API-Version': '2.90'},
+        group = self.world.create_group(
+            policy='anti-affinity', rules={'max_server_per_host': 2}
         )
-        group = group.json()['server_group']['id']
         servers = [
             server
             for _ in range(5)
@@ -306,14 +292,7 @@ class PoliciesTestCase(world.WorldTestCase):
 
     def test_failure_domains(self):
         """One server of a group a rack, where the server asks for it."""
-        group = self.world.users['member'].compute.post(
-            '/os-server-groups',
-            json={
-                'server_group': {'name': 'racks', 'policy': 'soft-affinity'}
-            },
-            headers={'X-OpenStack-Nova-API-Version': '2.90'},
-        )
-        group = group.json()['server_group']['id']
+        group = self.world.create_group(policy='soft-affinity')
         hints = {'group': group, 'different_failure_domain': 'true'}
         servers = [
             server
@@ -323,18 +302,30 @@ class PoliciesTestCase(world.WorldTestCase):
         statuses = collections.Counter(server.status for server in servers)
         # Plain servers may stand on compute3, 5 and 6: racks 3, 2 and 3.
         self.assertEqual({'ACTIVE': 2, 'ERROR': 2}, dict(statuses))
-        racks = {
-            host: name
-            for name, aggregate in self.world.aggregates.items()
-            if name.startswith('rack')
-            for host in aggregate.hosts
-        }
         counts = collections.Counter(
-            racks[server.hypervisor_hostname]
+            self.world.racks[server.hypervisor_hostname]
             for server in servers
             if server.status == 'ACTIVE'
         )
         self.assertTrue(oracle.group_fits(counts, 1), counts)
+
+    @ddt.data('different_failure_domain', 'max_server_per_failure_domain')
+    def test_emoji_in_a_hint(self, hint):
+        """The server's fault can be stored, so that it ends in ERROR.
+
+        nova's tables have no character above U+FFFF. Where conductor cannot
+        store the fault, the server stays in BUILD.
+        """
+        group = self.world.create_group(policy='soft-affinity')
+        (server,) = self.boot(
+            'plain', hints={'group': group, hint: '\U0001f600'}
+        )
+        self.assertEqual('ERROR', server.status)
+        self.assertIn(
+            f'scheduler hint {hint}: expected one value',
+            server.fault['message'],
+        )
+        self.assertIn("got '\\U0001f600'", server.fault['message'])
 
     def test_volumes(self):
         """The image of a server's volume counts as its image does."""
@@ -345,6 +336,34 @@ class PoliciesTestCase(world.WorldTestCase):
             self.check(f'volume of {image}', server, allowed)
             self.live_migrate(f'volume of {image}', server.id, None, allowed)
             self.world.delete(server.id)
+
+    @ddt.data(('linux', 'windows-image'), ('windows-image', 'linux'))
+    @ddt.unpack
+    def test_image_beside_a_volume(self, image, volume):
+        """nova goes by the image that is named, and then by the volume.
+
+        The page on isolation says so.
+        """
+        named = self.world.allowed('plain', image)
+        held = self.world.allowed('plain', volume)
+        for host in sorted(named):
+            if self.world.cell_of[host] == 'cell1':
+                break
+        (server,) = self.world.boot(
+            'plain', image, 'admin', host=host, **self.world.volume(volume)
+        )
+        self.assertEqual(host, server.hypervisor_hostname, server.fault)
+        self.assertEqual([], self.audited(0))
+        body = {'os-migrateLive': {'host': None, 'block_migration': 'auto'}}
+        self.world.act(server.id, body)
+        after = self.world.wait(
+            server.id,
+            lambda found: (
+                found.task_state is None and found.hypervisor_hostname != host
+            ),
+        )
+        self.assertIn(after.hypervisor_hostname, held)
+        self.world.delete(server.id)
 
     def test_members_who_try(self):
         """What a member may not do is refused by nova or by the policies."""
@@ -397,7 +416,8 @@ class PoliciesTestCase(world.WorldTestCase):
             'other',
         )
         self.assertEqual(202, answer.status_code, answer.text)
-        after = self.active(server.id, 'ERROR')
+        after = self.world.wait(server.id)
+        self.assertEqual('ERROR', after.status)
         self.assertEqual(before, after.image.id)
         self.assertIn('No valid host', after.fault['message'])
         self.world.delete(server.id)

@@ -42,6 +42,7 @@ def start(service, module, *options, name=None, port=None, **variables):
             'Connection: close',
             *options,
         ],
+        port=port,
         **variables,
     )
     service.cloud.processes.wait(lambda: answers(port), name)

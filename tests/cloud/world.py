@@ -30,6 +30,13 @@ FLAVORS = {
 }
 #: Properties by image; all but the first are the same to plain flavors.
 IMAGES = {'linux': {}, 'debian': {}, 'windows-image': WINDOWS}
+#: Flavor, image and user of the servers of a cloud that is filled.
+FILLING = (
+    ('windows', 'linux', 'member'),
+    ('plain', 'windows-image', 'other'),
+    ('lease', 'linux', 'member'),
+    ('ssd', 'linux', 'member'),
+)
 #: The API of placement that knows generations of resource providers.
 PLACEMENT = {'OpenStack-API-Version': 'placement 1.19'}
 ACTIVE_SECONDS = processes.WAIT_SECONDS
@@ -45,9 +52,11 @@ class World:
     """What the administrator has made, and what users do in it.
 
     :param cloud: a ``Cloud`` of the whole form
+    :param closed: with aggregates that close hosts; else every host takes
+        every server
     """
 
-    def __init__(self, cloud):
+    def __init__(self, cloud, closed=True):
         self.cloud = cloud
         self.hosts = cloud.nova.hosts
         self.cell_of = {
@@ -69,7 +78,7 @@ class World:
             'reservation:lease': 'true',
             'filter_tenant_id': self.projects['member'],
         }
-        self.aggregates = {
+        closing = {
             'windows': oracle.Aggregate(('compute1', 'compute2'), WINDOWS),
             'lease': oracle.Aggregate(('compute4',), lease),
             'fast': oracle.Aggregate(('compute6',), {'ssd': 'true'}),
@@ -81,41 +90,105 @@ class World:
                 for number in (1, 2, 3)
             },
         }
+        self.aggregates = closing if closed else {}
 
     def create(self):
         """Create everything, as an administrator does."""
-        compute = self.admin.compute
         for name, extra_specs in FLAVORS.items():
-            for flavor, ram in ((name, 64), (f'{name}-large', 128)):
-                created = compute.create_flavor(
-                    name=flavor, ram=ram, vcpus=1, disk=1
-                )
-                if extra_specs:
-                    compute.create_flavor_extra_specs(created, extra_specs)
+            self.create_flavor(name, 64, extra_specs)
+            self.create_flavor(f'{name}-large', 128, extra_specs)
         for name, properties in IMAGES.items():
-            self.admin.create_image(
-                name,
-                data=b'nothing',
-                disk_format='raw',
-                container_format='bare',
-                visibility='public',
-                wait=True,
-                meta=properties,
-            )
+            self.create_image(name, properties)
+        self.create_network()
+        self.create_aggregates()
+
+    def create_flavor(self, name, ram, extra_specs=None, vcpus=1):
+        """Create a flavor; return it."""
+        compute = self.admin.compute
+        flavor = compute.create_flavor(name=name, ram=ram, vcpus=vcpus, disk=1)
+        if extra_specs:
+            compute.create_flavor_extra_specs(flavor, extra_specs)
+        return flavor
+
+    def create_image(self, name, properties):
+        """Create an image that every project may use; return it."""
+        return self.admin.create_image(
+            name,
+            data=b'nothing',
+            disk_format='raw',
+            container_format='bare',
+            visibility='public',
+            wait=True,
+            meta=properties,
+        )
+
+    def create_network(self):
+        """Create the network that all servers are on."""
         network = self.admin.network.create_network(
             name='network', is_shared=True
         )
         self.admin.network.create_subnet(
             network_id=network.id, ip_version=4, cidr='10.0.0.0/16'
         )
+
+    def create_aggregates(self):
+        """Create the aggregates, and the traits of those that isolate."""
         for name, aggregate in self.aggregates.items():
-            created = compute.create_aggregate(name=name)
-            compute.set_aggregate_metadata(created, aggregate.metadata)
+            self._create_aggregate(name, aggregate)
+        if 'windows' in self.aggregates:
+            self.cloud.execute(
+                'openstack aggregate isolation sync windows', user='admin'
+            )
+
+    def _create_aggregate(self, name, aggregate):
+        compute = self.admin.compute
+        created = compute.create_aggregate(name=name)
+        compute.set_aggregate_metadata(created, aggregate.metadata)
+        for host in aggregate.hosts:
+            compute.add_host_to_aggregate(created, host)
+
+    @contextlib.contextmanager
+    def one_more_aggregate(self, name, aggregate):
+        """Have one more aggregate for the length of a ``with``."""
+        self._create_aggregate(name, aggregate)
+        self.aggregates[name] = aggregate
+        try:
+            yield
+        finally:
+            del self.aggregates[name]
+            compute = self.admin.compute
+            created = compute.find_aggregate(name)
             for host in aggregate.hosts:
-                compute.add_host_to_aggregate(created, host)
-        self.cloud.execute(
-            'openstack aggregate isolation sync windows', user='admin'
-        )
+                compute.remove_host_from_aggregate(created, host)
+            compute.delete_aggregate(created)
+
+    @property
+    def racks(self):
+        """The name of each host's rack."""
+        return {
+            host: name
+            for name, aggregate in self.aggregates.items()
+            if name.startswith('rack')
+            for host in aggregate.hosts
+        }
+
+    def fill(self):
+        """Create everything, and servers, of which one is misplaced."""
+        self.create()
+        if self.cloud.has('blazar'):
+            self.cloud.blazar.take('compute5')
+        for flavor, image, user in FILLING:
+            self._must_boot(flavor, image, user)
+        self._must_boot('plain', 'linux', 'admin', host='compute3')
+        # The licence is extended to a host that has a plain server, and
+        # nobody gives the host the trait.
+        windows = self.admin.compute.find_aggregate('windows')
+        self.admin.compute.add_host_to_aggregate(windows, 'compute3')
+
+    def _must_boot(self, *arguments, **body):
+        for server in self.boot(*arguments, **body):
+            if server.status != 'ACTIVE':
+                raise RuntimeError(f'{arguments}: {server.fault}')
 
     @functools.cached_property
     def network(self):
@@ -153,6 +226,18 @@ class World:
             self.hosts,
         )
 
+    def set_service(self, host, **body):
+        """Change the service of a host's nova-compute.
+
+        :param body: what os-services takes: ``status``, ``forced_down``
+        """
+        compute = self.admin.compute
+        (service,) = compute.services(binary='nova-compute', host=host)
+        answer = compute.put(
+            f'/os-services/{service.id}', json=body, microversion='2.53'
+        )
+        exceptions.raise_from_response(answer)
+
     # What users do.
 
     def boot(self, flavor, image='linux', user='member', **body):
@@ -179,6 +264,31 @@ class World:
         reservation = answer.json()['reservation_id']
         found = self._list(reservation)
         return [self.wait(server['id']) for server in found]
+
+    def create_group(self, user='member', **body):
+        """Create a server group; return its UUID."""
+        answer = self.users[user].compute.post(
+            '/os-server-groups',
+            json={'server_group': {'name': 'group', **body}},
+            headers={'X-OpenStack-Nova-API-Version': '2.90'},
+        )
+        exceptions.raise_from_response(answer)
+        return answer.json()['server_group']['id']
+
+    def volume(self, image):
+        """Return what of a request boots from a new volume of an image."""
+        return {
+            'block_device_mapping_v2': [
+                {
+                    'boot_index': 0,
+                    'uuid': self.image(image),
+                    'source_type': 'image',
+                    'destination_type': 'volume',
+                    'volume_size': 1,
+                    'delete_on_termination': True,
+                }
+            ]
+        }
 
     @contextlib.contextmanager
     def stream(self, seconds=1, told=()):
@@ -288,13 +398,16 @@ class World:
 class WorldTestCase(base.CloudTestCase):
     """Runs in a world that is made once, with every policy on."""
 
+    #: As of a ``World``.
+    closed = True
+
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
         cloud = cls.standing()
         cloud.nova.start_schedulers(nova.EVERYTHING)
         cloud.nova.wait_for_schedulers()
-        cls.world = World(cloud)
+        cls.world = World(cloud, cls.closed)
         cls.addClassCleanup(remove_everything, cls.world.admin)
         cls.world.create()
 
@@ -352,8 +465,8 @@ def remove_traits(admin):
         )
 
 
-def remove_everything(admin):
-    """Remove what users and administrators make, whoever made it."""
+def remove_servers_and_aggregates(admin):
+    """Remove servers, server groups, aggregates and custom traits."""
     compute = admin.compute
     delete_servers(admin)
     for group in compute.server_groups(all_projects=True):
@@ -363,6 +476,12 @@ def remove_everything(admin):
             compute.remove_host_from_aggregate(aggregate, host)
         compute.delete_aggregate(aggregate)
     remove_traits(admin)
+
+
+def remove_everything(admin):
+    """Remove what users and administrators make, whoever made it."""
+    compute = admin.compute
+    remove_servers_and_aggregates(admin)
     for flavor in compute.flavors(is_public=None):
         compute.delete_flavor(flavor)
     if admin.has_service('image'):

@@ -10,6 +10,7 @@ from concurrent import futures
 import contextlib
 import itertools
 import json
+import random
 import sys
 import time
 
@@ -151,32 +152,28 @@ class _ImageAPI:
         }
 
 
-def fill_group(ctxt, policy, rule, requests, clients, hints=None):
-    """Create servers of one group, several at the same time.
+def fill_groups(
+    ctxt, policy, rule, requests, clients, hints=None, groups=1, churn=0
+):
+    """Create servers of some groups, several at the same time.
 
-    :param policy: of the group
-    :param rule: its rule max_server_per_host, if the policy has one
-    :param requests: the number of servers of each request, in their order
+    :param policy: of the groups
+    :param rule: their rule max_server_per_host, if the policy has one
+    :param requests: the number of servers of each request for a group, in
+        their order
     :param clients: number of threads that call nova's API code
     :param hints: scheduler hints besides the group
-    :returns: for each server its host, or the fault it ended in; and the
-        seconds until the last one did
+    :param groups: how many
+    :param churn: how many servers of each group are then deleted, and
+        created anew in a second burst, one by one
+    :returns: for each group and server its host, or the fault it ended in;
+        how many servers nova-compute sent on; and the seconds until the last
+        one ended, of the longer burst
     """
-    group = objects.InstanceGroup(
-        ctxt,
-        name='group',
-        user_id=ctxt.user_id,
-        project_id=ctxt.project_id,
-        policy=policy,
-        rules=(
-            {'max_server_per_host': rule} if policy == 'anti-affinity' else {}
-        ),
-    )
-    group.create()
     flavor = objects.Flavor(
         ctxt,
-        name=f'small-{group.uuid}',
-        flavorid=group.uuid,
+        name=uuidutils.generate_uuid(),
+        flavorid=uuidutils.generate_uuid(),
         vcpus=1,
         memory_mb=64,
         root_gb=1,
@@ -184,28 +181,73 @@ def fill_group(ctxt, policy, rule, requests, clients, hints=None):
         swap=0,
     )
     flavor.create()
-    flavor = objects.Flavor.get_by_flavor_id(ctxt, group.uuid)
+    flavor = objects.Flavor.get_by_flavor_id(ctxt, flavor.flavorid)
+    created = [_create_group(ctxt, policy, rule) for _ in range(groups)]
     api = compute_api.API(image_api=_ImageAPI())
+    sent_on = 0
 
-    def boot(count):
-        return _create(
+    def boot(request):
+        group, count = request
+        made = _create(
             api,
             flavor,
             count,
-            scheduler_hints={**(hints or {}), 'group': group.uuid},
+            scheduler_hints={**(hints or {}), 'group': group},
             check_server_group_quota=True,
         )
+        return group, made
 
+    def burst(counts):
+        nonlocal sent_on
+        start = time.monotonic()
+        requests = [(group, count) for count in counts for group in created]
+        with futures.ThreadPoolExecutor(clients) as pool:
+            for group, made in pool.map(boot, requests):
+                servers[group] += made
+        for group in created:
+            for server in servers[group]:
+                if server not in landed[group]:
+                    place, again = _landed(ctxt, server)
+                    landed[group][server] = place
+                    sent_on += again
+        return time.monotonic() - start
+
+    servers = {group: [] for group in created}
+    landed = {group: {} for group in created}
     before = _used(ctxt)
-    start = time.monotonic()
-    with futures.ThreadPoolExecutor(clients) as pool:
-        servers = [uuid for made in pool.map(boot, requests) for uuid in made]
-    landed = [_landed(ctxt, server) for server in servers]
-    seconds = time.monotonic() - start
-    for server in servers:
-        _remove(ctxt, server)
+    seconds = burst(requests)
+    if churn:
+        full = _used(ctxt)
+        for group in created:
+            for server in random.sample(servers[group], churn):
+                _remove(ctxt, server)
+                servers[group].remove(server)
+                del landed[group][server]
+        _wait_for_removal(ctxt, full - churn * groups)
+        seconds = max(seconds, burst([1] * churn))
+    for group in created:
+        for server in servers[group]:
+            _remove(ctxt, server)
     _wait_for_removal(ctxt, before)
-    return landed, seconds
+    return (
+        [list(places.values()) for places in landed.values()],
+        sent_on,
+        seconds,
+    )
+
+
+def _create_group(ctxt, policy, rule):
+    rules = {'max_server_per_host': rule} if policy == 'anti-affinity' else {}
+    group = objects.InstanceGroup(
+        ctxt,
+        name='group',
+        user_id=ctxt.user_id,
+        project_id=ctxt.project_id,
+        policy=policy,
+        rules=rules,
+    )
+    group.create()
+    return group.uuid
 
 
 def stream(ctxt, flavors, pause):
@@ -289,7 +331,13 @@ def _remove(ctxt, server):
     )
     mapping = objects.InstanceMapping.get_by_instance_uuid(ctxt, server)
     with context.target_cell(ctxt, mapping.cell_mapping) as cell:
-        objects.Instance.get_by_uuid(cell, server).destroy()
+        instance = objects.Instance.get_by_uuid(cell, server)
+        instance.destroy()
+    if instance.host:
+        # As nova-compute does.
+        scheduler_rpcapi.SchedulerAPI().delete_instance_info(
+            ctxt, instance.host, server
+        )
 
 
 def _used(ctxt):
@@ -311,6 +359,7 @@ def _wait_for_removal(ctxt, before):
 
 
 def _landed(ctxt, server):
+    # Where, and whether nova-compute sent it on before.
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         mapping = objects.InstanceMapping.get_by_instance_uuid(ctxt, server)
@@ -323,11 +372,11 @@ def _landed(ctxt, server):
                     cell, server
                 )
             if instance.vm_state == 'active':
-                return instance.host
+                return instance.host, fault is not None
             if instance.vm_state == 'error':
-                return f'ERROR: {fault and fault.message}'
+                return f'ERROR: {fault and fault.message}', False
         time.sleep(0.2)
-    return 'ERROR: timed out'
+    return 'ERROR: timed out', False
 
 
 def main():

@@ -59,6 +59,9 @@ class Case:
     :ivar candidates: at how many hosts placement's answer is cut off; 0 for
         nova's default
     :ivar policy: of the group; a soft one has no rule
+    :ivar groups: how many groups are filled at once, on the same hosts
+    :ivar churn: how many servers are deleted when the group is full, and
+        created anew
     """
 
     name: str
@@ -71,6 +74,8 @@ class Case:
     at_once: int = 0
     candidates: int = 0
     policy: str = 'anti-affinity'
+    groups: int = 1
+    churn: int = 0
 
     @property
     def hosts(self):
@@ -143,18 +148,35 @@ CASES = [
         limit=4,
         policy='soft-anti-affinity',
     ),
+    Case('24 on 8 hosts, 8 anew', churn=8),
+    Case('hosts for 1 and 3, rule 2', 2, (1, 1, 1, 1, 3, 3, 3, 3)),
+    Case('hosts for 1 and 3, 4 anew', 2, (1, 1, 1, 1, 3, 3, 3, 3), churn=4),
+    Case('racks with room for 4, 4, 2', 9, (2,) * 5, racks=(2, 2, 1), limit=4),
+    Case(
+        'racks with room for 4, 4, 2, 3 anew',
+        9,
+        (2,) * 5,
+        racks=(2, 2, 1),
+        limit=4,
+        churn=3,
+    ),
+    Case('multi-create of 12 beside 12, 8 anew', at_once=12, churn=8),
+    Case('two groups of 24', groups=2),
+    Case('two groups of 24, 8 anew', groups=2, churn=8),
 ]
 NAMES = {case.name: case for case in CASES}
 
 
 class Run:
-    """What became of the servers of one fill."""
+    """What became of the servers of one fill, of one group."""
 
-    def __init__(self, case, landed, seconds):
+    def __init__(self, case, landed, sent_on, seconds):
         places = collections.Counter(
             place for place in landed if place in case.hosts
         )
+        self.on = dict(places)
         self.active = places.total()
+        self.sent_on = sent_on
         self.seconds = seconds
         self.on_host = max(places.values(), default=0)
         racks = collections.Counter()
@@ -194,14 +216,23 @@ def prepare(cloud, case, known):
 
 
 def fill(cloud, case, clients):
-    """Fill a new group and return what became of its servers."""
+    """Fill new groups and return what became of their servers."""
     hints = {}
     if case.limit:
         hints['max_server_per_failure_domain'] = [str(case.limit)]
-    ((landed, seconds),) = cloud.client(
-        ['fill_group', case.policy, case.rule, case.requests, clients, hints]
+    ((landed, sent_on, seconds),) = cloud.client(
+        [
+            'fill_groups',
+            case.policy,
+            case.rule,
+            case.requests,
+            clients,
+            hints,
+            case.groups,
+            case.churn,
+        ]
     )
-    return Run(case, landed, seconds)
+    return [Run(case, one, sent_on, seconds) for one in landed]
 
 
 def options(case, setup, schedulers):
@@ -241,7 +272,7 @@ class GroupRaceTestCase(testtools.TestCase):
         cloud = self.useFixture(base.Deployment(tuple(case.hosts)))
         ours, config = options(case, 'weigher', 2)
         with cloud.scheduler(config, filters=ours):
-            run = fill(cloud, case, 8)
+            (run,) = fill(cloud, case, 8)
         self.assertEqual((12, {}), (run.active, dict(run.faults)))
         self.assertEqual(3, run.on_host)
 
@@ -286,11 +317,12 @@ def measure(cloud, arguments):
                 for clients in arguments.clients:
                     with cloud.scheduler(config, filters=ours):
                         runs = [
-                            fill(cloud, case, clients)
+                            run
                             for _ in range(arguments.runs)
+                            for run in fill(cloud, case, clients)
                         ]
                     for run in runs:
-                        print(dict(run.faults), file=sys.stderr)
+                        print(run.on, dict(run.faults), file=sys.stderr)
                     yield (
                         name,
                         setup,
@@ -300,6 +332,7 @@ def measure(cloud, arguments):
                         )
                         + f' of {case.servers}',
                         str(max(run.on_host for run in runs)),
+                        ' '.join(str(run.sent_on) for run in runs),
                         *racks(runs),
                         f'{max(run.seconds for run in runs):.0f} s',
                     )
@@ -334,6 +367,7 @@ def main():
             'schedulers, clients',
             'ACTIVE, by run',
             'most on a host',
+            'sent on',
             'racks, by run',
             'above the limit',
             'longest',

@@ -2,8 +2,8 @@
 
 """Every refusal is recorded once, with its cause, whatever is killed.
 
-Two schedulers, and a stream of servers of which a third finds no host, for
-three reasons. Meanwhile placement, cell0's database, the API database and the
+Two schedulers, and a stream of servers of which most find no host, for
+ten reasons. Meanwhile placement, cell0's database, the API database and the
 watcher are taken away in turn. nova's own databases say what was refused.
 """
 
@@ -21,25 +21,51 @@ from tests.deployment import watcher
 
 TRAIT = 'CUSTOM_LICENSED_WINDOWS'
 LICENSED = {f'trait:{TRAIT}': 'required'}
-#: By flavor: VCPUs, extra specs, and the constraint that takes the last host.
+#: By flavor: VCPUs, extra specs, and the cause that explain ranks first.
 FLAVORS = {
     # Refused only while placement or a database is away.
     'fits': (1, LICENSED, 'none'),
     'large': (99, LICENSED, 'VCPU'),
+    **{
+        name: (1, {**LICENSED, f'resources:{resource}': amount}, resource)
+        for name, resource, amount in (
+            ('memory', 'MEMORY_MB', '99999999'),
+            ('disk', 'DISK_GB', '99999999'),
+            ('vgpu', 'VGPU', '1'),
+            ('fpga', 'FPGA', '1'),
+        )
+    },
+    'trait': (
+        1,
+        {**LICENSED, 'trait:HW_CPU_X86_SGX': 'required'},
+        'required=HW_CPU_X86_SGX',
+    ),
     'isolated': (1, {}, 'isolation'),
+    'reserved': (1, {**LICENSED, 'reservation:gold': '1'}, 'reservation'),
+    'absent': (
+        1,
+        {**LICENSED, 'reservation:silver': '1'},
+        'reservation',
+    ),
     'filtered': (
         1,
         {**LICENSED, 'aggregate_instance_extra_specs:disk': 'nvme'},
-        'AggregateInstanceTypeFilter',
+        'aggregate-instance-type',
     ),
 }
 STREAM = [
     name
-    for refused in ('large', 'isolated', 'filtered')
-    for name in ('fits', 'fits', refused)
+    for refused in FLAVORS
+    for name in (refused, *(['fits'] if len(refused) == 4 else []))
 ]
+#: How many refusals there are at least.
+REFUSALS_WANTED = 200
 ON = {
     ('nova_ext_sched', 'enable_isolated_aggregate_filtering'): 'True',
+    (
+        'nova_ext_sched',
+        'placement_req_required_member_prefix',
+    ): 'reservation:',
     ('filter_scheduler', 'enabled_filters'): (
         'ComputeFilter,IsolatedAggregatesFilter,AggregateInstanceTypeFilter'
     ),
@@ -56,7 +82,7 @@ REFUSALS = """
     WHERE fault.message LIKE 'No valid host was found%'
         OR fault.message LIKE 'Exceeded maximum number of retries%'
 """
-WAIT_SECONDS = 200
+WAIT_SECONDS = 600
 #: Seconds that a database is away.
 LASTS = 3
 
@@ -81,6 +107,8 @@ class FaultsTestCase(testtools.TestCase):
                 hosts,
                 {f'trait:{TRAIT}': 'required', 'disk': 'ssd'},
             ],
+            # Nothing of it is free: it has no host.
+            ['aggregate', 'gold', [], {'reservation:gold': 'x'}],
             *(
                 ['flavor', name, vcpus, extra_specs, 1]
                 for name, (vcpus, extra_specs, _) in FLAVORS.items()
@@ -156,13 +184,15 @@ class FaultsTestCase(testtools.TestCase):
                 self.refuse()
                 with cloud.placement.away():
                     self.refuse()
-                watching, _ = self.end(watching, signal.SIGKILL)
+                for _ in range(3):
+                    watching, _ = self.end(watching, signal.SIGKILL)
+                    watching.send_signal(signal.SIGHUP)
                 for database in ('nova_cell0', 'nova_api'):
                     self.refuse(1)
                     with cloud.mariadb.cut(database):
                         time.sleep(LASTS)
                 watching, seconds = self.end(watching, signal.SIGTERM)
-                self.refuse(1)
+                self.wait(lambda: len(self.refused()) >= REFUSALS_WANTED)
             refused = self.settle()
             self.wait(lambda: len(self.recorded()) >= len(refused))
             cloud.processes.stop(watching)
@@ -174,8 +204,13 @@ class FaultsTestCase(testtools.TestCase):
         self.assertEqual(
             refused, {record['id']: record['constraint'] for record in records}
         )
-        self.assertEqual(
-            {'VCPU', 'isolation', 'AggregateInstanceTypeFilter', 'none'},
-            set(refused.values()) - {'retries'},
+        self.assertLessEqual(
+            {cause for _, _, cause in FLAVORS.values()} - {'none'},
+            set(refused.values()),
         )
+        for record in records:
+            if answer := (record['explanation'] or {}).get('answer'):
+                ranked = [one['cause'] for one in answer['reasons']]
+                if not (answer['left'] or answer['end']):
+                    self.assertEqual(ranked[0], record['constraint'])
         self.assertLess(seconds, 1)

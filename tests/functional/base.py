@@ -25,6 +25,7 @@ from nova_ext_sched import conf
 from nova_ext_sched import filters
 from nova_ext_sched.cmd.simulate import fixtures as sim_fixtures
 from nova_ext_sched.queries import aggregates
+from nova_ext_sched.request_filters import base as request_filters_base
 from nova_ext_sched.request_filters import member_of
 from tests import log_once
 from tests.functional import shared  # noqa: F401
@@ -64,6 +65,9 @@ class Plugin(fixtures.Fixture):
     def _setUp(self):
         conf.register_opts(CONF)
         self.useFixture(sim_fixtures.RequestFilters())
+        self.useFixture(
+            fixtures.MonkeyPatch('nova_ext_sched.filters._logged', [])
+        )
         config = self.useFixture(config_fixture.Config(CONF))
         filter_scheduler = CONF.filter_scheduler
         config.config(
@@ -137,6 +141,7 @@ class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
                 )
             )
         self.useFixture(log_once.Forgotten(member_of))
+        request_filters_base.OUTAGES.clear()
         self.useFixture(
             fixtures.MonkeyPatch(
                 'nova_ext_sched.request_filters.member_of._host_counts._until',

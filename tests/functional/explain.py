@@ -15,24 +15,39 @@ import jsonschema
 from nova_ext_sched.cmd.explain import command
 from tests.functional import base
 
-SCHEMA = json.loads(
-    pathlib.Path(command.__file__).with_name('schema.json').read_text()
-)
+#: Options of isolation and reservation.
+OPTIONS = {
+    'enable_isolated_aggregate_filtering': True,
+    'request_filters': ['isolate_aggregates', 'reserved_aggregates'],
+    'placement_req_required_member_prefix': ['reservation:'],
+    'placement_req_default_forbidden_member_prefix': ['reservation:'],
+}
 
 
-class Answer(typing.NamedTuple):
-    """What the command wrote, and its exit status."""
+class Output(typing.NamedTuple):
+    """What a command wrote, and its exit status."""
 
     out: str
     err: str
     status: int
 
+    def read(self, module):
+        """Return what ``-f json`` wrote; it has the form of the schema.
+
+        :param module: of the command, which has the schema beside it
+        """
+        schema = pathlib.Path(module.__file__).with_name('schema.json')
+        found = json.loads(self.out)
+        jsonschema.validate(found, json.loads(schema.read_text()))
+        return found
+
+
+class Answer(Output):
+    """What explain wrote."""
+
     @property
     def document(self):
-        """What ``-f json`` wrote; it has the form of the schema."""
-        found = json.loads(self.out)
-        jsonschema.validate(found, SCHEMA)
-        return found
+        return self.read(command)
 
     @property
     def rows(self):
@@ -58,17 +73,33 @@ class ExplainTestCase(base.CloudTestCase):
         )
         self.admin_api.put_service(service['id'], fields)
 
+    def named(self, name, vcpu=1, memory_mb=64, disk=1, **specs):
+        """Return the ID of a new flavor."""
+        return self._create_flavor(
+            name=name,
+            vcpu=vcpu,
+            memory_mb=memory_mb,
+            disk=disk,
+            ephemeral=0,
+            extra_spec=specs,
+        )
+
 
 def run(*args):
     """Run the command on the nova of this process, which is configured."""
+    return Answer(*call(command.Explain, 'explain', *args))
+
+
+def call(class_, name, *args):
+    """Run a command; return what it wrote, its errors, and its status."""
     out, err = io.StringIO(), io.StringIO()
     app = mock.Mock(stdout=out)
-    explain = command.Explain(app, None, cmd_name='explain')
+    called = class_(app, None, cmd_name=name)
     with (
         contextlib.redirect_stderr(err),
         # nova's tests show warnings that Python hides from who runs a command.
         warnings.catch_warnings(action='ignore'),
-        mock.patch.object(explain, 'configure'),
+        mock.patch.object(called, 'configure'),
     ):
-        status = explain.run(explain.get_parser('explain').parse_args(args))
-    return Answer(out.getvalue(), err.getvalue(), status)
+        status = called.run(called.get_parser(name).parse_args(args))
+    return out.getvalue(), err.getvalue(), status

@@ -53,12 +53,7 @@ class RandomCloudTestCase(explain.ExplainTestCase):
         'IsolatedAggregatesFilter',
         'ThirdPartyFilter',
     )
-    options = {
-        'enable_isolated_aggregate_filtering': True,
-        'request_filters': ['isolate_aggregates', 'reserved_aggregates'],
-        'placement_req_required_member_prefix': ['reservation:'],
-        'placement_req_default_forbidden_member_prefix': ['reservation:'],
-    }
+    options = explain.OPTIONS
 
     def setUp(self):
         package = distributions.PACKAGES / 'third_party'

@@ -3,10 +3,7 @@
 """Base of the functional tests of server groups."""
 
 import fixtures
-from nova import context as nova_context
-from nova import objects
 from nova.scheduler.filters import affinity_filter
-from oslo_utils import uuidutils
 
 from tests.functional import base
 
@@ -53,40 +50,3 @@ class AntiAffinityTestCase(base.CloudTestCase):
             self.api.get_server(server['id'])['OS-EXT-SRV-ATTR:host']
             for server in servers
         ]
-
-
-class UnderWayTestCase(AntiAffinityTestCase):
-    """Members that another scheduler is deciding, or has just placed."""
-
-    def setUp(self):
-        super().setUp()
-        self.ctxt = nova_context.get_admin_context()
-
-    def start_member(self, group, host=None):
-        """Add a member that another scheduler is deciding or has placed."""
-        member = uuidutils.generate_uuid()
-        objects.InstanceMapping(
-            self.ctxt,
-            instance_uuid=member,
-            project_id=self.api.project_id,
-            cell_mapping=None,
-            queued_for_delete=False,
-        ).create()
-        objects.InstanceGroup.add_members(self.ctxt, group['id'], [member])
-        if host:
-            self.placement.put(
-                f'/allocations/{member}',
-                {
-                    'allocations': {
-                        self._get_provider_uuid_by_host(host): {
-                            'resources': {'VCPU': 1}
-                        }
-                    },
-                    'project_id': self.api.project_id,
-                    'user_id': 'user',
-                    'consumer_generation': None,
-                    'consumer_type': 'INSTANCE',
-                },
-                version='1.38',
-            )
-        return member

@@ -107,8 +107,9 @@ def mismatched(specs, aggregates):
     )
 
 
-@ddt.ddt
-class RandomCloudTestCase(audits.AuditTestCase):
+class CloudMixin:
+    """A random cloud, and what violates a policy in it."""
+
     weights = {host: 1 for host in (*HOSTS, *ASYLUMS)}
     options = {}
 
@@ -161,31 +162,6 @@ class RandomCloudTestCase(audits.AuditTestCase):
             if metadata:
                 self.aggregate(host, [host], metadata=metadata)
 
-    def move_all(self):
-        """Move what is found as --where says; return what is found then."""
-        moved = True
-        while moved:
-            moved = False
-            for uuid, host, _ in self.found():
-                _, rows = self.audit('--where', '--host', host)
-                (where,) = {
-                    tuple(row['where'])
-                    for row in rows
-                    if row['server'] == uuid
-                } or {()}
-                if where:
-                    self.move(uuid, where[0])
-                    moved = True
-        return self.found()
-
-    def move(self, uuid, host):
-        server = {'id': uuid}
-        self.admin_api.post_server_action(uuid, {'migrate': {'host': host}})
-        self._wait_for_state_change(server, 'VERIFY_RESIZE')
-        self.assertEqual(host, self.host_of(server))
-        self.admin_api.post_server_action(uuid, {'confirmResize': None})
-        self._wait_for_state_change(server, 'ACTIVE')
-
     def aggregate_of(self, number):
         return self.admin_api.api_get(f'/os-aggregates/{number}').body[
             'aggregate'
@@ -233,6 +209,34 @@ class RandomCloudTestCase(audits.AuditTestCase):
                 if violated
             }
         return sorted(found)
+
+
+@ddt.ddt
+class RandomCloudTestCase(CloudMixin, audits.AuditTestCase):
+    def move_all(self):
+        """Move what is found as --where says; return what is found then."""
+        moved = True
+        while moved:
+            moved = False
+            for uuid, host, _ in self.found():
+                _, rows = self.audit('--where', '--host', host)
+                (where,) = {
+                    tuple(row['where'])
+                    for row in rows
+                    if row['server'] == uuid
+                } or {()}
+                if where:
+                    self.move(uuid, where[0])
+                    moved = True
+        return self.found()
+
+    def move(self, uuid, host):
+        server = {'id': uuid}
+        self.admin_api.post_server_action(uuid, {'migrate': {'host': host}})
+        self._wait_for_state_change(server, 'VERIFY_RESIZE')
+        self.assertEqual(host, self.host_of(server))
+        self.admin_api.post_server_action(uuid, {'confirmResize': None})
+        self._wait_for_state_change(server, 'ACTIVE')
 
     @ddt.data(*range(CASES))
     def test_found_then_moved(self, seed):

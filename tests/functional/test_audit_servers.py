@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from nova_ext_sched.cmd import nova_scheduler as scheduler
 from nova_ext_sched.cmd.audit import auditor
+from nova_ext_sched.cmd.audit import host_manager
 from nova_ext_sched.cmd.audit import policies
 from tests.functional import audits
 from tests.functional import base
@@ -208,9 +209,10 @@ class CellsTestCase(audits.AuditTestCase):
         )
 
     def test_cell_that_fails_on_the_way(self):
-        started = scheduler.ReadOnlyHostManager()
+        started = host_manager.HostManager()
+        ctxt = scheduler.context()
         auditing = auditor.Auditor(
-            scheduler.context(), started, policies.enabled()
+            ctxt, started, policies.Policies(ctxt, started)
         )
         self.assertEqual(2, auditing.count())
         with self.instances_away('cell2'):

@@ -20,7 +20,7 @@ import sqlalchemy as sa
 from nova_ext_sched import exception
 from nova_ext_sched.filters import blazar
 from nova_ext_sched.queries import aggregates
-from nova_ext_sched.request_filters import blazar_reservations
+from nova_ext_sched.request_filters import blazar as blazar_request_filter
 from tests.functional import base
 from tests.functional import reservations
 from tests.unit.filters import base as filters_base
@@ -290,7 +290,7 @@ class StagesTestCase(BlazarTestCase):
     def candidates(self, spec):
         """Return the hosts that placement answers with after stage 1."""
         try:
-            blazar_reservations.blazar_reservations(self.ctxt, spec)
+            blazar_request_filter.blazar_reservations(self.ctxt, spec)
         except nova_exception.RequestFilterFailed as exc:
             self.assertIsInstance(exc.__cause__, exception.RequestRefused)
             return set()

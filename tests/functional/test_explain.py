@@ -99,10 +99,7 @@ class FunnelTestCase(ExplainTestCase):
         self.assertEqual(
             '0 of 3 hosts: 3 are too small (MEMORY_MB).', answer.sentence
         )
-        self.assertEqual(
-            [{'causes': ['MEMORY_MB'], 'hosts': 1}],
-            answer.document['answer']['freed'],
-        )
+        self.assertEqual([], answer.document['answer']['freed'])
         isolation = line(answer, 'isolate_aggregates of nova_ext_sched')
         self.assertEqual(
             ('not in aggregates windows', 2, 1),
@@ -344,7 +341,12 @@ class ServerTestCase(ExplainTestCase):
         args = ('--server', server['id'], '--operation', 'rebuild')
         answer = self.explain(*args, '--image', self.image())
         self.assertEqual(3, answer.status)
-        self.assertIn('1 is isolated (windows)', answer.sentence)
+        self.assertIn('3 hosts: 1 is isolated (windows), ', answer.sentence)
+        # It stays on its host: to lift that is no help.
+        self.assertEqual(
+            [{'causes': ['isolation'], 'hosts': 1}],
+            answer.document['answer']['freed'],
+        )
         answer = self.explain(*args, '--image-property', 'hw_vif_model=virtio')
         self.assertEqual(3, answer.status)
         answer = self.explain(
@@ -420,23 +422,40 @@ class UsageTestCase(ExplainTestCase):
 
     def test_usage(self):
         for args, expected in (
-            ([], '--server or --flavor'),
+            ([], 'Say which request: --server UUID for an existing server'),
             (['--flavor', 'absent'], 'the ID or name of a flavor, got'),
             (['--server', 'absent'], 'the UUID of a server, got'),
             (['--server', UUID], 'expected an existing server, got'),
-            (['--flavor', 'm1.tiny', '--operation', 'migrate'], 'expected'),
+            (['--flavor', 'm1.tiny', '--operation', 'migrate'], 'say which'),
             (['--flavor', 'm1.tiny', '--host', 'absent'], 'a compute node'),
-            (['--flavor', 'm1.tiny', '-c', 'absent'], '--column'),
-            (['--server', 'x', '--project', 'y'], 'no --project to boot it'),
-            (['--server', 'x', '--operation', 'resize'], '--flavor'),
-            (['--server', 'x', '--operation', 'rebuild'], '--image'),
-            (['--server', 'x', '--flavor', 'y'], 'no --flavor'),
-            (['--recorded', 'req-x', '--server', 'y'], 'no --server, got'),
-            (['--recorded', 'req-x', '--hint', 'a=b'], 'no --hint, got'),
-            (['--recorded', 'req-x', '--hosts'], 'no --hosts, got'),
+            (['--flavor', 'm1.tiny', '-c', 'absent'], 'is no column absent'),
+            (
+                ['--server', 'x', '--project', 'y'],
+                '--project cannot stand beside --server to boot it',
+            ),
+            (['--server', 'x', '--operation', 'resize'], 'what: --flavor.'),
+            (['--server', 'x', '--operation', 'rebuild'], 'what: --image.'),
+            (
+                ['--server', 'x', '--flavor', 'y'],
+                'flavor is --operation resiz',
+            ),
+            (
+                [
+                    *('--server', 'x', '--operation', 'migrate'),
+                    *('--hint', 'a=b', '--destination', 'h'),
+                ],
+                '--hint cannot stand beside --server to migrate it: nova has '
+                'stored its request. Only --destination may.',
+            ),
+            (['--recorded', 'req-x', '--hint', 'a=b'], '--hint cannot stand'),
+            (['--recorded', 'req-x', '--hosts'], '--hosts cannot stand'),
             (
                 ['--recorded', 'req-x', '--operation', 'migrate'],
-                'no --operation, got',
+                '--operation cannot stand beside --recorded: a record has',
+            ),
+            (
+                ['--recorded', 'req-x', '--records', '/absent'],
+                'in /absent cannot be read: No such file or directory.',
             ),
             (['--flavor', 'm1.tiny', '--server-group', 'absent'], 'group'),
             (
@@ -450,5 +469,11 @@ class UsageTestCase(ExplainTestCase):
             self.assertEqual('', answer.out)
 
     def test_argparse(self):
-        for args in (['--hint', 'x'], ['--num-instances', '0'], ['--host']):
+        for args in (
+            ['--hint', 'x'],
+            ['--num-instances', '0'],
+            ['--host'],
+            ['--server', 'x', '--recorded', 'req-x'],
+            ['--host', 'x', '--hosts'],
+        ):
             self.assertRaises(SystemExit, self.explain, '--flavor', 'x', *args)

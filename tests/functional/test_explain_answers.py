@@ -2,6 +2,7 @@
 
 """Corners of explain that were wrong once, or that only one test sees."""
 
+import threading
 import time
 
 import fixtures
@@ -9,6 +10,7 @@ from nova import context as nova_context
 from nova import objects
 from nova.db.api import api as api_db
 from nova.db.main import api as main_db
+from oslo_db import exception as db_exception
 import yaml
 
 from tests.functional import base
@@ -20,12 +22,7 @@ TRAIT = 'CUSTOM_LICENSED_WINDOWS'
 class AnswersTestCase(explain.ExplainTestCase):
     weights = {'host1': 100, 'host2': 50, 'host3': 10}
     host_filters = ('IsolatedAggregatesFilter',)
-    options = {
-        'enable_isolated_aggregate_filtering': True,
-        'request_filters': ['isolate_aggregates', 'reserved_aggregates'],
-        'placement_req_required_member_prefix': ['reservation:'],
-        'placement_req_default_forbidden_member_prefix': ['reservation:'],
-    }
+    options = explain.OPTIONS
 
     def explain(self, *args):
         return explain.run(*args, '-f', 'json')
@@ -105,7 +102,7 @@ class AnswersTestCase(explain.ExplainTestCase):
                 'aggregate windows is isolated and the request does not '
                 f'require {TRAIT}',
                 'aggregate gpu is reserved by reservation:gpu=true and the '
-                'request of an unknown project has no key with that prefix',
+                'request has no key with that prefix',
             },
             {
                 one['detail']
@@ -140,14 +137,37 @@ class AnswersTestCase(explain.ExplainTestCase):
         self.isolate('windows', ['host1', 'host2', 'host3'], TRAIT)
         large = self._create_flavor(vcpu=1, memory_mb=99999, disk=0)
         answer = self.explain('--flavor', large)
+        # No flavor of this size fits anywhere, whatever is lifted.
+        self.assertEqual([], answer.document['answer']['freed'])
+        self.set_service('host3', status='disabled')
+        answer = self.explain('--flavor', self.flavor())
         self.assertEqual(
-            [{'causes': ['isolation', 'MEMORY_MB'], 'hosts': 3}],
+            [{'causes': ['isolation'], 'hosts': 2}],
+            answer.document['answer']['freed'],
+        )
+        for host in ('host1', 'host2'):
+            self.set_service(host, status='disabled')
+        answer = self.explain('--flavor', self.flavor())
+        self.assertEqual(
+            [{'causes': ['disabled service', 'isolation'], 'hosts': 3}],
             answer.document['answer']['freed'],
         )
         self.assertIn(
             'two lifted together would free',
-            ' '.join(explain.run('--flavor', large).out.split()),
+            ' '.join(explain.run('--flavor', self.flavor()).out.split()),
         )
+
+    def test_a_trait_that_placement_does_not_know(self):
+        flavor = self.flavor(specs={'trait:CUSTOM_UNHEARD_OF': 'required'})
+        answer = self.explain('--flavor', flavor)
+        self.assertIn(
+            '0 of 3 hosts: 3 lack the trait CUSTOM_UNHEARD_OF, which '
+            'placement does not know.',
+            answer.sentence,
+        )
+        self._create_trait('CUSTOM_UNHEARD_OF')
+        answer = self.explain('--flavor', flavor)
+        self.assertIn('CUSTOM_UNHEARD_OF.', answer.sentence)
 
     def test_full_hosts_and_small_hosts(self):
         flavor = self._create_flavor(vcpu=1, memory_mb=7000, disk=0)
@@ -181,13 +201,13 @@ class AnswersTestCase(explain.ExplainTestCase):
         self.assertEqual(3, answer.status)
         end = answer.document['answer']['end']
         self.assertEqual(
-            'no aggregate that an unknown project may use has the metadata '
-            'key reservation:gpu',
+            'no aggregate that a request without a project may use has the '
+            'metadata key reservation:gpu',
             end['reason'],
         )
         self.assertEqual(
-            'an unknown project may not use reservation:gpu: aggregate gpu '
-            'has filter_tenant_id=abc',
+            'a request without a project may not use reservation:gpu: '
+            'aggregate gpu has filter_tenant_id=abc',
             end['detail'],
         )
         self.assertEqual(
@@ -213,6 +233,52 @@ class AnswersTestCase(explain.ExplainTestCase):
         [remark] = answer.document['remarks']
         self.assertIn('"host"', remark)
         self.assertIn('the cloud has changed since', remark)
+
+    def create(self):
+        """Create a server of which nova notes no end; return its UUID."""
+        return self.api.post_server(
+            {'server': self._build_server(networks='none', name='web')}
+        )['id']
+
+    def assertInBuild(self, server):
+        self.assertEqual('BUILD', self.api.get_server(server)['status'])
+        answer = self.explain('--server', server)
+        self.assertEqual('web', answer.document['request']['server_name'])
+        [remark] = answer.document['remarks']
+        self.assertIn('The server is in BUILD for 0 minutes: nova ', remark)
+        self.assertIn('delete the server and create it anew', remark)
+        return answer
+
+    def test_a_server_that_conductor_never_got(self):
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova.conductor.api.ComputeTaskAPI.'
+                'schedule_and_build_instances',
+                lambda *_, **__: None,
+            )
+        )
+        self.assertEqual(0, self.assertInBuild(self.create()).status)
+
+    def test_a_server_whose_fault_could_not_be_stored(self):
+        """As nova's tables do where a fault has four bytes in a character."""
+        for host in self.weights:
+            self.set_service(host, forced_down=True)
+        failed = threading.Event()
+
+        def fail(*_):
+            failed.set()
+            raise db_exception.DBError
+
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova.conductor.manager.ComputeTaskManager.'
+                '_create_instance_action_for_cell0',
+                fail,
+            )
+        )
+        server = self.create()
+        self.assertTrue(failed.wait(30))
+        self.assertEqual(3, self.assertInBuild(server).status)
 
     def test_yaml_is_the_document_too(self):
         flavor = self.flavor()

@@ -16,12 +16,7 @@ class PageTestCase(explain.ExplainTestCase):
     maxDiff = None
     weights = {f'host{number}': 20 - number for number in range(1, 10)}
     host_filters = ('IsolatedAggregatesFilter', 'AggregateInstanceTypeFilter')
-    options = {
-        'enable_isolated_aggregate_filtering': True,
-        'request_filters': ['isolate_aggregates', 'reserved_aggregates'],
-        'placement_req_required_member_prefix': ['reservation:'],
-        'placement_req_default_forbidden_member_prefix': ['reservation:'],
-    }
+    options = explain.OPTIONS
 
     def setUp(self):
         super().setUp()

@@ -21,8 +21,10 @@ RECORD = isolation_cloud.RECORD + 'CUSTOM_OLD'
 class Compute:
     """nova's lists of aggregates and hypervisors."""
 
-    def __init__(self, hosts, **aggregates):
+    def __init__(self, hosts, services=(), **aggregates):
         self._hosts = hosts
+        self._services = services
+        self.asked = False
         self._aggregates = aggregates
 
     def aggregates(self, microversion):
@@ -31,7 +33,14 @@ class Compute:
                 id=1, uuid=uuid, name=name, hosts=None, metadata=metadata
             )
 
+    def services(self, binary):
+        return [
+            types.SimpleNamespace(host=host)
+            for host in self._services or self._hosts
+        ]
+
     def hypervisors(self, details, microversion):
+        self.asked = True
         for name, uuid in self._hosts.items():
             yield types.SimpleNamespace(
                 id=uuid, name=name, service_details={'host': name}
@@ -87,3 +96,27 @@ class ReadTest(base.PlacementTestCase):
         self.assertLessEqual({'CUSTOM_OTHER', 'COMPUTE_NODE'}, cloud.traits)
         _, nodes = self.read('CUSTOM_OTHER', 'CUSTOM_NO_SUCH')
         self.assertEqual({'CUSTOM_SSD', 'CUSTOM_OTHER'}, nodes['h1'][0])
+
+    def test_nova_is_asked_about_hypervisors_only_where_names_do_not_say(self):
+        """The storage is no compute node, and h4 has no provider."""
+        for services, by_name, asked, found in (
+            (['h1', 'h2', 'h3'], True, False, ['h1', 'h2', 'h3']),
+            (['h1', 'h2', 'h3'], False, True, ['h1', 'h2', 'h3']),
+            # One without a provider, and a provider that may be its.
+            (['h1', 'h2', 'h3', 'h4'], True, True, ['h1', 'h2', 'h3']),
+            # Each provider has its host.
+            (
+                ['h1', 'h2', 'h3', 'h4', 'storage'],
+                True,
+                False,
+                ['h1', 'h2', 'h3', 'storage'],
+            ),
+            # A service that is gone has no compute node in nova's list.
+            (['h1'], True, False, ['h1']),
+        ):
+            compute = Compute(self.hosts, services)
+            cloud = isolation_cloud.read(compute, self.client, by_name=by_name)
+            self.assertEqual(asked, compute.asked)
+            self.assertEqual(found, sorted(node.host for node in cloud.nodes))
+            for node in cloud.nodes:
+                self.assertEqual(self.providers[node.host], node.uuid)

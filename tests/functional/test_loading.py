@@ -7,27 +7,36 @@ import re
 import subprocess
 import sys
 import textwrap
+from unittest import mock
 
 import ddt
 import fixtures
 from nova import exception as nova_exception
+import nova.conf
 from nova.scheduler import filters as nova_filters
 from nova.scheduler import host_manager
 from nova.scheduler import request_filter as nova_request_filter
 from nova.scheduler.filters import affinity_filter
 from nova.tests.functional import integrated_helpers
-from oslo_utils import importutils
 from oslotest import base as test_base
 
 from nova_ext_sched import exception
-from nova_ext_sched.filters import isolated_aggregates
-from nova_ext_sched.request_filters import blazar_reservations
-from nova_ext_sched.request_filters import failure_domains
-from nova_ext_sched.request_filters import isolate_aggregates
-from nova_ext_sched.request_filters import reserved_aggregates
+from nova_ext_sched.filters import isolation as isolation_filter
+from nova_ext_sched.request_filters import blazar as blazar_request_filter
+from nova_ext_sched.request_filters import (
+    failure_domain as failure_domain_request_filter,
+)
+from nova_ext_sched.request_filters import (
+    isolation as isolation_request_filter,
+)
+from nova_ext_sched.request_filters import (
+    reservation as reservation_request_filter,
+)
 from tests import distributions
 from tests import samples
 from tests.functional import base
+
+CONF = nova.conf.CONF
 
 HOST_FILTERS = 'nova_ext_sched.host_filters'
 REQUEST_FILTERS = 'nova_ext_sched.request_filters'
@@ -85,7 +94,7 @@ class StartTestCase(base.CloudTestCase):
     def test_filters_are_in_place(self):
         manager = self.scheduler_service.manager.host_manager
         self.assertIs(
-            isolated_aggregates.IsolatedAggregatesFilter,
+            isolation_filter.IsolatedAggregatesFilter,
             manager.filter_cls_map['IsolatedAggregatesFilter'],
         )
         self.assertIn(
@@ -96,18 +105,20 @@ class StartTestCase(base.CloudTestCase):
         self.assertIn('ComputeFilter', manager.filter_cls_map)
         self.assertEqual(
             [
-                isolate_aggregates.isolate_aggregates,
-                reserved_aggregates.reserved_aggregates,
-                failure_domains.failure_domains,
-                blazar_reservations.blazar_reservations,
+                isolation_request_filter.isolate_aggregates,
+                reservation_request_filter.reserved_aggregates,
+                failure_domain_request_filter.failure_domains,
+                blazar_request_filter.blazar_reservations,
             ],
             nova_request_filter.ALL_REQUEST_FILTERS[-4:],
         )
 
-    def test_a_second_scheduler_installs_nothing_twice(self):
+    def test_a_second_host_manager_installs_and_logs_nothing_twice(self):
         before = list(nova_request_filter.ALL_REQUEST_FILTERS)
         host_manager.HostManager()
         self.assertEqual(before, nova_request_filter.ALL_REQUEST_FILTERS)
+        log = self.stdlog.logger.output
+        self.assertEqual(1, log.count('nova-ext-sched is loaded'))
 
     def test_one_line_tells_what_is_active(self):
         (line,) = [
@@ -117,23 +128,12 @@ class StartTestCase(base.CloudTestCase):
         ]
         self.assertIn('INFO', line)
         self.assertIn(
-            'Request filters: isolate_aggregates, reserved_aggregates, '
-            'failure_domains, blazar_reservations.',
+            'Policies that are on: anti-affinity '
+            '(ServerGroupAntiAffinityFilter), isolation (isolate_aggregates, '
+            'IsolatedAggregatesFilter), failure-domain (failure_domains). '
+            'Off: reservation, aggregate-instance-type, blazar.',
             line,
         )
-        # The classes, as nova looks them up.
-        used = line.partition('nova uses: ')[2].partition(';')[0].split(', ')
-        manager = self.scheduler_service.manager.host_manager
-        self.assertEqual(
-            [type(one) for one in manager.enabled_filters],
-            [importutils.import_class(path) for path in used],
-        )
-        self.assertIn(
-            'nova_ext_sched.filters.isolated_aggregates.'
-            'IsolatedAggregatesFilter',
-            used,
-        )
-        self.assertIn('enable_isolated_aggregate_filtering is True', line)
         self.assertNotIn('Both [scheduler]', self.stdlog.logger.output)
 
 
@@ -239,7 +239,7 @@ class SlipTestCase(StartedByTheTestCase):
         self.assertIs(
             affinity_filter.ServerGroupAntiAffinityFilter, type(used)
         )
-        self.assertIn(f'Host filters that nova uses: {theirs};', self.log)
+        self.assertIn(f'nova uses {theirs} in place of ours.', self.log)
         self.assertRegex(
             self.log,
             f'WARNING .*expected {OURS} as the last line that has {name}, got '
@@ -291,7 +291,7 @@ class ProcessTestCase(test_base.BaseTestCase):
             timeout=120,
         )
         modules = json.loads(done.stdout.splitlines()[-1])
-        self.assertIn('nova_ext_sched.filters.isolated_aggregates', modules)
+        self.assertIn('nova_ext_sched.filters.isolation', modules)
         self.assertEqual(
             [],
             [
@@ -343,6 +343,36 @@ class BrokenPluginTestCase(StartedByTheTestCase):
             exception.InvalidValues,
             "expected the option member_sources, got 'member_source'",
         )
+
+    @ddt.data('available_filters', 'weight_classes')
+    def test_an_option_of_our_name_that_is_registered_later(self, lines):
+        """Another package's, which nova loads after ours."""
+        # What acme registers is not there for the next test.
+        self.enterContext(mock.patch.dict(CONF._groups))
+        self.dists.declare(
+            'acme',
+            'no_namespace',
+            [],
+            'from oslo_config import cfg\n'
+            'import nova.conf\n'
+            'option = cfg.StrOpt("member_sources")\n'
+            f'nova.conf.CONF.register_opt(option, group="acme_{lines}")\n'
+            'def find(): return []\n',
+        )
+        self.useFixture(
+            fixtures.EnvironmentVariable(
+                f'OS_ACME_{lines.upper()}__MEMBER_SOURCES', 'x'
+            )
+        )
+        self.assertDoesNotStart(
+            exception.InvalidValues,
+            'expected member_sources in the section [nova_ext_sched]',
+        )
+        self.flags(
+            group='filter_scheduler',
+            **{lines: [*CONF.filter_scheduler[lines], 'acme.find']},
+        )
+        self.start_scheduler()
 
     def test_request_filter_is_ambiguous(self):
         self.dists.declare(

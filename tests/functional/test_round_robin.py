@@ -9,6 +9,7 @@ decided.
 
 import collections
 import typing
+from unittest import mock
 
 from nova import context as nova_context
 from nova import objects
@@ -87,7 +88,15 @@ class RoundRobinTestCase(base.CloudTestCase):
         ).members
 
     def circle(self, group, hosts=HOSTS):
-        return round_robin.order_hosts(group, 0, dict.fromkeys(hosts, 1))
+        """Return the hosts in the order of the group."""
+        return self.deal(group, dict.fromkeys(hosts, 1)).order_hosts([], 'x')
+
+    def deal(self, group, room):
+        hosts = {
+            name: round_robin.Host(round_robin.ONE_DOMAIN, number)
+            for name, number in room.items()
+        }
+        return round_robin.Deal(group, hosts, {})
 
 
 class HostsTest(RoundRobinTestCase):
@@ -113,23 +122,24 @@ class HostsTest(RoundRobinTestCase):
             self.assertEqual(['a1'] * 3, self.boot_many(group, 3), policy)
         self.assertBootsOn('a1', flavor=self.small)
 
-    def test_a_deleted_member_keeps_its_number(self):
+    def test_a_deleted_member_frees_its_slot(self):
         group = self.create_group()
         circle = self.circle(group)
         first = self.boot_in(group)
         self.assertEqual(circle[1:2], self.boot_many(group, 1))
         self._delete_server(first)
-        self.assertEqual(circle[2:3], self.boot_many(group, 1))
+        self.assertEqual([circle[0], circle[2]], self.boot_many(group, 2))
+        # nova keeps it in the list.
+        self.assertIn(first['id'], self.members(group))
 
-    def test_a_full_host_keeps_its_turn(self):
-        """The member whose turn it is goes on, the others stay."""
+    def test_a_full_host_has_no_slot(self):
         group = self.create_group(rules={'max_server_per_host': 1})
         circle = self.circle(group)
         self.boot_in(group, az=f'nova:{circle[2]}')
-        # Members 1 and 2; 2's host is taken.
-        self.assertEqual([circle[1], circle[3]], self.boot_many(group, 2))
-        # 3's is, too; 4's is its own.
-        self.assertEqual([circle[4], circle[0]], self.boot_many(group, 2))
+        self.assertEqual(
+            [circle[0], circle[1], circle[3], circle[4]],
+            self.boot_many(group, 4),
+        )
 
     def test_a_host_that_is_down(self):
         group = self.create_group()
@@ -147,9 +157,7 @@ class HostsTest(RoundRobinTestCase):
         server = self.boot_in(group)
         self.boot_many(group, 2)
         self._migrate_server(server)
-        # Its own host is not among the candidates of a migration.
-        left = [host for host in HOSTS if host != circle[0]]
-        self.assertEqual(self.circle(group, left)[0], self.host_of(server))
+        self.assertEqual(circle[3], self.host_of(server))
 
     def test_resize_may_stay(self):
         self.flags(allow_resize_to_same_host=True)
@@ -159,13 +167,28 @@ class HostsTest(RoundRobinTestCase):
         self._resize_server(server, self.flavor())
         self.assertEqual(self.circle(group)[2], self.host_of(server))
 
+    def test_members_under_way(self):
+        """Their build requests are told from members that are gone."""
+        group = self.create_group()
+        circle = self.circle(group)
+        gone = self.boot_in(group)
+        self._delete_server(gone)
+        # No conductor asks the scheduler for it.
+        request = self._build_server(flavor_id=self.small, networks='none')
+        with mock.patch(
+            'nova.conductor.api.ComputeTaskAPI.schedule_and_build_instances'
+        ):
+            self.api.post_server(
+                {'server': request, 'os:scheduler_hints': {'group': group}}
+            )
+        self.assertEqual(circle[1:3], self.boot_many(group, 2))
+
     def test_live_migrate(self):
         group = self.create_group()
         circle = self.circle(group)
         server = self.boot_in(group)
         self._live_migrate(server)
-        left = [host for host in HOSTS if host != circle[0]]
-        self.assertEqual(self.circle(group, left)[0], self.host_of(server))
+        self.assertEqual(circle[1], self.host_of(server))
 
     def test_evacuated_members_go_to_different_hosts(self):
         group = self.create_group(rules={'max_server_per_host': 2})
@@ -205,16 +228,17 @@ class SizesTest(RoundRobinTestCase):
             self.flags(initial_cpu_allocation_ratio=(size + 0.5) / VCPUS)
             self._start_compute(host)
 
-    def test_full_hosts_keep_their_turns(self):
+    def test_full_hosts_keep_their_slots(self):
         group = self.create_group(rules={'max_server_per_host': 3})
-        room = {host: min(3, size) for host, size in self.sizes.items()}
-        self.assertEqual(
-            [
-                round_robin.order_hosts(group, number, room)[0]
-                for number in range(10)
-            ],
-            self.boot_many(group, 10),
+        deal = self.deal(
+            group, {host: min(3, size) for host, size in self.sizes.items()}
         )
+        expected, members = [], []
+        for number in range(10):
+            members.append(f'server{number}')
+            expected.append(deal.order_hosts(members, members[-1])[0])
+            deal.places[members[-1]] = (None,)
+        self.assertEqual(expected, self.boot_many(group, 10))
 
 
 class DomainsTest(RoundRobinTestCase):

@@ -33,10 +33,13 @@ class SamplesTestCase(
             fixtures.EnvironmentVariable('COLUMNS', str(samples.WIDTH))
         )
 
-    def show(self, name, *lines):
-        """Compare a sample with what lines of a shell print."""
+    def show(self, name, *lines, width=samples.WIDTH):
+        """Compare a sample with what lines of a shell print.
+
+        :param width: what no line of the output exceeds
+        """
         text = ''.join(f'$ {line}\n{self._type(line)}' for line in lines)
-        samples.check(self, name, text, self.api.project_id)
+        samples.check(self, name, text, self.api.project_id, width)
 
     def _type(self, line):
         if line == 'echo $?':
@@ -61,9 +64,11 @@ class SamplesTestCase(
 
     def rename(self, servers, name):
         """Name servers in the order in which commands list them."""
+        self.servers = {**getattr(self, 'servers', {})}
         for number, server in enumerate(
             sorted(servers, key=lambda server: server['id']), 1
         ):
+            self.servers[f'{name}-{number}'] = server['id']
             self.api.put_server(
                 server['id'], {'server': {'name': f'{name}-{number}'}}
             )
@@ -75,6 +80,8 @@ class AuditTestCase(SamplesTestCase):
         'tools/audit/all.txt',
         'tools/audit/summary.txt',
         'tools/audit/document.txt',
+        'tools/audit/plan.txt',
+        'tools/audit/commands.txt',
     )
     def test_the_page(self):
         # Otherwise nova-compute refuses what the forced host brings.
@@ -121,6 +128,20 @@ class AuditTestCase(SamplesTestCase):
         self.show(
             'tools/audit/document.txt',
             'nova-ext-sched audit -f json --host host3',
+        )
+        # One stays stopped, and one cannot move.
+        for uuid, action, status in (
+            (self.servers['web-1'], 'os-stop', 'SHUTOFF'),
+            (self.servers['web-2'], 'suspend', 'SUSPENDED'),
+        ):
+            self.api.post_server_action(uuid, {action: None})
+            self._wait_for_state_change({'id': uuid}, status)
+        self.show('tools/audit/plan.txt', 'nova-ext-sched audit --plan')
+        self.show(
+            'tools/audit/commands.txt',
+            'nova-ext-sched audit --plan -f commands --most 2',
+            # A shell takes a command as one line.
+            width=180,
         )
 
 

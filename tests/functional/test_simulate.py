@@ -5,6 +5,7 @@
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -88,7 +89,8 @@ class SimulatorTest(unittest.TestCase):
                 'Expected': 'general',
                 'Actual': {'one': 'general'},
                 'Result': 'ok',
-                'Reason': '',
+                'Reasons': [],
+                'Warnings': [],
             },
             row,
         )
@@ -123,9 +125,12 @@ class SimulatorTest(unittest.TestCase):
         self.assertEqual('DIFFERS', wrong['Result'])
         self.assertEqual({'one': 'general'}, wrong['Actual'])
         self.assertEqual(
-            'isolated not used: placement returned only hosts not in fenced, '
-            'with DISK_GB:1,MEMORY_MB:512,VCPU:1',
-            wrong['Reason'],
+            [
+                'isolated not used: isolate_aggregates of nova_ext_sched, '
+                'IsolatedAggregatesFilter: it is isolated (aggregate fenced '
+                'is isolated and the request does not require CUSTOM_FENCED)'
+            ],
+            wrong['Reasons'],
         )
         # It isolates with its own request filter.
         self.assertEqual({'one': 'general'}, wrong['Plain Nova'])
@@ -133,13 +138,57 @@ class SimulatorTest(unittest.TestCase):
         # Plain nova does not put it there either: its provider lacks the
         # trait.
         self.assertEqual('ok', refused['Result'])
-        self.assertIn('placement has no host', refused['Reason'])
+        self.assertEqual(
+            [
+                '0 of 2 hosts: 1 lacks the trait CUSTOM_FENCED, 1 is not the '
+                'requested host'
+            ],
+            refused['Reasons'],
+        )
         self.assertEqual('UNFORESEEN', refused['Plain Result'])
         self.assertEqual(
-            'general not used: AggregateInstanceTypeFilter refused it: flavor '
-            "ssd wants 'ssd' to be 'true' and no aggregate of the host has "
-            'the key',
-            unused['Reason'],
+            [
+                'general not used: AggregateInstanceTypeFilter: it has '
+                'aggregates that do not match the flavor (flavor ssd wants '
+                "'ssd' to be 'true' and no aggregate of the host has the key)"
+            ],
+            unused['Reasons'],
+        )
+
+    def test_warnings_and_the_weigher_that_decided(self):
+        done = self.run_command(
+            SMALL.replace(
+                "FENCED': required}\n    flavors",
+                "FENCED': require}\n    flavors",
+            )
+            .replace(
+                'nova_conf:\n',
+                'nova_conf:\n'
+                '      filter_scheduler: {weight_classes: '
+                'nova.scheduler.weights.all_weighers}\n',
+            )
+            .replace(
+                '[isolated, general]',
+                '[isolated, {name: general, memory_mb: 1024}]',
+            )
+            .replace('prefer: [isolated]', '')
+            + '      - {boot: two, flavor: tiny}\n',
+        )
+
+        self.assertEqual(3, done.returncode, done.stderr)
+        text = ' '.join(done.stdout.split())
+        start, first, second = re.split(' ?[12] boot ', text)
+        # At start, above the first step.
+        self.assertIn('all_weighers to weight_classes.', start)
+        self.assertEqual(1, text.count('all_weighers to weight_classes.'))
+        # The slip that opens the host, once.
+        slip = "trait:CUSTOM_FENCED: expected 'required', got 'require'"
+        self.assertIn('warning', first)
+        self.assertEqual((1, 0), (first.count(slip), second.count(slip)), text)
+        self.assertIn(
+            'general not used: it passes every constraint, and isolated '
+            'weighs more: RAMWeigher gives it 1, and 0.00392 here',
+            first,
         )
 
     def test_scheduler_does_not_start(self):
@@ -170,7 +219,7 @@ class SimulatorTest(unittest.TestCase):
         self.assertEqual((2, ''), (done.returncode, done.stdout), done.stderr)
         missing, spec = done.stderr.splitlines()
         self.assertEqual(
-            'scenario.yaml: host_filters[0]: expected a host filter that is '
+            'scenario.yaml: host_filters: expected a host filter that is '
             "installed, got 'IsolatedAggregateFilter'; did you mean "
             'IsolatedAggregatesFilter?',
             missing,
@@ -179,4 +228,22 @@ class SimulatorTest(unittest.TestCase):
             spec,
             r'^scenario\.yaml: flavors\.fenced\.extra_specs\.hw:cpu_policy: '
             r'expected what nova-api takes, got .*sometimes',
+        )
+
+    def test_host_that_placement_does_not_take(self):
+        done = self.run_command(
+            SMALL.replace(
+                'hosts: [isolated, general]',
+                'hosts:\n'
+                '      - {name: isolated, inventories: {VCPU: {total: 4}}}\n'
+                '      - {name: general, inventories: '
+                '{VCPU: {total: 2, reserved: 3}}}',
+            )
+        )
+
+        self.assertEqual((2, ''), (done.returncode, done.stdout), done.stderr)
+        self.assertEqual(
+            'scenario.yaml: hosts.general.inventories.VCPU.reserved: expected '
+            'at most the total, 2, got 3\n',
+            done.stderr,
         )

@@ -139,14 +139,17 @@ class OptionsTest(StatusTestCase):
         )
 
     def test_options_that_contradict(self):
-        self.assertCheck('Options of nova.conf', SUCCESS)
+        self.assertCheck('Host filters', SUCCESS)
         self.ours(enable_isolated_aggregate_filtering=True)
         self.assertCheck(
-            'Options of nova.conf',
+            'Host filters',
             WARNING,
-            'Add IsolatedAggregatesFilter to enabled_filters',
+            'The policy isolation is turned on',
+            'Add IsolatedAggregatesFilter to [filter_scheduler] '
+            'enabled_filters.',
         )
         self.filters(NOVA, OURS, enabled=['IsolatedAggregatesFilter'])
+        self.assertCheck('Host filters', SUCCESS)
         self.assertCheck('Options of nova.conf', SUCCESS)
         self.config.config(
             group='scheduler', enable_isolated_aggregate_filtering=True
@@ -225,7 +228,6 @@ class DataTest(DataTestCase):
             'API database',
             'Metadata of aggregates',
             'Extra specs of flavors',
-            'Number of forbidden aggregates',
         ):
             self.assertCheck(check, SUCCESS)
 
@@ -303,37 +305,23 @@ class DataTest(DataTestCase):
         self.assertNotIn('aggregate a10', details)
         self.assertIn('And 3 more problems. ', details)
 
-    def test_more_isolating_aggregates_than_the_bound(self):
-        self.ours(max_forbidden_aggregates=1)
-        for name in ('one', 'two'):
-            self.assertCheck('Number of forbidden aggregates', SUCCESS)
-            self.aggregate(name, **{'trait:CUSTOM_A': 'required'})
+    def test_aggregate_that_only_images_open(self):
+        check = 'Metadata of aggregates'
+        self.aggregate('vmx', **{'trait:HW_CPU_X86_VMX': 'required'})
+        self.assertCheck(check, SUCCESS)
+        self.ours(isolation_trait_sources=['flavor'])
+        self.flavor('other', **{'trait:HW_CPU_X86_VMX': 'forbidden'})
         self.assertCheck(
-            'Number of forbidden aggregates',
-            FAILURE,
-            '2 aggregates are isolated or reserved, more than',
-            'Add IsolatedAggregatesFilter',
+            check,
+            WARNING,
+            'aggregate vmx: no flavor requires HW_CPU_X86_VMX in its extra '
+            'specs, and isolation_trait_sources does not have image',
         )
-        self.ours(enable_isolated_aggregate_filtering=False)
-        self.assertCheck('Number of forbidden aggregates', SUCCESS)
-
-    def test_reserved_aggregates_take_places_too(self):
-        check = 'Number of forbidden aggregates'
-        self.ours(max_forbidden_aggregates=1)
-        self.aggregate('isolating', **{'trait:CUSTOM_A': 'required'})
-        self.aggregate('reserved', **{'reservation:x': 'true'})
+        self.flavor('granular', **{'trait1:HW_CPU_X86_VMX': 'required'})
         self.assertCheck(check, SUCCESS)
-        self.ours(
-            placement_req_default_forbidden_member_prefix=['reservation:']
-        )
-        self.assertCheck(check, FAILURE, '2 aggregates are isolated or')
-        self.filters(NOVA, OURS, enabled=['IsolatedAggregatesFilter'])
-        self.assertCheck(check, SUCCESS)
-        self.filters(NOVA, OURS, enabled=['IsolatedAggregatesFilter'])
-        self.assertCheck('Number of forbidden aggregates', SUCCESS)
 
     def test_blazars_free_hosts(self):
-        check = "Blazar's free hosts"
+        check = 'Metadata of aggregates'
         self.assertCheck(check, SUCCESS)
         self.filters(NOVA, OURS, enabled=['BlazarFilter'])
         self.assertCheck(
@@ -352,8 +340,14 @@ class DataTest(DataTestCase):
                 FAILURE,
                 'OSError: no route to host. Check [api_database] connection',
             )
-            self.assertCheck('Metadata of aggregates', WARNING, 'Not checked')
-            self.assertCheck('Extra specs of flavors', WARNING, 'Not checked')
+            # Whatever is on, none says Success of what it did not read.
+            for on in (True, False):
+                self.ours(enable_isolated_aggregate_filtering=on)
+                for name in (
+                    'Metadata of aggregates',
+                    'Extra specs of flavors',
+                ):
+                    self.assertCheck(name, WARNING, 'Not checked')
 
     def test_the_statement_is_not_shown(self):
         self.useFixture(
@@ -372,86 +366,98 @@ class DataTest(DataTestCase):
         self.assertNotIn('SELECT', details)
 
 
-class PlacementMixin:
-    """A real placement in this process, asked through nova's adapter."""
+def start_placement(test, maximum='1.39'):
+    """Start placement in this process, and ask it through nova's adapter.
 
+    :returns: the credentials
+    """
+    versions = microversion.VERSIONS
+    test.useFixture(
+        fixtures.MockPatchObject(
+            microversion, 'VERSIONS', versions[: versions.index(maximum) + 1]
+        )
+    )
+    server = test.useFixture(placement_fixture.PlacementFixture())
+    auth = token_endpoint.Token(server.endpoint, 'admin')
+    get_ksa_adapter = status_checks.nova_utils.get_ksa_adapter
+    test.useFixture(
+        fixtures.MockPatch(
+            'nova.utils.get_ksa_adapter',
+            lambda service: get_ksa_adapter(service, ksa_auth=auth),
+        )
+    )
+    return auth
+
+
+class PagesTest(DataTestCase):
+    """What a page gives for nova.conf can be pasted as it stands."""
+
+    def setUp(self):
+        super().setUp()
+        self.auth = start_placement(self)
+        for option in ('available_filters', 'enabled_filters'):
+            self.config.conf.clear_override(option, 'filter_scheduler')
+        self.config.conf.clear_override(
+            'enable_isolated_aggregate_filtering', 'nova_ext_sched'
+        )
+        # Blazar's own, where a page sets Blazar up.
+        for name in ('freepool', 'managed'):
+            self.aggregate(name)
+
+    def pasted(self, block, before):
+        """Return what the checks say about a nova.conf with a block.
+
+        :param before: the block of the page that sets up the policy, which
+            one with a single option goes with
+        """
+        whole = '[filter_scheduler]' in block.text
+        text = block.text if whole else f'{before.text}\n{block.text}'
+        path = os.path.join(
+            self.useFixture(fixtures.TempDir()).path, 'nova.conf'
+        )
+        with open(path, 'w') as stream:
+            stream.write(text)
+        self.config.set_config_files([path])
+        checks = status_checks.Checks()
+        return {
+            name: (result.code, result.details)
+            for name, check in checks._upgrade_checks
+            # nova.conf is no argument here.
+            if name != 'Configuration files'
+            and (result := check(checks)).code != SUCCESS
+        }
+
+    def test_every_block(self):
+        count = 0
+        for page in documentation.pages():
+            before = None
+            for block in documentation.read(page):
+                if block.language != 'ini' or 'create =' in block.text:
+                    # Glance's property-protections.conf.
+                    continue
+                self.assertEqual({}, self.pasted(block, before), block)
+                count += 1
+                if '[filter_scheduler]' in block.text:
+                    before = block
+        self.assertGreaterEqual(count, 12)
+
+    def test_a_block_that_warns(self):
+        block = documentation.Block(
+            'page',
+            1,
+            'ini',
+            '[filter_scheduler]\n'
+            f'available_filters = {NOVA}\navailable_filters = {OURS}\n',
+        )
+        self.assertEqual({'Options of nova.conf'}, {*self.pasted(block, None)})
+
+
+class PlacementTest(test_base.BaseTestCase):
     maximum = '1.39'
 
-    def start_placement(self):
-        versions = microversion.VERSIONS
-        self.useFixture(
-            fixtures.MockPatchObject(
-                microversion,
-                'VERSIONS',
-                versions[: versions.index(self.maximum) + 1],
-            )
-        )
-        server = self.useFixture(placement_fixture.PlacementFixture())
-        self.auth = token_endpoint.Token(server.endpoint, 'admin')
-        get_ksa_adapter = status_checks.nova_utils.get_ksa_adapter
-        self.useFixture(
-            fixtures.MockPatch(
-                'nova.utils.get_ksa_adapter',
-                lambda service: get_ksa_adapter(service, ksa_auth=self.auth),
-            )
-        )
-
-
-class IsolationTraitsTest(PlacementMixin, DataTestCase):
-    """Isolated aggregates, and the traits that placement knows."""
-
-    check = 'Traits of isolated aggregates'
-
     def setUp(self):
         super().setUp()
-        self.start_placement()
-
-    def test_traits_that_placement_does_not_know(self):
-        self.aggregate('vmx', **{'trait:HW_CPU_X86_VMX': 'required'})
-        self.aggregate('name', **{'trait:custom': 'required'})
-        self.assertCheck(self.check, SUCCESS)
-        self.aggregate('windows', **{'trait:CUSTOM_WINDOW': 'required'})
-        self.assertCheck(
-            self.check,
-            WARNING,
-            'aggregate windows: placement does not know the trait '
-            'CUSTOM_WINDOW, so no host has it',
-        )
-        self.ours(enable_isolated_aggregate_filtering=False)
-        self.assertCheck(self.check, SUCCESS)
-
-    def test_aggregate_that_only_images_open(self):
-        self.aggregate('vmx', **{'trait:HW_CPU_X86_VMX': 'required'})
-        self.assertCheck(self.check, SUCCESS)
-        self.ours(isolation_trait_sources=['flavor'])
-        self.flavor('other', **{'trait:HW_CPU_X86_VMX': 'forbidden'})
-        self.assertCheck(
-            self.check,
-            WARNING,
-            'aggregate vmx: no flavor requires HW_CPU_X86_VMX in its extra '
-            'specs, and isolation_trait_sources does not have image',
-        )
-        self.flavor('granular', **{'trait1:HW_CPU_X86_VMX': 'required'})
-        self.assertCheck(self.check, SUCCESS)
-
-    def test_placement_that_does_not_answer(self):
-        self.auth.token = 'nobody'
-        self.aggregate('vmx', **{'trait:HW_CPU_X86_VMX': 'required'})
-        self.assertCheck(self.check, WARNING, 'Not checked, because placement')
-        self.ours(isolation_trait_sources=['flavor'])
-        self.assertCheck(self.check, WARNING, 'no flavor requires')
-
-    def test_database_that_does_not_answer(self):
-        with unittest.mock.patch(
-            'nova.objects.AggregateList.get_all', side_effect=OSError('gone')
-        ):
-            self.assertCheck(self.check, WARNING, 'the API database cannot')
-
-
-class PlacementTest(PlacementMixin, test_base.BaseTestCase):
-    def setUp(self):
-        super().setUp()
-        self.start_placement()
+        self.auth = start_placement(self, self.maximum)
 
     def test_check(self):
         self.assertEqual((SUCCESS, None), run_check('Placement'))
@@ -564,15 +570,15 @@ class CommandTest(test_base.BaseTestCase):
         option = 'enable_isolated_aggregate_filtering'
         fine = self.run_page(script, '')
         self.assertEqual(0, fine.returncode, fine.stdout)
-        self.assertEqual(11, fine.stdout.count('Result: Success'))
+        self.assertEqual(8, fine.stdout.count('Result: Success'))
         self.assertIn('\nsystemctl restart nova-scheduler\n', fine.stdout)
 
         warning = self.run_page(script, f'[nova_ext_sched]\n{option} = True')
         self.assertEqual(0, warning.returncode, warning.stdout)
-        self.assertEqual(10, warning.stdout.count('Result: Success'))
+        self.assertEqual(7, warning.stdout.count('Result: Success'))
         self.assertRegex(
             warning.stdout,
-            r'Check: Options of nova.conf +\|\n\| Result: Warning',
+            r'Check: Host filters +\|\n\| Result: Warning',
         )
         self.assertNotIn('systemctl', warning.stdout)
 

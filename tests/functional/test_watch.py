@@ -16,6 +16,9 @@ from nova.db.api import api as api_db
 from nova.db.api import models as api_models
 from nova.db.main import api as main_db
 from nova.db.main import models
+from nova.scheduler.client import report
+from nova.tests.unit import fake_requests
+from oslo_db import exception as db_exception
 from oslo_utils import fixture
 from oslo_utils import timeutils
 import sqlalchemy as sa
@@ -29,6 +32,7 @@ from nova_ext_sched.cmd.watch import command
 from nova_ext_sched.cmd.watch import explainer
 from nova_ext_sched.cmd.watch import interrupt
 from nova_ext_sched.cmd.watch import metrics
+from nova_ext_sched.cmd.watch import options
 from nova_ext_sched.cmd.watch import position
 from nova_ext_sched.cmd.watch import watcher
 from tests import samples
@@ -63,16 +67,30 @@ class WatchTestCase(base.CloudTestCase):
         self.assertEqual(0, self.watcher.turn())
 
     def watch(self):
+        self.end()
+        self.file = position.File(self.state)
+        self.kept = records.Records(self.records)
         self.metrics = metrics.Metrics()
         signals = interrupt.Interrupt()
         return watcher.Watcher(
             cells.Cells(),
-            explainer.Explainer(self.metrics, signals, self.most),
-            records.Records(self.records),
-            position.File(self.state),
+            explainer.Explainer(
+                self.metrics,
+                signals,
+                self.most,
+                options.Options(self.metrics),
+            ),
+            self.kept,
+            self.file,
             self.metrics,
             signals,
         )
+
+    def end(self):
+        """The process ends, and with it its locks."""
+        if hasattr(self, 'file'):
+            self.file._database.close()
+            self.kept._file.close()
 
     def recorded(self):
         """Take a turn; return the records that it wrote."""
@@ -163,6 +181,9 @@ class OperationsTest(WatchTestCase):
         explanation = record['explanation']
         self.assertEqual(operation, explanation['request']['operation'])
         self.assertFalse(explanation['answer']['finds_host'])
+        self.assertEqual(
+            constraint, explanation['answer']['reasons'][0]['cause']
+        )
         for key in ('flavor', 'image'):
             asked = explanation['request'][key]
             self.assertEqual(
@@ -210,8 +231,11 @@ class OperationsTest(WatchTestCase):
         self.assertEqual(1, self.figure('explanation_duration_seconds_count'))
 
     def boot_of_one(self):
+        """Of one host each, the answer names what is disabled first."""
         server = self.assertNoValidHost()
-        record = self.assertRecorded('boot', 'create', 'isolation', server)
+        record = self.assertRecorded(
+            'boot', 'create', 'disabled service', server
+        )
         self.assertIn('windows', record['explanation']['answer']['sentence'])
 
     def resize_twice(self, server):
@@ -410,14 +434,20 @@ class ResilienceTest(WatchTestCase):
         self.assertEqual(second['id'], record['server'])
 
     def a_crash_between_record_and_state_repeats_nothing(self):
-        state = self.state.read_text()
-        self.refuse()
-        self.assertEqual(1, len(self.recorded()))
-        self.state.write_text(state)
-        self.watcher = self.watch()
-        self.assertEqual([], self.recorded())
-        self.refuse()
-        self.assertEqual(1, len(self.recorded()))
+        """Not even where logrotate moves the records before the next start."""
+        moved = self.records.with_name('records.1')
+        for is_moved in (False, True):
+            state = self.state.read_bytes()
+            self.refuse()
+            self.assertEqual(1, len(self.recorded()))
+            self.end()
+            self.state.write_bytes(state)
+            if is_moved:
+                self.records.rename(moved)
+            self.watcher = self.watch()
+            self.assertEqual([], self.recorded())
+            self.refuse()
+            self.assertEqual(1, len(self.recorded()))
 
     def a_full_disk(self):
         self.refuse()
@@ -456,6 +486,7 @@ class ResilienceTest(WatchTestCase):
     def test_outages(self):
         self.placement_away()
         self.api_database_away()
+        self.a_policy_cannot_decide()
         self.a_cell_away()
         self.hosts_of_a_cell_away()
         self.placement_away_for_long()
@@ -477,6 +508,22 @@ class ResilienceTest(WatchTestCase):
         self.refuse()
         with base.table_away(self.api_engine(), 'request_specs'):
             self.assertEqual([], self.recorded())
+        [record] = self.recorded()
+        self.assertEqual('VCPU', record['constraint'])
+
+    def a_policy_cannot_decide(self):
+        """nova did not refuse for it: the database was there then."""
+
+        def fail(*args):
+            raise db_exception.DBConnectionError()
+
+        self.refuse()
+        # The database is cut once the explanation has begun.
+        with fixtures.MonkeyPatch(
+            'nova_ext_sched.queries.aggregates.get_metadata', fail
+        ):
+            self.assertEqual([], self.recorded())
+            self.assertEqual(1, self.figure('refusals_waiting'))
         [record] = self.recorded()
         self.assertEqual('VCPU', record['constraint'])
 
@@ -505,7 +552,7 @@ class ResilienceTest(WatchTestCase):
         self.useFixture(
             fixtures.MonkeyPatch(
                 'nova_ext_sched.cmd.watch.watcher.PATIENCE',
-                position.SETTLED * 0,
+                0.0,
             )
         )
         with self.no_placement():
@@ -648,7 +695,8 @@ class BurstTest(WatchTestCase):
     @contextlib.contextmanager
     def listening(self, statements):
         def listen(connection, cursor, statement, *rest):
-            if statement != 'BEGIN':
+            # Services report when it suits them.
+            if statement != 'BEGIN' and ' services' not in statement:
                 statements.append((connection.engine, statement))
 
         sa.event.listen(sa.Engine, 'before_cursor_execute', listen)
@@ -656,6 +704,113 @@ class BurstTest(WatchTestCase):
             yield
         finally:
             sa.event.remove(sa.Engine, 'before_cursor_execute', listen)
+
+
+class MembersTest(WatchTestCase):
+    """What a member of a project can do to the records of others."""
+
+    weights = {f'host{number}': number for number in range(1, 5)}
+
+    def test_members(self):
+        self.isolate('windows', ['host4'], TRAIT)
+        self.labels_of_traits()
+        self.a_query_that_is_too_long()
+        self.hints()
+        self.a_forced_host()
+        self.what_most_hosts_are()
+
+    def series(self):
+        return {
+            sample.labels['constraint']
+            for family in self.metrics.registry.collect()
+            for sample in family.samples
+            if sample.name == 'nova_ext_sched_refusals_total'
+        }
+
+    def labels_of_traits(self):
+        before = self.series()
+        for number in range(6):
+            trait = f'CUSTOM_MEMBER_{number}'
+            self._create_trait(trait)
+            self.assertNoValidHost(
+                image=self.image(props={f'trait:{trait}': 'required'})
+            )
+        constraints = [record['constraint'] for record in self.recorded()]
+        self.assertEqual(
+            [f'required=CUSTOM_MEMBER_{number}' for number in range(6)],
+            constraints,
+        )
+        self.assertEqual(before, self.series())
+        self.assertEqual(
+            6,
+            self.figure(
+                'refusals_total',
+                operation='boot',
+                constraint='required traits',
+            ),
+        )
+
+    def a_query_that_is_too_long(self):
+        """As behind a web server; the refusals of others do not wait."""
+        get = report.SchedulerReportClient.get
+
+        def limit(client, url, *args, **kwargs):
+            if len(url) > 4000:
+                return fake_requests.FakeResponse(414, '<html>too long</html>')
+            return get(client, url, *args, **kwargs)
+
+        traits = {
+            f'trait:CUSTOM_{number}_{"X" * 200}': 'required'
+            for number in range(20)
+        }
+        with fixtures.MonkeyPatch(
+            'nova.scheduler.client.report.SchedulerReportClient.get', limit
+        ):
+            self.assertNoValidHost(image=self.image(props=traits))
+            self.refuse()
+            records = self.recorded()
+        self.assertEqual(
+            ['query length', 'VCPU'], [one['constraint'] for one in records]
+        )
+        end = records[0]['explanation']['answer']['end']
+        self.assertIn(' characters are too many for placement ', end['reason'])
+        self.assertIn('414', end['detail'])
+
+    def hints(self):
+        flavor = self._create_flavor(memory_mb=64, vcpu=500, disk=0)
+        self.boot(
+            flavor=flavor,
+            hints={f'key{number}': 'x' * 250 for number in range(380)},
+            expected_state='ERROR',
+        )
+        [record] = self.recorded()
+        self.assertEqual('VCPU', record['constraint'])
+        self.assertLess(len(json.dumps(record)), 64 * 1024)
+        self.assertIn(
+            'Left out, because a record has a bound: request.hints',
+            record['explanation']['remarks'][-1],
+        )
+
+    def a_forced_host(self):
+        """What it is refused for, not that others are not the host."""
+        self.boot(az='nova:host4', expected_state='ERROR')
+        [record] = self.recorded()
+        self.assertEqual('isolation', record['constraint'])
+
+    def what_most_hosts_are(self):
+        self.disable('host1')
+        for host in ('host2', 'host3'):
+            [service] = self.admin_api.get_services(
+                binary='nova-compute', host=host
+            )
+            self.admin_api.put_service_force_down(service['id'], True)
+        self.assertNoValidHost()
+        [record] = self.recorded()
+        self.assertEqual('service that is down', record['constraint'])
+        self.assertIn(
+            '4 hosts: 2 are down, 1 ',
+            record['explanation']['answer']['sentence'],
+        )
 
 
 class AuditsTest(WatchTestCase):
@@ -668,7 +823,8 @@ class AuditsTest(WatchTestCase):
         audit = audits.Audits(self.metrics, interrupt.Interrupt(), 60.0)
         never = audits.Audits(self.metrics, interrupt.Interrupt(), None)
         never.turn()
-        self.assertEqual(0, self.figure('audit_timestamp_seconds'))
+        self.assertIsNone(self.figure('audit_timestamp_seconds'))
+        self.assertIsNone(self.violations())
         audit.turn()
         self.assertEqual(0, self.violations())
         first = self.figure('audit_timestamp_seconds')

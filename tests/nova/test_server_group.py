@@ -7,7 +7,7 @@ from unittest import mock
 import fixtures
 from nova.tests.functional import test_server_group
 
-from nova_ext_sched.filters import server_group_anti_affinity
+from nova_ext_sched.filters import anti_affinity
 from tests.functional import base
 
 
@@ -36,7 +36,7 @@ class ServerGroupTestV264(OursMixin, test_server_group.ServerGroupTestV264):
         # nova's test switches nova's filter off by its path.
         test = super().test_failed_count_with_anti_affinity_violation
         with mock.patch.object(
-            server_group_anti_affinity.ServerGroupAntiAffinityFilter,
+            anti_affinity.ServerGroupAntiAffinityFilter,
             'judge',
             return_value=None,
         ):

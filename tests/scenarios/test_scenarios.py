@@ -6,11 +6,13 @@ Where it says what plain nova does, it runs there as well. Where it says that
 plain nova does otherwise, plain nova must do otherwise in some step.
 """
 
+import io
 import pathlib
 import unittest
 
 import ddt
 
+from nova_ext_sched.cli import layout
 from nova_ext_sched.cmd import simulate
 from nova_ext_sched.cmd.simulate import check
 from nova_ext_sched.cmd.simulate import expectation
@@ -26,8 +28,8 @@ SCENARIOS = pathlib.Path(simulate.__file__).parent / 'scenarios'
 class ScenariosTest(unittest.TestCase):
     def run_cloud(self, data, plain):
         result = worker.run(worker.Request(data, plain, None, 'INFO'))
-        self.assertEqual({'outcomes'}, result.keys(), result)
-        return list(map(expectation.Outcome.parse, result['outcomes']))
+        self.assertEqual({'run'}, result.keys(), result)
+        return expectation.Run.parse(result['run'])
 
     # windows_licensing is in test_documentation, as the README runs it.
     @ddt.data(
@@ -44,18 +46,22 @@ class ScenariosTest(unittest.TestCase):
 
         # In this process, which has nova imported already; the command has a
         # process for each cloud (test_simulate).
-        outcomes = [
+        runs = [
             self.run_cloud(data, plain)
             for plain in ((False, True) if compared else (False,))
         ]
 
-        judged = report.Report(declared, *outcomes)
-        text = f'\n{judged.summary}\n{judged.text(100)}'
+        judged = report.Report(declared, *runs)
+        out = layout.Layout(io.StringIO(), 100)
+        judged.write(out)
+        text = f'\n{judged.summary}\n{out.stream.getvalue()}'
         self.assertTrue(judged.held, text)
         for line in judged.lines:
             if 'no valid host' in str(line.outcome):
-                self.assertTrue(line.reason, text)
-                self.assertNotRegex(line.reason, '[0-9a-f]{8}-[0-9a-f]{4}-')
+                self.assertTrue(line.reasons, text)
+                self.assertNotRegex(
+                    str(line.reasons), '[0-9a-f]{8}-[0-9a-f]{4}-'
+                )
         # Where the point is that plain nova does otherwise, it must.
         if any(
             step.expect_plain not in (None, step.expect)

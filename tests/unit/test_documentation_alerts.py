@@ -123,6 +123,17 @@ class LogTestCase(testtools.TestCase):
             self.assertIn(text, patterns)
 
 
+class NamesTestCase(testtools.TestCase):
+    def test_an_alert_stands_in_one_file_once(self):
+        found = [
+            rule['alert']
+            for path in ETC.glob('alerts*.yaml')
+            for group in yaml.safe_load(path.read_text())['groups']
+            for rule in group['rules']
+        ]
+        self.assertEqual(sorted(set(found)), sorted(found))
+
+
 class ExitStatusTestCase(testtools.TestCase):
     """The rules are on what the script of the page writes."""
 
@@ -160,7 +171,10 @@ class ExitStatusTestCase(testtools.TestCase):
         )
         self.assertEqual(
             {
-                'ServersViolateAPolicy': f'{name}{{command="audit"}} == 3',
+                'AuditFindsViolations': (
+                    f'{name}{{command="audit"}} == 3 unless on () '
+                    'nova_ext_sched_policy_violations'
+                ),
                 'IsolatedHostsHaveFaults': (
                     f'{name}{{command="isolation"}} == 3'
                 ),

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The operating page lists every message at WARNING or above.
+"""The operating page lists every message at INFO or above.
 
 The messages are read from the source, of what runs in nova-scheduler and of
 the status check. A message is a string that is
 
-* logged at WARNING or above, or the reason of a refused request,
+* logged at INFO or above, or the reason of a refused request,
 * a sentence in the room of the options or of the status check, where all that
   is written is for operators (but help and DEBUG lines),
 * what a plugin's exception says.
@@ -40,8 +40,18 @@ MODULES = sorted(
     ]
 )
 
-LOUD = {'warn', 'warning', 'error', 'exception', 'critical'}
-QUIET = {'debug', 'info'}
+# The last two are those of request_filters.outage.
+LOUD = {
+    'info',
+    'warn',
+    'warning',
+    'error',
+    'exception',
+    'critical',
+    'begin',
+    'end',
+}
+QUIET = {'debug'}
 # Exceptions whose reason ends a request.
 REFUSALS = {'RequestRefused', 'RequestFilterFailed'}
 # Fewer words are a piece of a sentence, or a name.
@@ -65,7 +75,7 @@ def template(node: ast.expr) -> str | None:
 def _template(node: ast.expr) -> str | None:
     match node:
         case ast.Constant(value=str(text)):
-            return re.sub(r'%\(\w+\)\w|%s|\{[\w!]*\}', '...', text)
+            return re.sub(r'%\(\w+\)\w|%s|%\.0f|\{[\w!]*\}', '...', text)
         case ast.JoinedStr():
             return ''.join(
                 '...'
@@ -151,14 +161,16 @@ def strings() -> list[String]:
     return list(found.values())
 
 
-def entries() -> list[str]:
-    """Return the entries of the page, without the ``...`` around them."""
+def named_entries() -> list[tuple[str, str]]:
+    """Return the entries of the page, each with its name."""
     text = PAGE.read_text()
     index = text[text.index(BEGIN) : text.index(END)]
-    return [
-        entry.strip('. :')
-        for entry in re.findall(r'^``(.+)``$', index, re.MULTILINE)
-    ]
+    return re.findall(r'^``(.+)``(?: : (.+))?$', index, re.MULTILINE)
+
+
+def entries() -> list[str]:
+    """Return the entries of the page, without the ``...`` around them."""
+    return [entry.strip('. :') for entry, _name in named_entries()]
 
 
 def owners() -> dict[str, list[String]]:
@@ -202,6 +214,13 @@ class MessagesTestCase(testtools.TestCase):
                 if len(found) != 1
             },
         )
+
+    def test_every_entry_has_a_name(self):
+        """Others link to it, whatever words the message gets."""
+        names = [name for _entry, name in named_entries()]
+        for entry, name in named_entries():
+            self.assertRegex(name, r'^[a-z][a-z-]+$', entry)
+        self.assertEqual(len(set(names)), len(names))
 
     def test_no_entry_twice(self):
         self.assertEqual(len(set(entries())), len(entries()))

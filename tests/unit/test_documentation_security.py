@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Each entry of the security page names tests, and they exist."""
+"""Each entry of the security page names tests in a comment, and they exist.
+
+Operators read the page without them.
+"""
 
 import ast
 import pathlib
@@ -10,7 +13,7 @@ import testtools
 
 ROOT = pathlib.Path(__file__).parents[2]
 PAGE = ROOT / 'doc' / 'source' / 'security.rst'
-FIELDS = ('Who controls it', 'The worst it can do', 'What we do', 'Tests')
+FIELDS = ('Who controls it', 'The worst it can do', 'What we do')
 
 
 def sections() -> list[str]:
@@ -21,7 +24,7 @@ def sections() -> list[str]:
 
 def named_tests(text: str) -> list[str]:
     """Return the tests that a text names."""
-    return re.findall(r'``(tests/\S+?\.py::\S+?)``', text)
+    return re.findall(r'(?m)^   (tests/\S+?\.py::\S+)$', text)
 
 
 def exists(test: str) -> bool:

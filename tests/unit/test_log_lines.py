@@ -3,8 +3,9 @@
 """Whatever users and operators write, a record of the log is one line.
 
 Names, keys, values, hints, traits and errors come from people: a line break
-among them would forge a line of the log. Every record of the request filters
-and host filters is looked at, at every level, and so is every reason.
+among them would forge a line of the log, and nova stores no fault with a
+character above U+FFFF in MySQL. Every record of the request filters and host
+filters is looked at, at every level, and so is every reason.
 """
 
 import logging
@@ -19,21 +20,27 @@ from nova import objects
 from oslo_utils.fixture import uuidsentinel as uuids
 
 from nova_ext_sched import exception
-from nova_ext_sched.filters import isolated_aggregates
-from nova_ext_sched.filters import server_group_anti_affinity
+from nova_ext_sched.filters import anti_affinity as anti_affinity_filter
+from nova_ext_sched.filters import isolation as isolation_filter
 from nova_ext_sched.policy import isolation
 from nova_ext_sched.policy import reservation
 from nova_ext_sched.queries import running_image
 from nova_ext_sched.request_filters import base
-from nova_ext_sched.request_filters import isolate_aggregates
+from nova_ext_sched.request_filters import blazar
+from nova_ext_sched.request_filters import failure_domain
+from nova_ext_sched.request_filters import (
+    isolation as isolation_request_filter,
+)
 from nova_ext_sched.request_filters import member_of
-from nova_ext_sched.request_filters import reserved_aggregates
+from nova_ext_sched.request_filters import (
+    reservation as reservation_request_filter,
+)
 from tests import log_once
 from tests.unit.filters import base as filters_base
 from tests.unit.request_filters import base as test_base
 
-# As a database stores it, with what breaks lines more often than not.
-BREAKS = '\n\r\x0b\x0c\x1b\x85\u2028\u2029\u200b\0'
+# As a database stores it, often with what breaks lines or tables.
+BREAKS = '\n\r\x0b\x0c\x1b\x85\u2028\u2029\u200b\0\U0001f600'
 text = st.text(
     st.one_of(
         st.sampled_from(BREAKS + 'aX: ,='),
@@ -80,9 +87,9 @@ class LogLinesTestCase(test_base.RequestFilterTestCase):
         self.useFixture(
             log_once.Forgotten(
                 member_of,
-                isolate_aggregates,
-                isolated_aggregates,
-                server_group_anti_affinity,
+                isolation_request_filter,
+                isolation_filter,
+                anti_affinity_filter,
             )
         )
         self.config(
@@ -96,7 +103,11 @@ class LogLinesTestCase(test_base.RequestFilterTestCase):
         )
         self.config(
             group='filter_scheduler',
-            enabled_filters=[isolate_aggregates.HOST_FILTER],
+            enabled_filters=[
+                'IsolatedAggregatesFilter',
+                'BlazarFilter',
+                'FailureDomainFilter',
+            ],
         )
 
     def patch(self, path, replacement):
@@ -107,6 +118,7 @@ class LogLinesTestCase(test_base.RequestFilterTestCase):
     def assertOneLineEach(self, *reasons):
         for message in [*self.records.messages, *reasons]:
             self.assertTrue(message.isprintable(), ascii(message))
+            self.assertLessEqual(max(message, default=''), '\uffff')
         self.records.messages.clear()
 
     @given(
@@ -131,7 +143,7 @@ class LogLinesTestCase(test_base.RequestFilterTestCase):
             for key, value in mine.items()
         ]
         self.patch(
-            'request_filters.isolate_aggregates._known_traits',
+            'request_filters.isolation._known_traits',
             mock.Mock(
                 get=lambda ctxt: (
                     frozenset(
@@ -150,8 +162,8 @@ class LogLinesTestCase(test_base.RequestFilterTestCase):
         spec.flavor.extra_specs = extra_specs
         reasons = []
         for fn in (
-            isolate_aggregates.isolate_aggregates,
-            reserved_aggregates.reserved_aggregates,
+            isolation_request_filter.isolate_aggregates,
+            reservation_request_filter.reserved_aggregates,
         ):
             try:
                 fn(self.ctxt, spec)
@@ -164,7 +176,7 @@ class LogLinesTestCase(test_base.RequestFilterTestCase):
                 for name, mine in aggregates
             ),
         )
-        isolated_aggregates.IsolatedAggregatesFilter().filter_all([host], spec)
+        isolation_filter.IsolatedAggregatesFilter().filter_all([host], spec)
         self.assertTrue(self.records.messages)
         reasons.append(isolation.judge(aggregates, ()).reason)
         rules = reservation.Rules(('r:',), ('r:',), ('filter_tenant_id',))
@@ -173,6 +185,30 @@ class LogLinesTestCase(test_base.RequestFilterTestCase):
             reasons.append(request.judge(aggregates).reason)
             reasons.append(request.resolve(self.items).reason)
         self.assertOneLineEach(*reasons)
+
+    @given(st.lists(text, min_size=1, max_size=2), text)
+    @examples
+    def test_hints(self, hint, project):
+        """A hint that is refused is in the fault that the member reads."""
+        self.patch('queries.aggregates.get_by_name_or_value', lambda *_: [])
+        spec = test_base.request_spec(
+            project_id=project,
+            scheduler_hints={
+                'max_server_per_failure_domain': hint,
+                'reservation': hint,
+            },
+            instance_group=objects.InstanceGroup(
+                uuid=uuids.group, policy='anti-affinity', members=[]
+            ),
+        )
+        for fn in (
+            failure_domain.failure_domains,
+            blazar.blazar_reservations,
+        ):
+            refused = self.assertRaises(
+                nova_exception.RequestFilterFailed, fn, self.ctxt, spec
+            )
+            self.assertOneLineEach(str(refused))
 
     @given(text, text)
     @examples
@@ -183,30 +219,33 @@ class LogLinesTestCase(test_base.RequestFilterTestCase):
             exception.RequestRefused(reason, detail=detail),
         ):
 
-            @base.fail_closed
+            @base.fail_closed()
             def refuse(ctxt, request_spec, error=error):
                 raise error
 
-            self.assertRaises(
+            refused = self.assertRaises(
                 nova_exception.RequestFilterFailed,
                 refuse,
                 self.ctxt,
                 test_base.request_spec(),
             )
+            # What another package raises as nova's exception is its own.
+            if not isinstance(error, nova_exception.RequestFilterFailed):
+                self.assertOneLineEach(str(refused))
         spec = test_base.request_spec()
         spec.flavor.name = reason
         with mock.patch.object(
-            isolate_aggregates.utils.ResourceRequest,
+            isolation_request_filter.utils.ResourceRequest,
             'from_request_spec',
             side_effect=ValueError(detail),
         ):
-            isolated_aggregates.IsolatedAggregatesFilter().filter_all([], spec)
+            isolation_filter.IsolatedAggregatesFilter().filter_all([], spec)
         with mock.patch.object(
-            isolate_aggregates.report,
+            isolation_request_filter.report,
             'report_client_singleton',
             side_effect=ValueError(detail),
         ):
-            isolate_aggregates._get_known_traits(self.ctxt)
+            isolation_request_filter._get_known_traits(self.ctxt)
         self.assertOneLineEach()
 
     @given(text, text)
@@ -248,9 +287,7 @@ class LogLinesTestCase(test_base.RequestFilterTestCase):
         )
         host = filters_base.host_state('h')
         host.instances = {'m': None}
-        host_filter = (
-            server_group_anti_affinity.ServerGroupAntiAffinityFilter()
-        )
+        host_filter = anti_affinity_filter.ServerGroupAntiAffinityFilter()
         self.assertEqual([], host_filter.filter_all([host], spec))
         self.assertTrue(self.records.messages)
         self.assertOneLineEach()

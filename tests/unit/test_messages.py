@@ -18,10 +18,40 @@ class MessagesTestCase(testtools.TestCase):
         ('a\u2028b', "'a\\u2028b'"),
         ('\u00fc\n', "'\\xfc\\n'"),
         ('x' * 256, "'" + 'x' * 255 + "'..."),
+        # The last character that nova's tables in MySQL take, and the next.
+        ('\ufffd', '\ufffd'),
+        ('\U00010000', "'\\U00010000'"),
+        ('a\U0001f600b', "'a\\U0001f600b'"),
     )
     @ddt.unpack
-    def test_quote(self, text, expected):
+    def test_clean(self, text, expected):
         self.assertEqual(expected, messages.clean(text))
+
+    @ddt.data(
+        ('', "''"),
+        ('a', "'a'"),
+        # Once, not twice.
+        ('\n', "'\\n'"),
+        ('\U0001f600', "'\\U0001f600'"),
+        ('x' * 256, "'" + 'x' * 255 + "'..."),
+    )
+    @ddt.unpack
+    def test_quoted(self, text, expected):
+        self.assertEqual(expected, messages.quoted(text))
+
+    @ddt.data(
+        (None, 'None'),
+        (7, '7'),
+        ('', "''"),
+        (['b\u00fccher'], "['b\u00fccher']"),
+        ('a\nb', "'a\\nb'"),
+        ('\U0001f600', "'\\U0001f600'"),
+        (['\u00fc\U0001f600'], "['\\xfc\\U0001f600']"),
+        ('x' * 20, "'" + 'x' * 19 + '...'),
+    )
+    @ddt.unpack
+    def test_literal(self, value, expected):
+        self.assertEqual(expected, messages.literal(value, 20))
 
     @ddt.data((0, '0 hosts'), (1, '1 host'), (2, '2 hosts'))
     @ddt.unpack
@@ -56,7 +86,7 @@ class MessagesTestCase(testtools.TestCase):
             "'a', ''", messages.first_few(['a', ''], 3, messages.quoted)
         )
         self.assertEqual(
-            "''\\n'' and 1 more",
+            "'\\n' and 1 more",
             messages.first_few(['\n', 'b'], 1, messages.quoted),
         )
 
@@ -67,3 +97,20 @@ class MessagesTestCase(testtools.TestCase):
             "[commands]'",
             messages.install_extra('commands'),
         )
+
+
+@ddt.ddt
+class SecretsTestCase(testtools.TestCase):
+    @ddt.data(
+        ('mysql+pymysql://nova:s3cret@db/nova', 'nova:***@db'),
+        ('rabbit://u:s3:cr3t@h:5672//', 'u:***@h'),
+        ("{'password': 's3cret'}", '***'),
+        ('http://host:8778/resource_providers', ':8778/resource_providers'),
+    )
+    @ddt.unpack
+    def test_without_secrets(self, text, expected):
+        found = messages.without_secrets(text)
+        self.assertIn(expected, found)
+        self.assertNotIn('s3', found)
+        error = messages.describe(ValueError(text))
+        self.assertEqual(f'ValueError: {found}', error)

@@ -28,6 +28,8 @@ NEEDS = {
     'weighers': ['nova'],
     # Its folder simulate alone needs the extra of that name.
     'cmd': ['nova', 'commands', 'simulator'],
+    # What all three extras have.
+    'cli': ['commands', 'openstackclient', 'simulator'],
     'osc': ['openstackclient'],
     # For clouds.yaml, where it is installed.
     'placement': ['openstackclient'],
@@ -117,7 +119,7 @@ class RequirementsTestCase(testtools.TestCase):
         )
 
     def test_every_extra_that_shows_progress_has_what_it_needs(self):
-        needed = set().union(*imported('cmd/progress').values())
+        needed = set().union(*imported('cli/progress').values())
         for extra in ('commands', 'openstackclient', 'simulator'):
             self.assertLessEqual(needed, self.declared[extra], extra)
 

@@ -12,8 +12,8 @@ import typing
 
 from nova_ext_sched import exception
 from nova_ext_sched import messages
-from nova_ext_sched.cmd import aggregates as named
-from nova_ext_sched.cmd import base
+from nova_ext_sched.cli import aggregate_name
+from nova_ext_sched.cli import base
 
 
 def set_property(
@@ -31,7 +31,7 @@ def set_property(
         raise exception.InvalidValue(
             where='--aggregate-property', expected='KEY=VALUE', got=item
         ) from exc
-    aggregate = named.find(aggregates, name)
+    aggregate = aggregate_name.find(aggregates, name)
     aggregate.metadata = {**(aggregate.metadata or {}), key: value}
 
 
@@ -44,7 +44,7 @@ def remove_property(
     :raises exception.InvalidValue: no or several aggregates have the name, or
         the aggregate does not have the key
     """
-    aggregate = named.find(aggregates, name)
+    aggregate = aggregate_name.find(aggregates, name)
     metadata = dict(aggregate.metadata or {})
     if metadata.pop(key, None) is None:
         raise exception.InvalidValue(

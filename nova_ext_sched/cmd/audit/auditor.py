@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import typing
 
 from nova_ext_sched import messages
-from nova_ext_sched.cmd import nova_scheduler
 from nova_ext_sched.cmd.audit import destinations
+from nova_ext_sched.cmd.audit import host_manager
 from nova_ext_sched.cmd.audit import policies
 from nova_ext_sched.cmd.audit import servers
 from nova_ext_sched.cmd.audit import totals
@@ -46,23 +46,24 @@ class Auditor:
     :param hosts: the hosts to look at; None for all
     :param project: the ID of the project to look at; None for all
     :ivar totals: the servers judged so far, counted
+    :ivar scheduler: as given; so is ``policies``
     """
 
     def __init__(
         self,
         ctxt: typing.Any,
-        scheduler: nova_scheduler.ReadOnlyHostManager,
-        judging: Sequence[type[policies.Policy]],
+        scheduler: host_manager.HostManager,
+        judging: policies.Policies,
         hosts: Collection[str] | None = None,
         project: str | None = None,
     ) -> None:
-        self._scheduler = scheduler
-        self._policies = [policy(ctxt, scheduler) for policy in judging]
+        self.scheduler = scheduler
+        self.policies = judging
         self._hosts = hosts
         self._servers = servers.Servers(ctxt, scheduler, project)
         self._destinations = destinations.Destinations(scheduler)
         self._counts: dict[str, dict[str, int]] = {}
-        self.totals = totals.Totals(policy.name for policy in judging)
+        self.totals = totals.Totals(judging.names)
         self._unread: list[str] = []
         # Servers whose hosts are unknown, by the reason.
         self._unknown: dict[str, list[str]] = {}
@@ -84,7 +85,7 @@ class Auditor:
                 for host, number in counts.items()
                 if self._hosts is None or host in self._hosts
             }
-        for cell, problem in self._scheduler.silent_cells.items():
+        for cell, problem in self.scheduler.silent_cells.items():
             self._report(cell, problem)
         return sum(sum(counts.values()) for counts in self._counts.values())
 
@@ -93,10 +94,25 @@ class Auditor:
     ) -> Iterator[Finding]:
         """Yield what is found, as it is found; after :meth:`count`.
 
+        :param advance: called after each server
+        """
+        for server, host, found in self.find_servers(advance):
+            for why in found:
+                yield Finding(
+                    server.uuid, server.name, server.project_id, host, *why
+                )
+
+    def find_servers(
+        self, advance: Callable[[], object] = lambda: None
+    ) -> Iterator[tuple[servers.Server, str, Sequence[tuple[str, str]]]]:
+        """Yield servers of which something is found; after :meth:`count`.
+
         A cell that stops answering goes to ``faults``, and the next one
         follows.
 
         :param advance: called after each server
+        :returns: the server, its host, and each policy with its reason as in
+            :class:`Finding`
         """
         for cell, counts in self._counts.items():
             try:
@@ -104,14 +120,8 @@ class Auditor:
                     for server in self._servers.read(cell, host):
                         found = list(self._judge(server))
                         self._count(server, host, found)
-                        for why in found:
-                            yield Finding(
-                                server.uuid,
-                                server.name,
-                                server.project_id,
-                                host,
-                                *why,
-                            )
+                        if found:
+                            yield server, host, found
                         advance()
             except servers.CellDown as exc:
                 self._report(cell, str(exc))
@@ -131,21 +141,25 @@ class Auditor:
             self._unknown.setdefault(problem, []).append(finding.server)
             return None
 
+    @staticmethod
+    def get_violated(found: Sequence[tuple[str, str]]) -> list[str]:
+        """Return the policies that a server violates.
+
+        :param found: each policy and its reason, of :meth:`find_servers`
+        """
+        return [policy for policy, _ in found if policy != NOT_JUDGED]
+
     def _judge(self, server: servers.Server) -> Iterator[tuple[str, str]]:
         """Yield each policy that refuses the host, and its reason."""
         if server.fault:
             yield NOT_JUDGED, server.fault
             return
-        for policy in self._policies:
-            try:
-                passes, reason = policy.judge(server)
-            except Exception as exc:
-                # Silence would say that all is well.
-                problem = messages.describe(exc)
-                yield NOT_JUDGED, f'policy {policy.name} fails: {problem}'
-            else:
-                if not passes:
-                    yield policy.name, reason
+        for name, found in self.policies.judge(server):
+            if isinstance(found, Exception):
+                problem = messages.describe(found)
+                yield NOT_JUDGED, f'{name} fails: {problem}'
+            elif not found.passes:
+                yield name, found.reason
 
     def _count(
         self,
@@ -153,11 +167,10 @@ class Auditor:
         host: str,
         found: Sequence[tuple[str, str]],
     ) -> None:
-        names = [policy for policy, _ in found]
-        violated = [name for name in names if name != NOT_JUDGED]
+        violated = self.get_violated(found)
         self.totals.add(
             violated,
-            NOT_JUDGED not in names,
+            len(violated) == len(found),
             [
                 *(
                     ('aggregate', aggregate.name)
@@ -170,6 +183,6 @@ class Auditor:
 
     def _report(self, cell: str, problem: str) -> None:
         self._unread.append(
-            f'Cell {self._scheduler.cell_name(cell)} cannot be read, and its '
+            f'Cell {self.scheduler.cell_name(cell)} cannot be read, and its '
             f'servers are not judged: {problem}.'
         )

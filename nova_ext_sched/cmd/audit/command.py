@@ -5,39 +5,32 @@
 import argparse
 from collections.abc import Iterator
 from collections.abc import Sequence
-import functools
 import io
 import sys
 import typing
 
+from cliff.formatters import value
+from stevedore import extension
+
 from nova_ext_sched import exception
 from nova_ext_sched import messages
-from nova_ext_sched.cmd import aggregates as named
-from nova_ext_sched.cmd import base
-from nova_ext_sched.cmd import lines
-from nova_ext_sched.cmd import progress
+from nova_ext_sched.cli import aggregate_name
+from nova_ext_sched.cli import base
+from nova_ext_sched.cli import layout
+from nova_ext_sched.cli import lister
+from nova_ext_sched.cli import progress
+from nova_ext_sched.cmd import nova_command
+from nova_ext_sched.cmd.audit import plan_report
 from nova_ext_sched.cmd.audit import report
-
-#: The policies, as nova_ext_sched.cmd.audit.policies has them, which imports
-#: nova.
-POLICIES = (
-    'isolation',
-    'reservation',
-    'aggregate-instance-type',
-    'anti-affinity',
-    'failure-domain',
-    'blazar',
-)
 
 _COLUMNS = ('Server', 'Name', 'Project', 'Host', 'Policy', 'Reason')
 _SUMMARY_COLUMNS = ('By', 'Name', 'Servers', 'Policies')
 
 # The formatter of cliff that writes a row when it gets it; others hold all.
 _STREAMING = 'csv'
-_DOCUMENTS = ('json', 'yaml')
 
 
-class Audit(base.Command):
+class Audit(nova_command.Lister):
     """List the servers that violate the policies where they stand.
 
     Judges every server of every cell by the policies that nova.conf turns on,
@@ -49,8 +42,9 @@ class Audit(base.Command):
         'read or judged; 2 wrong usage; 3 some servers violate a policy.'
     )
 
-    formatter: typing.Any
     _auditing: typing.Any
+    _plan: typing.Any = None
+    _summary = False
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -67,6 +61,25 @@ class Audit(base.Command):
             help='add the hosts to which each server found could migrate, '
             'the best first',
         )
+        more.add_argument(
+            '--plan',
+            action='store_true',
+            help='show moves, one after the other, after which the servers '
+            'found violate no policy',
+        )
+        plan = parser.add_argument_group('with --plan')
+        plan.add_argument(
+            '--most',
+            metavar='N',
+            type=base.read_amount,
+            help='plan at most N moves',
+        )
+        plan.add_argument(
+            '--make-room',
+            action='store_true',
+            help='let servers that violate nothing move too, where that frees '
+            'a place for one that has none',
+        )
         which = parser.add_argument_group('which servers, which policies')
         which.add_argument(
             '--aggregate',
@@ -81,22 +94,15 @@ class Audit(base.Command):
         )
         which.add_argument(
             '--policy',
-            choices=POLICIES,
+            metavar='POLICY',
             action='append',
             default=[],
-            help='judge only by this policy (may be repeated)',
+            help='judge only by this policy, one that is on (may be repeated)',
         )
         change = parser.add_argument_group(
             'before a change', 'judge as if it were made (may be repeated)'
         )
-        change.add_argument(
-            '--option',
-            metavar='[GROUP.]NAME=VALUE',
-            action='append',
-            default=[],
-            type=functools.partial(base.read_pair, form='[group.]name=value'),
-            help='as if nova.conf had this',
-        )
+        base.add_option(change, 'as if nova.conf had this')
         change.add_argument(
             '--aggregate-property',
             metavar=('AGGREGATE', 'KEY=VALUE'),
@@ -121,11 +127,18 @@ class Audit(base.Command):
         names: tuple[str, ...] = _COLUMNS
         if parsed_args.summary:
             names = _SUMMARY_COLUMNS
+        elif parsed_args.plan:
+            names = plan_report.COLUMNS
         elif parsed_args.where:
             names += ('Where',)
         base.check_columns(self, parsed_args, names)
+        _check_usage(parsed_args)
         self.configure(parsed_args, dict(parsed_args.option))
         self._auditing = _make_auditor(parsed_args)
+        self._summary = parsed_args.summary
+        if parsed_args.plan:
+            self._plan = self._make_plan(parsed_args)
+            return names, plan_report.rows(self._plan)
         return names, self._rows(parsed_args)
 
     def produce_output(
@@ -134,24 +147,74 @@ class Audit(base.Command):
         column_names: Sequence[str],
         data: typing.Any,
     ) -> int:
-        if parsed_args.formatter in _DOCUMENTS:
-            self.formatter = report.Document(self._auditing, self.formatter)
-        elif parsed_args.formatter == 'table' and not (
-            parsed_args.columns or parsed_args.sort_columns
-        ):
-            text = report.Summary if parsed_args.summary else report.Findings
-            self.formatter = text(self._auditing)
-        status = super().produce_output(parsed_args, column_names, data)
-        if not isinstance(self.formatter, lines.Text):
-            self.sentence = ' '.join(
-                (self._auditing.totals.sentence, *self._auditing.faults)
-            )
+        status = 0
+        if parsed_args.formatter == plan_report.COMMANDS:
+            plan_report.write_commands(self.app.stdout, self._plan)
+            self.sentence = self.sum_up()
+        else:
+            status = super().produce_output(parsed_args, column_names, data)
         totals = self._auditing.totals
         if self._auditing.faults or totals.not_judged:
             self.status = base.FAULT
         elif totals.violating:
             self.status = base.SOME_FOUND
         return status
+
+    def sum_up(self) -> str:
+        auditing = self._auditing
+        sentences = [auditing.totals.sentence, *auditing.faults]
+        if self._plan:
+            sentences.insert(0, plan_report.sum_up(self._plan))
+        return ' '.join(sentences)
+
+    def write_text(
+        self, out: layout.Layout, rows: Sequence[lister.Row]
+    ) -> None:
+        if self._plan:
+            plan_report.write(out, self._plan)
+            out.say()
+        report.write(
+            out, self._auditing, [] if self._plan else rows, self._summary
+        )
+
+    def make_document(self, rows: list[lister.Row]) -> object:
+        if self._plan:
+            listed = {'plan': plan_report.make_document(self._plan)}
+        else:
+            listed = report.list_rows(rows, self._summary)
+        return report.make_document(self._auditing, listed)
+
+    def _load_formatter_plugins(self) -> typing.Any:
+        # One of this command alone; all programs with cliff share the others.
+        found = super()._load_formatter_plugins()
+        found.extensions.append(
+            extension.Extension(
+                plan_report.COMMANDS, None, None, value.ValueFormatter()
+            )
+        )
+        return found
+
+    def _make_plan(self, parsed_args: argparse.Namespace) -> typing.Any:
+        # Not before the process is configured: it imports nova.
+        from nova_ext_sched.cmd.audit import plan
+
+        total = self._auditing.count()
+        with progress.bar(sys.stderr, 'Judging servers', total) as advance:
+            found = [
+                plan.Violation(server, host, policies)
+                for server, host, why in self._auditing.find_servers(advance)
+                if (policies := self._auditing.get_violated(why))
+            ]
+        made = plan.Plan(
+            self._auditing.scheduler,
+            self._auditing.policies,
+            parsed_args.most,
+            parsed_args.make_room,
+            parsed_args.project,
+        )
+        with progress.bar(sys.stderr, 'Planning moves', len(found)) as advance:
+            made.make(found, advance)
+        return made
 
     def _rows(
         self, parsed_args: argparse.Namespace
@@ -175,22 +238,35 @@ class Audit(base.Command):
                 yield (*cells, report.Policies(policies))
 
 
+def _check_usage(parsed_args: argparse.Namespace) -> None:
+    """Refuse options that do not go together.
+
+    :raises base.UsageError: some do not
+    """
+    if parsed_args.plan:
+        return
+    for name, given in (
+        ('--most', parsed_args.most),
+        ('--make-room', parsed_args.make_room),
+        (
+            f'-f {plan_report.COMMANDS}',
+            parsed_args.formatter == plan_report.COMMANDS,
+        ),
+    ):
+        if given:
+            raise base.UsageError(f'{name} needs --plan.')
+
+
 def _make_auditor(parsed_args: argparse.Namespace) -> typing.Any:
     # Not before the process is configured: they import nova.
     from nova_ext_sched.cmd import nova_scheduler
     from nova_ext_sched.cmd.audit import aggregate_change
     from nova_ext_sched.cmd.audit import auditor
+    from nova_ext_sched.cmd.audit import host_manager
     from nova_ext_sched.cmd.audit import policies
 
-    judging = policies.enabled(parsed_args.policy)
-    off = set(parsed_args.policy) - {policy.name for policy in judging}
-    if off:
-        raise exception.InvalidValue(
-            where='--policy',
-            expected='a policy that is on (--option judges as if it were)',
-            got=', '.join(sorted(off)),
-        )
-    scheduler = nova_scheduler.ReadOnlyHostManager()
+    ctxt = nova_scheduler.context()
+    scheduler = host_manager.HostManager()
     aggregates = scheduler.aggs_by_id.values()
     for name, item in parsed_args.aggregate_property:
         aggregate_change.set_property(aggregates, name, item)
@@ -201,12 +277,12 @@ def _make_auditor(parsed_args: argparse.Namespace) -> typing.Any:
         _check_host(scheduler, parsed_args.host)
         hosts = {parsed_args.host}
     if parsed_args.aggregate is not None:
-        found = named.find(aggregates, parsed_args.aggregate)
+        found = aggregate_name.find(aggregates, parsed_args.aggregate)
         hosts = set(found.hosts).intersection(hosts or found.hosts)
     return auditor.Auditor(
-        nova_scheduler.context(),
+        ctxt,
         scheduler,
-        judging,
+        policies.Policies(ctxt, scheduler, parsed_args.policy),
         hosts,
         parsed_args.project,
     )

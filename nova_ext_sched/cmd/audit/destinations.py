@@ -1,113 +1,196 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Where the servers that are found could go."""
+"""Where a server could go, after the moves that are planned.
 
-import collections
+Placement still counts what those moves take and give back. Of the candidates
+in its answer, those stay that fit what is left. Candidates that the moves
+open are in no answer of it: they are found on the hosts that servers left.
+
+=======================================  ==================================
+a host that servers left                 it is a candidate
+=======================================  ==================================
+is in placement's answer                 if its candidates fit what is left
+is not, and satisfies every constraint   if the amounts fit what is left, and
+of the query but the amounts             the inventories' units
+lacks a constraint, or the request is    no
+for several providers of a tree
+=======================================  ==================================
+"""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
 import copy
 import typing
 
-from nova import exception as nova_exception
-from nova.scheduler import request_filter
-
+from nova_ext_sched.cmd import claims
 from nova_ext_sched.cmd import nova_scheduler
+from nova_ext_sched.cmd.audit import host_manager
+from nova_ext_sched.cmd.explain import explanation
+from nova_ext_sched.cmd.explain import funnel
+from nova_ext_sched.cmd.explain import hosts
+from nova_ext_sched.cmd.explain import placement
 from nova_ext_sched.cmd.explain import query
 from nova_ext_sched.cmd.explain import server as explain_server
 from nova_ext_sched.queries import aggregates
-
-# Answers of placement that are kept: those of the flavors of a host. At 10,000
-# hosts one takes some megabytes.
-_MOST_ANSWERS = 16
+from nova_ext_sched.queries import fields
+from nova_ext_sched.queries import group_members
 
 
 class Destinations:
-    """The hosts that a cold migration may go to, by nova-scheduler's code.
+    """The hosts that a server may go to, by nova-scheduler's code.
 
-    The steps of nova.scheduler.manager.SchedulerManager without its claims.
     The hosts are read once, and placement is asked each query once.
 
-    :param scheduler: what nova-scheduler has in memory; its aggregates count,
-        for our request filters too, and not those of the database
+    :param scheduler: its aggregates count, for our request filters too, and
+        not those of the database; so do its moves
     """
 
-    def __init__(self, scheduler: nova_scheduler.ReadOnlyHostManager) -> None:
+    def __init__(self, scheduler: host_manager.HostManager) -> None:
         self._scheduler = scheduler
-        self._answers: dict[tuple[str, ...], query.Candidates] = {}
-        self._states: dict[str | None, dict[str, typing.Any]] = {}
 
     def find(self, uuid: str) -> list[str]:
-        """Return the hosts for a server, the best first.
+        """Return the hosts for a cold migration, the best first.
 
         :raises Exception: whatever nova or placement raise where the request
             cannot be prepared or judged
         """
-        ctxt = nova_scheduler.context()
-        server = explain_server.Server(ctxt, uuid)
+        server = explain_server.Server(nova_scheduler.context(), uuid)
         server.migrate()
-        spec_obj = server.spec_obj
-        aggregates.use(ctxt, self._scheduler.aggs_by_id.values())
-        try:
-            request_filter.process_reqspec(ctxt, spec_obj)
-            candidates = self._ask_placement(ctxt, spec_obj)
-        except (
-            nova_exception.RequestFilterFailed,
-            nova_exception.NoValidHost,
-        ):
-            return []
-        states = self._read_states(ctxt, spec_obj, candidates)
-        passed = list(self._scheduler.get_filtered_hosts(states, spec_obj))
-        if not passed:
-            return []
         return [
-            self._scheduler.hosts[one.obj.uuid].name
-            for one in self._scheduler.get_weighed_hosts(passed, spec_obj)
-            # A filter may have taken them all away.
-            if one.obj.allocation_candidates
+            self._scheduler.hosts[state.uuid].name
+            for state in self.judge(server.spec_obj)[1]
         ]
 
-    def _ask_placement(
-        self, ctxt: typing.Any, spec_obj: typing.Any
-    ) -> query.Candidates:
-        forms = query.forms(ctxt, spec_obj, self._scheduler)
-        key = tuple(form.to_querystring() for form in forms)
-        if key not in self._answers:
-            if len(self._answers) == _MOST_ANSWERS:
-                self._answers.clear()
-            self._answers[key] = query.Candidates(
-                ctxt, self._scheduler.placement, forms
-            )
-        return self._answers[key]
+    def judge(
+        self, spec_obj: typing.Any, whole: bool = False
+    ) -> tuple[funnel.Funnel, list[typing.Any]]:
+        """Run a request through the scheduler's steps.
 
-    def _read_states(
+        :param spec_obj: a nova RequestSpec, which changes as in the scheduler
+        :param whole: whether to say of each host why it is refused
+        :returns: what refuses which hosts, and the nova HostStates left, the
+            best first, with the allocation requests that fit
+        :raises Exception: as :meth:`find`
+        """
+        ctxt = nova_scheduler.context()
+        aggregates.use(ctxt, self._scheduler.aggregates_copy)
+        group_members.use(ctxt, self._scheduler.moved)
+        self._correct_group(spec_obj)
+        found = explanation.start(self._scheduler, whole)
+        candidates = placement.Placement(
+            self._scheduler, found, self._scheduler.providers, is_limited=False
+        ).ask(ctxt, spec_obj)
+        if candidates is None:
+            return found, []
+        candidates = self._correct(ctxt, spec_obj, candidates, found)
+        manager = hosts.Judge(self._scheduler, found, candidates)
+        manager.judge(ctxt, spec_obj)
+        # A filter may have taken the candidates away.
+        return found, [s for s in manager.order if s.allocation_candidates]
+
+    def _correct_group(self, spec_obj: typing.Any) -> None:
+        """Let the request's group have its members where they moved."""
+        group = fields.get_field(spec_obj, 'instance_group')
+        if group is None or self._scheduler.moved.keys().isdisjoint(
+            group.members
+        ):
+            return
+        group.hosts = [
+            state.host
+            for state in self._scheduler.states.values()
+            if not state.instances.keys().isdisjoint(group.members)
+        ]
+
+    def _correct(
         self,
         ctxt: typing.Any,
         spec_obj: typing.Any,
         candidates: query.Candidates,
-    ) -> list[typing.Any]:
-        """Return nova HostStates of the candidates, as the filters get them.
+        judged: funnel.Funnel,
+    ) -> query.Candidates:
+        """Return the answer that placement would give after the moves.
 
-        nova asks the cell that the request names, and else every enabled one.
+        :param judged: gets the hosts that are full then
         """
-        by_host = collections.defaultdict(list)
+        known = self._scheduler.claims
+        known.learn(candidates.summaries)
+        if not self._scheduler.moved:
+            return candidates
+        found = copy.copy(candidates)
+        found.requests = list(self._find_opened(ctxt, spec_obj, candidates))
+        judged.readmit(_get_providers(found.requests) & judged.hosts.keys())
+        full: dict[str, funnel.Refusal] = {}
         for request in candidates.requests:
-            for provider in request['allocations']:
-                by_host[provider].append(request)
-        destination = spec_obj.requested_destination
-        cell = None
-        if destination.cell and not destination.allow_cross_cell_move:
-            cell = destination.cell.uuid
-        if cell not in self._states:
-            self._states[cell] = {
-                state.uuid: state
-                for state in self._scheduler.get_host_states_by_uuids(
-                    ctxt.elevated(), list(self._scheduler.hosts), spec_obj
+            if lacking := known.find_lacking(request):
+                refusal = funnel.Refusal(
+                    f'are full ({", ".join(lacking)})', ' and '.join(lacking)
+                )
+                full.update(dict.fromkeys(request['allocations'], refusal))
+            else:
+                found.requests.append(request)
+        offered = _get_providers(found.requests)
+        judged.add(
+            'placement',
+            'moves before this one',
+            refused={
+                uuid: refusal
+                for uuid, refusal in full.items()
+                if uuid in judged.hosts and uuid not in offered
+            },
+        )
+        found.summaries = {
+            uuid: summary
+            for uuid, summary in known.correct().items()
+            if uuid in offered
+        }
+        return found
+
+    def _find_opened(
+        self,
+        ctxt: typing.Any,
+        spec_obj: typing.Any,
+        candidates: query.Candidates,
+    ) -> Iterator[claims.Request]:
+        """Yield candidates on hosts that servers left."""
+        scheduler = self._scheduler
+        hidden = scheduler.left - candidates.summaries.keys()
+        for form in query.forms(ctxt, spec_obj, scheduler) if hidden else ():
+            parts = query.split(form.to_querystring())
+            amounts = {
+                name: int(amount)
+                for name, _, amount in (
+                    part.value.partition(':')
+                    for part in parts
+                    if part.key == 'resources'
                 )
             }
-        states = [
-            self._states[cell][uuid]
-            for uuid in candidates.summaries
-            if uuid in self._states[cell]
-        ]
-        for state in states:
-            # Filters change them.
-            state.allocation_candidates = copy.deepcopy(by_host[state.uuid])
-        return states
+            fitting = {
+                uuid for uuid in hidden if self._fits_units(uuid, amounts)
+            }
+            for part in parts:
+                if part.key == 'group':
+                    fitting = set()
+                elif part.key != 'resources':
+                    fitting -= scheduler.providers.find_lacking(part, fitting)
+            for uuid in sorted(fitting):
+                request = {
+                    'allocations': {uuid: {'resources': amounts}},
+                    'mappings': {'': [uuid]},
+                }
+                if not scheduler.claims.find_lacking(request):
+                    yield request
+
+    def _fits_units(self, uuid: str, amounts: dict[str, int]) -> bool:
+        """Return whether a host's inventories ever give such amounts."""
+        inventories = self._scheduler.providers.get_inventories(uuid)
+        self._scheduler.claims.learn({uuid: {'resources': inventories}})
+        return amounts.keys() <= inventories.keys() and all(
+            inventories[name]['min_unit'] <= amount
+            and amount <= inventories[name]['max_unit']
+            and amount % inventories[name]['step_size'] == 0
+            for name, amount in amounts.items()
+        )
+
+
+def _get_providers(requests: Iterable[claims.Request]) -> set[str]:
+    return {uuid for one in requests for uuid in one['allocations']}

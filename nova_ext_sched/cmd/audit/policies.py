@@ -1,199 +1,119 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The policies that are on, each with the scheduler's own decision."""
+"""The policies that are on, judged by the scheduler's own host filters."""
 
-from collections.abc import Sequence
+from collections.abc import Collection
+from collections.abc import Iterator
+from collections.abc import Mapping
+import types
 import typing
 
 import nova.conf
 
 from nova_ext_sched import exception
+from nova_ext_sched import filters
+from nova_ext_sched import messages
 from nova_ext_sched.cmd import nova_scheduler
 from nova_ext_sched.cmd.audit import servers
-from nova_ext_sched.conf import blazar as conf
-from nova_ext_sched.filters import aggregate_instance_type
 from nova_ext_sched.filters import base
-from nova_ext_sched.filters import blazar
-from nova_ext_sched.filters import failure_domain
-from nova_ext_sched.filters import isolated_aggregates
-from nova_ext_sched.filters import server_group_anti_affinity
-from nova_ext_sched.policy import failure_domains
+from nova_ext_sched.policy import declaration
 from nova_ext_sched.policy import verdict
-from nova_ext_sched.queries import fields
+from nova_ext_sched.queries import aggregates
 from nova_ext_sched.queries import group_members
-from nova_ext_sched.request_filters import failure_domains as request_filter
-from nova_ext_sched.request_filters import reserved_aggregates
 
 CONF = nova.conf.CONF
 
 
-class Policy:
-    """One policy of the scheduler.
+class Policies:
+    """The policies that nova.conf turns on, whoever wrote them.
 
-    A subclass names the policy and the filters that obey it; one of them is
-    enough to keep a request out. One whose host filter needs more than a host
-    (the other hosts of a server group, say) overrides :meth:`judge`.
+    One of its two filters is enough to keep a request out, so a policy is
+    judged by its host filter even where that is not enabled.
 
     :param ctxt: a nova RequestContext of an administrator
     :param scheduler: its aggregates count, not those of the database
+    :param names: the policies to judge by; empty for all that are on
+    :ivar names: the names of the policies, in the scheduler's order
+    :ivar on: those of all policies that are on
+    :ivar counting: those of ``names`` that look at the server group's members
+    :raises exception.InvalidValue: a name is not that of a policy that is on
     """
-
-    #: What operators call it.
-    name: typing.ClassVar[str]
-    #: The host filter that decides.
-    host_filter: typing.ClassVar[type[base.PolicyFilter]]
-    #: As ``[nova_ext_sched] request_filters`` names it.
-    request_filter: typing.ClassVar[str | None] = None
-    #: Said before the filter's reason, where that leaves the server out.
-    introduction: typing.ClassVar[str] = ''
 
     def __init__(
-        self, ctxt: typing.Any, scheduler: nova_scheduler.ReadOnlyHostManager
+        self,
+        ctxt: typing.Any,
+        scheduler: nova_scheduler.ReadOnlyHostManager,
+        names: Collection[str] = (),
     ) -> None:
         self._ctxt = ctxt
-        self._scheduler = scheduler
-        self._filter = self.host_filter()
-
-    @classmethod
-    def is_on(cls) -> bool:
-        """Return whether the scheduler obeys the policy, by nova.conf."""
-        return (
-            cls.host_filter.__name__ in CONF.filter_scheduler.enabled_filters
-            or cls.request_filter in CONF.nova_ext_sched.request_filters
+        aggregates.use(ctxt, scheduler.aggregates_copy)
+        found = {policy.name: policy for policy in _find(scheduler)}
+        if off := sorted(set(names) - found.keys()):
+            raise exception.InvalidValue(
+                where='--policy',
+                expected=f'a policy that is on ({", ".join(found) or "none"};'
+                f' --option judges as if another were)',
+                got=', '.join(map(messages.clean, off)),
+            )
+        self.names = [name for name in found if not names or name in names]
+        self.on = frozenset(found)
+        self.counting = {
+            name for name in self.names if found[name].counts_group
+        }
+        # Two policies may share a filter.
+        self._filters = dict.fromkeys(
+            found[name].host_filter for name in self.names
         )
+        for name in self._filters:
+            self._filters[name] = (
+                scheduler.filter_obj_map.get(name)
+                or scheduler.filter_cls_map[name]()
+            )
 
-    def judge(self, server: servers.Server) -> verdict.Verdict:
-        """Decide whether a server may stand where it does.
+    def judge(
+        self,
+        server: servers.Server,
+        moved: Mapping[str, str] = types.MappingProxyType({}),
+    ) -> Iterator[tuple[str, verdict.Verdict | Exception]]:
+        """Yield what the policies say of a server where it stands.
 
         :param server: one whose ``request_spec`` is known
+        :param moved: names of hosts, by the UUIDs of servers that count there
+            and not where they are
+        :returns: the name of each policy that applies to it, or of a filter
+            that fails, and its verdict or the fault
         """
-        judge = self._filter.judge(server.request_spec)
-        if judge is None:
-            return verdict.PASS
-        passes, reason = judge(server.host_state)
-        return verdict.Verdict(passes, self.introduction + reason)
+        spec_obj = server.request_spec
+        group_members.use(self._ctxt, moved)
+        for name, host_filter in self._filters.items():
+            try:
+                if isinstance(host_filter, base.PolicyFilter):
+                    host_filter.prepare(self._ctxt, spec_obj)
+                found = [
+                    (policy, judge(server.host_state))
+                    for policy, judge in base.judges_of(host_filter, spec_obj)
+                    if policy.name in self.names
+                ]
+            except Exception as exc:
+                # Silence would say that all is well.
+                yield name, exc
+                continue
+            for policy, (passes, reason) in found:
+                if policy.counts_group:
+                    reason = f'not counting this server, {reason}'
+                yield policy.name, verdict.Verdict(passes, reason)
 
 
-class Isolation(Policy):
-    """Isolated aggregates: one half of what the filter judges."""
-
-    name = 'isolation'
-    host_filter = isolated_aggregates.IsolatedAggregatesFilter
-    request_filter = 'isolate_aggregates'
-
-    @classmethod
-    def is_on(cls) -> bool:
-        return (
-            CONF.nova_ext_sched.enable_isolated_aggregate_filtering
-            and super().is_on()
-        )
-
-    def judge(self, server: servers.Server) -> verdict.Verdict:
-        decide = self._filter.compile_isolation(server.request_spec)
-        return decide(fields.names_and_metadata(server.host_state.aggregates))
-
-
-class Reservation(Policy):
-    """Reserved aggregates: the other half."""
-
-    name = 'reservation'
-    host_filter = isolated_aggregates.IsolatedAggregatesFilter
-    request_filter = 'reserved_aggregates'
-
-    @classmethod
-    def is_on(cls) -> bool:
-        return bool(reserved_aggregates.rules().prefixes) and super().is_on()
-
-    def judge(self, server: servers.Server) -> verdict.Verdict:
-        decide = self._filter.compile_reservation(server.request_spec)
-        return decide(fields.names_and_metadata(server.host_state.aggregates))
-
-
-class AggregateInstanceType(Policy):
-    """The flavor/aggregate language."""
-
-    name = 'aggregate-instance-type'
-    host_filter = aggregate_instance_type.AggregateInstanceTypeFilter
-
-
-class AntiAffinity(Policy):
-    """Anti-affinity with its rules; every server of a full host is found."""
-
-    name = 'anti-affinity'
-    host_filter = server_group_anti_affinity.ServerGroupAntiAffinityFilter
-    introduction = 'not counting this server, '
-
-
-class FailureDomain(Policy):
-    """Failure domains; each server of a domain that holds too many is found.
-
-    The filter knows the candidates of one request. Here the members of the
-    group are counted by what the request filter counts them with, in the
-    aggregates of the scheduler's memory.
-    """
-
-    name = 'failure-domain'
-    host_filter = failure_domain.FailureDomainFilter
-    request_filter = 'failure_domains'
-    introduction = 'not counting this server, '
-
-    def judge(self, server: servers.Server) -> verdict.Verdict:
-        spec = server.request_spec
-        try:
-            limit = request_filter.read_limit(spec)
-        except exception.InvalidValue as exc:
-            return verdict.reject(str(exc))
-        if limit is None:
-            return verdict.PASS
-        group = spec.instance_group
-        hosts = group_members.get_hosts(
-            self._ctxt, set(group.members) - {server.uuid}
-        )
-        by_host = {
-            host: [agg.metadata for agg in self._scheduler.aggregates_of(host)]
-            for host in frozenset[str]().union(*hosts.values())
-        }
-        key = CONF.nova_ext_sched.failure_domain_key
-        count = failure_domains.count_members(hosts, by_host, key)
-        spread = failure_domains.Spread(group.uuid, limit, key, count)
-        passes, reason = spread.judge(
-            failure_domains.read_domains(
-                (agg.metadata for agg in server.host_state.aggregates), key
-            )
-        )
-        return verdict.Verdict(passes, self.introduction + reason)
-
-
-class Blazar(Policy):
-    """Hosts that Blazar manages."""
-
-    name = 'blazar'
-    host_filter = blazar.BlazarFilter
-
-    @classmethod
-    def is_on(cls) -> bool:
-        # Its request filter does nothing without the host filter.
-        return conf.is_on(CONF)
-
-
-#: Every policy, in the order in which findings are shown.
-ALL: Sequence[type[Policy]] = (
-    Isolation,
-    Reservation,
-    AggregateInstanceType,
-    AntiAffinity,
-    FailureDomain,
-    Blazar,
-)
-
-
-def enabled(names: Sequence[str] = ()) -> list[type[Policy]]:
-    """Return the policies that are on.
-
-    :param names: those to return; by default all
-    """
-    return [
-        policy
-        for policy in ALL
-        if policy.is_on() and (not names or policy.name in names)
+def _find(
+    scheduler: nova_scheduler.ReadOnlyHostManager,
+) -> Iterator[declaration.Policy]:
+    declaring = [
+        cls
+        for cls in scheduler.filter_cls_map.values()
+        if getattr(cls, 'policies', ())
     ]
+    for policy in filters.declared_policies(declaring):
+        if policy.host_filter in scheduler.filter_cls_map and policy.is_on(
+            CONF
+        ):
+            yield policy

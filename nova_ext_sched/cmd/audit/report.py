@@ -1,194 +1,192 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What the audit writes: a text for people, a document for programs.
+"""What the audit writes: a text for people, a document for programs."""
 
-Both stand in for a formatter of cliff, which sorts rows and selects columns
-before it hands them on.
-"""
-
-import argparse
 from collections.abc import Iterable
-from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
-import importlib.metadata
+import functools
+import itertools
 import typing
 
 from cliff import columns
-from oslo_utils import timeutils
 
 from nova_ext_sched import messages
-from nova_ext_sched.cmd import base
-from nova_ext_sched.cmd import lines
+from nova_ext_sched.cli import layout
+from nova_ext_sched.cli import lister
 
 #: Changes when a reader of the document must change.
 FORMAT = 1
 
 # Hosts that people see of those to which a server could go.
 _FEW = 3
-# With it, a server and its project take two lines of 80 columns.
-_LONGEST_NAME = 24
+# Servers that people see of one group, or of all groups together, and how many
+# groups: no more than 60 lines of 80 columns.
+_MOST_SERVERS = 20
+_MOST_GROUPS = 5
+# Of a name that a user gave a server, this much is seen on every terminal.
+_SHORTEST_NAME = 12
+# Aggregates, projects or hosts that people see of a summary.
+_MOST_PLACES = 10
+
+_ALL = '-f csv lists all'
 
 
-class Where(columns.FormattableColumn):
+class Where(columns.FormattableColumn[list[str] | None]):
     """The hosts to which a server could go; None where they are unknown."""
 
-    @property
-    def hosts(self) -> list[str] | None:
-        """All of them, the best first."""
-        return self._value
-
     def human_readable(self) -> str:
-        return self._describe(_FEW)
-
-    def machine_readable(self) -> str:
-        return self._describe(len(self._value or ()), ' ')
-
-    def _describe(self, most: int, separator: str = ', ') -> str:
+        """See cliff."""
         if self._value is None:
             return 'unknown'
-        shown = messages.first_few(self._value, most)
-        return shown.replace(', ', separator) or 'none'
+        return messages.first_few(self._value, _FEW) or 'none'
 
 
-class Policies(columns.FormattableColumn):
+class Policies(columns.FormattableColumn[dict[str, int]]):
     """Numbers of servers by policy."""
 
-    @property
-    def counts(self) -> dict[str, int]:
-        """As they are."""
-        return self._value
-
     def human_readable(self) -> str:
+        """See cliff."""
         return ', '.join(
             f'{policy} {count}' for policy, count in self._value.items()
         )
 
-    machine_readable = human_readable
 
+def write(
+    out: layout.Layout,
+    auditing: typing.Any,
+    rows: Sequence[lister.Row],
+    summary: bool,
+) -> None:
+    """Write the totals, then the servers, or where they are.
 
-class Findings(lines.Text):
-    """The totals, then each reason once, with its servers.
-
-    :param auditing: an Auditor, whose findings are read with the rows
+    :param auditing: an Auditor, whose findings were read with the rows
+    :param summary: whether the rows are numbers of servers
     """
+    totals = auditing.totals
+    if totals.violating:
+        out.say(f'{totals.head}:')
+        counts = [(n, policy) for policy, n in totals.ranked if n]
+        if totals.not_judged:
+            counts.append((totals.not_judged, 'cannot be judged'))
+        out.counts(counts)
+    else:
+        out.say(totals.sentence)
+    for fault in auditing.faults:
+        out.say(messages.without_secrets(fault))
+    if summary:
+        _write_places(out, rows)
+    else:
+        _write_groups(out, rows, [policy for policy, _ in totals.ranked])
 
-    def __init__(self, auditing: typing.Any) -> None:
-        self._auditing = auditing
 
-    def render(self, rows: Iterable[lines.Row]) -> Iterator[str]:
-        yield from self._head()
-        yield from self._rows(rows)
+def _write_groups(
+    out: layout.Layout, rows: Sequence[lister.Row], policies: Sequence[str]
+) -> None:
+    """Write servers by policy, reason and project, the largest group first.
 
-    def _head(self) -> Iterator[str]:
-        totals = self._auditing.totals
-        if not totals.violating:
-            yield from self.fill(totals.sentence)
-        else:
-            yield f'{totals.head}:'
-            for policy, count in totals.policies.items():
-                if count:
-                    yield f'{count:8}  {policy}'
-            if totals.not_judged:
-                yield f'{totals.not_judged:8}  cannot be judged'
-        for fault in self._auditing.faults:
-            yield from self.fill(base.without_secrets(fault))
-
-    def _rows(self, rows: Iterable[lines.Row]) -> Iterator[str]:
-        order = [*self._auditing.totals.policies]
-        by_reason: dict[tuple[str, str], list[lines.Row]] = {}
-        for row in rows:
-            key = row['Policy'], row['Reason']
-            by_reason.setdefault(key, []).append(row)
-        ranked = sorted(
-            by_reason.items(),
-            key=lambda item: (
-                # What cannot be judged comes last.
-                order.index(item[0][0]) if item[0][0] in order else len(order),
-                -len(item[1]),
-            ),
+    :param policies: in order; what cannot be judged comes last
+    """
+    groups: dict[tuple[str, str, str], list[lister.Row]] = {}
+    for row in rows:
+        key = row['Policy'], row['Reason'], row['Project']
+        groups.setdefault(key, []).append(row)
+    place = {policy: number for number, policy in enumerate(policies)}
+    ranked = sorted(
+        groups,
+        key=lambda key: (place.get(key[0], len(place)), -len(groups[key])),
+    )
+    # The largest of each policy, then the second of each, and so on.
+    of_policies = [
+        list(keys) for _, keys in itertools.groupby(ranked, lambda key: key[0])
+    ]
+    turns = filter(None, itertools.chain(*itertools.zip_longest(*of_policies)))
+    shown = set(itertools.islice(turns, _MOST_GROUPS))
+    for key in filter(shown.__contains__, ranked):
+        policy, reason, project = key
+        servers = messages.count('server', len(groups[key]))
+        out.say()
+        out.say(f'{policy}, {servers} of project {project}: {reason}')
+        out.fold(
+            groups[key],
+            _MOST_SERVERS // len(shown),
+            functools.partial(_write_server, out),
+            'server',
+            _ALL,
         )
-        for (policy, reason), found in ranked:
-            yield ''
-            servers = messages.count('server', len(found))
-            yield from self.fill(f'{policy}, {servers}: {reason}')
-            for row in found:
-                yield from self.fill(_describe(row), '  ', ' ' * 6)
-
-
-class Summary(Findings):
-    """The totals, then numbers by aggregate, project and host."""
-
-    def _rows(self, rows: Iterable[lines.Row]) -> Iterator[str]:
-        by = ''
-        for row in rows:
-            if row['By'] != by:
-                by = row['By']
-                yield ''
-                yield f'By {by}:'
-            name = messages.clean(row['Name'])
-            policies = row['Policies'].human_readable()
-            text = f'{row["Servers"]:8}  {name}: {policies}'
-            yield from self.fill(text, later=' ' * 12)
-
-
-class Document:
-    """One document with everything; ``schema.json`` has its form.
-
-    :param auditing: an Auditor, whose findings are read with the rows
-    :param formatter: cliff's of JSON or YAML
-    """
-
-    def __init__(self, auditing: typing.Any, formatter: typing.Any) -> None:
-        self._auditing = auditing
-        self._formatter = formatter
-
-    def emit_list(
-        self,
-        names: Sequence[str],
-        data: Iterable[Sequence[typing.Any]],
-        stdout: typing.TextIO,
-        parsed_args: argparse.Namespace,
-    ) -> None:
-        """Write the document, once all is read."""
-        keys = [name.lower() for name in names]
-        rows = [dict(zip(keys, map(_value, row), strict=True)) for row in data]
-        totals = self._auditing.totals
-        document = {
-            'format': FORMAT,
-            'time': timeutils.utcnow().isoformat(timespec='seconds') + 'Z',
-            'versions': {
-                name: importlib.metadata.version(name)
-                for name in ('nova-ext-sched', 'nova')
-            },
-            'answer': {
-                'sentence': totals.sentence,
-                'servers': totals.servers,
-                'violating': totals.violating,
-                'not_judged': totals.not_judged,
-                'policies': totals.policies,
-            },
-            'summary' if parsed_args.summary else 'findings': rows,
-            'faults': [
-                base.without_secrets(fault) for fault in self._auditing.faults
-            ],
-        }
-        self._formatter.emit_one(
-            list(document), list(document.values()), stdout, parsed_args
+    if folded := [len(groups[key]) for key in ranked if key not in shown]:
+        out.say()
+        out.say(
+            f'and {messages.count("more group", len(folded))} of reason and '
+            f'project, {messages.count("server", sum(folded))} ({_ALL})'
         )
 
 
-def _describe(row: lines.Row) -> str:
-    """Return the server of a finding."""
+def _write_server(out: layout.Layout, row: lister.Row) -> None:
     text = f'{row["Server"]}  {row["Host"]}'
     if row['Name']:
-        text += f'  {messages.clean(row["Name"], _LONGEST_NAME)}'
-    text += f', project {row["Project"]}'
+        # A line for each server, whatever its name.
+        room = max(_SHORTEST_NAME, out.width - len(text) - 4)
+        name = messages.clean(row['Name'])
+        text += f'  {name if len(name) <= room else f"{name[: room - 3]}..."}'
     if 'Where' in row:
         text += f'; could go to: {row["Where"].human_readable()}'
-    return text
+    out.say(text, 2, hang=4)
 
 
-def _value(cell: typing.Any) -> typing.Any:
-    if isinstance(cell, Where):
-        return cell.hosts
-    return cell.counts if isinstance(cell, Policies) else cell
+def _write_places(out: layout.Layout, rows: Sequence[lister.Row]) -> None:
+    for by, found in itertools.groupby(rows, lambda row: row['By']):
+        out.say()
+        out.say(f'By {by}:')
+        out.counts(
+            [
+                (
+                    row['Servers'],
+                    f'{messages.clean(row["Name"])}: '
+                    f'{row["Policies"].human_readable()}',
+                )
+                for row in found
+            ],
+            _MOST_PLACES,
+            by,
+            _ALL,
+        )
+
+
+def list_rows(
+    rows: Iterable[lister.Row], summary: bool
+) -> dict[str, typing.Any]:
+    """Return what the document has of rows.
+
+    :param summary: see :func:`write`
+    """
+    listed = [
+        {name.lower(): lister.machine_readable(row[name]) for name in row}
+        for row in rows
+    ]
+    return {'summary' if summary else 'findings': listed}
+
+
+def make_document(
+    auditing: typing.Any, listed: Mapping[str, typing.Any]
+) -> dict[str, typing.Any]:
+    """Return everything as one document; ``schema.json`` has its form.
+
+    :param auditing: see :func:`write`
+    :param listed: what :func:`list_rows` returned, or a plan
+    """
+    totals = auditing.totals
+    return {
+        **lister.begin_document(FORMAT),
+        'answer': {
+            'sentence': totals.sentence,
+            'servers': totals.servers,
+            'violating': totals.violating,
+            'not_judged': totals.not_judged,
+            'policies': totals.policies,
+        },
+        **listed,
+        'faults': [
+            messages.without_secrets(fault) for fault in auditing.faults
+        ],
+    }

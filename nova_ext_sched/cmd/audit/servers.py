@@ -22,7 +22,7 @@ from nova_ext_sched import request_state
 from nova_ext_sched.cmd import nova_scheduler
 from nova_ext_sched.cmd.audit import request_specs
 from nova_ext_sched.queries import running_image
-from nova_ext_sched.request_filters import reserved_aggregates
+from nova_ext_sched.request_filters import reservation
 
 CONF = nova.conf.CONF
 
@@ -79,12 +79,12 @@ class Servers:
         self._project = project
         self._specs = request_specs.Loader(ctxt)
         self._image_is_source = (
-            bool(reserved_aggregates.rules().prefixes)
+            bool(reservation.rules().prefixes)
             and 'image' in CONF.nova_ext_sched.member_sources
         )
         # Many servers have one image, and each read is a request to Glance.
         self._image_keys = functools.lru_cache(maxsize=_IMAGES)(
-            functools.partial(reserved_aggregates.read_image_keys, ctxt)
+            functools.partial(reservation.read_image_keys, ctxt)
         )
 
     def count(self) -> dict[str, dict[str, int]]:

@@ -5,7 +5,6 @@
 import collections
 from collections.abc import Iterable
 from collections.abc import Iterator
-from collections.abc import Mapping
 from collections.abc import Sequence
 import typing
 
@@ -13,7 +12,7 @@ from nova_ext_sched import messages
 
 
 class Line(typing.NamedTuple):
-    """What one aggregate, project or host has to do with what is found.
+    """How many servers of one aggregate, project or host violate a policy.
 
     :ivar by: ``aggregate``, ``project`` or ``host``
     :ivar name: of the aggregate or host; the ID of the project
@@ -95,6 +94,11 @@ class Totals:
                 yield Line(by, name, -servers, policies)
 
     @property
+    def ranked(self) -> list[tuple[str, int]]:
+        """The policies, each with its number of servers, the most first."""
+        return sorted(self.policies.items(), key=lambda item: -item[1])
+
+    @property
     def head(self) -> str:
         """How many of the servers violate a policy."""
         return messages.part(
@@ -112,7 +116,10 @@ class Totals:
             return 'No policy is on.'
         text = self.head
         if self.violating:
-            text += f': {describe(self.policies)}.'
+            counts = [
+                f'{name} {count}' for name, count in self.ranked if count
+            ]
+            text += f': {", ".join(counts)}.'
         else:
             text += f' (judged by {", ".join(self.policies)}).'
         if self.not_judged:
@@ -121,10 +128,3 @@ class Totals:
                 f'judged.'
             )
         return text
-
-
-def describe(policies: Mapping[str, int]) -> str:
-    """Return the policies that servers violate: ``isolation 20``."""
-    return ', '.join(
-        f'{policy} {count}' for policy, count in policies.items() if count
-    )

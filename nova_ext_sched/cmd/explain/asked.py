@@ -5,17 +5,17 @@
 import argparse
 import typing
 
-from nova import exception as nova_exception
+from oslo_utils import timeutils
 
 from nova_ext_sched import messages
 from nova_ext_sched.cmd import nova_scheduler
 from nova_ext_sched.cmd.explain import document
+from nova_ext_sched.cmd.explain import explanation
 from nova_ext_sched.cmd.explain import funnel
-from nova_ext_sched.cmd.explain import placement
 from nova_ext_sched.cmd.explain import request
 from nova_ext_sched.cmd.explain import server
 from nova_ext_sched.queries import fields
-from nova_ext_sched.request_filters import reserved_aggregates
+from nova_ext_sched.request_filters import reservation
 
 
 class Asked:
@@ -23,10 +23,10 @@ class Asked:
 
     :param ctxt: a nova RequestContext; gets the project of the server
     :param wanted: the command's arguments
+    :param found: ends where conductor refuses the request without asking the
+        scheduler
     :ivar spec_obj: nova's RequestSpec
     :ivar description: what is asked, for the document
-    :ivar end: name and reason where conductor refuses the request without
-        asking the scheduler, else None
     :raises exception.InvalidValue: something that is named does not exist, or
         contradicts itself
     """
@@ -36,25 +36,29 @@ class Asked:
         ctxt: typing.Any,
         scheduler: nova_scheduler.ReadOnlyHostManager,
         wanted: argparse.Namespace,
+        found: funnel.Funnel,
     ) -> None:
         self._scheduler = scheduler
         self._wanted = wanted
         self._server: server.Server | None = None
-        self.end: tuple[str, str] | None = None
         if wanted.server is not None:
             self._server = server.Server(ctxt, wanted.server)
             self.spec_obj = self._server.spec_obj
         else:
-            self.spec_obj = request.build(ctxt, wanted)
-        try:
+            flavor = request.get_flavor(ctxt, wanted.flavor)
+            self.spec_obj = request.build(
+                ctxt, wanted, flavor, request.get_image(ctxt, wanted)
+            )
+            self.spec_obj.num_instances = wanted.num_instances or 1
+            if wanted.destination:
+                self.spec_obj.requested_destination = request.destination(
+                    wanted.destination
+                )
+        with explanation.conducting(found):
             if self._server is not None:
                 self._operate(ctxt, self._server)
             else:
                 request.set_up_group(ctxt, self.spec_obj)
-        except nova_exception.NoValidHost as exc:
-            self.end = 'image traits', placement.get_reason(exc)
-        except nova_exception.UnsupportedPolicyException as exc:
-            self.end = 'server group', exc.format_message()
         self.description = document.describe_request(
             self.spec_obj,
             wanted.operation,
@@ -79,6 +83,21 @@ class Asked:
                 'server was created with "host" or "hypervisor_hostname", '
                 'which nova does not store'
             )
+        if mine is not None and mine.building_since is not None:
+            minutes = (
+                timeutils.delta_seconds(
+                    mine.building_since, timeutils.utcnow(with_timezone=True)
+                )
+                // 60
+            )
+            remarks.append(
+                f'The server is in BUILD for '
+                f'{messages.count("minute", int(minutes))}: nova has noted '
+                f'neither a host nor a fault. If that lasts, nova-conductor '
+                f'did not get the request, ended, or could not store the '
+                f'fault: its log says which. nova does not try again: delete '
+                f'the server and create it anew'
+            )
         if self.spec_obj.project_id is None:
             closed = self._find_closed_aggregates()
             if closed:
@@ -90,7 +109,7 @@ class Asked:
 
     def _find_closed_aggregates(self) -> list[str]:
         """Return which aggregates that the request names are whose."""
-        wanted = reserved_aggregates.compile_request(self.spec_obj)
+        wanted = reservation.compile_request(self.spec_obj)
         found = []
         for aggregate in self._scheduler.aggs_by_id.values():
             metadata = fields.aggregate_metadata(aggregate)

@@ -3,53 +3,43 @@
 """The command ``nova-ext-sched explain``."""
 
 import argparse
-from collections.abc import Iterable
 from collections.abc import Sequence
-import json
 import pathlib
-import shutil
 import sys
 import typing
 
-import yaml
-
 from nova_ext_sched import exception
-from nova_ext_sched.cmd import base
-from nova_ext_sched.cmd import progress
+from nova_ext_sched.cli import base
+from nova_ext_sched.cli import layout
+from nova_ext_sched.cli import lister
+from nova_ext_sched.cli import progress
+from nova_ext_sched.cmd import nova_command
 from nova_ext_sched.cmd import records
+from nova_ext_sched.cmd import request_options
 from nova_ext_sched.cmd.explain import answer
 from nova_ext_sched.cmd.explain import recorded
 
-# Methods of nova_ext_sched.cmd.explain.server.Server.
-_OPERATIONS = (
-    'boot',
-    'migrate',
-    'live-migrate',
-    'evacuate',
-    'unshelve',
-    'resize',
-    'rebuild',
-)
-
-# Formats that show everything.
-_DOCUMENTS = ('json', 'yaml')
-
-# What describes a request, as far as --server does not.
+# What describes a request, as far as --server and --recorded do not.
 _DESCRIBING = (
     'flavor',
-    'image',
-    'image_property',
-    'boot_from_volume',
-    'availability_zone',
-    'project',
-    'server_group',
-    'hint',
+    *request_options.NAMES,
     'num_instances',
     'destination',
 )
+# The operations on a server, methods of
+# nova_ext_sched.cmd.explain.server.Server, and the ones that go with each.
+_OF_OPERATIONS: dict[str, tuple[str, ...]] = {
+    'boot': (),
+    'migrate': ('destination',),
+    'live-migrate': ('destination',),
+    'evacuate': ('destination',),
+    'unshelve': ('destination',),
+    'resize': ('flavor',),
+    'rebuild': ('image', 'image_property'),
+}
 
 
-class Explain(base.Command):
+class Explain(nova_command.Lister):
     """Say why a request has no valid host, or where it would go.
 
     Runs nova-scheduler's own code on nova's own request, with its nova.conf;
@@ -63,79 +53,46 @@ class Explain(base.Command):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        server = parser.add_argument_group('an existing server')
-        server.add_argument(
+        what = parser.add_mutually_exclusive_group()
+        what.add_argument(
             '--server',
             metavar='UUID',
-            help='the server whose request nova stored, landed or not',
+            help='an existing server: the request that nova stored, whether '
+            'it landed or not',
         )
-        server.add_argument(
+        what.add_argument(
+            '--recorded',
+            metavar='REQUEST_OR_SERVER',
+            help='a refusal that watch recorded, by the ID of its request '
+            '(req-...) or the UUID of its server',
+        )
+        parser.add_argument(
             '--operation',
-            choices=_OPERATIONS,
+            choices=tuple(_OF_OPERATIONS),
             default='boot',
-            help='what is to be done with it (default: boot)',
-        )
-        request = parser.add_argument_group(
-            'a new server (--flavor and --image also for resize and rebuild)'
-        )
-        request.add_argument(
-            '--flavor', metavar='FLAVOR', help='its ID or name'
-        )
-        request.add_argument(
-            '--image',
-            metavar='UUID',
-            help='an image of Glance, which is asked with the credentials of '
-            'the OS_* variables or of clouds.yaml',
-        )
-        request.add_argument(
-            '--image-property',
-            metavar='KEY=VALUE',
-            action='append',
-            default=[],
-            type=base.read_pair,
-            help='a property of the image, instead of one of Glance or beside '
-            'it (may be repeated)',
-        )
-        request.add_argument(
-            '--boot-from-volume',
-            action='store_true',
-            help='the root disk is a volume',
-        )
-        request.add_argument(
-            '--availability-zone',
-            metavar='ZONE[:HOST[:NODE]]',
-            help='with a host, it is forced and no filter runs',
-        )
-        request.add_argument('--project', metavar='ID')
-        request.add_argument('--server-group', metavar='UUID')
-        request.add_argument(
-            '--hint',
-            metavar='KEY=VALUE',
-            action='append',
-            default=[],
-            type=base.read_pair,
-            help='a scheduler hint (may be repeated)',
-        )
-        request.add_argument(
-            '--num-instances', metavar='NUMBER', type=base.read_amount
+            help='what is to be done with the server (default: boot)',
         )
         parser.add_argument(
             '--destination',
             metavar='HOST[:NODE]',
             help='ask for this host, as the API does with "host"; filters run',
         )
-        kept = parser.add_argument_group('a refusal that watch recorded')
-        kept.add_argument(
-            '--recorded',
-            metavar='REQUEST_OR_SERVER',
-            help='the ID of a request (req-...) or the UUID of a server',
-        )
-        kept.add_argument(
+        parser.add_argument(
             '--records',
             metavar='FILE',
             type=pathlib.Path,
             default=records.PATH,
             help='the file of the records (default: %(default)s)',
+        )
+        request = parser.add_argument_group(
+            'a new server (--flavor also for resize, --image for rebuild)'
+        )
+        request.add_argument(
+            '--flavor', metavar='FLAVOR', help='its ID or name'
+        )
+        request_options.add(request)
+        request.add_argument(
+            '--num-instances', metavar='NUMBER', type=base.read_amount
         )
         shown = parser.add_mutually_exclusive_group()
         shown.add_argument(
@@ -174,11 +131,7 @@ class Explain(base.Command):
             self._document = self._explain(parsed_args)
         finds_host = self._document['answer']['finds_host']
         self.status = base.FINE if finds_host else base.SOME_FOUND
-        if _is_table(parsed_args):
-            # The answer stands before the table.
-            self.sentence = ''
-        elif parsed_args.formatter not in _DOCUMENTS:
-            self.sentence = self._document['answer']['sentence']
+        self._all, self._by_host = parsed_args.all, by_host
         rows = answer.host_rows if by_host else answer.rows
         return columns, rows(self._document, parsed_args.all)
 
@@ -195,84 +148,72 @@ class Explain(base.Command):
         with progress.bar(sys.stderr, 'Asking nova and placement') as advance:
             found = explanation.start(scheduler, advance=advance)
             ctxt = nova_scheduler.context(parsed_args.project)
-            request = asked.Asked(ctxt, scheduler, parsed_args)
-            if request.end is None:
-                explanation.explain(scheduler, found, ctxt, request.spec_obj)
-            else:
-                found.stop('conductor', *request.end)
+            request = asked.Asked(ctxt, scheduler, parsed_args, found)
+            explanation.explain(scheduler, found, ctxt, request.spec_obj)
         found.remarks += request.remarks(found)
         return document.build(found, request.description, detailed)
 
-    def produce_output(
-        self,
-        parsed_args: argparse.Namespace,
-        column_names: Sequence[str],
-        data: Iterable[Sequence[object]],
-    ) -> int:
-        if parsed_args.formatter == 'json':
-            json.dump(self._document, self.app.stdout, indent=2)
-            self.app.stdout.write('\n')
-        elif parsed_args.formatter == 'yaml':
-            yaml.safe_dump(
-                self._document, self.app.stdout, sort_keys=False, width=79
-            )
-        elif _is_table(parsed_args):
-            answer.write(
-                self._document,
-                self.app.stdout,
-                parsed_args.max_width or _get_width(),
-                parsed_args.all,
-                column_names is answer.HOST_COLUMNS,
-            )
-        else:
-            super().produce_output(parsed_args, column_names, data)
-        return 0
+    def sum_up(self) -> str:
+        return self._document['answer']['sentence']
+
+    def write_text(
+        self, out: layout.Layout, rows: Sequence[lister.Row]
+    ) -> None:
+        answer.write(out, self._document, rows, self._all, self._by_host)
+
+    def make_document(self, rows: list[lister.Row]) -> object:
+        return self._document
 
 
 def _check_usage(parsed_args: argparse.Namespace) -> None:
+    """Refuse options that do not go together.
+
+    :raises base.UsageError: some do not
+    """
     operation = parsed_args.operation
+    given = [name for name in _DESCRIBING if getattr(parsed_args, name)]
     if parsed_args.recorded is not None:
         # A record says what was asked. It has the hosts of none.
-        for name in ('server', *_DESCRIBING, 'host', 'hosts'):
-            if getattr(parsed_args, name):
-                raise _usage('--recorded', f'no {_option(name)}', 'one')
-        if operation != 'boot':
-            raise _usage('--recorded', 'no --operation', operation)
-        return
-    if parsed_args.server is None:
-        if parsed_args.flavor is None:
-            raise _usage('arguments', '--server or --flavor', 'neither')
-        if operation != 'boot':
-            raise _usage('--operation', 'boot without --server', operation)
-        return
-    needed = {'resize': ('flavor',), 'rebuild': ('image', 'image_property')}
-    allowed = needed.get(
-        operation, () if operation == 'boot' else ('destination',)
-    )
-    for name in _DESCRIBING:
-        if getattr(parsed_args, name) and name not in allowed:
-            expected = f'no {_option(name)} to {operation} it'
-            raise _usage('--server', expected, 'one')
-    if operation in needed and not any(
-        getattr(parsed_args, name) for name in allowed
-    ):
-        raise _usage(f'--operation {operation}', f'--{allowed[0]}', 'none')
+        given += [n for n in ('host', 'hosts') if getattr(parsed_args, n)]
+        given += ['operation'] * (operation != 'boot')
+        if given:
+            raise base.UsageError(
+                f'{_options(given)} cannot stand beside --recorded: a record '
+                f'has its own request, and its answer without the hosts.'
+            )
+    elif parsed_args.server is not None:
+        wanted = _OF_OPERATIONS[operation]
+        if wanted and wanted[0] != 'destination' and not given:
+            raise base.UsageError(
+                f'To {operation} a server, say to what: '
+                f'{_options(wanted[:1])}.'
+            )
+        if extra := [name for name in given if name not in wanted]:
+            raise base.UsageError(
+                f'{_options(extra)} cannot stand beside --server to '
+                f'{operation} it: nova has stored its request. '
+                f'{_describe_allowed(wanted)}'
+            )
+    elif operation != 'boot':
+        raise base.UsageError(
+            f'To {operation} a server, say which: --server UUID.'
+        )
+    elif parsed_args.flavor is None:
+        raise base.UsageError(
+            'Say which request: --server UUID for an existing server, '
+            '--flavor FLAVOR for a new one, --recorded ID for a refusal that '
+            'watch recorded.'
+        )
 
 
-def _option(name: str) -> str:
-    return f'--{name.replace("_", "-")}'
+def _options(names: Sequence[str]) -> str:
+    return ' and '.join(f'--{name.replace("_", "-")}' for name in names)
 
 
-def _is_table(parsed_args: argparse.Namespace) -> bool:
-    # Whoever chooses columns wants those and nothing else.
-    return parsed_args.formatter == 'table' and not (
-        parsed_args.columns or parsed_args.sort_columns
-    )
-
-
-def _get_width() -> int:
-    """Return the width of the terminal, and 80 where there is none."""
-    return shutil.get_terminal_size((answer.WIDTH, 24)).columns
+def _describe_allowed(names: Sequence[str]) -> str:
+    if names:
+        return f'Only {_options(names)} may.'
+    return 'A new flavor is --operation resize, a new image rebuild.'
 
 
 def _select(
@@ -289,10 +230,8 @@ def _select(
             if name in (host.host, host.node, host.name, uuid)
         ]
         if not uuids:
-            raise _usage('--host', 'a host of a compute node', name)
+            raise exception.InvalidValue(
+                where='--host', expected='a host of a compute node', got=name
+            )
         found += [uuid for uuid in uuids if uuid not in found]
     return found
-
-
-def _usage(where: str, expected: str, got: object) -> exception.InvalidValue:
-    return exception.InvalidValue(where=where, expected=expected, got=got)

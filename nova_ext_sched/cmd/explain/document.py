@@ -9,13 +9,12 @@ reads like a new one.
 
 import collections
 from collections.abc import Collection
-import importlib.metadata
 import typing
 
-from oslo_utils import timeutils
-
 from nova_ext_sched import messages
+from nova_ext_sched.cli import lister
 from nova_ext_sched.cmd.explain import funnel
+from nova_ext_sched.queries import fields
 
 #: Changes when a reader of the document must change.
 FORMAT = 1
@@ -39,47 +38,47 @@ def describe_request(
     :param server: the UUID of a server that exists
     """
     flavor = spec_obj.flavor
-    group = _field(spec_obj, 'instance_group')
-    destination = _field(spec_obj, 'requested_destination')
-    image = _field(spec_obj, 'image')
+    group = fields.get_field(spec_obj, 'instance_group')
+    destination = fields.get_field(spec_obj, 'requested_destination')
+    image = fields.get_field(spec_obj, 'image')
     return {
         'operation': operation,
         'server': server,
         'server_name': server_name,
-        'project': _field(spec_obj, 'project_id'),
+        'project': fields.get_field(spec_obj, 'project_id'),
         'flavor': {
-            'id': _field(flavor, 'flavorid'),
-            'name': _field(flavor, 'name'),
+            'id': fields.get_field(flavor, 'flavorid'),
+            'name': fields.get_field(flavor, 'name'),
             'vcpus': flavor.vcpus,
             'memory_mb': flavor.memory_mb,
             'root_gb': flavor.root_gb,
             'ephemeral_gb': flavor.ephemeral_gb,
             'swap': flavor.swap,
-            'extra_specs': dict(_field(flavor, 'extra_specs') or {}),
+            'extra_specs': dict(fields.get_field(flavor, 'extra_specs') or {}),
         },
         'image': {
-            'id': _field(image, 'id') if image else None,
-            'name': _field(image, 'name') if image else None,
+            'id': fields.get_field(image, 'id') if image else None,
+            'name': fields.get_field(image, 'name') if image else None,
         },
-        'boot_from_volume': bool(_field(spec_obj, 'is_bfv')),
-        'availability_zone': _field(spec_obj, 'availability_zone'),
+        'boot_from_volume': bool(fields.get_field(spec_obj, 'is_bfv')),
+        'availability_zone': fields.get_field(spec_obj, 'availability_zone'),
         'server_group': group
         and {
-            'id': _field(group, 'uuid'),
-            'name': _field(group, 'name'),
-            'policy': _field(group, 'policy'),
+            'id': fields.get_field(group, 'uuid'),
+            'name': fields.get_field(group, 'name'),
+            'policy': fields.get_field(group, 'policy'),
         },
         'hints': {
             key: value if isinstance(value, list) else [value]
             for key, value in (
-                _field(spec_obj, 'scheduler_hints') or {}
+                fields.get_field(spec_obj, 'scheduler_hints') or {}
             ).items()
             if not key.startswith('_nova')
         },
-        'destination': destination and _field(destination, 'host'),
-        'force_hosts': list(_field(spec_obj, 'force_hosts') or ()),
-        'ignore_hosts': list(_field(spec_obj, 'ignore_hosts') or ()),
-        'instances': _field(spec_obj, 'num_instances') or 1,
+        'destination': destination and fields.get_field(destination, 'host'),
+        'force_hosts': list(fields.get_field(spec_obj, 'force_hosts') or ()),
+        'ignore_hosts': list(fields.get_field(spec_obj, 'ignore_hosts') or ()),
+        'instances': fields.get_field(spec_obj, 'num_instances') or 1,
     }
 
 
@@ -98,12 +97,7 @@ def build(
         for constraint in found.constraints
     ]
     document = {
-        'format': FORMAT,
-        'time': timeutils.utcnow().isoformat(timespec='seconds') + 'Z',
-        'versions': {
-            name: importlib.metadata.version(name)
-            for name in ('nova-ext-sched', 'nova')
-        },
+        **lister.begin_document(FORMAT),
         'request': request,
         'answer': {
             'sentence': '',
@@ -150,26 +144,62 @@ def build(
 def _describe_constraint(
     found: funnel.Funnel, constraint: funnel.Constraint
 ) -> dict[str, typing.Any]:
-    causes = {
-        cause: None
-        for refusal in sorted(set(constraint.refused.values()))
-        for cause in (refusal.cause or constraint.name, *refusal.more)
-    }
+    counts = collections.Counter(
+        refusal
+        for uuid in constraint.refused
+        for refusal in constraint.refusals(uuid)
+    )
+    judged = found.hosts if constraint.judged is None else constraint.judged
+    # A number of hosts that nobody looked at is none.
+    is_judged = bool(judged)
+    is_known = is_judged or found.end is None
     return {
         'stage': constraint.stage,
         'constraint': constraint.name,
         'asks': constraint.asks,
-        'causes': list(causes),
-        'judged': len(
-            found.hosts if constraint.judged is None else constraint.judged
+        'causes': list(dict.fromkeys(one.cause for one in counts)),
+        'judged': len(judged),
+        'refused': len(constraint.refused) if is_judged else None,
+        'alone': found.count_alone(constraint) if is_judged else None,
+        'left': constraint.left
+        if is_known or constraint is found.constraints[-1]
+        else None,
+        'reasons': funnel.group(counts.items()),
+        'capacity': constraint.capacity
+        and _describe_capacity(found, constraint.capacity),
+    }
+
+
+def _describe_capacity(
+    found: funnel.Funnel, capacity: funnel.Capacity
+) -> dict[str, typing.Any]:
+    described = vars(capacity).copy()
+    # Hosts that a smaller flavor alone would open.
+    alone = {
+        uuid
+        for uuid, causes in found.causes.items()
+        if causes == {capacity.resource}
+    }
+    free = {
+        uuid: amount
+        for uuid, amount in described.pop('free').items()
+        if amount > 0 and uuid in alone
+    }
+    amounts = sorted(free.values(), reverse=True)
+    most = amounts[0] if amounts else 0
+    half = amounts[(len(amounts) - 1) // 2] if amounts else 0
+    return {
+        **described,
+        'alone': len(alone),
+        'most_free': most,
+        'most_free_host': min(
+            (_name(found, uuid) for uuid in free if free[uuid] == most),
+            default=None,
         ),
-        'refused': len(constraint.refused),
-        'alone': found.count_alone(constraint),
-        'left': constraint.left,
-        'reasons': funnel.group(
-            collections.Counter(constraint.refused.values()).items()
-        ),
-        'capacity': constraint.capacity and vars(constraint.capacity),
+        'fits': [
+            {'amount': amount, 'hosts': sum(one >= amount for one in amounts)}
+            for amount in dict.fromkeys(filter(None, (most, half)))
+        ],
     }
 
 
@@ -179,10 +209,10 @@ def _describe_host(found: funnel.Funnel, uuid: str) -> dict[str, typing.Any]:
         verdict, reason = PASSES, ''
         if uuid in constraint.refused:
             verdict = REFUSED
-            refusal = constraint.refused[uuid]
-            reason = singular(refusal.kind)
-            if refusal.detail:
-                reason += f' ({refusal.detail})'
+            reason = '; '.join(
+                singular(one.kind) + (f' ({one.detail})' if one.detail else '')
+                for one in constraint.refusals(uuid)
+            )
         elif constraint.judged is not None and uuid not in constraint.judged:
             verdict = NOT_JUDGED
         if verdict != PASSES:
@@ -217,14 +247,28 @@ def _say(document: dict[str, typing.Any]) -> str:
     return ' '.join(f'{text.rstrip(".")}.' for text in sentences if text)
 
 
+def get_cause(document: dict[str, typing.Any]) -> str | None:
+    """Return what a refusal is told by where there is room for one word.
+
+    It is the policy that ended the request, or the cause of the first reason:
+    of those that refuse hosts, the one that refuses most
+    (:func:`.funnel.group`).
+
+    :returns: None where nothing refuses a host
+    """
+    answer = document['answer']
+    if answer['end']:
+        return str(answer['end']['cause'])
+    return answer['reasons'][0]['cause'] if answer['reasons'] else None
+
+
 def count_reason(reason: dict[str, typing.Any], most: int = 3) -> str:
     """Return a reason with its number of hosts, and how the names share it.
 
     :param reason: of the document
     :param most: how many names are shown
     """
-    number, kind = reason['hosts'], reason['reason']
-    text = f'{number} {singular(kind) if number == 1 else kind}'
+    text = say_number(reason)
     names = reason['names']
     if names:
         shown = [
@@ -241,6 +285,12 @@ def count_reason(reason: dict[str, typing.Any], most: int = 3) -> str:
     return text
 
 
+def say_number(reason: dict[str, typing.Any]) -> str:
+    """Return a reason with its number of hosts."""
+    number, kind = reason['hosts'], reason['reason']
+    return f'{number} {singular(kind) if number == 1 else kind}'
+
+
 def singular(kind: str) -> str:
     """Return a reason as it is said of one host."""
     verb, _, rest = kind.partition(' ')
@@ -249,7 +299,3 @@ def singular(kind: str) -> str:
 
 def _name(found: funnel.Funnel, uuid: str) -> str:
     return messages.clean(found.hosts[uuid])
-
-
-def _field(obj: typing.Any, name: str) -> typing.Any:
-    return getattr(obj, name) if name in obj else None

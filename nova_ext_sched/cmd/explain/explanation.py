@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""nova-scheduler's steps for one request, each asked what it takes away.
+"""Runs one request through nova-scheduler's steps and notes the refusals.
 
 The steps are those of nova.scheduler.manager.SchedulerManager
 (select_destinations, _schedule), run by nova's own functions. A claim in
@@ -8,8 +8,11 @@ placement is the one step that is not made.
 """
 
 from collections.abc import Callable
+from collections.abc import Iterator
+import contextlib
 import typing
 
+from nova import exception as nova_exception
 from nova.scheduler import utils
 
 from nova_ext_sched.cmd import nova_scheduler
@@ -23,7 +26,7 @@ def start(
     whole: bool = True,
     advance: Callable[[], None] = lambda: None,
 ) -> funnel.Funnel:
-    """Return the funnel of every host, before anything is taken away.
+    """Return a funnel that has every host and no constraint yet.
 
     :param whole: see :class:`.funnel.Funnel`; ``advance`` too
     """
@@ -40,13 +43,24 @@ def start(
     return found
 
 
+@contextlib.contextmanager
+def conducting(found: funnel.Funnel) -> Iterator[None]:
+    """Note where nova-conductor refuses without asking the scheduler."""
+    try:
+        yield
+    except nova_exception.NoValidHost as exc:
+        found.stop('conductor', 'image traits', placement.get_reason(exc))
+    except nova_exception.UnsupportedPolicyException as exc:
+        found.stop('conductor', 'server group', exc.format_message())
+
+
 def explain(
     scheduler: nova_scheduler.ReadOnlyHostManager,
     found: funnel.Funnel,
     ctxt: typing.Any,
     spec_obj: typing.Any,
 ) -> None:
-    """Run a request through the scheduler's steps.
+    """Run a request through the scheduler's steps, unless it has ended.
 
     :param found: gets the constraints
     :param spec_obj: a nova RequestSpec, which changes as in the scheduler
@@ -54,6 +68,8 @@ def explain(
         expect
     :raises nova_scheduler.PlacementFailed: placement does not answer
     """
+    if found.end is not None:
+        return
     candidates = None
     if not utils.request_is_rebuild(spec_obj):
         candidates = placement.Placement(scheduler, found).ask(ctxt, spec_obj)

@@ -29,6 +29,12 @@ import typing
 
 from nova_ext_sched import messages
 
+# What leaves out hosts that the request does not want: where anything else
+# refuses a host, that is the answer.
+REQUESTED_HOST = 'requested host'
+IGNORED_HOST = 'ignore_hosts'
+_UNWANTED = (IGNORED_HOST, REQUESTED_HOST)
+
 # How many pairs of causes are named.
 _MOST_PAIRS = 10
 
@@ -41,30 +47,33 @@ class Refusal(typing.NamedTuple):
     :ivar cause: what to lift; empty for the constraint itself
     :ivar name: what is counted within the kind, an aggregate for example
     :ivar detail: the policy's own words
-    :ivar more: further causes for which the constraint refuses the host
+    :ivar more: why the constraint refuses the host besides
+    :ivar lifts: whether the host would pass without the constraint; a host
+        that is too small would not
     """
 
     kind: str
     cause: str = ''
     name: str = ''
     detail: str = ''
-    more: tuple[str, ...] = ()
+    more: tuple['Refusal', ...] = ()
+    lifts: bool = True
 
 
 @dataclasses.dataclass(frozen=True)
 class Capacity:
     """What hosts have of a resource class that a request asks for.
 
-    Numbers of hosts, except for ``requested`` and ``most_free``, which are in
-    the unit of the resource class.
+    Numbers of hosts, except for ``requested`` and ``free``, which is in the
+    unit of the resource class.
 
     :ivar large_enough: hosts that could hold the amount if they were empty
     :ivar full: those of them that do not have it free
     :ivar too_small: hosts that can never hold it
     :ivar without: hosts that have no inventory of the class
     :ivar unknown: hosts of which placement did not say
-    :ivar most_free: the most that a host has free which is refused
-    :ivar most_free_host: its name, None where no host has anything free
+    :ivar free: the most that one server could get, by UUID of the hosts that
+        are refused
     """
 
     resource: str
@@ -74,8 +83,7 @@ class Capacity:
     too_small: int
     without: int
     unknown: int
-    most_free: int
-    most_free_host: str | None
+    free: Mapping[str, int]
 
 
 @dataclasses.dataclass
@@ -100,8 +108,11 @@ class Constraint:
 
     def causes(self, uuid: str) -> tuple[str, ...]:
         """Return why it refuses a host that it refuses."""
-        refusal = self.refused[uuid]
-        return (refusal.cause or self.name, *refusal.more)
+        return tuple(one.cause for one in self.refusals(uuid))
+
+    def refusals(self, uuid: str) -> tuple[Refusal, ...]:
+        """Return each refusal of a host that it refuses, with its cause."""
+        return _split(self.refused[uuid], self.name)
 
 
 class End(typing.NamedTuple):
@@ -109,12 +120,14 @@ class End(typing.NamedTuple):
 
     :ivar reason: what the owner of the server reads
     :ivar detail: what only operators read
+    :ivar cause: the name of its policy
     """
 
     stage: str
     name: str
     reason: str
     detail: str
+    cause: str
 
 
 class Funnel:
@@ -129,6 +142,8 @@ class Funnel:
     :ivar weights: by UUID, what each weigher gave, multiplied
     :ivar query: what placement was asked
     :ivar end: None unless a constraint ended the request
+    :ivar failure: what kept a request filter from deciding, which ended the
+        request; None where each one decided
     :ivar shortage: why not every instance of the request finds a host, though
         hosts are left
     :ivar remarks: sentences about what could not be seen
@@ -148,6 +163,7 @@ class Funnel:
         self.weights: dict[str, dict[str, float]] = {}
         self.query: list[str] = []
         self.end: End | None = None
+        self.failure: BaseException | None = None
         self.shortage = ''
         self.remarks: list[str] = []
         self._advance = advance
@@ -171,19 +187,34 @@ class Funnel:
         )
         self._advance()
 
+    def readmit(self, uuids: Collection[str]) -> None:
+        """Take back every refusal of some hosts."""
+        for constraint in self.constraints:
+            constraint.refused = {
+                uuid: refusal
+                for uuid, refusal in constraint.refused.items()
+                if uuid not in uuids
+            }
+        self.left.update(uuids)
+
     def stop(
-        self, stage: str, name: str, reason: str, detail: str = ''
+        self,
+        stage: str,
+        name: str,
+        reason: str,
+        detail: str = '',
+        cause: str = '',
     ) -> None:
         """Append the constraint that ends the request.
 
         :param reason: nova's text
+        :param cause: the name of its policy; empty for its own
         """
         text = messages.clean(reason.rstrip('.'), 1000)
-        self.end = End(stage, name, text, messages.clean(detail, 1000))
-        refusal = Refusal('are not considered', name)
-        self.add(
-            stage, name, 'ends the request', dict.fromkeys(self.hosts, refusal)
-        )
+        detail = messages.clean(detail, 1000)
+        self.end = End(stage, name, text, detail, cause or name)
+        self.left = set()
+        self.add(stage, name, 'ends the request', judged=())
 
     @property
     def finds_host(self) -> bool:
@@ -196,20 +227,14 @@ class Funnel:
 
         Use it when all constraints are in.
         """
-        found: dict[str, set[str]] = {}
+        found: dict[str, set[str]] = collections.defaultdict(set)
         for constraint in self.constraints:
-            for uuid in constraint.refused:
-                if uuid in self.hosts:
-                    found.setdefault(uuid, set()).update(
-                        constraint.causes(uuid)
-                    )
+            for uuid in filter(self.hosts.__contains__, constraint.refused):
+                found[uuid].update(constraint.causes(uuid))
         # A cloud has few distinct sets of causes.
-        shared: dict[frozenset[str], frozenset[str]] = {}
+        share = functools.cache(lambda causes: causes)
         return {
-            uuid: shared.setdefault(one, one)
-            for uuid, one in (
-                (uuid, frozenset(causes)) for uuid, causes in found.items()
-            )
+            uuid: share(frozenset(causes)) for uuid, causes in found.items()
         }
 
     def count_alone(self, constraint: Constraint) -> int:
@@ -227,8 +252,12 @@ class Funnel:
         Each cause that would free a host by itself, the one that frees most
         first. Where none does, pairs of causes that would together. A host
         that a filter could not be asked about counts as one that passes it.
+        Nothing frees a host that is too small.
         """
-        counts = collections.Counter(self.causes.values())
+        fixed = self.find_fixed()
+        counts = collections.Counter(
+            causes for uuid, causes in self.causes.items() if uuid not in fixed
+        )
         rank = self._rank()
         for size in (1, 2):
             found = [
@@ -246,8 +275,17 @@ class Funnel:
                 return found if size == 1 else found[:_MOST_PAIRS]
         return []
 
+    def find_fixed(self) -> set[str]:
+        """Return the hosts, by UUID, that no lifted constraint would free."""
+        return {
+            uuid
+            for constraint in self.constraints
+            for uuid, refusal in constraint.refused.items()
+            if not refusal.lifts
+        }
+
     def count_reasons(self) -> list[tuple[Refusal, int]]:
-        """Return why hosts are refused; each host counts once.
+        """Return why hosts are refused, with causes; each host counts once.
 
         A host that several causes refuse counts for the cause that refuses
         the most hosts of all: where no host is large enough, every host
@@ -262,25 +300,30 @@ class Funnel:
         def choose(causes: frozenset[str]) -> str:
             return min(causes, key=lambda one: (-totals[one], rank[one]))
 
-        open_ = dict(self.causes)
+        open_ = {uuid: choose(causes) for uuid, causes in self.causes.items()}
         counts: collections.Counter[Refusal] = collections.Counter()
         for constraint in self.constraints:
-            for uuid, refusal in constraint.refused.items():
-                if uuid in open_ and choose(open_[uuid]) in constraint.causes(
-                    uuid
-                ):
-                    del open_[uuid]
-                    counts[refusal] += 1
-        return counts.most_common()
+            for uuid in constraint.refused:
+                for refusal in constraint.refusals(uuid):
+                    if refusal.cause == open_.get(uuid):
+                        del open_[uuid]
+                        counts[refusal] += 1
+        return list(counts.items())
 
     def _rank(self) -> dict[str, int]:
         """Return the place of each cause in the scheduler's order."""
         rank: dict[str, int] = {}
         for constraint in self.constraints:
-            for refusal in set(constraint.refused.values()):
-                for cause in (refusal.cause or constraint.name, *refusal.more):
-                    rank.setdefault(cause, len(rank))
+            causes = set(map(constraint.causes, constraint.refused))
+            for cause in sorted(set().union(*causes)):
+                rank.setdefault(cause, len(rank))
         return rank
+
+
+@functools.lru_cache(maxsize=4096)
+def _split(refusal: Refusal, constraint: str) -> tuple[Refusal, ...]:
+    first = refusal._replace(cause=refusal.cause or constraint, more=())
+    return first, *refusal.more
 
 
 def group(
@@ -288,42 +331,44 @@ def group(
 ) -> list[dict[str, typing.Any]]:
     """Return refusals by kind, with their names and details counted.
 
+    This is how reasons are ranked, wherever a refusal is told by one of them:
+    by most hosts. That the request itself leaves hosts out comes last.
+
     :param refusals: with numbers of hosts
-    :returns: ``reason``, ``hosts``, ``names`` and ``details``, the most first
+    :returns: ``reason``, ``cause``, ``hosts``, ``names`` and ``details``
     """
-    kinds: dict[str, collections.Counter[str]] = {}
-    names: dict[str, collections.Counter[str]] = {}
-    details: dict[str, collections.Counter[str]] = {}
+    kinds: dict[str, list[tuple[Refusal, int]]] = {}
     for refusal, number in refusals:
-        for table, value in (
-            (kinds, refusal.kind),
-            (names, refusal.name),
-            (details, refusal.detail),
-        ):
-            if value:
-                table.setdefault(refusal.kind, collections.Counter())[
-                    value
-                ] += number
+        kinds.setdefault(refusal.kind, []).append((refusal, number))
     return sorted(
         (
             {
                 'reason': kind,
-                'hosts': kinds[kind][kind],
-                'names': _ranked('name', names.get(kind, {})),
-                'details': _ranked('detail', details.get(kind, {})),
+                'cause': found[0][0].cause,
+                'hosts': sum(number for _, number in found),
+                'names': _ranked('name', found),
+                'details': _ranked('detail', found),
             }
-            for kind in kinds
+            for kind, found in kinds.items()
         ),
-        key=lambda one: (-one['hosts'], one['reason']),
+        key=lambda one: (
+            one['cause'] in _UNWANTED,
+            -one['hosts'],
+            one['reason'],
+        ),
     )
 
 
 def _ranked(
-    word: str, counts: Mapping[str, int]
+    word: str, refusals: Iterable[tuple[Refusal, int]]
 ) -> list[dict[str, typing.Any]]:
+    counts: collections.Counter[str] = collections.Counter()
+    for refusal, number in refusals:
+        counts[getattr(refusal, word)] += number
     return [
         {word: value, 'hosts': number}
         for value, number in sorted(
             counts.items(), key=lambda one: (-one[1], one[0])
         )
+        if value
     ]

@@ -4,6 +4,7 @@
 
 import collections
 from collections.abc import Iterator
+from collections.abc import Sequence
 import contextlib
 import copy
 import typing
@@ -12,16 +13,19 @@ import weakref
 from nova import objects
 from nova.scheduler import filters
 from nova.scheduler import manager
+from nova.scheduler import utils
+from nova.scheduler.filters import numa_topology_filter
 from oslo_log import log as logging
 from oslo_utils import uuidutils
 
 from nova_ext_sched import messages
 from nova_ext_sched import request_state
+from nova_ext_sched.cmd import claims
 from nova_ext_sched.cmd import nova_scheduler
-from nova_ext_sched.cmd.explain import causes
-from nova_ext_sched.cmd.explain import filter_reasons
 from nova_ext_sched.cmd.explain import funnel
+from nova_ext_sched.cmd.explain import policies
 from nova_ext_sched.cmd.explain import query
+from nova_ext_sched.cmd.explain import reasons
 from nova_ext_sched.queries import fields
 
 LOG = logging.getLogger(__name__)
@@ -38,10 +42,12 @@ _NAMING = (
 
 
 class SchedulerManager(manager.SchedulerManager):
-    """nova's, from placement's answer on, which tells of each constraint.
+    """nova's SchedulerManager, which notes what each of its steps refuses.
 
-    What nova claims in placement, one instance after the other, is counted
-    here against the capacities that placement gave with the candidates.
+    It runs what nova does after placement's answer: cells, requested hosts,
+    host filters, weighers. Nothing is claimed in placement. For a request of
+    several instances, each claim is counted against the capacities in
+    placement's answer.
 
     :param found: gets the constraints and the order
     :param candidates: None for a rebuild, which placement is not asked about
@@ -59,9 +65,9 @@ class SchedulerManager(manager.SchedulerManager):
         self._summaries: typing.Any = None
         if candidates is not None:
             self._summaries = candidates.summaries
-        self._claimed: collections.Counter[tuple[str, str]] = (
-            collections.Counter()
-        )
+            self._claims = claims.Claims(candidates.summaries)
+        #: HostStates of the hosts left, the best first.
+        self.order: list[typing.Any] = []
         # HostStates: those that no constraint refused, and those that are out
         # and judged by what follows all the same.
         self._left: list[typing.Any] = []
@@ -90,11 +96,7 @@ class SchedulerManager(manager.SchedulerManager):
             self._funnel.shortage = (
                 'Only '
                 + messages.part(
-                    picked,
-                    number,
-                    'instance',
-                    'finds a host',
-                    'find a host',
+                    picked, number, 'instance', 'finds a host', 'find a host'
                 )
                 + ', and nova then creates none'
             )
@@ -109,13 +111,11 @@ class SchedulerManager(manager.SchedulerManager):
         found = {state.uuid for state in states}
         enabled = {cell.uuid for cell in self.host_manager.enabled_cells}
         allowed = enabled
-        if cell := _get_cell(spec_obj):
+        if cell := get_cell(spec_obj):
             allowed = {cell}
         candidates = hosts if summaries is None else summaries
         disabled = funnel.Refusal('are in a disabled cell', 'disabled cell')
-        elsewhere = funnel.Refusal(
-            'are not in the requested cell', causes.CELL
-        )
+        elsewhere = funnel.Refusal(policies.CELL.refuses, policies.CELL.name)
         self._funnel.add(
             'cell',
             'requested cells',
@@ -159,7 +159,8 @@ class SchedulerManager(manager.SchedulerManager):
         self._funnel.order = [(one.obj.uuid, one.weight) for one in weighed]
         if self._funnel.whole:
             self._weigh(spec_obj)
-        return [one.obj for one in weighed]
+        self.order = [one.obj for one in weighed]
+        return list(self.order)
 
     def _weigh(self, spec_obj: typing.Any) -> None:
         """Note what each weigher gives, as nova multiplies and adds it."""
@@ -185,18 +186,7 @@ class SchedulerManager(manager.SchedulerManager):
         *_: object,
         **__: object,
     ) -> bool:
-        wanted = {
-            (provider, name): amount
-            for provider, one in request['allocations'].items()
-            for name, amount in one['resources'].items()
-        }
-        for (provider, name), amount in wanted.items():
-            found = self._summaries[provider]['resources'][name]
-            taken = found['used'] + self._claimed[provider, name]
-            if taken + amount > found['capacity']:
-                return False
-        self._claimed.update(wanted)
-        return True
+        return self._claims.take(request)
 
     def _ensure_sufficient_hosts(self, *_: object) -> None:
         pass
@@ -214,12 +204,19 @@ class SchedulerManager(manager.SchedulerManager):
         for field in _NAMING:
             value = getattr(spec_obj, field)
             refusal = funnel.Refusal(
-                'are not the requested host', causes.REQUESTED_HOST
+                policies.REQUESTED_HOST.refuses,
+                policies.REQUESTED_HOST.name,
+                # A rebuild is where the server is, or nowhere.
+                lifts=not utils.request_is_rebuild(spec_obj),
             )
             if field == 'requested_destination':
                 value = [value.host] if value and 'host' in value else None
             elif field == 'ignore_hosts':
-                refusal = funnel.Refusal('are excluded by the request')
+                refusal = funnel.Refusal(
+                    'are excluded by the request',
+                    funnel.IGNORED_HOST,
+                    lifts=False,
+                )
             if not value:
                 continue
             only = objects.RequestSpec(
@@ -243,25 +240,14 @@ class SchedulerManager(manager.SchedulerManager):
     ) -> None:
         name = type(host_filter).__name__
         try:
-            passed = _filter(host_filter, self._left, spec_obj)
-            refused = [s for s in self._left if s.uuid not in passed]
-            reasons = (
-                filter_reasons.explain(host_filter, spec_obj, refused)
-                if self._funnel.whole
-                else dict.fromkeys((s.uuid for s in refused), _REFUSED)
-            )
+            refused = self._explain(host_filter, self._left, spec_obj)
         except Exception as exc:
             raise nova_scheduler.FilterFailed(
                 name=name, cause=messages.describe(exc)
             ) from exc
-        judged, further = self._ask_about_others(host_filter, spec_obj)
-        self._add(
-            'host filter',
-            name,
-            '',
-            [*self._left, *judged],
-            {**reasons, **further},
-        )
+        others, further = self._ask_about_others(host_filter, spec_obj)
+        judged = [*self._left, *others]
+        self._add('host filter', name, '', judged, {**refused, **further})
 
     def _ask_about_others(
         self, host_filter: typing.Any, spec_obj: typing.Any
@@ -301,12 +287,11 @@ class SchedulerManager(manager.SchedulerManager):
         states: list[typing.Any],
         spec_obj: typing.Any,
     ) -> dict[str, funnel.Refusal]:
-        passed = _filter(host_filter, states, spec_obj)
-        return filter_reasons.explain(
-            host_filter,
-            spec_obj,
-            [state for state in states if state.uuid not in passed],
-        )
+        passed = filter_states(host_filter, states, spec_obj)
+        refused = [state for state in states if state.uuid not in passed]
+        if not self._funnel.whole:
+            return dict.fromkeys((state.uuid for state in refused), _REFUSED)
+        return reasons.explain_filter(host_filter, spec_obj, refused)
 
     def _add(
         self,
@@ -338,18 +323,51 @@ class SchedulerManager(manager.SchedulerManager):
             )
 
 
-def _filter(
-    host_filter: typing.Any,
-    states: list[typing.Any],
-    spec_obj: typing.Any,
+class Judge(SchedulerManager):
+    """One that leaves the hosts as they are: the claims are the caller's."""
+
+    def _weigh(self, spec_obj: typing.Any) -> None:
+        pass
+
+    @staticmethod
+    def _consume_selected_host(*_: object, **__: object) -> None:
+        pass
+
+
+def filter_states(
+    host_filter: typing.Any, states: Sequence[typing.Any], spec_obj: typing.Any
 ) -> set[str]:
-    """Return the UUIDs of the hosts that pass a filter."""
-    # nova.filters: None stops the filtering, with no host.
-    found = host_filter.filter_all(states, spec_obj) or ()
-    return {state.uuid for state in found}
+    """Return the UUIDs of the hosts that pass a filter.
+
+    :param states: nova HostStates
+    """
+    with _cheap_clones(host_filter, spec_obj):
+        # nova.filters: None stops the filtering, with no host.
+        found = host_filter.filter_all(states, spec_obj) or ()
+        return {state.uuid for state in found}
 
 
-def _get_cell(spec_obj: typing.Any) -> str | None:
+@contextlib.contextmanager
+def _cheap_clones(
+    host_filter: typing.Any, spec_obj: typing.Any
+) -> Iterator[None]:
+    # nova's filter copies the whole request for each host, to keep its NUMA
+    # topology: most of the time that all filters take. Without a topology
+    # there is nothing to keep.
+    if (
+        type(host_filter) is not numa_topology_filter.NUMATopologyFilter
+        or spec_obj.numa_topology is not None
+    ):
+        yield
+        return
+    spec_obj.obj_clone = lambda: copy.copy(spec_obj)
+    try:
+        yield
+    finally:
+        del spec_obj.obj_clone
+
+
+def get_cell(spec_obj: typing.Any) -> str | None:
     """Return the UUID of the only cell that nova may look at."""
     destination = fields.get_field(spec_obj, 'requested_destination')
     if destination is None or destination.allow_cross_cell_move:

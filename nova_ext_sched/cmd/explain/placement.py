@@ -13,12 +13,13 @@ from nova_ext_sched import exception
 from nova_ext_sched import messages
 from nova_ext_sched import request_state
 from nova_ext_sched.cmd import nova_scheduler
-from nova_ext_sched.cmd.explain import capacity
-from nova_ext_sched.cmd.explain import causes
 from nova_ext_sched.cmd.explain import funnel
+from nova_ext_sched.cmd.explain import policies
 from nova_ext_sched.cmd.explain import query
 from nova_ext_sched.cmd.explain import reasons
-from nova_ext_sched.request_filters import failure_domains
+from nova_ext_sched.cmd.explain import shortage
+from nova_ext_sched.policy import declaration
+from nova_ext_sched.request_filters import failure_domain
 
 CONF = nova.conf.CONF
 
@@ -29,8 +30,7 @@ class Added(typing.NamedTuple):
     name: str
     asks: str
     parts: list[query.Part]
-    #: Of its parts, empty for its name.
-    cause: str
+    policy: declaration.Policy | None
 
 
 class Placement:
@@ -41,16 +41,23 @@ class Placement:
     them. A part that a request filter added counts for that filter.
 
     :param found: gets the constraints
+    :param providers: what placement said of them; one that several requests
+        share is asked each part once
+    :param is_limited: whether placement's answer ends at
+        ``max_placement_results``, as the scheduler's does
     """
 
     def __init__(
         self,
         scheduler: nova_scheduler.ReadOnlyHostManager,
         found: funnel.Funnel,
+        providers: query.Providers | None = None,
+        is_limited: bool = True,
     ) -> None:
         self._scheduler = scheduler
         self._funnel = found
-        self._providers = query.Providers(scheduler.placement)
+        self._providers = providers or query.Providers(scheduler.placement)
+        self._is_limited = is_limited
         self._reasons: reasons.Reasons
         # Hosts that are no candidates, and of these those that placement
         # knows: the parts are asked about them.
@@ -71,39 +78,51 @@ class Placement:
         self._reasons = reasons.Reasons(self._scheduler, spec_obj)
         candidates = None
         added: list[Added] = []
-        before = query.get_parts(ctxt, spec_obj, self._scheduler)
+        known = policies.Policies(self._scheduler.filter_cls_map.values())
+        # Where only the order counts, nobody asks which filter added what.
+        get_parts = query.get_parts if self._funnel.whole else lambda *_: []
+        before = get_parts(ctxt, spec_obj, self._scheduler)
         try:
             for filter_ in request_filter.ALL_REQUEST_FILTERS:
-                stage, name = 'request filter', _name(filter_)
-                asks = _run(filter_, ctxt, spec_obj)
-                after = query.get_parts(ctxt, spec_obj, self._scheduler)
+                stage, name = 'request filter', get_name(filter_)
+                policy = known.of_request_filter(filter_)
+                asks = _run(filter_, ctxt, spec_obj, self._funnel.whole)
+                after = get_parts(ctxt, spec_obj, self._scheduler)
                 new = [part for part in after if part not in before]
                 asks = self._describe(new) or asks
                 spread = request_state.spreads.get(spec_obj)
-                if filter_ is failure_domains.failure_domains and spread:
+                if filter_ is failure_domain.failure_domains and spread:
                     asks += (
                         f'; servers of the group by failure domain: {spread}'
                     )
-                cause = causes.OF_REQUEST_FILTERS.get(filter_.__name__, '')
-                added.append(Added(name, asks, new, cause))
+                added.append(Added(name, asks, new, policy))
                 before = after
-            stage, name = 'placement', 'query'
+            stage, name, policy = 'placement', 'query', None
             resources = query.forms(ctxt, spec_obj, self._scheduler)
+            if not self._is_limited:
+                query.lift_limit(resources)
+            name = 'query length'
+            candidates = self._providers.get_candidates(ctxt, resources)
         except (
             nova_exception.RequestFilterFailed,
             nova_exception.NoValidHost,
+            nova_scheduler.QueryRefused,
         ) as exc:
             for one in added:
-                self._funnel.add('request filter', one.name, one.asks)
-            refused = exc.__cause__
+                self._funnel.add(
+                    'request filter', one.name, one.asks, judged=()
+                )
             detail = ''
-            if isinstance(refused, exception.RequestRefused):
-                detail = refused.detail
-            self._funnel.stop(stage, name, get_reason(exc), detail)
+            if isinstance(exc, nova_scheduler.QueryRefused):
+                reason, detail = exc.reason, exc.cause
+            else:
+                reason = get_reason(exc)
+                self._funnel.failure = get_failure(exc)
+                if isinstance(exc.__cause__, exception.RequestRefused):
+                    detail = exc.__cause__.detail
+            cause = policy.name if policy else ''
+            self._funnel.stop(stage, name, reason, detail, cause)
             return None
-        candidates = query.Candidates(
-            ctxt, self._scheduler.placement, resources
-        )
         self._outside = (
             self._scheduler.hosts.keys() - candidates.summaries.keys()
         )
@@ -115,7 +134,7 @@ class Placement:
                 'request filter',
                 one.name,
                 one.asks,
-                self._refused(one.parts, one.cause, one.name),
+                self._refused(one.parts, one.policy, one.name),
                 judged=self._judged,
             )
         filtered = {part for one in added for part in one.parts}
@@ -148,8 +167,7 @@ class Placement:
                     funnel.Refusal('have no resource provider in placement'),
                 ),
             )
-        amounts = capacity.Capacities(
-            self._scheduler.placement,
+        amounts = shortage.Shortages(
             self._providers,
             [
                 part.value.partition(':')[0]
@@ -214,9 +232,7 @@ class Placement:
         refused = dict.fromkeys(rest, why)
         if rest and candidates.is_full and self._funnel.whole:
             limit = CONF.scheduler.max_placement_results
-            for form in resources:
-                # As nova itself lifts the limit.
-                form._limit = None
+            query.lift_limit(resources)
             more = query.Candidates(
                 ctxt, self._scheduler.placement, resources
             ).summaries
@@ -235,22 +251,27 @@ class Placement:
         )
 
     def _refused(
-        self, parts: Iterable[query.Part], cause: str = '', name: str = ''
+        self,
+        parts: Iterable[query.Part],
+        policy: declaration.Policy | None = None,
+        name: str = '',
     ) -> dict[str, funnel.Refusal]:
         """Return the reasons of the hosts outside that lack a part.
 
-        :param cause: of the request filter that added the parts, and its name
+        :param policy: of the request filter that added the parts
+        :param name: its name
         """
         refused: dict[str, funnel.Refusal] = {}
         for part in query.merge(parts) if self._asked else ():
             lacking = self._providers.find_lacking(part, self._asked)
             lacking -= refused.keys()
             if part.key == 'member_of' and part.forbids:
-                why = self._reasons.forbidding(name, cause, part)
+                why = self._reasons.forbidding(name, policy, part)
                 hosts = self._scheduler.hosts
                 refused.update((u, why(hosts[u].host)) for u in lacking)
             else:
-                refusal = self._reasons.lacking(part, cause)
+                known = lacking < self._asked or self._providers.knows(part)
+                refusal = self._reasons.lacking(part, policy, known)
                 refused.update(dict.fromkeys(lacking, refusal))
         return refused
 
@@ -259,33 +280,55 @@ class Placement:
 
 
 def get_reason(exc: nova_exception.NovaException) -> str:
-    """Return why nova ends a request, without what it says of all."""
+    """Return the reason of an exception, without nova's words around it.
+
+    :param exc: ``RequestFilterFailed``, ``NoValidHost`` or the like
+    """
     return str(exc.kwargs.get('reason') or exc.format_message())
 
 
-def _name(filter_: typing.Any) -> str:
+def get_failure(exc: nova_exception.NovaException) -> BaseException | None:
+    """Return what kept a request filter from deciding.
+
+    :param exc: ``RequestFilterFailed``, ``NoValidHost`` or the like
+    :returns: None where the request itself has no host
+    """
+    cause = exc.__cause__
+    if isinstance(cause, exception.RequestRefused):
+        return cause.__cause__
+    if isinstance(exc, nova_exception.RequestFilterFailed):
+        return cause
+    return None
+
+
+def get_name(filter_: typing.Any) -> str:
     # Two packages may have a filter of one name, as we and nova do.
     package = filter_.__module__.partition('.')[0]
     name = messages.clean(filter_.__name__)
     return name if package == 'nova' else f'{name} of {package}'
 
 
-def _run(filter_: typing.Any, ctxt: typing.Any, spec_obj: typing.Any) -> str:
+def _run(
+    filter_: typing.Any, ctxt: typing.Any, spec_obj: typing.Any, whole: bool
+) -> str:
     """Run a request filter, and return which fields it changed.
 
+    :param whole: whether to look which
     :raises nova.exception.RequestFilterFailed: it ends the request
     :raises nova_scheduler.FilterFailed: it raises anything else
     """
-    before = _fields(spec_obj)
+    before = _fields(spec_obj) if whole else {}
     try:
         applied = filter_(ctxt, spec_obj)
     except nova_exception.RequestFilterFailed:
         raise
     except Exception as exc:
         raise nova_scheduler.FilterFailed(
-            name=f'request filter {_name(filter_)}',
+            name=f'request filter {get_name(filter_)}',
             cause=messages.describe(exc),
         ) from exc
+    if not whole:
+        return ''
     changed = sorted(
         field
         for field, value in _fields(spec_obj).items()

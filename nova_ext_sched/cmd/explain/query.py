@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 import functools
 import re
+import sys
 import typing
 from urllib import parse
 
@@ -21,6 +22,11 @@ from nova.scheduler.client import report
 import os_traits
 
 CONF = nova.conf.CONF
+
+# Answers are kept until they have as many allocation requests: with its
+# summary one takes some kilobytes, and in a large cloud an answer has
+# thousands.
+_MOST_REQUESTS = 10_000
 
 _OF_GROUP = re.compile(r'(resources|required|member_of|in_tree)(.+)')
 
@@ -118,6 +124,15 @@ def forms(
     return found
 
 
+def lift_limit(resources: list[typing.Any]) -> None:
+    """Let placement answer with every candidate, as nova itself does.
+
+    :param resources: what :func:`forms` returned
+    """
+    for form in resources:
+        form._limit = None
+
+
 def get_parts(
     ctxt: typing.Any, spec_obj: typing.Any, host_manager: typing.Any
 ) -> list[Part]:
@@ -165,6 +180,13 @@ class Candidates:
                 self.is_full = True
 
 
+class Provider(typing.NamedTuple):
+    """A resource provider's UUID, and that of the root of its tree."""
+
+    uuid: str
+    root: str
+
+
 class Providers:
     """Which hosts satisfy a part, asked of placement once each.
 
@@ -174,6 +196,28 @@ class Providers:
     def __init__(self, client: typing.Any) -> None:
         self._client = client
         self._ask = functools.cache(self._get)
+        #: Returns the summaries of all providers that have one unit of a
+        #: resource class free, and of those in their trees, by UUID.
+        self.get_summaries = functools.cache(self._get_summaries)
+        #: Returns what the provider of a host itself has and uses of each
+        #: resource class, as summaries have it, by its UUID.
+        self.get_inventories = functools.cache(self._get_inventories)
+        self._answers: dict[tuple[str, ...], Candidates] = {}
+
+    def get_candidates(
+        self, ctxt: typing.Any, resources: list[typing.Any]
+    ) -> Candidates:
+        """Return what placement answers; equal queries are asked once.
+
+        :param resources: what :func:`forms` returned
+        """
+        key = tuple(form.to_querystring() for form in resources)
+        if key not in self._answers:
+            kept = sum(len(one.requests) for one in self._answers.values())
+            if kept >= _MOST_REQUESTS:
+                self._answers.clear()
+            self._answers[key] = Candidates(ctxt, self._client, resources)
+        return self._answers[key]
 
     def roots(self, *params: tuple[str, str]) -> set[str]:
         """Return the root providers that satisfy parameters; by default all.
@@ -181,9 +225,9 @@ class Providers:
         Hosts are among them.
         """
         return {
-            provider['uuid']
+            provider.uuid
             for provider in self._ask(*params)
-            if provider['uuid'] == provider['root_provider_uuid']
+            if provider.uuid == provider.root
         }
 
     def find_lacking(self, part: Part, hosts: set[str]) -> set[str]:
@@ -203,9 +247,19 @@ class Providers:
             params = parse.parse_qsl(part.value.partition(': ')[2])
         providers = self._ask(*params)
         return hosts.difference(
-            (provider['root_provider_uuid'] for provider in providers),
-            *(self.served.get(provider['uuid'], ()) for provider in providers),
+            (provider.root for provider in providers),
+            *(self.served.get(provider.uuid, ()) for provider in providers),
         )
+
+    def knows(self, part: Part) -> bool:
+        """Return whether placement knows the trait that a part requires."""
+        if part.forbids or part.key not in ('required', 'root_required'):
+            return True
+        response = self._client.get(
+            f'/traits?name=in:{parse.quote(part.value)}',
+            version=report.SAME_SUBTREE_VERSION,
+        )
+        return bool(response.json()['traits'])
 
     @functools.cached_property
     def served(self) -> dict[str, set[str]]:
@@ -214,20 +268,17 @@ class Providers:
         trait = os_traits.MISC_SHARES_VIA_AGGREGATE
         for provider in self._ask(('required', trait)):
             aggregates = self._client.get(
-                f'/resource_providers/{provider["uuid"]}/aggregates',
+                f'/resource_providers/{provider.uuid}/aggregates',
                 version=report.SAME_SUBTREE_VERSION,
             ).json()['aggregates']
             if aggregates:
                 members = ('member_of', f'in:{",".join(aggregates)}')
-                found[provider['uuid']] = {
-                    member['root_provider_uuid']
-                    for member in self._ask(members)
+                found[provider.uuid] = {
+                    member.root for member in self._ask(members)
                 }
         return found
 
-    def _get(
-        self, *params: tuple[str, str]
-    ) -> Sequence[dict[str, typing.Any]]:
+    def _get(self, *params: tuple[str, str]) -> Sequence[Provider]:
         response = self._client.get(
             f'/resource_providers?{parse.urlencode(params)}',
             version=report.SAME_SUBTREE_VERSION,
@@ -236,4 +287,50 @@ class Providers:
         # has it.
         if response.status_code == 400:
             return []
-        return response.json()['resource_providers']
+        # There may be many of them, and they are kept.
+        return [
+            Provider(
+                sys.intern(provider['uuid']),
+                sys.intern(provider['root_provider_uuid']),
+            )
+            for provider in response.json()['resource_providers']
+        ]
+
+    def _get_inventories(self, uuid: str) -> dict[str, dict[str, typing.Any]]:
+        inventories, usages = (
+            self._client.get(
+                f'/resource_providers/{uuid}/{name}',
+                version=report.SAME_SUBTREE_VERSION,
+            )
+            for name in ('inventories', 'usages')
+        )
+        if inventories.status_code != 200 or usages.status_code != 200:
+            return {}
+        used = usages.json()['usages']
+        return {
+            name: {
+                **one,
+                'capacity': int(
+                    (one['total'] - one['reserved']) * one['allocation_ratio']
+                ),
+                'used': used.get(name, 0),
+            }
+            for name, one in inventories.json()['inventories'].items()
+        }
+
+    def _get_summaries(self, resource: str) -> dict[str, typing.Any]:
+        response = self._client.get(
+            f'/allocation_candidates?resources={resource}:1',
+            version=report.SAME_SUBTREE_VERSION,
+        )
+        if response.status_code == 400:
+            return {}
+        return {
+            sys.intern(uuid): {
+                'root_provider_uuid': sys.intern(
+                    summary['root_provider_uuid']
+                ),
+                'resources': summary['resources'],
+            }
+            for uuid, summary in response.json()['provider_summaries'].items()
+        }

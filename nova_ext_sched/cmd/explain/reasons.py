@@ -1,32 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Why a host is not among those that satisfy a part of the query."""
+"""Why a part of the query, or a host filter, refuses a host."""
 
 from collections.abc import Callable
-from collections.abc import Mapping
+from collections.abc import Iterable
+from collections.abc import Sequence
 import functools
 import typing
 
 from nova_ext_sched import messages
-from nova_ext_sched import request_state
 from nova_ext_sched.cmd import nova_scheduler
-from nova_ext_sched.cmd.explain import causes
 from nova_ext_sched.cmd.explain import funnel
+from nova_ext_sched.cmd.explain import policies
 from nova_ext_sched.cmd.explain import query
-from nova_ext_sched.filters import isolated_aggregates
-from nova_ext_sched.policy import failure_domains
-from nova_ext_sched.policy import verdict
+from nova_ext_sched.filters import base
+from nova_ext_sched.policy import declaration
 from nova_ext_sched.queries import fields
-from nova_ext_sched.request_filters import blazar_reservations
 
 _DISABLED = 'COMPUTE_STATUS_DISABLED'
 
-# Judges the name and metadata of each aggregate of a host.
-Decision = Callable[[list[tuple[str, Mapping[str, str]]]], verdict.Verdict]
-
 
 class Reasons:
-    """Words for parts of the query, with the names of nova's aggregates.
+    """Words for refusals, with the names of nova's aggregates.
 
     :param spec_obj: the nova RequestSpec as the request filters left it
     """
@@ -52,11 +47,18 @@ class Reasons:
         verb = 'not in' if part.forbids else 'in one of'
         return f'{verb} aggregates {self._names(part)}'
 
-    def lacking(self, part: query.Part, cause: str = '') -> funnel.Refusal:
+    def lacking(
+        self,
+        part: query.Part,
+        policy: declaration.Policy | None = None,
+        known: bool = True,
+    ) -> funnel.Refusal:
         """Return why hosts are refused that do not satisfy a part.
 
-        :param cause: of the request filter that added it
+        :param policy: of the request filter that added it
+        :param known: whether placement knows the part's trait
         """
+        cause = policy.name if policy else ''
         value = messages.clean(part.value)
         if part.key == 'resources':
             resource = value.partition(':')[0]
@@ -66,56 +68,57 @@ class Reasons:
                 f'are in none of the aggregates {self._names(part)}', cause
             )
         if part.key == 'in_tree':
-            return funnel.Refusal(
-                'are not the requested host', causes.REQUESTED_HOST
-            )
+            return _refusal(policies.REQUESTED_HOST)
         if part.key == 'group':
             return funnel.Refusal(
                 f'lack a provider for group {messages.clean(str(part))}', cause
             )
         if part.value == f'!{_DISABLED}':
-            return funnel.Refusal('are disabled', causes.DISABLED)
+            return _refusal(policies.DISABLED)
         if not part.forbids:
-            return funnel.Refusal(f'lack the trait {value}', cause)
-        if cause == causes.ISOLATION:
-            return funnel.Refusal(
-                causes.KINDS[cause],
-                cause,
+            kind = f'lack the trait {value}'
+            if not known:
+                kind += ', which placement does not know'
+            return funnel.Refusal(kind, cause)
+        if policy is not None:
+            return _refusal(
+                policy,
                 detail=f'they have the trait {value[1:]}, which the request '
                 f'does not require (forbid_by_trait)',
             )
         return funnel.Refusal(f'have the forbidden trait {value[1:]}', cause)
 
     def forbidding(
-        self, name: str, cause: str, part: query.Part
+        self, name: str, policy: declaration.Policy | None, part: query.Part
     ) -> Callable[[str], funnel.Refusal]:
         """Return what says why forbidden aggregates keep a host out.
 
         :param name: of the request filter that forbade the aggregates
-        :param cause: of it; empty for its name
+        :param policy: of it; None where it declares none
         :param part: forbids aggregates
         :returns: takes the host's name
         """
         forbidden = {uuid.lower() for uuid in part.aggregates}
-        kind = causes.KINDS.get(
-            cause, f'are in an aggregate that {messages.clean(name)} forbids'
+        refusal = funnel.Refusal(
+            f'are in an aggregate that {messages.clean(name)} forbids'
         )
-        decide = self._compile(cause)
+        decide = None
+        if policy is not None:
+            refusal = _refusal(policy)
+            decide = self._find_decision(policy)
 
         @functools.cache
         def refuse(uuids: tuple[str, ...]) -> funnel.Refusal:
             found = [self._aggregates[uuid] for uuid in uuids]
             if not found:
-                return funnel.Refusal(
-                    kind, cause, detail='by an aggregate only placement knows'
+                return refusal._replace(
+                    detail='by an aggregate only placement knows'
                 )
             described = fields.names_and_metadata(found)
-            detail = ''
-            if decide is not None:
+            return refusal._replace(
+                name=messages.clean(described[0][0]),
                 # The policy's own words about the first one.
-                detail = decide(described[:1]).reason
-            return funnel.Refusal(
-                kind, cause, messages.clean(described[0][0]), detail
+                detail=decide(described[:1]).reason if decide else '',
             )
 
         def explain(host: str) -> funnel.Refusal:
@@ -132,23 +135,14 @@ class Reasons:
 
         return explain
 
-    def _compile(self, cause: str) -> Decision | None:
-        judge = isolated_aggregates.IsolatedAggregatesFilter()
-        if cause == causes.ISOLATION:
-            return judge.compile_isolation(self._spec_obj)
-        if cause == causes.RESERVATION:
-            return judge.compile_reservation(self._spec_obj)
-        if cause == causes.BLAZAR:
-            request = blazar_reservations.compile_request(self._spec_obj)
-            return None if request is None else request.judge
-        spread = request_state.spreads.get(self._spec_obj)
-        if cause == causes.FAILURE_DOMAINS and spread is not None:
-            return lambda aggregates: spread.judge(
-                failure_domains.read_domains(
-                    (metadata for _, metadata in aggregates), spread.key
-                )
-            )
-        return None
+    def _find_decision(
+        self, policy: declaration.Policy
+    ) -> base.Decision | None:
+        """Return what the policy's host filter would say of aggregates."""
+        cls = self._scheduler.filter_cls_map.get(policy.host_filter)
+        if cls is None or not issubclass(cls, base.AggregatesFilter):
+            return None
+        return dict(cls().decisions(self._spec_obj)).get(policy)
 
     def _names(self, part: query.Part) -> str:
         known = self._aggregates
@@ -158,3 +152,106 @@ class Reasons:
                 for uuid in part.aggregates
             )
         )
+
+
+def explain_filter(
+    host_filter: typing.Any,
+    spec_obj: typing.Any,
+    refused: Iterable[typing.Any],
+) -> dict[str, funnel.Refusal]:
+    """Return why a host filter refused hosts, by UUID, as far as it says.
+
+    :param host_filter: whoever wrote it
+    :param refused: nova HostStates
+    """
+    refused = list(refused)
+    if not refused:
+        return {}
+    mine = policies.of_host_filter(host_filter)
+    if mine == (policies.DISABLED,):
+        disabled, down = _refusal(policies.DISABLED), _refusal(policies.DOWN)
+        return {
+            state.uuid: disabled if state.service['disabled'] else down
+            for state in refused
+        }
+    if isinstance(host_filter, base.AggregatesFilter):
+        return _explain_aggregates(host_filter, spec_obj, refused)
+    judges = []
+    if isinstance(host_filter, base.PolicyFilter):
+        judges = list(host_filter.judges(spec_obj))
+    return {
+        state.uuid: _combine(
+            [
+                _refusal(policy, detail=found.reason)
+                for policy, judge in judges
+                if not (found := judge(state)).passes
+            ],
+            mine[0],
+        )
+        for state in refused
+    }
+
+
+def _explain_aggregates(
+    host_filter: base.AggregatesFilter,
+    spec_obj: typing.Any,
+    refused: Sequence[typing.Any],
+) -> dict[str, funnel.Refusal]:
+    decisions = list(host_filter.decisions(spec_obj))
+    # Many hosts share their aggregates.
+    judged: dict[tuple[int, ...], funnel.Refusal] = {}
+    for state in refused:
+        key = tuple(map(id, state.aggregates))
+        if key not in judged:
+            described = host_filter.describe(
+                sorted(state.aggregates, key=fields.aggregate_name)
+            )
+            judged[key] = _combine(
+                [
+                    _explain_decision(policy, decide, described)
+                    for policy, decide in decisions
+                    if not decide(described).passes
+                ],
+                policies.of_host_filter(host_filter)[0],
+            )
+    return {
+        state.uuid: judged[tuple(map(id, state.aggregates))]
+        for state in refused
+    }
+
+
+def _explain_decision(
+    policy: declaration.Policy,
+    decide: base.Decision,
+    described: base.Described,
+) -> funnel.Refusal:
+    """Return why a policy refuses a host in these aggregates."""
+    reason = decide(described).reason
+    if decide([]).reason == reason:
+        # Whatever its aggregates are: it lacks one.
+        return funnel.Refusal(
+            policy.lacks or policy.refuses, policy.name, detail=reason
+        )
+    name = next((one[0] for one in described if not decide([one]).passes), '')
+    return _refusal(policy, messages.clean(name or ''), reason)
+
+
+def _combine(
+    found: Sequence[funnel.Refusal], policy: declaration.Policy
+) -> funnel.Refusal:
+    """Return one refusal for all policies by which a filter refuses a host.
+
+    To lift one of them alone would not free a host that several refuse.
+
+    :param policy: where the filter does not say by which
+    """
+    if not found:
+        return _refusal(policy)
+    first, *others = found
+    return first._replace(more=tuple(others))
+
+
+def _refusal(
+    policy: declaration.Policy, name: str = '', detail: str = ''
+) -> funnel.Refusal:
+    return funnel.Refusal(policy.refuses, policy.name, name, detail)

@@ -2,13 +2,16 @@
 
 """What watch recorded of a refusal, as explain shows it; needs no nova."""
 
+import json
 import pathlib
 import typing
 
+import jsonschema
 from oslo_utils import timeutils
 
 from nova_ext_sched import exception
 from nova_ext_sched import messages
+from nova_ext_sched.cli import base
 from nova_ext_sched.cmd import records
 
 
@@ -26,24 +29,24 @@ def read(path: pathlib.Path, wanted: str) -> dict[str, typing.Any]:
 
     :param path: the file of the records
     :param wanted: a request ID (``req-...``) or the UUID of a server
-    :raises exception.InvalidValue: there is no such record, or no such file
+    :raises base.UsageError: there is no such record, or no such file
+    :raises exception.InvalidValue: the record is of another form
     :raises NotExplained: it has no explanation; the text has nova's words
     """
     try:
-        record = records.Records(path).find(wanted)
+        record = records.find(path, wanted)
     except OSError as exc:
-        raise exception.InvalidValue(
-            where='--records',
-            expected='a file of records that can be read',
-            got=str(exc),
+        raise base.UsageError(
+            f'The records in {path} cannot be read: {exc.strerror}. '
+            f'nova-ext-sched watch writes them; --records names another file.'
         ) from exc
     if record is None:
-        raise exception.InvalidValue(
-            where='--recorded',
-            expected=f'the ID of a request (req-...) or the UUID of a server '
-            f'with a record in {path}',
-            got=wanted,
+        raise base.UsageError(
+            f'{path} has no record of {messages.quoted(wanted)}. Give the ID '
+            f'of a request (req-...) that nova refused, or the UUID of its '
+            f'server.'
         )
+    _check(path, record)
     request = record['request_id'] or 'unknown'
     refusal = (
         f'nova refused it at {record["refused"]} (request '
@@ -61,6 +64,22 @@ def read(path: pathlib.Path, wanted: str) -> dict[str, typing.Any]:
     document['remarks'].append(remark[0].upper() + remark[1:])
     document['answer']['sentence'] += f' {document["remarks"][-1]}.'
     return document
+
+
+def _check(path: pathlib.Path, record: dict[str, typing.Any]) -> None:
+    folder = pathlib.Path(__file__).parents[1]
+    parts = [('watch/record.json', record)]
+    if record.get('explanation') is not None:
+        parts.append(('explain/schema.json', record['explanation']))
+    for name, part in parts:
+        try:
+            jsonschema.validate(part, json.loads((folder / name).read_text()))
+        except jsonschema.ValidationError as exc:
+            raise exception.InvalidValue(
+                where=str(path),
+                expected='records of nova-ext-sched watch',
+                got=f'{exc.json_path}: {exc.message}',
+            ) from exc
 
 
 def _describe_age(time: str) -> str:

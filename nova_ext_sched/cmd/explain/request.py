@@ -30,15 +30,29 @@ _CREDENTIALS = (
 )
 
 
-def build(ctxt: typing.Any, wanted: argparse.Namespace) -> typing.Any:
+class Refused(exception.InvalidValue):
+    """nova-api would answer 400.
+
+    :param got: its reason
+    """
+
+    got: str
+
+
+def build(
+    ctxt: typing.Any,
+    wanted: argparse.Namespace,
+    flavor: typing.Any,
+    boot_meta: dict[str, typing.Any],
+) -> typing.Any:
     """Return the nova RequestSpec that the scheduler would get.
 
-    :param wanted: the command's arguments
-    :raises exception.InvalidValue: something that is named does not exist or
-        contradicts itself
+    :param wanted: the arguments of :mod:`nova_ext_sched.cmd.request_options`
+    :param flavor: a nova Flavor
+    :param boot_meta: what :func:`get_image` returned
+    :raises exception.InvalidValue: something that is named does not exist
+    :raises Refused: nova-api would refuse the request
     """
-    flavor = get_flavor(ctxt, wanted.flavor)
-    boot_meta = get_image(ctxt, wanted)
     image_meta = objects.ImageMeta.from_dict(boot_meta)
     hints: dict[str, list[str]] = {}
     for key, value in wanted.hint:
@@ -68,22 +82,26 @@ def build(ctxt: typing.Any, wanted: argparse.Namespace) -> typing.Any:
             project_id=wanted.project,
             user_id=ctxt.user_id,
         )
-    except nova_exception.Invalid as exc:
-        # nova-api would answer 400.
-        raise exception.InvalidValue(
+    except (
+        nova_exception.Invalid,
+        nova_exception.PciRequestAliasNotDefined,
+    ) as exc:
+        raise Refused(
             where='the request',
             expected='a request that nova-api accepts',
             got=exc.format_message(),
         ) from exc
     spec_obj.is_bfv = wanted.boot_from_volume
-    spec_obj.num_instances = wanted.num_instances or 1
-    if wanted.destination:
-        spec_obj.requested_destination = destination(wanted.destination)
-    if profile := flavor.extra_specs.get('accel:device_profile'):
+    add_device_profile(ctxt, spec_obj)
+    return spec_obj
+
+
+def add_device_profile(ctxt: typing.Any, spec_obj: typing.Any) -> None:
+    """Add what the device profile of a request's flavor asks of Cyborg."""
+    if profile := spec_obj.flavor.extra_specs.get('accel:device_profile'):
         spec_obj.requested_resources += (
             cyborg.get_device_profile_request_groups(ctxt, profile)
         )
-    return spec_obj
 
 
 def set_up_group(ctxt: typing.Any, spec_obj: typing.Any) -> None:
@@ -102,10 +120,7 @@ def get_flavor(ctxt: typing.Any, name_or_id: str) -> typing.Any:
 
     :raises exception.InvalidValue: there is none
     """
-    for get in (
-        objects.Flavor.get_by_flavor_id,
-        objects.Flavor.get_by_name,
-    ):
+    for get in (objects.Flavor.get_by_flavor_id, objects.Flavor.get_by_name):
         try:
             return get(ctxt, name_or_id)
         except (

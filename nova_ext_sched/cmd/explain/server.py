@@ -11,12 +11,12 @@ nova.conductor.manager, nova.conductor.tasks.
 
 from collections.abc import Iterator
 import contextlib
+import datetime
 import types
 import typing
 
 from nova import exception as nova_exception
 from nova import objects
-from nova.accelerator import cyborg
 from nova.compute import api as compute_api
 from nova.compute import utils as compute_utils
 from nova.compute import vm_states
@@ -46,6 +46,8 @@ class Server:
     :ivar spec_obj: nova's RequestSpec
     :ivar name: of the server; empty where no cell has it yet
     :ivar never_landed: whether nova gave it up before it was on a host
+    :ivar building_since: when it was created (UTC), while nova has noted no
+        end of that: it has status BUILD; else None
     :raises exception.InvalidValue: nova has no request of it
     """
 
@@ -76,10 +78,14 @@ class Server:
         self._cell = mapping.cell_mapping
         self.name = ''
         self.never_landed = False
+        self.building_since: datetime.datetime | None = None
         if self._cell is None:
+            self._read_build_request()
             return
         with self._instance(on_host=False) as (cctxt, instance):
             self.name = instance.display_name or ''
+            if instance.vm_state == vm_states.BUILDING and not instance.host:
+                self.building_since = instance.created_at
             self.never_landed = (
                 instance.vm_state == vm_states.ERROR and not instance.host
             )
@@ -88,6 +94,17 @@ class Server:
                 self.spec_obj.is_bfv = compute_utils.is_volume_backed_instance(
                     cctxt, instance
                 )
+
+    def _read_build_request(self) -> None:
+        # What stands for a server until conductor has created it in a cell.
+        try:
+            found = objects.BuildRequest.get_by_instance_uuid(
+                self._ctxt, self.uuid
+            )
+        except nova_exception.BuildRequestNotFound:
+            return
+        self.name = found.instance.display_name or ''
+        self.building_since = found.created_at
 
     def boot(self) -> None:
         """Schedule it as nova would do now."""
@@ -259,10 +276,7 @@ class Server:
                 cctxt, instance.uuid
             )
         )
-        if profile := spec_obj.flavor.extra_specs.get('accel:device_profile'):
-            spec_obj.requested_resources += (
-                cyborg.get_device_profile_request_groups(cctxt, profile)
-            )
+        request.add_device_profile(cctxt, spec_obj)
         spec_obj.generate_request_groups_from_pci_requests()
 
 

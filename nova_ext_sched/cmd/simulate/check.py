@@ -37,6 +37,9 @@ MOST_FINDINGS = 100
 _PATTERNS = ('host', 'server')
 _DECLARED_PATTERNS = (*_PATTERNS, 'aggregate')
 
+#: Keys of hosts that no nova-compute reports.
+_ROWS = frozenset({'inventories', 'used', 'state', 'compute_node'})
+
 #: The zone of hosts that are in none, unless an option names another.
 _DEFAULT_ZONE = 'nova'
 
@@ -152,16 +155,15 @@ def _names(
 
 
 def _undeclared(
-    kind: str, name: str, names: Collection[str]
-) -> tuple[str, str]:
-    """Return what is expected and what was got where a name is of nothing."""
+    path: schema.Path, kind: str, name: str, names: Collection[str]
+) -> Finding:
+    """Return what is wrong with a name of nothing."""
     some = messages.first_few(sorted(names), 8) or 'there is none'
-    return (
-        'a server that an earlier step boots'
-        if kind == 'server'
-        else f'a declared {kind} ({some})',
-        schema.show(name) + schema.suggest([name], names),
-    )
+    expected = f'a declared {kind} ({some})'
+    if kind == 'server':
+        expected = 'a server that an earlier step boots'
+    got = schema.show(name) + schema.suggest([name], names)
+    return Finding(path, expected, got)
 
 
 def _describe_undeclared(
@@ -171,7 +173,7 @@ def _describe_undeclared(
     if 'propertyNames' in error.absolute_schema_path:
         path = (*path, error.instance)
     kind = error.validator_value
-    return Finding(path, *_undeclared(kind, error.message, names[kind]))
+    return _undeclared(path, kind, error.message, names[kind])
 
 
 def _check_pattern(
@@ -231,7 +233,37 @@ def _contradictions(
                     'hosts in one availability zone each',
                     messages.clean(f'{host} in {zones}'),
                 )
+    yield from _check_rows(data, declared)
     yield from _check_steps(declared, seen)
+
+
+def _check_rows(
+    data: dict[str, typing.Any], declared: scenario.Scenario
+) -> Findings:
+    """Yield what only a host without a nova-compute can have."""
+    others = [step for step in declared.steps if step.action != 'boot']
+    if declared.independent and others:
+        yield Finding(
+            ('independent',),
+            'true only where each step is a boot',
+            messages.clean(others[0]),
+        )
+    busy = next((step for step in declared.steps if step.needs_compute), None)
+    if busy is None:
+        return
+    found: list[schema.Path] = [
+        ('hosts', index, key)
+        for index, item in enumerate(data['hosts'])
+        if isinstance(item, dict)
+        for key in sorted(item.keys() & _ROWS)
+    ]
+    found += [('servers',)] * bool(declared.servers)
+    for path in found:
+        yield Finding(
+            path,
+            'no such key, because a step needs a nova-compute',
+            messages.clean(busy),
+        )
 
 
 def _zones(aggregate: scenario.Aggregate) -> set[str]:
@@ -251,27 +283,25 @@ def _check_steps(
     )
     zones = {str(default)}.union(*map(_zones, declared.aggregates))
     owners = {group.name: group.project for group in declared.server_groups}
+    for server in declared.servers:
+        path: schema.Path = ('servers', server.name)
+        yield from _check_group(path, server.group, server.project, owners)
     #: Whether each server that was booted so far still exists.
-    servers: dict[str, bool] = {}
+    servers = dict.fromkeys((one.name for one in declared.servers), True)
+    again = set(servers) if declared.independent else set()
     for index, step in enumerate(declared.steps):
         path = ('steps', index)
         if step.action == 'boot':
             yield from _check_zone(path, step, zones, hosts)
-            group = step.arguments.get('group', '')
-            if owners.get(group, step.project) != step.project:
-                yield Finding(
-                    (*path, 'group'),
-                    'a server group of the project '
-                    + messages.clean(step.project),
-                    messages.clean(f'{group}, of {owners[group]}'),
-                )
+            group = step.arguments.get('group')
+            yield from _check_group(path, group, step.project, owners)
         zone = step.arguments.get('set', {}).get('availability_zone')
         if zone:
             zones.add(zone)
         for name in step.servers:
             here = (*path, step.action)
             if step.action == 'boot':
-                if name in servers:
+                if name in servers and name not in again:
                     yield Finding(
                         here, 'a name that no server had', schema.show(name)
                     )
@@ -286,6 +316,22 @@ def _check_steps(
                 servers[name] = False
 
 
+def _check_group(
+    path: schema.Path, group: str | None, project: str, owners: typing.Any
+) -> Findings:
+    """Yield where the server group is one of another project.
+
+    :param owners: the projects of the server groups, by name
+    """
+    owner = owners.get(group, project)
+    if owner != project:
+        yield Finding(
+            (*path, 'group'),
+            f'a server group of the project {messages.clean(project)}',
+            messages.clean(f'{group}, of {owner}'),
+        )
+
+
 def _check_zone(
     path: schema.Path,
     step: scenario.Step,
@@ -298,7 +344,7 @@ def _check_zone(
     zone, *forced = value.split(':', 2)
     path = (*path, 'availability_zone')
     if zone and zone not in zones:
-        yield Finding(path, *_undeclared('availability zone', zone, zones))
+        yield _undeclared(path, 'availability zone', zone, zones)
     for host in dict.fromkeys(forced):
         if host and host not in hosts:
-            yield Finding(path, *_undeclared('host', host, hosts))
+            yield _undeclared(path, 'host', host, hosts)

@@ -3,18 +3,25 @@
 """A cloud in this process: nova and placement as their own tests run them.
 
 nova-api, conductor, scheduler and a compute service for each host are nova's
-own, placement is placement's own on SQLite; the hypervisor, Glance, Cinder
-and Neutron are nova's fakes (nova.tests.functional, nova.tests.fixtures).
+own, placement is placement's own on SQLite; where no step needs it, a host has
+rows in place of a compute service (:mod:`.rows`); the hypervisor, Glance,
+Cinder and Neutron are nova's fakes (nova.tests.functional,
+nova.tests.fixtures).
 """
 
 import collections
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Iterator
+import contextlib
 import logging
+import re
 import typing
 
 import fixtures
+from nova import context as nova_context
+from nova import objects
 import nova.conf
 from nova.tests.functional import integrated_helpers
 from nova.tests.functional.api import client
@@ -27,10 +34,10 @@ from oslo_utils import uuidutils
 from nova_ext_sched import conf
 from nova_ext_sched import exception
 from nova_ext_sched import schema
+from nova_ext_sched.cmd.simulate import explanations
 from nova_ext_sched.cmd.simulate import fixtures as sim_fixtures
 from nova_ext_sched.cmd.simulate import options
-from nova_ext_sched.cmd.simulate import reasons as sim_reasons
-from nova_ext_sched.cmd.simulate import recorder
+from nova_ext_sched.cmd.simulate import rows
 from nova_ext_sched.cmd.simulate import scenario
 from nova_ext_sched.cmd.simulate import weigher
 from nova_ext_sched.policy import isolation
@@ -42,20 +49,19 @@ DEFAULT_IMAGE = 'default'
 
 Body = dict[str, typing.Any]
 
+_UUID = re.compile('[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}')
+
 
 class _Driver(fake.FakeDriver):
-    """nova's fake driver with the capacity of the host that it runs on.
+    """nova's fake driver with the capacity of a host.
 
     nova starts a compute service with ``CONF.host`` set to its host.
     """
 
-    hosts: typing.ClassVar[dict[str, scenario.Host]] = {}
-
-    def __init__(self, virtapi: typing.Any, read_only: bool = False) -> None:
-        host = self.hosts[CONF.host]
+    def __init__(self, virtapi: typing.Any, host: scenario.Host) -> None:
         self.vcpus, self.memory_mb = host.vcpus, host.memory_mb
         self.local_gb = host.disk_gb
-        super().__init__(virtapi, read_only)
+        super().__init__(virtapi)
 
 
 class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
@@ -67,8 +73,13 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
     :param declared: the scenario
     :param plain: run nova without our package
     :param log: where the log goes, from this handler's level on
-    :param reasons: learns what its scheduler logs and asks of placement
-    :param progress: called when a host is up
+    :ivar explanations: of the requests that its scheduler gets
+    :ivar warnings: of our package
+    :ivar rows: makes and moves what has no nova-compute; None where each host
+        has one
+    :ivar server_ids: of the servers that stand before the first step
+    :param progress: called with what is made when a host or an aggregate is
+        there
     """
 
     compute_driver = 'fake.FakeDriver'
@@ -79,17 +90,21 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         declared: scenario.Scenario,
         plain: bool,
         log: logging.Handler,
-        reasons: sim_reasons.Reasons,
-        progress: Callable[[], None],
+        progress: Callable[[str], None],
     ) -> None:
         super().__init__('setUp')
         self._declared = declared
         self._plain = plain
         self._log = log
-        self._reasons = reasons
         self._progress = progress
+        self.explanations = explanations.Explanations()
+        self.warnings = explanations.Warnings()
         self._clients: dict[str, client.TestOpenStackClient] = {}
         self._volume_images: dict[str, str] = {}
+        self.rows: typing.Any = None
+        # Those that have traits.
+        self._hosts: set[str] = set()
+        self._aggregate_uuids: dict[int, str] = {}
         self._known_traits = set(os_traits.get_traits())
         #: What the scenario calls what nova has UUIDs for.
         self.names: dict[str, str] = {}
@@ -114,23 +129,27 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
             config.config(
                 group=None if group == 'DEFAULT' else group, **values
             )
+        if not self._declared.needs_compute:
+            config.config(service_down_time=rows.FOREVER)
         weigher.PreferredHosts.order = tuple(self._declared.prefer)
         super().setUp()
         if longest := self._declared.placement.get('max_request_line'):
             self.useFixture(sim_fixtures.RequestLineLimit(longest))
-        self.useFixture(
-            recorder.Recorder(
-                self._reasons,
-                self.scheduler_service.manager.host_manager.enabled_filters,
-                self.names,
-            )
-        )
+        self.useFixture(self.explanations)
         self._make_volumes_of_images()
         self._start_hosts()
         self.aggregate_ids = {
             aggregate.name: self._create_declared_aggregate(aggregate)
             for aggregate in self._declared.aggregates
         }
+        if self.rows is not None:
+            self.rows.add_to_aggregates(
+                {
+                    self.aggregate_ids[aggregate.name]: aggregate.hosts
+                    for aggregate in self._declared.aggregates
+                },
+                self._aggregate_uuids,
+            )
         self.imply_traits()
         self.flavor_ids = {
             flavor.name: self._create_declared_flavor(flavor)
@@ -145,6 +164,7 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
             group.name: self._create_declared_group(group)
             for group in self._declared.server_groups
         }
+        self.server_ids = self._add_declared_servers()
 
     def _set_up_log(self) -> None:
         # nova's StandardLogging formats every DEBUG line and keeps the others
@@ -153,15 +173,12 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         self._patch('oslo_log.log.setup', lambda *args: None)
         level = self._log.level
         self.useFixture(fixtures.LogHandler(self._log, level=level))
-        for name, lowest in sim_reasons.LEVELS.items():
-            self.useFixture(
-                fixtures.LogHandler(
-                    self._reasons,
-                    name,
-                    min(level, lowest),
-                    nuke_handlers=False,
-                )
+        self._log.addFilter(self.explanations.is_decision)
+        self.useFixture(
+            fixtures.LogHandler(
+                self.warnings, 'nova_ext_sched', level, nuke_handlers=False
             )
+        )
 
     def _patch(self, name: str, replacement: typing.Any) -> None:
         self.useFixture(fixtures.MonkeyPatch(name, replacement))
@@ -179,11 +196,12 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
             self._clients[project].microversion = self.microversion
         return self._clients[project]
 
-    def readable(self, text: str) -> str:
-        """Return a text of nova's with the scenario's names for UUIDs."""
-        for uuid, name in self.names.items():
-            text = text.replace(uuid, name)
-        return text
+    def readable(self, texts: Iterable[str]) -> list[str]:
+        """Return texts with the scenario's names for nova's UUIDs."""
+        return [
+            _UUID.sub(lambda found: self.names.get(found[0], found[0]), text)
+            for text in texts
+        ]
 
     def imply_traits(self) -> None:
         """Give providers the traits that isolated aggregates require.
@@ -255,20 +273,47 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         self._patch('nova.volume.cinder.API.get', staticmethod(get_volume))
 
     def _start_hosts(self) -> None:
-        _Driver.hosts = {host.name: host for host in self._declared.hosts}
-        self._patch(
-            'nova.virt.driver.load_compute_driver',
-            lambda virtapi, compute_driver=None: _Driver(virtapi),
-        )
-        for host in self._declared.hosts:
-            self._start_compute(host.name)
-            self._add_traits(host.name, host.traits)
-            self._progress()
+        hosts = {host.name: host for host in self._declared.hosts}
+        if self._declared.needs_compute:
+            self._patch(
+                'nova.virt.driver.load_compute_driver',
+                lambda virtapi, compute_driver=None: _Driver(
+                    virtapi, hosts[CONF.host]
+                ),
+            )
+        else:
+            self.rows = self.useFixture(
+                rows.Rows(
+                    self.cell_mappings['cell1'],
+                    self.placement,
+                    self.scheduler_service.manager.host_manager,
+                    lambda host: _Driver(None, host),
+                )
+            )
+        for host in hosts.values():
+            traits = set(host.traits)
+            if self.rows is None:
+                self._start_compute(host.name)
+            else:
+                reported = self.rows.add_host(host)
+                # A list with one that nova-compute reports has all of them.
+                if not any(name.startswith('COMPUTE_') for name in traits):
+                    traits |= reported
+            self._add_traits(host.name, traits)
+            self._progress('Making hosts')
+        if self.rows is not None:
+            self.rows.report(self._declared.hosts)
 
     def _add_traits(self, host: str, traits: Collection[str]) -> None:
         for trait in set(traits) - self._known_traits:
             if self._create_trait(trait).status in (201, 204):
                 self._known_traits.add(trait)
+        if self.rows is not None and host not in self._hosts:
+            providers = self.rows.providers
+            self._hosts.add(host)
+            self.names[providers.uuids[host]] = host
+            providers.set_traits(host, self._known_traits.intersection(traits))
+            return
         (found,) = self.placement.get(f'/resource_providers?name={host}').body[
             'resource_providers'
         ]
@@ -288,11 +333,14 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
             aggregate={'name': aggregate.name, 'availability_zone': zone},
         )
         url = f'/os-aggregates/{created["id"]}/action'
-        for host in aggregate.hosts:
-            self._create((*path, 'hosts'), url, add_host={'host': host})
+        if self.rows is None:
+            for host in aggregate.hosts:
+                self._create((*path, 'hosts'), url, add_host={'host': host})
+        self._aggregate_uuids[created['id']] = created['uuid']
         if metadata := aggregate.metadata:
             body = {'metadata': metadata}
             self._create((*path, 'metadata'), url, set_metadata=body)
+        self._progress('Making aggregates')
         return created['id']
 
     def _create_declared_flavor(self, flavor: scenario.Flavor) -> str:
@@ -305,11 +353,18 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
                 'vcpus': flavor.vcpus,
                 'ram': flavor.memory_mb,
                 'disk': flavor.disk_gb,
+                'OS-FLV-EXT-DATA:ephemeral': flavor.ephemeral_gb,
+                'swap': flavor.swap_mb,
             },
         )
         if specs := flavor.extra_specs:
-            url = f'/flavors/{created["id"]}/os-extra_specs'
-            self._create((*path, 'extra_specs'), url, extra_specs=specs)
+            # nova-api takes a tenth of a second for each one that has been
+            # checked with its own code before (options.keywords).
+            made = objects.Flavor.get_by_flavor_id(
+                nova_context.get_admin_context(), created['id']
+            )
+            made.extra_specs = specs
+            made.save()
         return created['id']
 
     def _create_declared_image(
@@ -325,6 +380,19 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         return self.glance.create(None, image)['id']
 
     def _create_declared_group(self, group: scenario.ServerGroup) -> str:
+        if group.uuid is not None:
+            # nova-api would give it another one.
+            objects.InstanceGroup(
+                nova_context.get_admin_context(),
+                uuid=group.uuid,
+                name=group.name,
+                policy=group.policy,
+                rules=group.rules or {},
+                user_id='admin',
+                project_id=group.project,
+            ).create()
+            self.names[group.uuid] = group.name
+            return group.uuid
         rules = {} if group.rules is None else {'rules': group.rules}
         return self._create(
             ('server_groups', group.name),
@@ -332,6 +400,47 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
             project=group.project,
             server_group={'name': group.name, 'policy': group.policy, **rules},
         )['id']
+
+    @property
+    def server_groups(self) -> dict[str, str]:
+        """The group of each server that stands at first and is in one."""
+        return {
+            server.name: server.group
+            for server in self._declared.servers
+            if server.group is not None
+        }
+
+    @contextlib.contextmanager
+    def without(self, names: Collection[str]) -> Iterator[None]:
+        """Take servers away that stand at first, and put them back after."""
+        away = [one for one in self._declared.servers if one.name in names]
+        groups = {
+            group: objects.InstanceGroup.get_by_uuid(
+                nova_context.get_admin_context(), self.group_ids[group]
+            ).members
+            for group in {server.group for server in away if server.group}
+        }
+        for server in away:
+            self.rows.take(self.server_ids[server.name])
+        uuids = {self.server_ids[server.name] for server in away}
+        for group, members in groups.items():
+            self.rows.set_members(
+                self.group_ids[group], [u for u in members if u not in uuids]
+            )
+        yield
+        for server in away:
+            self.rows.put(self.server_ids[server.name], server.host)
+        for group, members in groups.items():
+            self.rows.set_members(self.group_ids[group], members)
+
+    def _add_declared_servers(self) -> dict[str, str]:
+        if not self._declared.servers:
+            return {}
+        found: dict[str, str] = self.rows.add_servers(
+            self._declared.servers, self.flavor_ids, self.group_ids
+        )
+        self.names |= {uuid: name for name, uuid in found.items()}
+        return found
 
     def _create(
         self,

@@ -13,16 +13,15 @@ import importlib.metadata
 import os
 import pathlib
 import re
-import shutil
 import sys
 import typing
-
-from cliff import lister
 
 from nova_ext_sched import exception
 from nova_ext_sched import messages
 from nova_ext_sched import schema
-from nova_ext_sched.cmd import base
+from nova_ext_sched.cli import base
+from nova_ext_sched.cli import layout
+from nova_ext_sched.cli import lister
 
 
 class Simulate(lister.Lister):
@@ -38,8 +37,9 @@ class Simulate(lister.Lister):
         'scenario is wrong; 3 an expectation did not hold; 130 after Ctrl-C.'
     )
 
-    # In place of a table where no column is chosen.
-    _text: str | None = None
+    # What writes the text.
+    _write: typing.Callable[[layout.Layout], None]
+    _is_said = False
     _status = base.FINE
     _summary = ''
 
@@ -57,6 +57,10 @@ class Simulate(lister.Lister):
             '--list',
             action='store_true',
             help='show the scenarios that come with the package',
+        )
+        base.add_option(
+            parser,
+            'as if nova_conf of the scenario had this (may be repeated)',
         )
         parser.add_argument(
             '--compare',
@@ -114,7 +118,7 @@ class Simulate(lister.Lister):
         _check_installed()
         if parsed_args.list:
             return self._list()
-        from nova_ext_sched.cmd import progress
+        from nova_ext_sched.cli import progress
         from nova_ext_sched.cmd.simulate import check
         from nova_ext_sched.cmd.simulate import report
         from nova_ext_sched.cmd.simulate import runner
@@ -129,45 +133,44 @@ class Simulate(lister.Lister):
             _check_writable(parsed_args.nova_log)
         file = _find(parsed_args.scenario)
         data = check.load(file)
+        for option, value in parsed_args.option:
+            group, _, name = option.rpartition('.')
+            groups = data.setdefault('nova_conf', {})
+            groups.setdefault(group or 'DEFAULT', {})[name] = value
         declared = scenario.parse(data)
         requests = [
             worker.Request(
-                data, plain, parsed_args.nova_log, parsed_args.nova_log_level
+                data,
+                plain,
+                parsed_args.nova_log,
+                parsed_args.nova_log_level,
+                explains=parsed_args.reasons,
             )
             for plain in (False, True)[: 1 + parsed_args.compare]
         ]
         servers = sum(len(step.servers) for step in declared.steps)
-        total = len(requests) * (len(declared.hosts) + servers)
-        with progress.bar(sys.stderr, 'Simulating', total) as advance:
-            outcomes = runner.run(requests, advance, file)
-        judged = report.Report(
-            declared, *outcomes, verbose=parsed_args.reasons
+        total = len(requests) * (
+            len(declared.hosts) + len(declared.aggregates) + servers
         )
+        with progress.bar(sys.stderr, 'Starting nova', total) as advance:
+            runs = runner.run(requests, advance, file)
+        judged = report.Report(declared, *runs, verbose=parsed_args.reasons)
         self._status = base.FINE if judged.held else base.SOME_FOUND
         self._summary = '\n'.join(
             filter(None, (declared.description, judged.summary))
         )
-        self._text = judged.text(shutil.get_terminal_size().columns)
+        self._write = judged.write
+        if declared.independent:
+            self._summary = judged.summary
+            # The text begins with it.
+            self._is_said = True
         return columns, [line.row for line in judged.lines]
 
-    def produce_output(
-        self,
-        parsed_args: argparse.Namespace,
-        column_names: Sequence[str],
-        data: typing.Any,
-    ) -> int:
-        """Write paragraphs in place of a table with all columns.
-
-        A table of so many columns splits words on a terminal.
-        """
-        if (
-            self._text is None
-            or parsed_args.formatter != self.formatter_default
-            or parsed_args.columns
-        ):
-            return super().produce_output(parsed_args, column_names, data)
-        self.app.stdout.write(self._text)
-        return 0
+    def write_text(self, out: layout.Layout, rows: list[lister.Row]) -> None:
+        """See the base class."""
+        self._write(out)
+        if self._is_said:
+            self._summary = ''
 
     def _list(self) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
         from nova_ext_sched.cmd.simulate import document
@@ -176,9 +179,13 @@ class Simulate(lister.Lister):
             (name, document.load(str(file))['description'])
             for name, file in _shipped().items()
         ]
-        self._text = ''.join(
-            f'{name}\n    {description}\n' for name, description in rows
-        )
+
+        def write(out: layout.Layout) -> None:
+            for name, description in rows:
+                out.say(name)
+                out.say(description, 4, hang=0)
+
+        self._write = write
         return ('Scenario', 'Description'), rows
 
 

@@ -24,6 +24,7 @@ from nova_ext_sched.cmd.simulate import schema as sim_schema
 MAX_BYTES = 1 << 20
 MAX_VALUES = 50_000
 
+_NUMBER = re.compile(r'\d{1,12}(\.\d{1,17})?')
 _INTEGER = re.compile(r'0|-?[1-9][0-9]{,17}')
 _BOOLEANS = {'true': True, 'True': True, 'false': False, 'False': False}
 
@@ -132,6 +133,8 @@ def _convert(value: typing.Any, form: typing.Any) -> typing.Any:
     match value:
         case str() if form.get('type') == 'integer':
             return int(value) if _INTEGER.fullmatch(value) else value
+        case str() if form.get('type') == 'number':
+            return float(value) if _NUMBER.fullmatch(value) else value
         case str() if form.get('type') == 'boolean':
             return _BOOLEANS.get(value, value)
         case list() if 'items' in form:

@@ -46,19 +46,23 @@ class Outcome:
     """What a step did.
 
     :param placements: one for each server of the step
-    :param reason: why hosts were refused, in a sentence
-    :param unused: why hosts that the step expects were not used
+    :param reasons: sentences: why hosts were refused and which is preferred
+    :param unused: sentences that say why expected hosts were not used
+    :param warnings: what our package warned of
+    :param cause: what keeps the server from where it is expected, in a word
     :param domains: for each metadata key that the step's expectations name,
         the number of group members by failure domain; those on a host in no
         domain stand under the empty string
     """
 
     placements: Sequence[Placement]
-    reason: str = ''
-    unused: str = ''
+    reasons: Sequence[str] = ()
+    unused: Sequence[str] = ()
+    warnings: Sequence[str] = ()
     domains: Mapping[str, Mapping[str, int]] = dataclasses.field(
         default_factory=dict
     )
+    cause: str = ''
 
     @classmethod
     def parse(cls, data: Mapping[str, typing.Any]) -> 'Outcome':
@@ -87,6 +91,22 @@ class Outcome:
                 for value, number in sorted(members.items())
             ]
         return ', '.join(parts) or 'done'
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """What a scenario did on one cloud.
+
+    :param warnings: what our package warned of before the first step
+    """
+
+    outcomes: Sequence[Outcome]
+    warnings: Sequence[str] = ()
+
+    @classmethod
+    def parse(cls, data: Mapping[str, typing.Any]) -> 'Run':
+        """Return the run that :func:`dataclasses.asdict` described."""
+        return cls([*map(Outcome.parse, data['outcomes'])], data['warnings'])
 
 
 def _summary(hosts: collections.Counter[str], servers: int) -> str:

@@ -19,10 +19,10 @@ from nova_ext_sched import messages
 from nova_ext_sched import plugins
 from nova_ext_sched import schema
 from nova_ext_sched.cmd.simulate import scenario
+from nova_ext_sched.conf import round_robin
 
 CONF = nova.conf.CONF
 
-NOVA_FILTERS = 'nova.scheduler.filters.all_filters'
 _PACKAGE = 'nova_ext_sched'
 _WEIGHER = 'nova_ext_sched.cmd.simulate.weigher.PreferredHosts'
 #: nova and our package have an option of this name, in groups of their own.
@@ -35,16 +35,6 @@ _KINDS = {
 }
 
 KeywordErrors = Iterator[schema.KeywordError]
-
-# What Python and oslo.config say of a value of the wrong type, and what they
-# expect.
-_FORMS = {
-    'invalid literal for int()': 'an integer',
-    'int() argument must': 'an integer',
-    'could not convert string to float': 'a number',
-    'float() argument must': 'a number',
-    'Unexpected boolean value': 'true or false',
-}
 
 # What the simulated cloud is built from; a scenario that changes these would
 # leave it.
@@ -82,35 +72,34 @@ def compose(declared: scenario.Scenario, plain: bool) -> scenario.Options:
         )
     }
     _merge(options, declared.nova_conf)
-    if plain:
-        package = options.pop(_PACKAGE, {})
-        if _ISOLATION in package:
-            options.setdefault('scheduler', {})[_ISOLATION] = package[
-                _ISOLATION
-            ]
-        _merge(options, declared.plain.get('nova_conf', {}))
-        options.pop(_PACKAGE, None)
-    scheduler = options.setdefault('filter_scheduler', {})
-    default = CONF.filter_scheduler
-    available = _split(
-        scheduler.get('available_filters', [NOVA_FILTERS, filters.ALL_FILTERS])
-    )
-    enabled = _split(scheduler.get('enabled_filters', default.enabled_filters))
     host_filters = declared.host_filters
     if plain:
+        ours = options.pop(_PACKAGE, {})
+        if _ISOLATION in ours:
+            _merge(options, {'scheduler': {_ISOLATION: ours[_ISOLATION]}})
+        _merge(options, declared.plain.get('nova_conf', {}))
+        options.pop(_PACKAGE, None)
         host_filters = declared.plain.get('host_filters', host_filters)
+    default = CONF.filter_scheduler
+    lines = {
+        'available_filters': [filters.NOVA_FILTERS, filters.ALL_FILTERS],
+        'enabled_filters': default.enabled_filters,
+        'weight_classes': [*default.weight_classes, round_robin.ALL_WEIGHERS],
+    }
+    scheduler = options.setdefault('filter_scheduler', {})
+    available, enabled, weighers = (
+        _split(scheduler.get(name, value)) for name, value in lines.items()
+    )
     enabled += [name for name in host_filters if name not in enabled]
     if plain:
-        available = [
-            name for name in available if name.split('.')[0] != _PACKAGE
-        ]
-        ours = _declared(plugins.HOST_FILTERS) - _nova_filters()
-        enabled = [name for name in enabled if name not in ours]
-    scheduler['available_filters'] = available
-    scheduler['enabled_filters'] = enabled
+        available = _without_ours(available)
+        missing = _declared(plugins.HOST_FILTERS) - _nova_filters()
+        enabled = [name for name in enabled if name not in missing]
+    if filters.ALL_FILTERS not in available:
+        weighers = _without_ours(weighers)
     if declared.prefer:
-        weighers = scheduler.get('weight_classes', default.weight_classes)
-        scheduler['weight_classes'] = [*_split(weighers), _WEIGHER]
+        weighers.append(_WEIGHER)
+    scheduler.update(zip(lines, (available, enabled, weighers), strict=True))
     return options
 
 
@@ -122,11 +111,18 @@ def _merge(options: scenario.Options, more: scenario.Options) -> None:
 def _split(value: typing.Any) -> list[str]:
     if isinstance(value, str):
         # As nova.conf would have it.
-        return [name.strip() for name in value.split(',')]
-    return list(value)
+        value = [name.strip() for name in value.split(',')]
+    names = value if isinstance(value, list) else ()
+    return [name for name in names if isinstance(name, str)]
 
 
-def _nova_filters(available: Iterable[str] = (NOVA_FILTERS,)) -> set[str]:
+def _without_ours(names: Iterable[str]) -> list[str]:
+    return [name for name in names if name.split('.')[0] != _PACKAGE]
+
+
+def _nova_filters(
+    available: Iterable[str] = (filters.NOVA_FILTERS,),
+) -> set[str]:
     handler = nova_filters.HostFilterHandler()
     classes = handler.get_matching_classes(list(available))
     return {cls.__name__ for cls in classes}
@@ -149,39 +145,24 @@ def keywords() -> dict[str, typing.Any]:
     }
 
     def check_installed(
-        validator: object,
-        kind: str,
-        value: typing.Any,
-        form: object,
-        path: schema.Path = (),
+        kind: str, value: typing.Any, path: schema.Path = ()
     ) -> KeywordErrors:
-        known = installed[kind]
-        for index, name in _names(value):
-            if name not in known:
+        for name in _split(value):
+            if name not in installed[kind]:
                 yield schema.KeywordError(
                     f'a {kind} that is installed',
-                    schema.show(name) + schema.suggest([name], known),
-                    (*path, *index),
+                    schema.show(name)
+                    + schema.suggest([name], installed[kind]),
+                    path,
                 )
 
-    def check_options(
-        validator: object, _: object, groups: typing.Any, form: object
-    ) -> KeywordErrors:
-        if not isinstance(groups, dict):
-            return
-        for group, values in groups.items():
-            if not _is_group(group):
-                yield schema.KeywordError(
-                    'an option group of nova.conf',
-                    messages.clean(group) + schema.suggest([group], CONF),
-                    [group],
-                )
-            elif isinstance(values, dict):
-                # First what makes the host filters of the others available.
-                for option, value in sorted(
-                    values.items(), key=lambda item: item[0] != _AVAILABLE[1]
-                ):
-                    yield from check_option((group, option), value)
+    def check_options(groups: typing.Any) -> KeywordErrors:
+        for group, values in _items(groups):
+            # First what makes the host filters of the others available.
+            for option, value in sorted(
+                _items(values), key=lambda item: item[0] != _AVAILABLE[1]
+            ):
+                yield from check_option((group, option), value)
 
     def check_option(
         path: tuple[str, str], value: typing.Any
@@ -191,32 +172,27 @@ def keywords() -> dict[str, typing.Any]:
         elif path == _AVAILABLE:
             try:
                 installed['host filter'] |= _nova_filters(
-                    name
-                    for _, name in _names(value)
-                    if name.split('.')[0] != _PACKAGE
+                    _without_ours(_split(value))
                 )
             except (ImportError, ValueError) as exc:
                 # oslo.utils appends a traceback.
                 cause = str(exc).partition(' ([')[0]
                 yield schema.KeywordError(
-                    'filters that can be imported',
-                    messages.clean(cause),
-                    path,
+                    'filters that can be imported', messages.clean(cause), path
                 )
         elif kind := _KINDS.get(path):
-            yield from check_installed(None, kind, value, None, path)
+            yield from check_installed(kind, value, path)
 
+    # As jsonschema calls them.
     return {
-        'installed': check_installed,
-        'nova_conf': check_options,
-        'extra_specs': _check_extra_specs,
+        'installed': lambda _, kind, value, form: check_installed(kind, value),
+        'nova_conf': lambda _, on, groups, form: check_options(groups),
+        'extra_specs': lambda _, on, specs, form: _check_extra_specs(specs),
     }
 
 
-def _check_extra_specs(
-    validator: object, _: object, specs: typing.Any, form: object
-) -> KeywordErrors:
-    for key, value in specs.items() if isinstance(specs, dict) else ():
+def _check_extra_specs(specs: typing.Any) -> KeywordErrors:
+    for key, value in _items(specs):
         try:
             validators.validate(key, str(value))
         except nova_exception.ValidationError as exc:
@@ -227,51 +203,33 @@ def _check_extra_specs(
             )
 
 
-def _names(value: typing.Any) -> list[tuple[schema.Path, str]]:
-    """Return names of a list, with their place in it, or of a string."""
-    if isinstance(value, str):
-        return [((), name) for name in _split(value) if name]
-    return [
-        ((index,), name)
-        for index, name in enumerate(value if isinstance(value, list) else ())
-        if isinstance(name, str)
-    ]
-
-
-def _is_group(name: str) -> bool:
-    # An option of [DEFAULT] is an attribute just as a group is.
-    return name == 'DEFAULT' or isinstance(
-        getattr(CONF, name, None), cfg.ConfigOpts.GroupAttr
-    )
+def _items(value: typing.Any) -> Iterable[tuple[str, typing.Any]]:
+    # The schema says so where it is no mapping.
+    return value.items() if isinstance(value, dict) else ()
 
 
 def _refused(
     group: str, option: str, value: typing.Any
 ) -> tuple[str, str] | None:
+    """Return what is expected in place of an option, and what was got."""
     if (group, option) in BUILT_IN:
         return (
             'an option that the simulator does not set itself',
             messages.clean(option),
         )
     section = None if group == 'DEFAULT' else group
-    options = CONF if section is None else CONF[section]
     try:
         CONF.set_override(option, value, section)
+        CONF.clear_override(option, section)
+    except cfg.NoSuchGroupError:
+        known: Iterable[str] = CONF
+        expected, got = 'a group of nova.conf', group
     except cfg.NoSuchOptError:
-        return (
-            f'an option of [{group}]',
-            messages.clean(option) + schema.suggest([option], options),
-        )
+        known = CONF if section is None else CONF[section]
+        expected, got = f'an option of [{group}]', option
     except (TypeError, ValueError) as exc:
-        return _expected(exc), schema.show(value)
-    CONF.clear_override(option, section)
-    return None
-
-
-def _expected(exc: Exception) -> str:
-    """Return what an option takes, given why it did not take a value."""
-    said = str(exc)
-    for beginning, form in _FORMS.items():
-        if said.startswith(beginning):
-            return form
-    return f'a value that the option takes ({messages.clean(said)})'
+        said = messages.clean(exc)
+        return f'a value of its type ({said})', schema.show(value)
+    else:
+        return None
+    return expected, messages.clean(got) + schema.suggest([got], [*known])

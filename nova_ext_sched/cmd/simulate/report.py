@@ -2,31 +2,40 @@
 
 """What was expected of each step and what happened, for people and tools."""
 
-from collections.abc import Iterator
+import collections
 from collections.abc import Sequence
 import dataclasses
-import textwrap
+import functools
 import typing
 
 from cliff import columns
 
 from nova_ext_sched import messages
+from nova_ext_sched.cli import layout
 from nova_ext_sched.cmd.simulate import expectation
 from nova_ext_sched.cmd.simulate import scenario
 
-COLUMNS = ('Step', 'Action', 'Expected', 'Actual', 'Result', 'Reason')
-COMPARED_COLUMNS = (*COLUMNS[:-1], 'Plain Nova', 'Plain Result', 'Reason')
+_LAST = ('Reasons', 'Warnings')
+COLUMNS = ('Step', 'Action', 'Expected', 'Actual', 'Result', *_LAST)
+COMPARED_COLUMNS = (*COLUMNS[:-2], 'Plain Nova', 'Plain Result', *_LAST)
 
 OK = 'ok'
 DIFFERS = 'DIFFERS'
 WRONG = 'WRONG'
 UNFORESEEN = 'UNFORESEEN'
 
+# How a server that does not land as before ends, in one and in several.
+_KINDS = {
+    '': ('elsewhere', 'elsewhere'),
+    expectation.NO_VALID_HOST: ('finds no host', 'find no host'),
+    expectation.REFUSED: ('is refused by nova', 'are refused by nova'),
+    expectation.FAILED: ('fails', 'fail'),
+}
+
 #: What the results mean, but OK.
 LEGEND = {
     DIFFERS: 'nova-ext-sched does not do what the step expects.',
-    WRONG: 'plain nova does not do what the step expects; nova-ext-sched is '
-    'there for that.',
+    WRONG: 'plain nova does not do what the step expects.',
     UNFORESEEN: 'plain nova does not do what the scenario says of it '
     '(expect_plain).',
 }
@@ -45,6 +54,14 @@ class Actual(columns.FormattableColumn[expectation.Outcome]):
             placement.server or '': placement.failure or placement.host
             for placement in self._value.placements
         }
+
+
+class Sentences(columns.FormattableColumn[Sequence[str]]):
+    """Reasons or warnings: together for people, else a list."""
+
+    def human_readable(self) -> str:
+        """See cliff."""
+        return '; '.join(self._value)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,7 +102,12 @@ class Line:
         return OK if self.step.expect.met_by(self.plain) else WRONG
 
     @property
-    def reason(self) -> str:
+    def held(self) -> bool:
+        """Whether all is as the scenario expects."""
+        return not {DIFFERS, UNFORESEEN} & {self.result, self.plain_result}
+
+    @property
+    def reasons(self) -> Sequence[str]:
         """Why servers found no host or another than expected."""
         if self.result == DIFFERS and self.outcome.unused:
             return self.outcome.unused
@@ -94,10 +116,11 @@ class Line:
             or self.verbose
             or self.result == DIFFERS
         ):
-            return self.outcome.reason
+            return self.outcome.reasons
         if self.plain is not None and _has_failures(self.plain):
-            return f'on plain nova {self.plain.reason}'
-        return ''
+            first, *rest = self.plain.reasons
+            return [f'on plain nova {first}', *rest]
+        return ()
 
     @property
     def row(self) -> tuple[typing.Any, ...]:
@@ -113,12 +136,13 @@ class Line:
                 if self.plain is not None
                 else ()
             ),
-            self.reason,
+            Sentences(self.reasons),
+            Sentences(self.outcome.warnings),
         )
 
-    def text(self, width: int) -> Iterator[str]:
-        """Yield the lines that people read, each of this width at most."""
-        yield from _wrapped(f'{self.number:>2}  ', str(self.step), width)
+    def write(self, out: layout.Layout) -> None:
+        """Write the paragraph that people read."""
+        out.say(str(self.step), label=f'{self.number:>2}  ')
         entries = [
             ('expected', '', self.expected),
             ('nova-ext-sched', self.result, self.outcome),
@@ -128,51 +152,49 @@ class Line:
         if self.plain_result == UNFORESEEN:
             entries.append(('foreseen', '', self.step.expect_plain))
         for name, result, words in entries:
-            yield from _wrapped(
-                f'    {name:14}  {result:10}  ', str(words), width
-            )
-        if self.reason:
-            yield from _wrapped('    reason  ', self.reason, width)
-        yield ''
+            out.say(str(words), 4, f'{name:14}  {result:10}  ')
+        for name, sentences in (
+            ('reason', self.reasons),
+            ('warning', self.outcome.warnings),
+        ):
+            label = f'{name}  '
+            for sentence in sentences:
+                out.say(sentence, 4, label)
+                label = ' ' * len(label)
 
 
 def _has_failures(outcome: expectation.Outcome) -> bool:
     return any(placement.failure for placement in outcome.placements)
 
 
-def _wrapped(begin: str, text: str, width: int) -> list[str]:
-    """Return lines of whole words, set in as far as the first one begins."""
-    return textwrap.wrap(
-        text,
-        max(width, len(begin) + 20),
-        initial_indent=begin,
-        subsequent_indent=' ' * len(begin),
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-
-
 class Report:
     """Judges the outcomes of a run.
 
     :param declared: the scenario
-    :param outcomes: what each step did, then, where plain nova was run, what
-        each did there
+    :param runs: with our package, then, where it was run, on plain nova
     :param verbose: say why a host was refused even where the step found one
     """
 
     def __init__(
         self,
         declared: scenario.Scenario,
-        *outcomes: Sequence[expectation.Outcome],
+        *runs: expectation.Run,
         verbose: bool = False,
     ) -> None:
         self.lines = [
             Line(number, step, verbose, *done)
             for number, (step, *done) in enumerate(
-                zip(declared.steps, *outcomes, strict=True), 1
+                zip(
+                    declared.steps,
+                    *(run.outcomes for run in runs),
+                    strict=True,
+                ),
+                1,
             )
         ]
+        self._independent = declared.independent
+        #: What our package warned of at start.
+        self.warnings = runs[0].warnings
         self.results = [line.result for line in self.lines]
         self.plain_results = [
             line.plain_result for line in self.lines if line.plain_result
@@ -185,11 +207,13 @@ class Report:
         With our package, and on plain nova where the scenario says what
         plain nova does.
         """
-        return not {DIFFERS, UNFORESEEN} & {*self.results, *self.plain_results}
+        return all(line.held for line in self.lines)
 
     @property
     def summary(self) -> str:
         """The run in a sentence."""
+        if self._independent:
+            return self._compare()
         total = len(self.lines)
         steps = messages.count('step', total)
         text = f'{self.results.count(OK)} of {steps} as expected'
@@ -200,10 +224,56 @@ class Report:
             text += f', and {unforeseen} not as the scenario foresees'
         return text
 
-    def text(self, width: int) -> str:
-        """Return what people read: a paragraph for each step, and a legend."""
-        lines = [part for line in self.lines for part in line.text(width)]
+    def _compare(self) -> str:
+        """Return how many requests land where they are expected, and not.
+
+        A step expects the host where its server stands.
+        """
+        causes: dict[str, collections.Counter[str]] = {}
+        for line in self.lines:
+            if line.result != OK:
+                failures = {one.failure for one in line.outcome.placements}
+                kind = next((one for one in _KINDS if one in failures), None)
+                found = causes.setdefault(kind or '', collections.Counter())
+                found[line.outcome.cause] += 1
+        parts = []
+        for kind, verbs in _KINDS.items():
+            if found := causes.get(kind, collections.Counter()):
+                why = ', '.join(
+                    cause + (f' {number}' if len(found) > 1 else '')
+                    for cause, number in found.most_common()
+                    if cause
+                )
+                part = (
+                    f'{found.total()} {messages.agree(found.total(), *verbs)}'
+                )
+                parts.append(f'{part}: {why}' if why else part)
+        landed, total = self.results.count(OK), len(self.lines)
+        lands = messages.agree(landed, 'lands', 'land')
+        return '; '.join((f'{landed} of {total} {lands} as before', *parts))
+
+    def write(self, out: layout.Layout) -> None:
+        """Write what people read: a paragraph for each step, and a legend.
+
+        Of independent steps the sentence comes first, then those that differ.
+        """
+        paragraphs = [
+            functools.partial(out.say, warning, label='warning  ')
+            for warning in self.warnings
+        ]
+        shown = self.lines
+        if self._independent:
+            paragraphs.insert(0, functools.partial(out.say, self.summary))
+            shown = [line for line in shown if line.verbose or not line.held]
+        paragraphs += [functools.partial(line.write, out) for line in shown]
+        if {*LEGEND} & {*self.results, *self.plain_results}:
+            paragraphs.append(functools.partial(self._write_legend, out))
+        for number, write in enumerate(paragraphs):
+            if number:
+                out.say()
+            write()
+
+    def _write_legend(self, out: layout.Layout) -> None:
         for result, meaning in LEGEND.items():
             if result in (*self.results, *self.plain_results):
-                lines += _wrapped(f'{result}: ', meaning, width)
-        return '\n'.join(lines).rstrip() + '\n'
+                out.say(meaning, label=f'{result}: ')

@@ -20,21 +20,19 @@ from nova_ext_sched import messages
 from nova_ext_sched.cmd.simulate import expectation
 from nova_ext_sched.cmd.simulate import worker
 
-Outcomes = list[expectation.Outcome]
-
 
 def run(
     requests: Sequence[worker.Request],
-    advance: Callable[[int], None] = lambda steps: None,
+    advance: Callable[[int, str], None] = lambda steps, phase: None,
     file: str = 'scenario',
-) -> list[Outcomes]:
+) -> list[expectation.Run]:
     """Run a scenario on one cloud or on several at once.
 
     :param requests: what each cloud runs
-    :param advance: called with 1 for each host that came up and each server
-        that was placed, over all clouds
+    :param advance: called with 1 and what is being done, for each host that
+        came up, each aggregate and each server that was placed, on any cloud
     :param file: what errors call the scenario
-    :returns: for each cloud the outcome of each step
+    :returns: what each cloud did
     :raises exception.ScenarioInvalid: nova or placement does not take a part
         of the scenario
     :raises exception.SimulationFailed: a cloud ended before its last step
@@ -49,7 +47,7 @@ def run(
     ):
         running = [
             pool.submit(
-                _outcomes,
+                _wait,
                 request,
                 *stack.enter_context(_process(request, scratch)),
                 advance,
@@ -97,13 +95,13 @@ def _process(
             process.kill()
 
 
-def _outcomes(
+def _wait(
     request: worker.Request,
     process: subprocess.Popen[str],
     stderr: typing.TextIO,
-    advance: Callable[[int], None],
+    advance: Callable[[int, str], None],
     file: str,
-) -> Outcomes:
+) -> expectation.Run:
     """Wait for the result of a worker; see :func:`run`."""
     assert process.stdin is not None
     assert process.stdout is not None
@@ -112,8 +110,8 @@ def _outcomes(
         json.dump(dataclasses.asdict(request), stdin)
     line = ''
     for line in process.stdout:
-        if line == '\n':
-            advance(1)
+        if line[:1] == '+':
+            advance(1, line[1:].strip())
     try:
         result = json.loads(line)
     except ValueError:
@@ -127,4 +125,4 @@ def _outcomes(
         raise exception.SimulationFailed(
             cloud=request.name, cause=messages.clean(result['failed'])
         )
-    return [expectation.Outcome.parse(part) for part in result['outcomes']]
+    return expectation.Run.parse(result['run'])

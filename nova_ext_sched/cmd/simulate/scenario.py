@@ -14,6 +14,10 @@ from nova_ext_sched.cmd.simulate import schema
 DEFAULT_PROJECT = 'default'
 
 Options = dict[str, dict[str, typing.Any]]
+Inventories = dict[str, dict[str, typing.Any]]
+
+#: What is done to a server that only its nova-compute can do.
+_NEED_COMPUTE = schema.STEPS.keys() - {'boot', 'delete', 'aggregate'}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,6 +25,12 @@ class Host:
     """A compute host; its capacity is what its resource provider reports.
 
     :param traits: traits of its provider, beside those that are implied
+    :param inventories: of its provider by resource class; where there are
+        some, the host has no other
+    :param used: amounts by resource class, without those of ``servers``
+    :param state: ``down``, ``disabled`` or empty
+    :param compute_node: fields of the record that nova-scheduler reads, where
+        they do not follow from the others
     """
 
     name: str
@@ -28,6 +38,12 @@ class Host:
     memory_mb: int = 131072
     disk_gb: int = 2000
     traits: Collection[str] = ()
+    inventories: Inventories = dataclasses.field(default_factory=dict)
+    used: dict[str, int] = dataclasses.field(default_factory=dict)
+    state: str = ''
+    compute_node: dict[str, typing.Any] = dataclasses.field(
+        default_factory=dict
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,15 +65,33 @@ class Flavor:
     memory_mb: int = 512
     disk_gb: int = 1
     extra_specs: dict[str, str] = dataclasses.field(default_factory=dict)
+    ephemeral_gb: int = 0
+    swap_mb: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
 class ServerGroup:
-    """A server group, made by the project that boots servers into it."""
+    """A server group, made by the project that boots servers into it.
+
+    :param uuid: what the order goes by in which members are dealt to hosts
+    """
 
     name: str
     policy: str
     rules: dict[str, int] | None = None
+    project: str = DEFAULT_PROJECT
+    uuid: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Server:
+    """A server that stands on a host before the first step."""
+
+    name: str
+    host: str
+    flavor: str
+    volume: bool = False
+    group: str | None = None
     project: str = DEFAULT_PROJECT
 
 
@@ -86,6 +120,11 @@ class Step:
     def project(self) -> str:
         """The project that asks for its servers."""
         return self.arguments.get('project', DEFAULT_PROJECT)
+
+    @property
+    def needs_compute(self) -> bool:
+        """Whether it asks a nova-compute for more than to start and end."""
+        return self.action in _NEED_COMPUTE
 
     @property
     def places(self) -> bool:
@@ -134,6 +173,9 @@ class Scenario:
     :param host_filters: names that are added to ``enabled_filters``
     :param plain: for plain nova, ``nova_conf`` (options that it has instead)
         and ``host_filters`` (without it those of ours that nova has)
+    :param servers: those that stand on a host before the first step
+    :param independent: each step is done on the cloud as it was at first; one
+        that boots a server which stands already takes that away before
     :param prefer: hosts that the scheduler prefers to the others, best
         first; empty for nova's own weighers
     :param imply_traits: whether providers carry the traits that the isolated
@@ -148,6 +190,8 @@ class Scenario:
     images: dict[str, dict[str, str]]
     server_groups: Collection[ServerGroup]
     steps: list[Step]
+    servers: Collection[Server] = ()
+    independent: bool = False
     description: str = ''
     nova_conf: Options = dataclasses.field(default_factory=dict)
     host_filters: Collection[str] = ()
@@ -156,6 +200,11 @@ class Scenario:
     prefer: Collection[str] = ()
     imply_traits: bool = True
     placement: dict[str, int] = dataclasses.field(default_factory=dict)
+
+    @property
+    def needs_compute(self) -> bool:
+        """Whether a step needs the nova-compute of a host."""
+        return any(step.needs_compute for step in self.steps)
 
 
 def parse(data: dict[str, typing.Any]) -> Scenario:
@@ -186,6 +235,10 @@ def parse(data: dict[str, typing.Any]) -> Scenario:
         'server_groups': [
             ServerGroup(name, **item)
             for name, item in data.get('server_groups', {}).items()
+        ],
+        'servers': [
+            Server(name, **item)
+            for name, item in data.get('servers', {}).items()
         ],
         'steps': [_step(item) for item in data['steps']],
     }

@@ -3,7 +3,9 @@
 """Running the steps of a scenario on a cloud."""
 
 from collections.abc import Callable
+from collections.abc import Sequence
 import dataclasses
+import operator
 import time
 import typing
 
@@ -11,13 +13,16 @@ from nova.tests.functional.api import client
 
 from nova_ext_sched.cmd.simulate import cloud
 from nova_ext_sched.cmd.simulate import expectation
+from nova_ext_sched.cmd.simulate import explanations
 from nova_ext_sched.cmd.simulate import hostnames
-from nova_ext_sched.cmd.simulate import reasons as sim_reasons
 from nova_ext_sched.cmd.simulate import scenario
 
-# Seconds between two looks at a server, and until one is given up.
-_POLL = 0.15
+# Seconds between two looks at a server, at first and at last, and until one is
+# given up.
+_POLLS = 0.05, 0.4
 _PATIENCE = 120
+# At the rows of a server, which takes a tenth of a look through nova-api.
+_ROW_POLLS = 0.01, 0.01
 
 NO_VALID_HOST = 'No valid host'
 
@@ -42,27 +47,58 @@ class Steps:
     """Does what steps say, and shows where their servers are afterwards.
 
     :param simulated: a cloud that stands
-    :param reasons: collects what its scheduler logs
     :param progress: called when a server is where its step puts it
     """
 
     def __init__(
         self,
         simulated: cloud.Cloud,
-        reasons: sim_reasons.Reasons,
-        progress: Callable[[], None],
+        progress: Callable[[str], None],
     ) -> None:
         self._cloud = simulated
-        self._reasons = reasons
         self._progress = progress
         self._api = simulated.client(scenario.DEFAULT_PROJECT)
         # By the name of a server that was booted.
-        self._ids: dict[str, str] = {}
-        self._groups: dict[str, str] = {}
+        self._ids: dict[str, str] = {**simulated.server_ids}
+        self._groups: dict[str, str] = {**simulated.server_groups}
+
+    def run_apart(self, step: scenario.Step) -> expectation.Outcome:
+        """Do a boot step on the cloud as it was at first, and leave it so.
+
+        A server of its name that stands is taken away first.
+        """
+        explanations_ = self._cloud.explanations
+        with self._cloud.without(step.servers):
+            ids, groups = {**self._ids}, {**self._groups}
+            for name in step.servers:
+                self._ids.pop(name, None)
+            outcome = self._do(step)
+            for name in step.servers:
+                if name in self._ids:
+                    self._cloud.rows.remove(self._ids[name])
+            is_met = step.expect.met_by(outcome)
+            # It takes time, and nobody asks where all is as expected.
+            if not is_met and len(step.servers) == 1:
+                explanations_.explain_last()
+                # Those of the scheduler are in the outcome.
+                self._cloud.warnings.take()
+            outcome = self._explain(step, outcome)
+            self._ids, self._groups = ids, groups
+        if is_met or len(step.servers) == 1 or explanations_.is_on:
+            return outcome
+        # Each server is explained beside those before it.
+        explanations_.is_on = True
+        try:
+            again = self.run_apart(step)
+        finally:
+            explanations_.is_on = False
+        return dataclasses.replace(again, warnings=outcome.warnings)
 
     def run(self, step: scenario.Step) -> expectation.Outcome:
         """Do one step and wait for its end."""
-        self._reasons.take()
+        return self._explain(step, self._do(step))
+
+    def _do(self, step: scenario.Step) -> expectation.Outcome:
         if step.action == 'boot':
             placements = self._boot(step)
         elif step.action == 'aggregate':
@@ -75,27 +111,64 @@ class Steps:
                 dataclasses.replace(placement, host=None)
                 for placement in placements
             ]
-        outcome = expectation.Outcome(
+        return expectation.Outcome(
             placements,
+            warnings=self._cloud.readable(self._cloud.warnings.take()),
             domains={
                 key: self._cloud.domains(key, self._find_group_hosts(step))
                 for key in step.domain_keys
             },
         )
-        unused = self._reasons.explain_unused(step.expect.find_unused(outcome))
-        reason = sim_reasons.explain(
-            self._reasons.take(),
-            [
-                self._cloud.readable(item.detail)
-                for item in placements
-                if item.failure
-            ],
-        )
+
+    def _explain(
+        self, step: scenario.Step, outcome: expectation.Outcome
+    ) -> expectation.Outcome:
+        """Return an outcome with what was explained of it."""
+        placements = outcome.placements
+        explained = self._cloud.explanations.take()
+        unused: list[str] = []
+        cause = ''
+        if explained:
+            # Each server of a step leaves the next one less room.
+            uuid, last = [*explained.items()][-1]
+            landed = [
+                one.host
+                for one in placements
+                if self._ids.get(str(one.server)) == uuid
+            ]
+            hosts = step.expect.find_unused(outcome)
+            unused = explanations.describe_unused(last, hosts, *landed)
+            cause = explanations.get_cause(last, hosts)
+        reasons = self._reasons(placements, explained)
         return dataclasses.replace(
             outcome,
-            reason=self._cloud.readable(reason),
+            reasons=self._cloud.readable(reasons),
             unused=self._cloud.readable(unused),
+            cause=cause,
         )
+
+    def _reasons(
+        self,
+        placements: Sequence[Placement],
+        explained: dict[str, explanations.Document],
+    ) -> list[str]:
+        """Return why the first server that failed did, or the last landed.
+
+        What nova itself said, unless the scheduler found no host.
+        """
+        for placement in placements:
+            if placement.failure:
+                last = explained.get(self._ids.get(str(placement.server), ''))
+                if (
+                    placement.failure != expectation.NO_VALID_HOST
+                    or last is None
+                    or last['answer']['finds_host']
+                ):
+                    return [placement.detail]
+                return explanations.describe(last)
+        for last in reversed(explained.values()):
+            return explanations.describe(last)
+        return []
 
     def _find_group_hosts(self, step: scenario.Step) -> list[str]:
         """Return where the members of the step's groups stand."""
@@ -126,20 +199,26 @@ class Steps:
         api = self._cloud.client(step.project)
         body = self._boot_body(name, len(names), step.arguments)
         try:
-            reservation = api.api_post('/servers', body).body['reservation_id']
+            made = api.api_post('/servers', body).body
         except client.OpenStackApiException as exc:
             return [_refusal(name, exc) for name in names]
-        for server in api.api_get(
-            f'/servers?reservation_id={reservation}'
-        ).body['servers']:
-            self._ids[server['name']] = server['id']
-            self._cloud.names[server['id']] = server['name']
+        if 'server' in made:
+            servers = {name: made['server']['id']}
+        else:
+            url = f'/servers?reservation_id={made["reservation_id"]}'
+            servers = {
+                server['name']: server['id']
+                for server in api.api_get(url).body['servers']
+            }
+        for each, id_ in servers.items():
+            self._ids[each] = id_
+            self._cloud.names[id_] = each
             if 'group' in step.arguments:
-                self._groups[server['name']] = step.arguments['group']
+                self._groups[each] = step.arguments['group']
         placements = []
         for each in names:
             placements.append(self._settled(each))
-            self._progress()
+            self._progress('Placing servers')
         return placements
 
     def _boot_body(self, name: str, count: int, arguments: Body) -> Body:
@@ -150,7 +229,8 @@ class Steps:
             'networks': 'none',
             'min_count': count,
             'max_count': count,
-            'return_reservation_id': True,
+            # Otherwise nova-api names the first one alone.
+            'return_reservation_id': count > 1,
         }
         for key in ('availability_zone', 'host'):
             if key in arguments:
@@ -219,7 +299,7 @@ class Steps:
                 placements.append(_refusal(name, exc))
             else:
                 placements.append(self._moved(name, *(body or ())))
-                self._progress()
+                self._progress('Placing servers')
         if body and {*body} & {'resize', 'migrate'}:
             if step.arguments.get('confirm', True):
                 self._confirm(placements)
@@ -290,6 +370,12 @@ class Steps:
 
     def _settled(self, name: str) -> Placement:
         """Wait until nova does nothing more to a server."""
+        if self._cloud.rows is not None and name in self._ids:
+            _look_until(
+                operator.not_,
+                lambda: self._cloud.rows.is_busy(self._ids[name]),
+                _ROW_POLLS,
+            )
         server = _look_until(_is_settled, lambda: self._show(name))
         status, task = server['status'], server[TASK]
         if not _is_settled(server):
@@ -340,12 +426,16 @@ def _is_settled(server: Body) -> bool:
 
 
 def _look_until(
-    done: Callable[[typing.Any], typing.Any], look: Callable[[], typing.Any]
+    done: Callable[[typing.Any], typing.Any],
+    look: Callable[[], typing.Any],
+    polls: tuple[float, float] = _POLLS,
 ) -> typing.Any:
     """Return what was seen when it was done, or when it was given up."""
     deadline = time.monotonic() + _PATIENCE
+    pause, longest = polls
     while not done(seen := look()) and time.monotonic() < deadline:
-        time.sleep(_POLL)
+        time.sleep(pause)
+        pause = min(2 * pause, longest)
     return seen
 
 

@@ -4,12 +4,13 @@
 
 nova's harness changes its whole process (eventlet, logging, HOME, warnings),
 so each cloud gets one of its own, and the command stays as it is. A
-:class:`Request` comes on standard input as JSON. On standard output go an
-empty line for each host that is up and each server that is placed, and at the
-end JSON, a mapping with one of these keys:
+:class:`Request` comes on standard input as JSON. On standard output go a line
+with a plus sign for each host that is up, each aggregate that is there and
+each server that is placed, with what is being done; and at the end JSON, a
+mapping with one of these keys:
 
 ============  =============================================================
-``outcomes``  an :class:`expectation.Outcome` for each step
+``run``       an :class:`expectation.Run`
 ``faults``    a line for each part of the scenario that nova does not take
 ``failed``    why the cloud broke down
 ============  =============================================================
@@ -40,12 +41,14 @@ class Request:
     :param plain: run nova without our package
     :param log_file: where the log goes: a path, STDERR, or None for nowhere
     :param log_level: the lowest level that goes there
+    :param explains: independent steps too that do what is expected
     """
 
     data: dict[str, typing.Any]
     plain: bool
     log_file: str | None
     log_level: str
+    explains: bool = True
 
     @property
     def name(self) -> str:
@@ -64,8 +67,8 @@ def main() -> None:
     # A full disk under the log is no fault of the cloud.
     logging.raiseExceptions = False
 
-    def progress() -> None:
-        print(file=results, flush=True)
+    def progress(phase: str) -> None:
+        print(f'+{phase}', file=results, flush=True)
 
     # nova's harness patches the process for eventlet: before anything that
     # the patches are for is imported.
@@ -82,35 +85,37 @@ def main() -> None:
 
 
 def run(
-    request: Request, progress: Callable[[], None] = lambda: None
+    request: Request, progress: Callable[[str], None] = lambda phase: None
 ) -> dict[str, typing.Any]:
     """Build the cloud, run the steps, and take it down.
 
-    :param progress: called for each host and each server
+    :param progress: called with what is being done, for each host, each
+        aggregate and each server
     :returns: the result, see the module
     """
     from nova_ext_sched.cmd.simulate import check
     from nova_ext_sched.cmd.simulate import cloud
+    from nova_ext_sched.cmd.simulate import expectation
     from nova_ext_sched.cmd.simulate import options
-    from nova_ext_sched.cmd.simulate import reasons as sim_reasons
     from nova_ext_sched.cmd.simulate import scenario
     from nova_ext_sched.cmd.simulate import steps
 
     if findings := list(check.findings(request.data, options.keywords())):
         return {'faults': list(map(str, findings))}
     declared = scenario.parse(request.data)
-    reasons = sim_reasons.Reasons()
     simulated = cloud.Cloud(
-        declared, request.plain, _log_handler(request), reasons, progress
+        declared, request.plain, _log_handler(request), progress
     )
     try:
         simulated.setUp()
-        runner = steps.Steps(simulated, reasons, progress)
-        return {
-            'outcomes': [
-                dataclasses.asdict(runner.run(step)) for step in declared.steps
-            ]
-        }
+        started = simulated.warnings.take(start=True)
+        runner = steps.Steps(simulated, progress)
+        simulated.explanations.is_on = (
+            request.explains or not declared.independent
+        )
+        run_step = runner.run_apart if declared.independent else runner.run
+        outcomes = [run_step(step) for step in declared.steps]
+        return {'run': dataclasses.asdict(expectation.Run(outcomes, started))}
     except exception.ScenarioInvalid as exc:
         return {'faults': list(map(str, exc.findings))}
     finally:

@@ -22,6 +22,7 @@ from nova_ext_sched import filters
 from nova_ext_sched import messages
 from nova_ext_sched.cmd.status import operators_data
 from nova_ext_sched.conf import blazar
+from nova_ext_sched.policy import blazar as blazar_policy
 from nova_ext_sched.policy import reservation
 
 CONF = nova.conf.CONF
@@ -30,12 +31,9 @@ CONF = nova.conf.CONF
 OLDEST = 31
 NEWEST = 34
 
-NOVA_FILTERS = 'nova.scheduler.filters.all_filters'
-
 #: What nova's queries for candidates need, and so ours.
 PLACEMENT = '1.36'
 
-ISOLATED = 'IsolatedAggregatesFilter'
 INSTANCE_TYPE = 'AggregateInstanceTypeFilter'
 
 # How many problems of one check are shown.
@@ -63,10 +61,9 @@ def _warnings(sentences: Sequence[str], *remedy: str) -> upgradecheck.Result:
     return _warning(' '.join(text.removesuffix('.') + '.' for text in shown))
 
 
-_NO_DATABASE = _warning(
+_NOT_CHECKED = _warning(
     'Not checked, because the API database cannot be read.'
 )
-_NO_PLACEMENT = _warning('Not checked, because placement cannot be read.')
 
 
 class _Data(typing.NamedTuple):
@@ -104,11 +101,17 @@ class Checks(upgradecheck.UpgradeCommands):
             '--config-file, or run the check where nova-scheduler runs.'
         )
 
-    def _options(self) -> upgradecheck.Result:
+    @functools.cached_property
+    def _host_filters(self) -> list[type] | Exception:
+        """The host filters, loaded as by nova-scheduler when it starts."""
         try:
-            conf.check(CONF)
-        except exception.InvalidValue as exc:
-            return _failure(exc)
+            return filters.all_filters()
+        except Exception as exc:
+            return exc
+
+    def _options(self) -> upgradecheck.Result:
+        if isinstance(self._host_filters, exception.InvalidValue):
+            return _failure(self._host_filters)
         return _warnings(conf.contradictions(CONF))
 
     def _filters(self) -> upgradecheck.Result:
@@ -118,11 +121,11 @@ class Checks(upgradecheck.UpgradeCommands):
                 f'[filter_scheduler] available_filters: expected a line '
                 f'{filters.ALL_FILTERS}, got {", ".join(lines)}. Nothing of '
                 f'nova-ext-sched is loaded. Add the line after '
-                f'{NOVA_FILTERS}.'
+                f'{filters.NOVA_FILTERS}.'
             )
         try:
-            # As nova-scheduler does when it starts.
-            host_filters = filters.all_filters()
+            if isinstance(self._host_filters, Exception):
+                raise self._host_filters
             in_use = filters.classes_in_use()
         except exception.InvalidValue:
             return _warning(
@@ -148,26 +151,23 @@ class Checks(upgradecheck.UpgradeCommands):
                 f'no line of available_filters has. Correct the name or add '
                 f'the line.'
             )
-        problems = filters.find_shadowed(host_filters, in_use)
-        if NOVA_FILTERS not in lines:
+        problems = filters.find_contradictions(self._host_filters, in_use)
+        if filters.NOVA_FILTERS not in lines:
             problems.append(
                 f'[filter_scheduler] available_filters has no line '
-                f"{NOVA_FILTERS}, so nova's own filters are not available. "
-                f'Add the line before {filters.ALL_FILTERS}.'
+                f"{filters.NOVA_FILTERS}, so nova's own filters are not "
+                f'available. Add the line before {filters.ALL_FILTERS}.'
             )
         return _warnings(problems)
 
-    @functools.cached_property
-    def _traits(self) -> frozenset[str] | upgradecheck.Result:
-        """The traits that placement knows, or what is wrong with it."""
+    def _placement(self) -> upgradecheck.Result:
         try:
             adapter = nova_utils.get_ksa_adapter('placement')
             root = adapter.get('/', raise_exc=True).json()
             highest = root['versions'][0]['max_version']
             enough = versionutils.is_compatible(PLACEMENT, highest)
             # The root answers anybody; this needs the credentials.
-            traits = adapter.get('/traits', microversion='1.6', raise_exc=True)
-            known = frozenset(traits.json()['traits'])
+            adapter.get('/traits', microversion='1.6', raise_exc=True)
         except (ks_exc.ClientException, nova_exception.NovaException) as exc:
             reason = messages.describe(exc)
         except (ValueError, LookupError, TypeError):
@@ -175,7 +175,7 @@ class Checks(upgradecheck.UpgradeCommands):
             reason = f'{adapter.get_endpoint()} does not answer like placement'
         else:
             if enough:
-                return known
+                return _SUCCESS
             return _failure(
                 f'Expected placement with microversion {PLACEMENT}, got at '
                 f'most {highest}. Upgrade placement.'
@@ -184,10 +184,6 @@ class Checks(upgradecheck.UpgradeCommands):
             f'{reason}. Check [placement] of nova.conf and that placement '
             f'runs.'
         )
-
-    def _placement(self) -> upgradecheck.Result:
-        traits = self._traits
-        return _SUCCESS if isinstance(traits, frozenset) else traits
 
     @functools.cached_property
     def _data(self) -> _Data | Exception:
@@ -219,11 +215,17 @@ class Checks(upgradecheck.UpgradeCommands):
 
     def _aggregates(self) -> upgradecheck.Result:
         if not isinstance(self._data, _Data):
-            return _NO_DATABASE
-        aggregates = self._data.aggregates
+            return _NOT_CHECKED
+        ours = CONF.nova_ext_sched
+        aggregates, flavors = self._data
         problems = []
-        if CONF.nova_ext_sched.enable_isolated_aggregate_filtering:
-            problems += operators_data.read_isolation(aggregates).faults
+        if ours.enable_isolated_aggregate_filtering:
+            reading = operators_data.read_isolation(aggregates)
+            problems += reading.faults
+            if 'image' not in ours.isolation_trait_sources:
+                problems += operators_data.check_openers(
+                    reading.traits, flavors
+                )
         if INSTANCE_TYPE in CONF.filter_scheduler.enabled_filters:
             problems += self._get_type_faults('aggregate ')
         elif forcing := operators_data.forcing_aggregates(aggregates):
@@ -233,33 +235,23 @@ class Checks(upgradecheck.UpgradeCommands):
                 f'in [filter_scheduler] enabled_filters, so nothing is '
                 f'forced. Add the filter.'
             )
+        pool = CONF[blazar.GROUP.name].aggregate_freepool_name
+        if blazar_policy.DECLARATION.is_on(CONF) and pool not in aggregates:
+            problems.append(
+                f'BlazarFilter is enabled, but there is no aggregate '
+                f'{messages.clean(pool)}: any server may land on the hosts '
+                f'that Blazar manages and nobody has reserved. Set '
+                f'[{blazar.GROUP.name}] aggregate_freepool_name to the name '
+                f"of Blazar's pool of free hosts."
+            )
         return _warnings(
             problems,
             'Correct the metadata with openstack aggregate set --property.',
         )
 
-    def _isolation_traits(self) -> upgradecheck.Result:
-        ours = CONF.nova_ext_sched
-        if not ours.enable_isolated_aggregate_filtering:
-            return _SUCCESS
-        if not isinstance(self._data, _Data):
-            return _NO_DATABASE
-        required = operators_data.read_isolation(self._data.aggregates).traits
-        problems = []
-        if 'image' not in ours.isolation_trait_sources:
-            problems += operators_data.check_openers(
-                required, self._data.flavors
-            )
-        if not isinstance(self._traits, frozenset):
-            return _warnings(problems) if problems else _NO_PLACEMENT
-        return _warnings(
-            operators_data.check_known_traits(required, self._traits)
-            + problems
-        )
-
     def _flavors(self) -> upgradecheck.Result:
         if not isinstance(self._data, _Data):
-            return _NO_DATABASE
+            return _NOT_CHECKED
         ours = CONF.nova_ext_sched
         problems = operators_data.check_traits(self._data.flavors)
         if INSTANCE_TYPE in CONF.filter_scheduler.enabled_filters:
@@ -274,66 +266,17 @@ class Checks(upgradecheck.UpgradeCommands):
         )
 
     def _get_type_faults(self, subject: str) -> list[str]:
-        return [f for f in self._type_faults if f.startswith(subject)]
-
-    @functools.cached_property
-    def _type_faults(self) -> list[str]:
         ours = CONF.nova_ext_sched
         assert isinstance(self._data, _Data)
-        return operators_data.check_instance_types(
-            *self._data,
-            ours.force_metadata_check_ignored_keys,
-            reservation.Rules.from_options(ours).prefixes,
-        )
-
-    def _blazar(self) -> upgradecheck.Result:
-        pool = CONF[blazar.GROUP.name].aggregate_freepool_name
-        if not blazar.is_on(CONF):
-            return _SUCCESS
-        if not isinstance(self._data, _Data):
-            return _NO_DATABASE
-        if pool in self._data.aggregates:
-            return _SUCCESS
-        return _warning(
-            f'BlazarFilter is enabled, but there is no aggregate '
-            f'{messages.clean(pool)}: any server may land on the hosts that '
-            f'Blazar manages and nobody has reserved. Set '
-            f'[{blazar.GROUP.name}] aggregate_freepool_name to the name of '
-            f"Blazar's pool of free hosts."
-        )
-
-    def _forbidden_aggregates(self) -> upgradecheck.Result:
-        ours = CONF.nova_ext_sched
-        prefixes = tuple(ours.placement_req_default_forbidden_member_prefix)
-        isolating = ours.enable_isolated_aggregate_filtering
-        if ISOLATED in CONF.filter_scheduler.enabled_filters or not (
-            isolating or prefixes
-        ):
-            return _SUCCESS
-        if not isinstance(self._data, _Data):
-            return _NO_DATABASE
-        # Each takes a place in the query of a request that names nothing.
-        aggregates = self._data.aggregates
-        forbidden = {
-            name
-            for name, metadata in aggregates.items()
-            if any(key.startswith(prefixes) for key in metadata)
-        }
-        if isolating:
-            forbidden |= operators_data.read_isolation(
-                aggregates
-            ).traits.keys()
-        limit = ours.max_forbidden_aggregates
-        if len(forbidden) <= limit:
-            return _SUCCESS
-        return _failure(
-            f'{len(forbidden)} aggregates are isolated or reserved, more than '
-            f'max_forbidden_aggregates ({limit}), and {ISOLATED} is not in '
-            f'[filter_scheduler] enabled_filters to check the hosts of the '
-            f'rest. Every placement query names all of them. A web server may '
-            f'refuse such a query, and every request then ends in '
-            f'NoValidHost. Add {ISOLATED} to enabled_filters.'
-        )
+        return [
+            fault
+            for fault in operators_data.check_instance_types(
+                *self._data,
+                ours.force_metadata_check_ignored_keys,
+                reservation.Rules.from_options(ours).prefixes,
+            )
+            if fault.startswith(subject)
+        ]
 
     _upgrade_checks = (
         ('Release of nova', _nova_release),
@@ -343,8 +286,5 @@ class Checks(upgradecheck.UpgradeCommands):
         ('Placement', _placement),
         ('API database', _database),
         ('Metadata of aggregates', _aggregates),
-        ('Traits of isolated aggregates', _isolation_traits),
         ('Extra specs of flavors', _flavors),
-        ('Number of forbidden aggregates', _forbidden_aggregates),
-        ("Blazar's free hosts", _blazar),
     )

@@ -54,26 +54,6 @@ def check_traits(flavors: Named) -> list[str]:
     ]
 
 
-def check_known_traits(
-    required: Mapping[str, Set[str]], known: Set[str]
-) -> list[str]:
-    """Return which isolated aggregates require a trait that nothing has.
-
-    :param required: the traits that each isolated aggregate requires, by name
-    :param known: the traits that placement knows
-    """
-    return [
-        f'aggregate {messages.clean(name)}: placement does not know the trait '
-        f'{messages.clean(trait)}, so no host has it, and servers that '
-        f'require it find no host. Correct the metadata, or run openstack '
-        f'aggregate isolation sync'
-        for name, traits in sorted(required.items())
-        for trait in sorted(traits - known)
-        # read_isolation reports the others.
-        if isolation.is_trait_name(trait)
-    ]
-
-
 def check_openers(
     required: Mapping[str, Set[str]], flavors: Named
 ) -> list[str]:

@@ -3,14 +3,15 @@
 """How many servers violate the policies, counted every now and then."""
 
 from oslo_log import log as logging
-from oslo_utils import timeutils
 
 from nova_ext_sched import messages
 from nova_ext_sched.cmd import nova_scheduler
 from nova_ext_sched.cmd.audit import auditor
+from nova_ext_sched.cmd.audit import host_manager
 from nova_ext_sched.cmd.audit import policies
 from nova_ext_sched.cmd.watch import interrupt
 from nova_ext_sched.cmd.watch import metrics
+from nova_ext_sched.cmd.watch import timer
 
 LOG = logging.getLogger(__name__)
 
@@ -32,8 +33,9 @@ class Audits:
     ) -> None:
         self._metrics = figures
         self._signals = signals
-        self._interval = interval
-        self._next = 0.0
+        self._timer = timer.Timer(interval)
+        if interval is not None:
+            figures.show(figures.audit_interval, interval)
 
     def turn(self) -> None:
         """Audit if it is time.
@@ -43,10 +45,8 @@ class Audits:
 
         :raises interrupt.Stop: a signal arrived
         """
-        now = timeutils.now()
-        if self._interval is None or now < self._next:
+        if not self._timer.is_due():
             return
-        self._next = now + self._interval
         try:
             with self._signals.allowed():
                 found = self._audit()
@@ -68,10 +68,10 @@ class Audits:
 
     @staticmethod
     def _audit() -> auditor.Auditor:
+        ctxt = nova_scheduler.context()
+        scheduler = host_manager.HostManager()
         found = auditor.Auditor(
-            nova_scheduler.context(),
-            nova_scheduler.ReadOnlyHostManager(),
-            policies.enabled(),
+            ctxt, scheduler, policies.Policies(ctxt, scheduler)
         )
         found.count()
         for _ in found.findings():

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The cells' databases, cell0 included, asked all at once."""
+"""The cells that are watched, cell0 included."""
 
 from collections.abc import Callable
 import typing
@@ -11,6 +11,7 @@ from oslo_log import log as logging
 from oslo_utils import timeutils
 
 from nova_ext_sched import messages
+from nova_ext_sched.cmd import cells
 
 LOG = logging.getLogger(__name__)
 
@@ -35,6 +36,13 @@ class Cells:
         # The cells that are being asked, by UUID.
         self._busy: set[str] = set()
 
+    def names(self) -> dict[str, str]:
+        """Return the names of the cells, by UUID."""
+        return {
+            one.uuid: messages.clean(one.name or one.uuid)
+            for one in self._get_mappings()
+        }
+
     def ask(
         self,
         select: Callable[[typing.Any], typing.Any],
@@ -42,60 +50,38 @@ class Cells:
     ) -> dict[str, typing.Any]:
         """Return what a function returns for each cell, by the cell's UUID.
 
-        Cells that do not answer are left out, and the log has it once.
+        Cells that do not answer are left out, and the log has it once. One
+        that hangs is waited for once; it is asked again when it has answered.
 
         :param select: called with a nova RequestContext of the cell, whose
             ``cell_uuid`` is set
         :param concerns: returns whether a cell is asked, by its UUID
         """
-        # A cell that hangs would take one of nova's threads each time.
         mappings = [
             one
             for one in self._get_mappings()
             if concerns(one.uuid) and one.uuid not in self._busy
         ]
-        if not mappings:
-            return {}
 
-        def ask(cctxt: typing.Any) -> typing.Any:
+        def call(cctxt: typing.Any) -> typing.Any:
             self._busy.add(cctxt.cell_uuid)
-            # nova would log the traceback of what is raised.
             try:
                 return select(cctxt)
-            except Exception as exc:
-                return exc
             finally:
                 self._busy.discard(cctxt.cell_uuid)
 
-        answers = nova_context.scatter_gather_cells(
-            nova_context.get_admin_context(),
-            mappings,
-            ANSWER_SECONDS,
-            ask,
-        )
-        found = {}
-        for one in mappings:
-            answer = answers[one.uuid]
-            if answer is nova_context.did_not_respond_sentinel:
-                self._note(one, f'no answer in {ANSWER_SECONDS} seconds')
-            elif isinstance(answer, Exception):
-                self._note(one, messages.describe(answer))
-            else:
-                self.silent.discard(one.uuid)
-                found[one.uuid] = answer
+        found, silent = cells.ask(mappings, call, ANSWER_SECONDS)
+        names = self.names()
+        for uuid, reason in silent.items():
+            if uuid not in self.silent:
+                LOG.warning(
+                    'Cell %(cell)s does not answer. Its refusals are recorded '
+                    'when it does: %(reason)s',
+                    {'cell': names[uuid], 'reason': reason},
+                )
+        self.silent -= found.keys()
+        self.silent |= silent.keys()
         return found
-
-    def _note(self, mapping: typing.Any, reason: str) -> None:
-        if mapping.uuid not in self.silent:
-            LOG.warning(
-                'Cell %(cell)s does not answer. Its refusals are recorded '
-                'when it does: %(reason)s',
-                {
-                    'cell': messages.clean(mapping.name or mapping.uuid),
-                    'reason': reason,
-                },
-            )
-        self.silent.add(mapping.uuid)
 
     def _get_mappings(self) -> list[typing.Any]:
         if timeutils.now() >= self._until:

@@ -5,10 +5,12 @@
 import argparse
 import os
 import pathlib
+import re
 import typing
 
 from nova_ext_sched import exception
-from nova_ext_sched.cmd import base
+from nova_ext_sched.cli import base
+from nova_ext_sched.cmd import nova_command
 from nova_ext_sched.cmd.watch import interrupt
 
 #: Seconds between two looks at the databases.
@@ -19,8 +21,10 @@ MOST = 30
 # time.sleep() does not take every number.
 _MOST_SECONDS = 365 * 86400.0
 
+_UUID = re.compile('[0-9a-fA-F-]{32,36}')
 
-class Watch(base.NovaCommand):
+
+class Watch(nova_command.Command):
     """Record why nova refuses requests, as soon as it does.
 
     Reads nova's databases every few seconds, asks explain about each new
@@ -79,17 +83,41 @@ class Watch(base.NovaCommand):
             help='audit all servers that often, for the metrics; by default '
             'never',
         )
+        parser.add_argument(
+            '--capacity-interval',
+            metavar='SECONDS',
+            type=_seconds,
+            help='count that often how many servers of the flavors of '
+            '--capacity fit, for the metrics',
+        )
+        parser.add_argument(
+            '--capacity',
+            metavar='FLAVOR[,IMAGE]',
+            action='append',
+            default=[],
+            type=_flavor_and_image,
+            help='the ID or name of a flavor, and the UUID of an image, which '
+            'Glance is asked for with the credentials of the OS_* variables '
+            'or of clouds.yaml; both become labels as they are written (may '
+            'be repeated)',
+        )
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> typing.NoReturn:
+        if bool(parsed_args.capacity) != bool(parsed_args.capacity_interval):
+            raise base.UsageError(
+                '--capacity and --capacity-interval go together.'
+            )
         self.configure(parsed_args)
         # Not before: they import nova.
         from nova_ext_sched.cmd import records
         from nova_ext_sched.cmd.watch import audits
+        from nova_ext_sched.cmd.watch import capacity
         from nova_ext_sched.cmd.watch import cells
         from nova_ext_sched.cmd.watch import explainer
         from nova_ext_sched.cmd.watch import loop
         from nova_ext_sched.cmd.watch import metrics
+        from nova_ext_sched.cmd.watch import options
         from nova_ext_sched.cmd.watch import position
         from nova_ext_sched.cmd.watch import watcher
 
@@ -102,7 +130,10 @@ class Watch(base.NovaCommand):
             found = watcher.Watcher(
                 cells.Cells(),
                 explainer.Explainer(
-                    figures, signals, parsed_args.explanations_per_minute
+                    figures,
+                    signals,
+                    parsed_args.explanations_per_minute,
+                    options.Options(figures),
                 ),
                 records.Records(path),
                 position.File(state),
@@ -121,15 +152,32 @@ class Watch(base.NovaCommand):
             ) from exc
         signals.install()
         audit = audits.Audits(figures, signals, parsed_args.audit_interval)
+        counting = capacity.Capacity(
+            figures,
+            signals,
+            parsed_args.capacity_interval,
+            parsed_args.capacity,
+        )
 
         def turn() -> None:
             found.turn()
             audit.turn()
+            counting.turn()
 
         loop.run(signals, turn, parsed_args.interval)
         # Everything is written. Python would wait for the threads that wait
         # for a cell's database.
         os._exit(base.FINE)
+
+
+def _flavor_and_image(text: str) -> tuple[str, str]:
+    flavor, _, image = text.partition(',')
+    if not flavor or (',' in text and not _UUID.fullmatch(image)):
+        raise argparse.ArgumentTypeError(
+            'expected FLAVOR or FLAVOR,IMAGE with the UUID of an image (a '
+            f'flavor whose name has a comma goes by its ID), got {text!r}'
+        )
+    return flavor, image
 
 
 def _seconds(text: str) -> float:

@@ -3,6 +3,7 @@
 """Asks explain why nova refused an operation, as soon as it is known."""
 
 import collections
+import hashlib
 import json
 import typing
 
@@ -10,7 +11,9 @@ from keystoneauth1 import exceptions as ks_exc
 from nova import context as nova_context
 from nova import exception as nova_exception
 from nova import objects
+import nova.conf
 from openstack import exceptions as sdk_exception
+from oslo_config import cfg
 from oslo_db import exception as db_exception
 from oslo_log import log as logging
 from oslo_utils import timeutils
@@ -22,19 +25,20 @@ from nova_ext_sched.cmd import nova_scheduler
 from nova_ext_sched.cmd.explain import document
 from nova_ext_sched.cmd.explain import explanation
 from nova_ext_sched.cmd.explain import server as explain_server
+from nova_ext_sched.cmd.watch import bound
 from nova_ext_sched.cmd.watch import interrupt
 from nova_ext_sched.cmd.watch import metrics
+from nova_ext_sched.cmd.watch import options
 from nova_ext_sched.cmd.watch import refusals
 
+CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 #: Seconds for which equal requests to create a server share an explanation.
 SHARED_SECONDS = 60.0
 
-# What differs between the requests of two servers that ask for the same.
-_OWN = {'id', 'instance_uuid', 'nova_object.changes'}
-
-_AWAY = (
+#: What placement or a database raises that does not answer.
+AWAY = (
     nova_scheduler.PlacementFailed,
     nova_scheduler.CellFailed,
     nova_exception.CellTimeout,
@@ -49,9 +53,26 @@ _GONE = (
     nova_exception.InstanceNotFound,
     nova_exception.InstanceMappingNotFound,
     nova_exception.RequestSpecNotFound,
+    # Of a resize.
+    nova_exception.FlavorNotFound,
 )
 
+# nova-scheduler would not start with it.
+_CONFIGURATION = (
+    exception.InvalidValue,
+    exception.PluginError,
+    nova_exception.SchedulerHostFilterNotFound,
+    cfg.Error,
+)
+
+#: Why there is no explanation, words that stay as they are.
+REASONS = ('retries', 'limit', 'gone', 'unavailable', 'configuration', 'error')
+
 Document = dict[str, typing.Any]
+
+
+class _Gone(Exception):
+    """The server, or what it was to become, is not there any more."""
 
 
 class Unavailable(Exception):
@@ -61,11 +82,10 @@ class Unavailable(Exception):
 class Answer(typing.NamedTuple):
     """Why an operation was refused.
 
-    :ivar document: what explain says (nova_ext_sched.cmd.explain.document);
-        None where it was not asked or could not tell
-    :ivar reason: why there is no document, a word that stays as it is:
-        ``retries``, ``limit``, ``gone``, ``unavailable``, ``error``; else
-        empty
+    :ivar document: what explain says (nova_ext_sched.cmd.explain.document),
+        within the bounds of a record; None where it was not asked or could
+        not tell
+    :ivar reason: why there is no document, one of :data:`REASONS`; else empty
     :ivar detail: the same in a sentence
     :ivar asked: without a document, the request that one would begin with;
         None where it could not be read
@@ -85,30 +105,22 @@ class Answer(typing.NamedTuple):
 
     @property
     def constraint(self) -> str:
-        """What took the last host, one of a bounded number of words.
+        """Why there was no host: the cause that the answer ranks first.
 
-        It is a cause of the document's constraint, such as ``isolation`` or
-        ``MEMORY_MB``; that a server has to leave its own host counts only
-        where nothing else took a host. Without a document it is
-        :attr:`reason`, ``none`` where explain still finds a host, and ``no
-        hosts`` where there are none, or none in the cells that answer.
+        Members of projects may have written some of it
+        (:func:`.labels.label`). Without a document it is :attr:`reason`,
+        ``none`` where explain still finds a host, and ``no hosts`` where
+        there are none, or none in the cells that answer.
         """
         if self.document is None:
             return self.reason
-        if end := self.document['answer']['end']:
-            return str(end['name'])
-        left = self.document['answer']['hosts']
-        if not left:
-            return 'no hosts'
-        took = []
-        for one in self.document['constraints']:
-            if one['left'] < left:
-                took.append(str(one['causes'][0]))
-            left = one['left']
-        if left:
-            return 'none'
-        others = [cause for cause in took if cause != 'ignore_hosts']
-        return (others or took)[-1]
+        answer = self.document['answer']
+        if not answer['end']:
+            if not answer['hosts']:
+                return 'no hosts'
+            if answer['left']:
+                return 'none'
+        return str(document.get_cause(self.document))
 
 
 class Explainer:
@@ -125,17 +137,21 @@ class Explainer:
         figures: metrics.Metrics,
         signals: interrupt.Interrupt,
         most: int,
+        used: options.Options,
     ) -> None:
+        self._options = used
         self._metrics = figures
         self._signals = signals
         self._most = most
         self._now = 0.0
         self._begun: collections.deque[float] = collections.deque()
         self._shared: dict[str, tuple[float, Document]] = {}
+        self._remarks: list[str] = []
 
     def begin_turn(self) -> None:
         """Let what was done more than a minute ago count no longer."""
         self._now = now = timeutils.now()
+        self._remarks = self._options.remarks()
         while self._begun and self._begun[0] <= now - 60:
             self._begun.popleft()
         self._shared = {
@@ -151,11 +167,12 @@ class Explainer:
         """
         try:
             return self._explain(refusal)
-        except exception.InvalidValue as exc:
+        except (_Gone, *_GONE) as exc:
             return Answer(reason='gone', detail=str(exc))
-        except _GONE as exc:
-            return Answer(reason='gone', detail=exc.format_message())
-        except _AWAY as exc:
+        except _CONFIGURATION as exc:
+            LOG.error('nova.conf cannot be used: %s', messages.describe(exc))
+            return Answer(reason='configuration', detail=str(exc))
+        except AWAY as exc:
             raise Unavailable(messages.describe(exc)) from exc
         except Exception as exc:
             LOG.exception(
@@ -189,7 +206,9 @@ class Explainer:
         try:
             with self._metrics.explanations.time(), self._signals.allowed():
                 found = _ask(ctxt, refusal, stored)
-        except _AWAY:
+            found['remarks'] += self._remarks
+            found = bound.shorten(found)
+        except AWAY:
             # It is tried again, which must not use up the minute.
             self._begun.pop()
             raise
@@ -201,11 +220,15 @@ class Explainer:
     def _adapt(
         found: Document, refusal: refusals.Refusal, stored: typing.Any
     ) -> Document:
-        own = document.describe_request(stored, server=refusal.server)
+        own = document.describe_request(
+            stored, server=refusal.server, server_name=refusal.server_name
+        )
         # Equal requests may be of servers with other names, and of images
         # that differ in nothing but ID.
         shown = ('server', 'server_name', 'image')
-        request = found['request'] | {key: own[key] for key in shown}
+        request = found['request'] | {
+            key: bound.clean(own[key]) for key in shown
+        }
         return {**found, 'request': request}
 
 
@@ -226,18 +249,39 @@ def _describe_asked(
 
 
 def _make_key(spec_obj: typing.Any) -> str:
-    """Return what a stored request asks for, the same for equal requests."""
-    return json.dumps(_strip(spec_obj.obj_to_primitive()), sort_keys=True)
+    """Return what stands for all that a stored request asks for.
+
+    It is the same for the requests of two servers that differ in what each
+    server has of its own: its UUID, and the ID of an image where no policy
+    reads more of the image than its properties.
+    """
+    found = spec_obj.obj_to_primitive()
+    found['nova_object.data'].pop('id', None)
+    image = found['nova_object.data'].get('image')
+    if image and 'image' not in CONF.nova_ext_sched.member_sources:
+        image['nova_object.data'].pop('id', None)
+    text = json.dumps(_strip(found), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _strip(value: typing.Any) -> typing.Any:
-    if isinstance(value, dict):
-        return {
-            key: _strip(one) for key, one in value.items() if key not in _OWN
-        }
+    """Return a primitive of nova without what each server has of its own.
+
+    Only what nova itself wrote is left out: a member may write the same names
+    as hints.
+    """
     if isinstance(value, list):
         return [_strip(one) for one in value]
-    return value
+    if not isinstance(value, dict) or 'nova_object.data' not in value:
+        return value
+    return {
+        'name': value['nova_object.name'],
+        'data': {
+            key: _strip(one)
+            for key, one in value['nova_object.data'].items()
+            if key != 'instance_uuid'
+        },
+    }
 
 
 def _ask(
@@ -245,25 +289,23 @@ def _ask(
 ) -> Document:
     scheduler = nova_scheduler.ReadOnlyHostManager()
     instances = spec_obj.num_instances
-    server = explain_server.Server(ctxt, refusal.server, spec_obj)
-    if refusal.operation == 'boot':
-        # All servers of one call found a host, or none did.
-        spec_obj.num_instances = instances
     found = explanation.start(scheduler)
-    end = None
     try:
-        _prepare(ctxt, server, refusal, scheduler)
-    except nova_exception.NoValidHost as exc:
-        end = 'image traits', exc.format_message()
-    except nova_exception.UnsupportedPolicyException as exc:
-        end = 'server group', exc.format_message()
+        server = explain_server.Server(ctxt, refusal.server, spec_obj)
+        if refusal.operation == 'boot':
+            # All servers of one call found a host, or none did.
+            spec_obj.num_instances = instances
+        with explanation.conducting(found):
+            _prepare(ctxt, server, refusal, scheduler)
+    except exception.InvalidValue as exc:
+        raise _Gone(str(exc)) from exc
     request = document.describe_request(
         spec_obj, refusal.operation, refusal.server, server.name
     )
-    if end is None:
-        explanation.explain(scheduler, found, ctxt, spec_obj)
-    else:
-        found.stop('conductor', *end)
+    explanation.explain(scheduler, found, ctxt, spec_obj)
+    # What is away now need not have been away when nova refused.
+    if isinstance(found.failure, AWAY):
+        raise found.failure
     return document.build(found, request, detailed=[])
 
 

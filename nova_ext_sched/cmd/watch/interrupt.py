@@ -15,6 +15,11 @@ class Stop(SystemExit):
     """
 
 
+def hold() -> None:
+    """Let SIGHUP wait until :meth:`Interrupt.install`."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
+
+
 class Interrupt:
     """Raises :class:`Stop` for a signal, where that does no harm.
 
@@ -25,6 +30,10 @@ class Interrupt:
     SIGINT    the same
     SIGHUP    nova.conf is to be reread
     ========  =========================
+
+    SIGHUP would end the process before its handler is there: it waits from
+    :func:`hold` to :meth:`install`. Python has no handler that outlives
+    ``exec``, but what is held stays held.
 
     :ivar pending: the signal that arrived, None before
     """
@@ -37,6 +46,7 @@ class Interrupt:
         """Take over the signals of this process."""
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._handle)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
 
     def check(self) -> None:
         """Stop here if a signal has arrived.

@@ -68,5 +68,6 @@ def _wait(signals: interrupt.Interrupt, interval: float) -> None:
 
 def _begin_anew() -> None:
     if CONF.reload_config_files():
+        interrupt.hold()
         os.execv(sys.executable, sys.orig_argv)
     LOG.error('nova.conf cannot be read; the options of before stay.')

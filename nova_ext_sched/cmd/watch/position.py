@@ -4,10 +4,12 @@
 
 IDs of rows grow with time, but a transaction that began earlier may end
 later: a row may appear behind others that were read. So an ID counts as
-passed only when the rows up to it are older than :data:`SETTLED`; above it
-the IDs that were handled are kept one by one.
+passed only :data:`SETTLED` after the watcher first saw it, or a higher one;
+above it the IDs that were handled are kept one by one. The clocks of others
+do not matter.
 """
 
+import collections
 from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
@@ -15,32 +17,25 @@ import datetime
 import json
 import os
 import pathlib
-import tempfile
-import typing
+import sqlite3
 
 from nova_ext_sched import exception
+from nova_ext_sched.cmd import records
+from nova_ext_sched.cmd.watch import refusals
 
-#: Age at which no further row is expected before a row: transactions of nova
-#: that add one end within it.
-SETTLED = datetime.timedelta(seconds=60)
+#: Seconds after which no further row is expected before a row that was seen:
+#: transactions of nova that add one end within it.
+SETTLED = 60.0
 
 #: Age at which a row that nova has not finished is no longer waited for.
 ABANDONED = datetime.timedelta(hours=2)
 
+# "nxsw": whose file it is, and the form of its tables.
+_APPLICATION_ID = 0x6E787377
 _VERSION = 1
 
-
-class HasIdAndTime(typing.Protocol):
-    """A row of :mod:`.refusals`."""
-
-    @property
-    def id(self) -> int: ...
-
-    @property
-    def time(self) -> datetime.datetime: ...
-
-    @property
-    def is_open(self) -> bool: ...
+# How each file of SQLite begins.
+_BEGINNING = b'SQLite format 3\0'
 
 
 @dataclasses.dataclass
@@ -49,12 +44,25 @@ class Mark:
 
     :ivar passed: no row up to this ID is handled again
     :ivar handled: IDs above it that were handled
+    :ivar looked: when the rows were read last, in seconds since the epoch
     """
 
     passed: int
     handled: set[int] = dataclasses.field(default_factory=set)
+    looked: float = 0.0
+    # The highest IDs that this process saw, each with the moment when.
+    _seen: collections.deque[tuple[float, int]] = dataclasses.field(
+        default_factory=collections.deque, compare=False, repr=False
+    )
+    _settled: int = dataclasses.field(default=0, compare=False, repr=False)
 
-    def is_new(self, row: HasIdAndTime) -> bool:
+    def begin(self, passed: int) -> None:
+        """Go on behind an ID, whatever was handled."""
+        self.passed = self._settled = passed
+        self.handled = set()
+        self._seen.clear()
+
+    def is_new(self, row: refusals.Row) -> bool:
         """Return whether a row is to be handled.
 
         ==================  =======
@@ -75,20 +83,29 @@ class Mark:
         """Note that a row was handled."""
         self.handled.add(row_id)
 
+    def see(self, newest: int, moment: float) -> None:
+        """Note the highest ID that there is.
+
+        :param moment: not before it was read, by a clock that only grows
+        """
+        if newest > (self._seen[-1][1] if self._seen else self._settled):
+            self._seen.append((moment, newest))
+
     def advance(
         self,
-        rows: Iterable[HasIdAndTime],
-        settled: int | None,
+        rows: Iterable[refusals.Row],
+        moment: float,
         now: datetime.datetime,
     ) -> None:
         """Pass what is settled, up to the first row that still has to wait.
 
         :param rows: those above :attr:`passed`, in any order
-        :param settled: no row will appear any more up to this ID
+        :param moment: not after they were read, by the clock of :meth:`see`
         :param now: in UTC
         """
-        if settled is None:
-            return
+        while self._seen and self._seen[0][0] <= moment - SETTLED:
+            self._settled = self._seen.popleft()[1]
+        settled = max(self._settled, self.passed)
         for row in rows:
             waits = row.is_open and now - row.time < ABANDONED
             if row.id <= settled and (waits or self.is_new(row)):
@@ -101,73 +118,89 @@ Marks = dict[str, dict[str, Mark]]
 
 
 class File:
-    """The file that holds the marks of every cell.
+    """The file that holds the marks of every cell, a database of SQLite.
 
-    It is written anew as a whole and put in place, so that a reader or a
-    crash finds the old one or the new one.
+    One process at a time has it.
 
     :param path: None to keep nothing: the next start begins at its present
+    :ivar path: the same; SQLite's lock ends where this process closes another
+        descriptor of the file
+    :raises OSError: the file cannot be written
+    :raises exception.InvalidValue: another process has it, or it holds
+        something else
     """
 
     def __init__(self, path: pathlib.Path | None) -> None:
-        self._path = path
+        self.path = path
+        if path is not None:
+            file = records.open_private(path, os.O_RDWR | os.O_CREAT)
+            beginning = os.read(file, len(_BEGINNING))
+            os.close(file)
+            # SQLite takes a file of few bytes for an empty one.
+            if beginning not in (b'', _BEGINNING):
+                raise self._refuse('a file of another kind')
+        self._database = sqlite3.connect(path or ':memory:', timeout=0)
+        try:
+            self._database.execute('PRAGMA locking_mode = EXCLUSIVE')
+            self._database.execute('BEGIN EXCLUSIVE')
+            self._check()
+        except sqlite3.Error as exc:
+            raise self._refuse(str(exc)) from exc
+
+    def _check(self) -> None:
+        ask = self._database.execute
+        if ask('SELECT COUNT(*) FROM sqlite_master').fetchone() == (0,):
+            ask(f'PRAGMA application_id = {_APPLICATION_ID}')
+            ask(f'PRAGMA user_version = {_VERSION}')
+            ask(
+                'CREATE TABLE marks (cell TEXT, kind TEXT, passed INTEGER, '
+                'handled TEXT, looked REAL, PRIMARY KEY (cell, kind))'
+            )
+        [application] = ask('PRAGMA application_id').fetchone()
+        [version] = ask('PRAGMA user_version').fetchone()
+        if (application, version) != (_APPLICATION_ID, _VERSION):
+            raise self._refuse('another database')
+        self._database.commit()
+
+    def _refuse(self, got: str) -> exception.InvalidValue:
+        return exception.InvalidValue(
+            where=str(self.path),
+            expected='the state of nova-ext-sched watch, which no other one '
+            'uses (to begin at the present, remove the file)',
+            got=got,
+        )
 
     def read(self) -> Marks:
-        """Return the marks by cell and kind; empty without a file.
-
-        :raises exception.InvalidValue: the file holds something else
-        :raises OSError: it cannot be read
-        """
-        if self._path is None or not self._path.exists():
-            return {}
-        text = self._path.read_text()
-        try:
-            document = json.loads(text)
-            if document['version'] != _VERSION:
-                raise ValueError(document['version'])
-            return {
-                cell: {
-                    kind: Mark(int(one['passed']), set(one['handled']))
-                    for kind, one in kinds.items()
-                }
-                for cell, kinds in document['cells'].items()
-            }
-        except (ValueError, LookupError, TypeError, AttributeError) as exc:
-            raise exception.InvalidValue(
-                where=str(self._path),
-                expected='the state of nova-ext-sched watch (to begin at the '
-                'present, remove the file)',
-                got=text[:100],
-            ) from exc
+        """Return the marks by cell and kind."""
+        marks: Marks = {}
+        for cell, kind, passed, handled, looked in self._database.execute(
+            'SELECT cell, kind, passed, handled, looked FROM marks'
+        ):
+            marks.setdefault(cell, {})[kind] = Mark(
+                passed, set(json.loads(handled)), looked
+            )
+        return marks
 
     def write(self, marks: Mapping[str, Mapping[str, Mark]]) -> None:
-        """Replace the file.
+        """Keep marks, on the disk when this returns.
 
-        :raises OSError: it cannot be written
+        :raises OSError: they cannot be written; those of before are kept
         """
-        if self._path is None:
-            return
-        document = {
-            'version': _VERSION,
-            'cells': {
-                cell: {
-                    kind: {
-                        'passed': mark.passed,
-                        'handled': sorted(mark.handled),
-                    }
-                    for kind, mark in kinds.items()
-                }
-                for cell, kinds in marks.items()
-            },
-        }
-        with tempfile.NamedTemporaryFile(
-            'w', dir=self._path.parent, prefix=self._path.name, delete=False
-        ) as new:
-            try:
-                json.dump(document, new)
-                new.flush()
-                os.fsync(new.fileno())
-                os.replace(new.name, self._path)
-            except BaseException:
-                pathlib.Path(new.name).unlink(missing_ok=True)
-                raise
+        try:
+            with self._database:
+                self._database.executemany(
+                    'REPLACE INTO marks VALUES (?, ?, ?, ?, ?)',
+                    [
+                        (
+                            cell,
+                            kind,
+                            mark.passed,
+                            json.dumps(sorted(mark.handled)),
+                            mark.looked,
+                        )
+                        for cell, kinds in marks.items()
+                        for kind, mark in kinds.items()
+                    ],
+                )
+        except sqlite3.Error as exc:
+            raise OSError(f'{self.path}: {exc}') from exc

@@ -77,6 +77,7 @@ class Action(typing.NamedTuple):
     request_id: str | None
     project_id: str | None
     user_id: str | None
+    server_name: str | None
 
 
 class Refusal(typing.NamedTuple):
@@ -92,6 +93,7 @@ class Refusal(typing.NamedTuple):
     id: str
     time: datetime.datetime
     server: str
+    server_name: str | None
     operation: str
     request_id: str | None
     project_id: str | None
@@ -108,45 +110,45 @@ class Page(typing.NamedTuple):
     """What one kind of row of a cell has after an ID.
 
     :ivar rows: those that may be refusals, in any order
-    :ivar settled: the highest ID of any row that is old enough that no other
-        row will appear before it; None where there is none
+    :ivar newest: the highest ID of any row that there is, 0 without one
     """
 
     rows: list[Row]
-    settled: int | None
+    newest: int
 
 
 @main_db.pick_context_manager_reader
 def last_ids(context: typing.Any) -> dict[str, int]:
     """Return the highest ID of each kind of row that a cell has."""
-    query = sa.select(
-        *(
-            sa.select(sa.func.coalesce(sa.func.max(model.id), 0))
-            .scalar_subquery()
-            .label(kind)
-            for kind, model in _MODELS.items()
-        )
-    )
-    return dict(context.session.execute(query).one()._mapping)
+    return {kind: _last_id(context, kind) for kind in _MODELS}
 
 
 @main_db.pick_context_manager_reader
-def read(
-    context: typing.Any,
-    after: Mapping[str, int],
-    before: datetime.datetime,
-) -> dict[str, Page]:
+def last_id_before(
+    context: typing.Any, kind: str, time: datetime.datetime
+) -> int:
+    """Return the highest ID that nova gave before a time, in UTC.
+
+    This reads every row of the kind.
+    """
+    return _last_id(context, kind, _MODELS[kind].created_at < time)
+
+
+def _last_id(context: typing.Any, kind: str, *where: typing.Any) -> int:
+    query = sa.select(sa.func.max(_MODELS[kind].id)).where(*where)
+    return context.session.execute(query).scalar() or 0
+
+
+@main_db.pick_context_manager_reader
+def read(context: typing.Any, after: Mapping[str, int]) -> dict[str, Page]:
     """Return what a cell has after the given IDs.
 
     This is one select over ranges of primary keys.
 
     :param after: an ID for each kind of row, as :func:`last_ids` has them
-    :param before: rows that nova wrote before this time are settled, in UTC
     """
-    parts = [
-        *(part for kind in _MODELS for part in _select(kind, after, before))
-    ]
-    pages = {kind: Page([], None) for kind in _MODELS}
+    parts = [*(part for kind in _MODELS for part in _select(kind, after))]
+    pages = {kind: Page([], 0) for kind in _MODELS}
     for (
         kind,
         row_id,
@@ -159,7 +161,7 @@ def read(
             row = Row(row_id, time, server, message, bool(is_open))
             pages[kind].rows.append(row)
         elif row_id is not None:
-            pages[kind] = pages[kind]._replace(settled=row_id)
+            pages[kind] = pages[kind]._replace(newest=row_id)
     return pages
 
 
@@ -169,9 +171,7 @@ _MODELS: Mapping[str, typing.Any] = {
 }
 
 
-def _select(
-    kind: str, after: Mapping[str, int], before: datetime.datetime
-) -> Iterator[sa.Select]:
+def _select(kind: str, after: Mapping[str, int]) -> Iterator[sa.Select]:
     model = _MODELS[kind]
     label = sa.literal(kind).label('kind')
     is_after = model.id > after[kind]
@@ -181,9 +181,7 @@ def _select(
         else (_select_events(label, is_after))
     )
     nothing = [sa.null().label(name) for name in 'tsmo']
-    yield sa.select(label, sa.func.max(model.id), *nothing).where(
-        is_after, model.created_at < before
-    )
+    yield sa.select(label, sa.func.max(model.id), *nothing)
 
 
 def _select_faults(label: typing.Any, is_after: typing.Any) -> sa.Select:
@@ -249,7 +247,9 @@ def read_action(context: typing.Any, row: Row) -> Action | None:
             action.request_id,
             action.project_id,
             action.user_id,
+            models.Instance.display_name,
         )
+        .join(models.Instance, models.Instance.uuid == action.instance_uuid)
         .where(
             action.instance_uuid == row.server,
             action.action.in_(OPERATIONS),
@@ -267,11 +267,12 @@ def make(cell: str, kind: str, row: Row, action: Action | None) -> Refusal:
     :param cell: the UUID of its cell
     :param action: None where nova has no action of it
     """
-    action = action or Action('', None, None, None)
+    action = action or Action('', None, None, None, None)
     return Refusal(
         id=f'{cell}:{kind}:{row.id}',
         time=row.time,
         server=row.server,
+        server_name=action.server_name,
         operation=OPERATIONS.get(action.name, action.name),
         request_id=action.request_id,
         project_id=action.project_id,

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import signal
 import unittest
 
 import ddt
@@ -47,6 +48,23 @@ class MainTest(unittest.TestCase):
     @ddt.unpack
     def test_options_of_nova_before_the_subcommand(self, given, expected):
         self.assertEqual(expected, main._move_options(given))
+
+    @ddt.data(
+        (['watch', '--interval', 'x'], True),
+        (['--debug', 'watch', '--interval', 'x'], True),
+        (['--config-file=x', 'watch', '--interval', 'x'], True),
+        (['explain', '--help'], False),
+        ([], False),
+    )
+    @ddt.unpack
+    def test_watch_holds_sighup(self, arguments, expected):
+        """What ends it otherwise, before it has a handler."""
+        number = {signal.SIGHUP}
+        self.addCleanup(signal.pthread_sigmask, signal.SIG_UNBLOCK, number)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, number)
+        self.run_main(*arguments)
+        held = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        self.assertEqual(expected, signal.SIGHUP in held)
 
     def test_before_and_after_are_one(self):
         """Both reach the command, which says that there is no such file."""

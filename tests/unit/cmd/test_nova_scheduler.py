@@ -7,6 +7,7 @@ import ddt
 from keystoneauth1 import exceptions as ks_exc
 from nova import context
 from nova.objects import cell_mapping
+from nova.scheduler.client import report
 from nova.volume import cinder
 from oslo_db import exception as db_exception
 import testtools
@@ -15,6 +16,7 @@ from nova_ext_sched import exception
 from nova_ext_sched.cmd import nova_scheduler
 
 NOVA_GET = 'nova.scheduler.client.report.SchedulerReportClient.get'
+LONG = f'/allocation_candidates?{1000 * "x"}'
 
 
 def response(status, body, text=''):
@@ -25,27 +27,74 @@ def response(status, body, text=''):
 
 @ddt.ddt
 class ReportClientTestCase(testtools.TestCase):
-    def get(self, answer):
+    def get(self, answer, *further, url='/traits'):
         client = object.__new__(nova_scheduler.ReportClient)
-        with mock.patch(NOVA_GET, side_effect=[answer]):
-            return client, client.get('/traits')
+        with mock.patch(NOVA_GET, side_effect=[answer, *further]):
+            return client, client.get(url)
+
+    @ddt.data('post', 'put', 'delete')
+    def test_it_writes_nothing(self, method):
+        client = object.__new__(nova_scheduler.ReportClient)
+        nova = 'nova.scheduler.client.report.SchedulerReportClient'
+        with mock.patch(f'{nova}.{method}') as write:
+            error = self.assertRaises(
+                RuntimeError, getattr(client, method), '/traits/X', {}
+            )
+        self.assertIn('got a write to /traits/X', str(error))
+        write.assert_not_called()
+
+    def test_it_has_every_way_to_write(self):
+        """Of nova's client, and of the adapter that it hands on."""
+        ways = {
+            name
+            for name in vars(report.SchedulerReportClient)
+            if name in ('post', 'put', 'patch', 'delete')
+        }
+        self.assertEqual({'post', 'put', 'delete'}, ways)
+        self.assertLessEqual(ways, {*vars(nova_scheduler.ReportClient)})
 
     def test_an_answer(self):
         answer = response(200, {})
         self.assertIs(answer, self.get(answer)[1])
 
+    def test_a_query_that_placement_refuses(self):
+        """Of whatever length: it is of no use to ask again."""
+        for url in ('/traits', LONG):
+            answer = response(400, {'errors': [{'detail': ' no\n'}]})
+            client, found = self.get(answer, url=url)
+            self.assertIs(answer, found)
+            self.assertEqual('400 no', client.refusal)
+
     @ddt.data(
-        (response(400, {'errors': [{'detail': ' no\n'}]}), '400 no'),
-        (response(400, {}, 'no JSON'), '400 no JSON'),
+        ('/traits', response(414, {}, '<html>')),
+        ('/traits', response(431, ValueError('no JSON'), '<html>')),
+        # A server may answer anything to a long one, if not to a short one.
+        (LONG, response(400, {}, '<html>'), response(200, {})),
+        (LONG, response(502, {}, '<html>'), response(400, {})),
+        (LONG, ks_exc.ConnectFailure('closed'), response(200, {})),
     )
     @ddt.unpack
-    def test_a_query_that_is_refused(self, answer, refusal):
-        client, found = self.get(answer)
-        self.assertIs(answer, found)
-        self.assertEqual(refusal, client.refusal)
+    def test_a_query_that_is_too_long(self, url, *answers):
+        error = self.assertRaises(
+            nova_scheduler.QueryRefused, self.get, *answers, url=url
+        )
+        self.assertIn(f'{len(url)} characters are too many', error.reason)
+        self.assertIn('closed' if error.__cause__ else '<html>', error.cause)
+
+    @ddt.data(
+        (response(503, {}), response(503, {})),
+        (ks_exc.ConnectFailure('x'), ks_exc.ConnectFailure('x')),
+    )
+    @ddt.unpack
+    def test_a_long_query_while_placement_is_away(self, *answers):
+        error = self.assertRaises(
+            nova_scheduler.PlacementFailed, self.get, *answers, url=LONG
+        )
+        self.assertIs(nova_scheduler.PlacementFailed, type(error))
 
     @ddt.data(
         (response(503, ValueError('no JSON'), 'busy'), '503 busy'),
+        (response(400, {}, 'no JSON'), '400 no JSON'),
         (ks_exc.ConnectFailure('no route'), 'ConnectFailure: no route'),
     )
     @ddt.unpack
@@ -133,3 +182,19 @@ class CellTestCase(testtools.TestCase):
         error = self.assertRaises(nova_scheduler.CellFailed, fail)
         self.assertIn('cell cell1', str(error))
         self.assertNotIn('SELECT', str(error))
+
+
+class AggregatesTestCase(testtools.TestCase):
+    def test_the_copy_is_made_once(self):
+        """For every server that an audit judges, and each that could move."""
+        with mock.patch.object(
+            nova_scheduler.ReadOnlyHostManager, '__init__', return_value=None
+        ):
+            scheduler = nova_scheduler.ReadOnlyHostManager()
+        scheduler.aggs_by_id = {1: 'aggregate'}
+        with mock.patch.object(
+            nova_scheduler.aggregates, 'copy', side_effect=list
+        ) as copy:
+            for _ in range(2):
+                self.assertEqual(['aggregate'], scheduler.aggregates_copy)
+        self.assertEqual(1, copy.call_count)

@@ -1,15 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import contextlib
+import gzip
 import io
 import json
+import os
 import pathlib
+import shutil
 
 import ddt
 import fixtures
 import testtools
 
+from nova_ext_sched import exception
 from nova_ext_sched.cmd import records
+
+
+def record(name, **fields):
+    return {
+        'format': 1,
+        'id': name,
+        'refused': '2026-01-02T03:04:05Z',
+        'server': f'server of {name}',
+        'request_id': f'req-{name}',
+    } | fields
 
 
 @ddt.ddt
@@ -18,38 +32,127 @@ class RecordsTestCase(testtools.TestCase):
         super().setUp()
         folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         self.path = folder / 'records'
+
+    def open(self):
+        """Return the file as the next process has it."""
+        if hasattr(self, 'records'):
+            self.records._file.close()
         self.records = records.Records(self.path)
+        self.addCleanup(self.records._file.close)
+        return self.records
+
+    def write(self, *names, **fields):
+        self.open()
+        for name in names:
+            self.records.write(record(name, **fields))
 
     def read(self, path=None):
         lines = (path or self.path).read_text().splitlines()
         return [json.loads(line)['id'] for line in lines]
 
+    def known(self, since=0.0, apart_from=None):
+        found = self.open().known(since, apart_from)
+        self.assertEqual({'2026-01-02T03:04:05Z'}, {time for _, time in found})
+        return {name for name, _ in found}
+
     def test_one_line_each(self):
-        self.records.write({'id': 'a', 'text': 'two\nlines'})
-        self.records.write({'id': 'b'})
+        self.write('a', 'b', text='two\nlines')
         self.assertEqual(['a', 'b'], self.read())
-        self.assertEqual({'a', 'b'}, self.records.known_ids())
+        self.assertEqual({'a', 'b'}, self.known())
 
     def test_logrotate_moves_the_file(self):
-        self.records.write({'id': 'a'})
+        self.write('a')
         moved = self.path.with_name('records.1')
         self.path.rename(moved)
-        self.records.write({'id': 'b'})
-        self.assertEqual((['a'], ['b']), (self.read(moved), self.read()))
+        self.records.write(record('b'))
+        self.records.write(record('c'))
+        self.assertEqual((['a'], ['b', 'c']), (self.read(moved), self.read()))
+
+    def test_what_logrotate_moved_is_known(self):
+        """Compressed or not, and copied; not what is older."""
+        self.write('a')
+        self.path.rename(self.path.with_name('records.1'))
+        self.write('b')
+        shutil.copy(self.path, self.path.with_name('records-20260102'))
+        self.path.unlink()
+        self.write('c')
+        with gzip.open(self.path.with_name('records.2.gz'), 'w') as file:
+            file.write(self.path.read_bytes())
+        self.path.unlink()
+        # gzip is at work.
+        piece = self.path.with_name('records.2.gz').read_bytes()[:-9]
+        self.path.with_name('records.3.gz').write_bytes(piece)
+        self.assertEqual(set('abc'), self.known())
+        old = self.path.with_name('records.1')
+        os.utime(old, (1000, 1000))
+        self.assertEqual(set('abc'), self.known(1060))
+        self.assertEqual(set('bc'), self.known(1061))
+
+    def test_the_state_is_not_looked_into(self):
+        """SQLite's lock would end, in whatever way it is named."""
+        self.write('a')
+        state = self.path.with_name('records.state')
+        state.write_text(json.dumps(record('b')))
+        named = state.parent / '..' / state.parent.name / state.name
+        self.assertEqual({'a'}, self.known(0.0, named))
 
     def test_standard_output(self):
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
             records.Records(None).write({'id': 'a'})
         self.assertEqual('{"id":"a"}\n', out.getvalue())
-        self.assertEqual(set(), records.Records(None).known_ids())
+        self.assertEqual(set(), records.Records(None).known(0.0, None))
+
+    def test_owner_and_group_alone_read_it(self):
+        """Each file that it makes; not one that logrotate made."""
+        for mask in (0, 0o077):
+            self.addCleanup(os.umask, os.umask(mask))
+            self.path.unlink(missing_ok=True)
+            self.open()
+            self.assertEqual(0o640, self.path.stat().st_mode & 0o777)
+            self.path.unlink()
+            self.records.write(record('a'))
+            self.assertEqual(0o640, self.path.stat().st_mode & 0o777)
+            self.assertEqual(mask, os.umask(mask))
+        self.path.chmod(0o644)
+        self.open()
+        self.assertEqual(0o644, self.path.stat().st_mode & 0o777)
+
+    def assertRefused(self, got, method, *arguments):
+        error = self.assertRaises(exception.InvalidValue, method, *arguments)
+        self.assertIn(str(self.path), str(error))
+        self.assertIn(got, str(error))
+
+    def test_one_process_at_a_time(self):
+        self.write('a')
+        self.assertRefused('has locked', records.Records, self.path)
+        # What logrotate moves is another's who comes first.
+        self.path.rename(self.path.with_name('records.1'))
+        other = records.Records(self.path)
+        self.assertRefused('has locked', self.records.write, record('b'))
+        other._file.close()
+        self.records.write(record('b'))
+        self.assertEqual(['b'], self.read())
+
+    @ddt.data('x', 'a foreign file of many words', '\n', '{"id": "a"}\n', '[]')
+    def test_a_file_of_another_kind(self, text):
+        """It stays as it is, at the start and later."""
+        self.path.write_text(text)
+        self.assertRefused(repr(text)[1:11], records.Records, self.path)
+        self.assertEqual(text, self.path.read_text())
+        self.path.unlink()
+        self.write('a')
+        self.path.unlink()
+        self.path.write_text(text)
+        self.assertRefused('a file of rec', self.records.write, record('b'))
+        self.assertEqual(text, self.path.read_text())
 
     def test_a_disk_that_gets_full_leaves_whole_lines(self):
-        self.records.write({'id': 'a'})
+        self.write('a')
         with fixtures.MonkeyPatch('os.fsync', self._full):
-            self.assertRaises(OSError, self.records.write, {'id': 'b'})
+            self.assertRaises(OSError, self.records.write, record('b'))
         self.assertEqual(['a'], self.read())
-        self.records.write({'id': 'c'})
+        self.records.write(record('c'))
         self.assertEqual(['a', 'c'], self.read())
 
     @staticmethod
@@ -58,22 +161,45 @@ class RecordsTestCase(testtools.TestCase):
 
     @ddt.data('', 'x' * 10000, '{"id"')
     def test_a_piece_of_a_line_that_a_crash_left(self, piece):
-        self.records.write({'id': 'a', 'text': 'y' * 5000})
+        self.write('a', text='y' * 5000)
         with self.path.open('a') as file:
             file.write(piece)
-        self.records.write({'id': 'b'})
+        self.write('b')
         self.assertEqual(['a', 'b'], self.read())
 
-    def test_nothing_but_a_piece(self):
-        self.path.write_text('{"id"')
-        self.records.write({'id': 'a'})
+    @ddt.data('{', '{"for', '{"format":1,"id"')
+    def test_nothing_but_a_piece(self, piece):
+        self.path.write_text(piece)
+        self.write('a')
         self.assertEqual(['a'], self.read())
 
     def test_only_the_end_of_a_large_file_is_looked_through(self):
         self.useFixture(
-            fixtures.MonkeyPatch('nova_ext_sched.cmd.records._TAIL', 25)
+            fixtures.MonkeyPatch('nova_ext_sched.cmd.records._TAIL', 140)
         )
-        for name in 'abc':
-            self.records.write({'id': name, 'x': '1234'})
+        self.write('a', 'b', 'c')
         # The last whole line, and the end of the one before.
-        self.assertEqual({'c'}, self.records.known_ids())
+        self.assertEqual({'c'}, self.known())
+
+    @ddt.data(
+        '{"id": [1]}',
+        '{"format": 1, "id": [1], "refused": "x", "server": "server of a"}',
+        '[' * 200_000,
+        '\ud800',
+        'null',
+    )
+    def test_a_line_that_somebody_edited(self, line):
+        self.write('a')
+        with self.path.open('a', errors='surrogatepass') as file:
+            file.write(f'{line} req-b\n{line}\n')
+        self.write('b')
+        self.assertEqual({'a', 'b'}, self.known())
+        for name in 'ab':
+            for wanted in (f'req-{name}', f'server of {name}'):
+                self.assertEqual(record(name), records.find(self.path, wanted))
+
+    def test_the_latest_of_a_request(self):
+        self.write('a')
+        self.write('b', request_id='req-a')
+        self.assertEqual('b', records.find(self.path, 'req-a')['id'])
+        self.assertIsNone(records.find(self.path, 'req-'))

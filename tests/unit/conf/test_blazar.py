@@ -80,22 +80,3 @@ class OptionsTestCase(testtools.TestCase):
                 second,
                 'blazar:physical:host',
             )
-
-    def contradictions(self, **options):
-        self.config(group='filter_scheduler', enabled_filters=['BlazarFilter'])
-        self.config(group='nova_ext_sched', **options)
-        return [one for one in conf.contradictions(CONF) if 'Blazar' in one]
-
-    def test_no_contradiction(self):
-        self.assertEqual([], self.contradictions())
-
-    def test_stage_2_alone(self):
-        (found,) = self.contradictions(request_filters=['isolate_aggregates'])
-        self.assertIn('Add blazar_reservations to', found)
-
-    def test_neither(self):
-        self.contradictions(request_filters=[])
-        self.config(group='filter_scheduler', enabled_filters=['X'])
-        self.assertEqual(
-            [], [one for one in conf.contradictions(CONF) if 'Blazar' in one]
-        )

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 
-import tempfile
 
 import ddt
 import nova.conf
@@ -9,6 +8,7 @@ from oslo_config import fixture as config_fixture
 import testtools
 
 from nova_ext_sched import conf
+from tests.unit.conf import nova_conf
 
 OPTION = 'server_group_round_robin_weight_multiplier'
 ANTI_AFFINITY = 'ServerGroupAntiAffinityFilter'
@@ -20,16 +20,6 @@ CLASS = 'nova_ext_sched.weighers.round_robin.ServerGroupRoundRobinWeigher'
 
 @ddt.ddt
 class MultiplierTestCase(testtools.TestCase):
-    def read(self, lines):
-        config = cfg.ConfigOpts()
-        conf.register_opts(config)
-        with tempfile.NamedTemporaryFile('w', suffix='.conf') as file:
-            file.write(f'[nova_ext_sched]\n{lines}\n')
-            file.flush()
-            config(['--config-file', file.name])
-            conf.check(config)
-            return config.nova_ext_sched[OPTION]
-
     @ddt.data(
         ('', 100000.0),
         (f'{OPTION} = 0', 0.0),
@@ -38,12 +28,15 @@ class MultiplierTestCase(testtools.TestCase):
     )
     @ddt.unpack
     def test_good(self, lines, expected):
-        self.assertEqual(expected, self.read(lines))
+        self.assertEqual(expected, nova_conf.read(lines, OPTION))
 
-    @ddt.data('', 'much', '1,5')
+    @ddt.data('', 'much', '1,5', 'nan', 'inf', '-inf', '1e400')
     def test_another_form_is_refused(self, value):
         error = self.assertRaises(
-            cfg.ConfigFileValueError, self.read, f'{OPTION} = {value}'
+            cfg.ConfigFileValueError,
+            nova_conf.read,
+            f'{OPTION} = {value}',
+            OPTION,
         )
         self.assertIn(OPTION, str(error))
 

@@ -6,11 +6,14 @@ The page of the options says that all are of the first release. The others say
 it in their help: ``New in release <number>.``
 """
 
+import pathlib
 import re
 
 import testtools
 
 from nova_ext_sched import conf
+
+ROOT = pathlib.Path(__file__).parents[3]
 
 FIRST = {
     'aggregate_freepool_name',
@@ -45,5 +48,16 @@ class SinceTestCase(testtools.TestCase):
             for option in listed
         }
         self.assertEqual(set(), FIRST - {*options})
+        notes = ''.join(
+            path.read_text()
+            for path in (ROOT / 'releasenotes').rglob('*.yaml')
+        )
         for name in {*options} - FIRST:
-            self.assertRegex(options[name], SINCE, name)
+            self.assertTrue(
+                SINCE.search(options[name]),
+                f'nova_ext_sched/conf: the help of {name} lacks "New in '
+                f'release <number>."',
+            )
+            self.assertTrue(
+                name in notes, f'releasenotes/notes: no note names {name}'
+            )

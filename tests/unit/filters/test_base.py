@@ -1,17 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import logging
+from unittest import mock
 
 import ddt
 import fixtures
 from nova import objects
 import testtools
 
+from nova_ext_sched import plugins
+from nova_ext_sched import request_state
 from nova_ext_sched.filters import base
+from nova_ext_sched.policy import declaration
 from nova_ext_sched.policy import verdict
 from tests.unit.filters import base as test_base
 
 REBUILD = {'_nova_check_type': ['rebuild']}
+
+
+POLICY = declaration.Policy(name='bad', refuses='are bad')
 
 
 class OddFilter(base.PolicyFilter):
@@ -40,16 +47,16 @@ class CountingFilter(base.AggregatesFilter):
 
     def __init__(self):
         super().__init__()
-        self.decisions = 0
+        self.decided = 0
 
-    def judge_aggregates(self, spec_obj):
+    def decisions(self, spec_obj):
         def decide(aggregates):
-            self.decisions += 1
-            if any(agg.name == 'bad' for agg in aggregates):
+            self.decided += 1
+            if any(name == 'bad' for name, _ in aggregates):
                 return verdict.reject('aggregate bad')
             return verdict.PASS
 
-        return decide
+        yield POLICY, decide
 
 
 @ddt.ddt
@@ -100,6 +107,29 @@ class PolicyFilterTestCase(testtools.TestCase):
     def test_rebuild(self, cls, fields, expected):
         self.assertEqual(expected, len(self.names(cls(), **fields)))
 
+    @ddt.data(False, True)
+    def test_what_is_refused_for_the_group(self, counts_group):
+        """The weigher learns of it; of no other refusal."""
+        host_filter = OddFilter()
+        policy = mock.Mock(counts_group=counts_group)
+        host_filter.policies = (policy,)
+        spec = objects.RequestSpec()
+        host_filter.filter_all(self.hosts, spec)
+        refused = request_state.refused.get(spec, ())
+        self.assertEqual(2 if counts_group else 0, len(refused))
+
+    def test_which_filters_count_a_group(self):
+        self.assertEqual(
+            {'ServerGroupAntiAffinityFilter', 'FailureDomainFilter'},
+            {
+                cls.__name__
+                for cls in plugins.load(
+                    plugins.HOST_FILTERS, lambda *_: None, 'a filter'
+                )
+                if any(one.counts_group for one in cls.policies)
+            },
+        )
+
     def test_one_by_one(self):
         spec = objects.RequestSpec()
         self.assertEqual(
@@ -148,7 +178,7 @@ class AggregatesFilterTestCase(testtools.TestCase):
         filter_ = CountingFilter()
         passed = filter_.filter_all(hosts, objects.RequestSpec())
         self.assertEqual(['h0', 'h1', 'h4'], [s.host for s in passed])
-        self.assertEqual(3, filter_.decisions)
+        self.assertEqual(3, filter_.decided)
 
     def test_sets_of_one_size_have_verdicts_of_their_own(self):
         good, bad = test_base.aggregate('good'), test_base.aggregate('bad')

@@ -4,7 +4,6 @@ import logging
 import random
 
 import ddt
-import fixtures
 from hypothesis import given
 from hypothesis import strategies as st
 from nova import objects
@@ -53,9 +52,10 @@ def pool(name, owner='project'):
 
 @ddt.ddt
 class BlazarFilterTestCase(BlazarTestCase):
+    level = logging.INFO
+
     def setUp(self):
         super().setUp()
-        self.output = self.useFixture(fixtures.FakeLogger(level=logging.INFO))
         self.cloud = [
             pool('mine'),
             pool('others', 'other'),
@@ -251,7 +251,6 @@ class BlazarNovaTestCase(BlazarTestCase):
         except ImportError as exc:
             self.skipTest(f'blazar-nova is not installed: {exc}')
         self.theirs = blazar_filter.BlazarFilter()
-        self.useFixture(fixtures.FakeLogger(level=logging.WARNING))
 
     @given(seed=st.integers(0, 2**32))
     def test_same_answers(self, seed):

@@ -13,7 +13,7 @@ import testtools
 from nova_ext_sched import conf
 from nova_ext_sched import request_state
 from nova_ext_sched.filters import failure_domain
-from nova_ext_sched.policy import failure_domains as policy
+from nova_ext_sched.policy import failure_domain as policy
 from tests import log_once
 from tests.unit.filters import base
 
@@ -58,7 +58,7 @@ class FailureDomainFilterTestCase(testtools.TestCase):
             ),
         )
         if counted:
-            count = policy.Count(collections.Counter(held), [])
+            count = policy.Count(collections.Counter(held), [], {})
             request_state.spreads[spec] = policy.Spread('g', limit, KEY, count)
         return spec
 

@@ -6,12 +6,12 @@ import types
 from unittest import mock
 
 import ddt
-from osc_lib.cli import format_columns
 import testtools
 
 from nova_ext_sched.osc import isolation
 from nova_ext_sched.osc import isolation_findings
 from nova_ext_sched.osc import isolation_report
+from tests import documentation
 from tests.unit.osc.test_isolation_plan import make_aggregate
 from tests.unit.osc.test_isolation_plan import make_cloud
 from tests.unit.osc.test_isolation_plan import make_node
@@ -26,7 +26,7 @@ class FaultsColumnTestCase(testtools.TestCase):
         column = isolation_report.FaultsColumn(
             [
                 isolation_findings.Finding('one', 'a problem'),
-                isolation_findings.Finding('two', 'another', HOSTS),
+                isolation_findings.Finding('two', 'another', HOSTS, True),
             ]
         )
         self.assertEqual(
@@ -35,29 +35,21 @@ class FaultsColumnTestCase(testtools.TestCase):
         )
         self.assertEqual(
             [
-                {'kind': 'one', 'problem': 'a problem', 'hosts': []},
-                {'kind': 'two', 'problem': 'another', 'hosts': HOSTS},
+                {
+                    'kind': 'one',
+                    'problem': 'a problem',
+                    'hosts': [],
+                    'by_sync': False,
+                },
+                {
+                    'kind': 'two',
+                    'problem': 'another',
+                    'hosts': HOSTS,
+                    'by_sync': True,
+                },
             ],
             column.machine_readable(),
         )
-
-
-class StepsTestCase(testtools.TestCase):
-    def test_a_long_result_wraps(self):
-        reason = 'failed: ' + 'placement does not answer, ' * 6
-        row = {
-            'Change': 'create trait',
-            'Names': format_columns.ListColumn([X]),
-            'Host': '',
-            'Result': reason,
-        }
-        out = io.StringIO()
-        isolation_report.Steps().emit_list(
-            row, [row.values()], out, types.SimpleNamespace(max_width=80)
-        )
-        written = out.getvalue().splitlines()
-        self.assertLessEqual(max(map(len, written)), 80)
-        self.assertGreater(len(written), 3)
 
 
 class CommandTestCase(testtools.TestCase):
@@ -105,102 +97,145 @@ class ListTestCase(CommandTestCase):
             known=[X],
         )
 
-    def test_faulty_aggregates_first_and_totals_last(self):
+    def test_totals_then_the_worst_then_what_to_do(self):
         self.assertEqual(3, self.run_command(self.cloud))
         self.assertEqual(
-            [
-                'agg1, 1 host: requires CUSTOM_X',
-                '  trait-missing: the resource provider lacks CUSTOM_X: a',
-                'agg3, 1 host: requires CUSTOM_X, CUSTOM_Y',
-                '  unknown-trait: placement does not know CUSTOM_Y',
-                '  not-mirrored: the resource provider is not in the '
-                'placement aggregate: b',
-                'agg2, 1 host: requires CUSTOM_X',
-                '2 of 3 aggregates with a trait: key have faults: '
-                'not-mirrored 1, trait-missing',
-                '  1, unknown-trait 1.',
-            ],
-            self.out.getvalue().splitlines(),
+            """\
+2 of 3 aggregates with a trait: key have faults, and no server can land on 2
+  hosts:
+  1  trait-missing
+  1  unknown-trait
+  1  not-mirrored
+
+trait-missing, 1 aggregate, 1 host: No server can land on these hosts: requests
+  with the trait do not find them, and others are kept out. Run sync.
+  agg1: the resource provider lacks CUSTOM_X: a
+
+unknown-trait, 1 aggregate, 1 host: No server can land on these hosts, because
+  no request can require the trait. Run sync.
+  agg3: placement does not know CUSTOM_Y
+
+not-mirrored, 1 aggregate, 1 host: Placement does not keep requests out of these
+  hosts; IsolatedAggregatesFilter alone does. Run sync.
+  agg3: the resource provider is not in the placement aggregate: b
+
+Without faults:
+  agg2, 1 host: requires CUSTOM_X
+
+openstack aggregate isolation sync repairs 2 aggregates.
+""",  # noqa: E501
+            self.out.getvalue(),
         )
         self.assertEqual('', self.err.getvalue())
 
-    def test_many_with_the_same_kinds_of_faults_are_folded(self):
-        """Two are shown one by one, of more the first, and the fine ones."""
-        for number, expected in (
-            (2, [f'agg{n}, 1 host: requires CUSTOM_X' for n in (1, 2)]),
-            (
-                3,
-                [
-                    'agg1, 1 host: requires CUSTOM_X',
-                    '2 more aggregates with trait-missing: agg2, agg3',
-                ],
-            ),
-            (
-                12,
-                [
-                    'agg1, 1 host: requires CUSTOM_X',
-                    '11 more aggregates with trait-missing: agg10, agg11, '
-                    'agg12, agg2, agg3 and 6 more',
-                ],
-            ),
-        ):
-            cloud = make_cloud(
-                [
-                    *(
-                        make_aggregate(n, [f'h{n}'], X)
-                        for n in range(1, number + 1)
-                    ),
-                    *(make_aggregate(n, ['c'], X) for n in range(20, 27)),
-                    make_aggregate(30, ['d'], X, Y),
-                ],
-                [
-                    *(
-                        make_node(f'h{n}', aggregates=[f'uuid{n}'])
-                        for n in range(1, number + 1)
-                    ),
-                    make_node(
-                        'c', X, aggregates=[f'uuid{n}' for n in range(20, 27)]
-                    ),
-                    make_node('d', X, aggregates=['uuid30']),
-                ],
-                known=[X],
-            )
-            self.run_command(cloud, columns=200)
-            lines = self.out.getvalue().splitlines()
-            found = [line for line in lines if not line.startswith(' ')]
-            self.assertEqual(
-                [
-                    *expected,
-                    'agg30, 1 host: requires CUSTOM_X, CUSTOM_Y',
-                    *(
-                        f'agg{n}, 1 host: requires CUSTOM_X'
-                        for n in range(20, 27)
-                    ),
-                ],
-                found[:-1],
-            )
-            self.assertEqual(
-                # The faults of those that are shown.
-                3 if number == 2 else 2,
-                len(lines) - len(found),
-            )
-
-    def test_totals_count_an_aggregate_once(self):
-        """The kind of most aggregates first, then by name."""
+    def test_worst_is_what_leaves_most_hosts_that_nobody_can_use(self):
+        many = [f'h{n}' for n in range(9)]
         cloud = make_cloud(
             [
-                make_aggregate(1, ['a'], X, Y, 'CUSTOM_Z'),
-                make_aggregate(2, ['b'], X),
-                make_aggregate(3, ['gone'], X),
+                # Placement does not keep requests out of nine hosts.
+                make_aggregate(1, many, X),
+                # One host is closed, then two.
+                make_aggregate(2, ['a'], Y),
+                make_aggregate(3, ['b', 'c'], X),
             ],
-            [make_node('a', X), make_node('b')],
+            [
+                *(make_node(host, X) for host in many),
+                make_node('a', aggregates=['uuid2']),
+                make_node('b', aggregates=['uuid3']),
+                make_node('c', aggregates=['uuid3']),
+            ],
+            known=[X],
+        )
+        self.run_command(cloud, columns=200)
+        lines = self.out.getvalue().splitlines()
+        self.assertIn('and no server can land on 3 hosts:', lines[0])
+        kinds = [
+            line.partition(',')[0] for line in lines if ' aggregate, ' in line
+        ]
+        self.assertEqual(
+            ['trait-missing', 'unknown-trait', 'not-mirrored'], kinds
+        )
+        self.run_command(cloud, '-f', 'json')
+        rows = json.loads(self.out.getvalue())
+        self.assertEqual(['agg3', 'agg2', 'agg1'], [r['Name'] for r in rows])
+
+    def test_what_sync_repairs_and_what_needs_a_person(self):
+        flag = 'HW_CPU_X86_VMX'
+        cloud = make_cloud(
+            [
+                make_aggregate(1, ['a'], X),
+                make_aggregate(2, ['a'], flag),
+                make_aggregate(3, ['a'], 'licence'),
+                make_aggregate(4, ['gone'], X),
+            ],
+            [make_node('a', aggregates=['uuid1', 'uuid2', 'uuid3'])],
+            known=[X, flag],
+        )
+        self.run_command(cloud, columns=200)
+        text = self.out.getvalue()
+        self.assertIn(
+            f'lacks {flag}, which nova-compute sets where it is true: a', text
+        )
+        # The first three share a host, and each asks for more than the other.
+        self.assertEqual(
+            'openstack aggregate isolation sync repairs 0 aggregates; 4 need '
+            'you: agg1, agg2, agg3, agg4.',
+            text.splitlines()[-1],
+        )
+        cloud = make_cloud(
+            [make_aggregate(1, ['a'], X), make_aggregate(4, ['gone'], X)],
+            [make_node('a')],
             known=[X],
         )
         self.run_command(cloud, columns=200)
         self.assertEqual(
-            '3 of 3 aggregates with a trait: key have faults: not-mirrored '
-            '2, no-provider 1, trait-missing 1, unknown-trait 1.',
+            'openstack aggregate isolation sync repairs 1 aggregate; 1 needs '
+            'you: agg4.',
             self.out.getvalue().splitlines()[-1],
+        )
+
+    def test_every_kind_has_a_consequence(self):
+        """Those of the page, in its words."""
+        page = (
+            documentation.ROOT / 'doc/source/tools/isolation.rst'
+        ).read_text()
+        for kind in isolation_findings.KINDS:
+            self.assertIn(f'   * - ``{kind}``\n', page)
+
+    def test_many_are_folded(self):
+        cloud = make_cloud(
+            [
+                *(make_aggregate(n, [f'h{n}'], X) for n in range(1, 13)),
+                *(make_aggregate(n, ['c'], X) for n in range(20, 30)),
+            ],
+            [
+                *(
+                    make_node(f'h{n}', aggregates=[f'uuid{n}'])
+                    for n in range(1, 13)
+                ),
+                make_node(
+                    'c', X, aggregates=[f'uuid{n}' for n in range(20, 30)]
+                ),
+            ],
+            known=[X],
+        )
+        self.run_command(cloud, columns=200)
+        lines = self.out.getvalue().splitlines()
+        self.assertEqual(
+            10, sum('lacks CUSTOM_X' in line for line in lines), lines
+        )
+        self.assertIn('  and 2 more aggregates (-f json lists all)', lines)
+        self.assertIn('  agg20, 1 host: requires CUSTOM_X', lines)
+        self.assertIn('  and 5 more aggregates (-f json lists all)', lines)
+
+    def test_totals_for_programs(self):
+        self.run_command(self.cloud, '-f', 'csv', columns=400)
+        self.assertEqual(
+            '2 of 3 aggregates with a trait: key have faults, and no server '
+            'can land on 2 hosts: trait-missing 1, unknown-trait 1, '
+            'not-mirrored 1. openstack aggregate isolation sync repairs 2 '
+            'aggregates.\n',
+            self.err.getvalue(),
         )
 
     def test_faults_alone(self):
@@ -216,9 +251,10 @@ class ListTestCase(CommandTestCase):
         )
         for argv in ([], ['--faults']):
             self.assertEqual(0, self.run_command(cloud, *argv))
+            self.assertEqual(argv == [], 'agg2' in self.out.getvalue())
             self.assertEqual(
                 '1 aggregate with a trait: key, no faults.',
-                self.out.getvalue().splitlines()[-1],
+                self.out.getvalue().splitlines()[0],
             )
 
     def test_nothing(self):
@@ -237,7 +273,7 @@ class ListTestCase(CommandTestCase):
         status = self.run_command(self.cloud, '-c', 'Bogus')
         self.assertEqual(2, status)
         self.assertIn(
-            "No recognized column names in ['Bogus']", self.errors[0]
+            'no column Bogus. The columns are ID, Name', self.errors[0]
         )
         self.assertEqual('', self.out.getvalue())
 
@@ -256,7 +292,7 @@ class ListTestCase(CommandTestCase):
             self.run_command(cloud, columns=columns)
             lines = self.out.getvalue().splitlines()
             self.assertGreaterEqual(columns, max(map(len, lines)))
-        self.assertGreater(500, len(lines))
+            self.assertGreater(60, len(lines))
 
 
 @ddt.ddt
@@ -274,7 +310,7 @@ class SyncTestCase(CommandTestCase):
         self.assertEqual(3, self.run_command(cloud, '--dry-run'))
         text = self.out.getvalue()
         self.assertIn(
-            'planned:\n'
+            '\nplanned:\n'
             '  create trait (124): CUSTOM_000, CUSTOM_001, CUSTOM_002, '
             'CUSTOM_003, CUSTOM_004\n'
             '      and 119 more\n'
@@ -282,11 +318,11 @@ class SyncTestCase(CommandTestCase):
             '  add traits CUSTOM_000, ',
             text,
         )
-        self.assertIn(' and 57\n      more and records (2): a, b\n', text)
+        self.assertIn(' and 57\n      more (2): a, b\n', text)
         self.assertEqual(
             'Planned: create trait (124), add to aggregates (1), add traits '
             '(2).',
-            text.splitlines()[-1],
+            text.splitlines()[0],
         )
 
     def test_one_trait_and_its_record(self):
@@ -296,8 +332,17 @@ class SyncTestCase(CommandTestCase):
             known=[X, f'CUSTOM_NOVA_EXT_SCHED_SYNCED_{X}'],
         )
         self.run_command(cloud, '--dry-run')
-        self.assertIn(
-            '  add traits CUSTOM_X and record (1): a\n', self.out.getvalue()
+        self.assertEqual(
+            """\
+Planned: add traits (1).
+
+planned:
+  add traits CUSTOM_X (1): a
+
+With a trait sync gives CUSTOM_NOVA_EXT_SCHED_SYNCED_<trait>, by which sync
+  --prune takes back what sync gave and nothing else.
+""",
+            self.out.getvalue(),
         )
         # A record alone is shown.
         cloud = make_cloud(
@@ -330,10 +375,11 @@ class SyncTestCase(CommandTestCase):
             self.assertEqual(status, self.run_command(cloud, *argv))
             self.assertEqual(
                 [
+                    'Not possible: add traits (1).',
+                    '',
                     'not possible: nova-compute sets this trait itself where '
                     'it is true:',
                     '  add traits HW_CPU_X86_VMX (1): a',
-                    'Not possible: add traits (1).',
                 ],
                 self.out.getvalue().splitlines(),
             )
@@ -344,7 +390,7 @@ class SyncTestCase(CommandTestCase):
             self.assertEqual('Nothing to change.\n', self.out.getvalue())
 
     @ddt.data(
-        (['--trait', X], '--trait: expected --prune too'),
+        (['--trait', X], '--trait goes with --prune only.'),
         (['--prune', '--trait', 'COMPUTE_NODE'], 'nor sync itself sets'),
         (['linux'], 'expected the name, UUID or ID of an aggregate'),
         (['agg1'], 'aggregate agg1: expected metadata trait:<NAME>=required'),

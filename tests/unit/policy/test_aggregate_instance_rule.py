@@ -58,7 +58,7 @@ class RuleTestCase(testtools.TestCase):
     def test_what_people_wrote_stays_on_its_line(self):
         made = rule.Rule('ti\nny', 'k\n', 'k\n', '1\u2028')
         self.assertEqual(
-            "flavor 'ti\\nny' wants ''k\\n'' to be ''1\\u2028'' and the "
-            "aggregates offer ''2\\r'' ('a\\n')",
+            "flavor 'ti\\nny' wants 'k\\n' to be '1\\u2028' and the "
+            "aggregates offer '2\\r' ('a\\n')",
             made.reason({('2\r', False): ['a\n']}),
         )

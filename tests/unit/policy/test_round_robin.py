@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import collections
+import math
 
 import ddt
 import hypothesis
@@ -9,227 +10,372 @@ import testtools
 
 from nova_ext_sched.policy import round_robin
 
-NAMES = st.text(min_size=1, max_size=6)
 GROUPS = st.uuids().map(str)
+UNDER_WAY = (None,)
 
 
-def turns(room, count):
-    """Return the index of the domain of each of the first turns."""
-    return [round_robin.find_turn(k, room)[0] for k in range(count)]
+def members(count):
+    return [f'm{number:03}' for number in range(count)]
 
 
-def even(hosts, room=1):
-    """Return hosts that take equally many members."""
-    return dict.fromkeys(hosts, room)
-
-
-@st.composite
-def racks(draw):
-    """Draw domains with their hosts, each host in one domain."""
-    sizes = draw(st.lists(st.integers(1, 5), min_size=1, max_size=5))
+def even(names, room=1):
+    """Return hosts that take equally many members, in one domain."""
     return {
-        f'rack {rack}': [f'host {rack} {number}' for number in range(size)]
-        for rack, size in enumerate(sizes)
+        name: round_robin.Host(round_robin.ONE_DOMAIN, room) for name in names
     }
 
 
-@ddt.ddt
-class FindTurnTestCase(testtools.TestCase):
-    @ddt.data(
-        ([2, 4, 3], [0, 1, 2, 0, 1, 2, 1, 2, 1]),
-        ([1, 1, 1], [0, 1, 2]),
-        ([3], [0, 0, 0]),
-        ([0, 2], [1, 1]),
-        # As many as the largest database has.
-        ([10**18, 10**18], [0, 1, 0, 1]),
-    )
-    @ddt.unpack
-    def test_table(self, room, expected):
-        self.assertEqual(expected, turns(room, len(expected)))
-
-    def test_the_turns_begin_anew(self):
-        self.assertEqual([0, 1, 1] * 3, turns([1, 2], 9))
-
-    def test_a_domain_counts_its_own_turns(self):
-        self.assertEqual(
-            [0, 0, 1, 1, 2, 3],
-            [round_robin.find_turn(k, [2, 4])[1] for k in range(6)],
-        )
-
-    @ddt.data([], [0], [0, 0])
-    def test_no_room(self, room):
-        self.assertEqual((0, 0), round_robin.find_turn(7, room))
-
-    @hypothesis.given(st.lists(st.integers(0, 6), min_size=1, max_size=6))
-    def test_all_room_is_used_and_no_more(self, room):
-        taken = collections.Counter(turns(room, sum(room)))
-        self.assertEqual(room, [taken[index] for index in range(len(room))])
-
-    @hypothesis.given(
-        st.lists(st.integers(1, 6), min_size=1, max_size=6), st.integers(0)
-    )
-    def test_domains_differ_by_at_most_one(self, room, count):
-        count %= sum(room) + 1
-        taken = collections.Counter(turns(room, count))
-        most = max(taken.values(), default=0)
-        for index, size in enumerate(room):
-            # Those with room left.
-            if taken[index] < size:
-                self.assertLessEqual(most - taken[index], 1)
+def racked(rooms):
+    """Return hosts by the letter of their rack."""
+    return {
+        name: round_robin.Host(frozenset(name[0]), room)
+        for name, room in rooms.items()
+    }
 
 
-class OrderHostsTestCase(testtools.TestCase):
-    @hypothesis.given(
-        GROUPS,
-        st.dictionaries(NAMES, st.integers(1, 4), min_size=1),
-    )
-    def test_each_host_is_preferred_as_often_as_it_has_room(self, group, room):
-        best = collections.Counter(
-            round_robin.order_hosts(group, number, room)[0]
-            for number in range(sum(room.values()))
-        )
-        self.assertEqual(room, best)
+def order(hosts, number=0, places=None, group='g', limit=math.inf, count=40):
+    """Return the hosts as a member prefers them; earlier ones are under way.
 
-    @hypothesis.given(
-        GROUPS, st.lists(NAMES, unique=True, min_size=1), st.integers(0, 9999)
-    )
-    def test_members_in_turn_prefer_different_hosts(self, group, hosts, start):
-        room = even(hosts, 10000)
-        best = {
-            round_robin.order_hosts(group, start + k, room)[0]
-            for k in range(len(hosts))
+    :param places: by number of a member
+    """
+    names = members(count)
+    known = {
+        **dict.fromkeys(names[:number], UNDER_WAY),
+        **{names[k]: on for k, on in (places or {}).items()},
+    }
+    deal = round_robin.Deal(group, hosts, known, limit)
+    return deal.order_hosts(names, names[number])
+
+
+def fill(hosts, count, **kwargs):
+    """Return the hosts that the first members prefer."""
+    return [order(hosts, number, **kwargs)[0] for number in range(count)]
+
+
+@st.composite
+def clouds(draw):
+    """Draw hosts with room, in one rack each, and a limit for racks."""
+    hosts = {
+        f'{rack}{number}': draw(st.integers(1, 3))
+        for rack in 'abc'[: draw(st.integers(1, 3))]
+        for number in range(draw(st.integers(1, 4)))
+    }
+    if draw(st.booleans()):
+        return racked(hosts), draw(st.integers(1, 6))
+    hosts = {
+        name: round_robin.Host(round_robin.ONE_DOMAIN, room)
+        for name, room in hosts.items()
+    }
+    return hosts, math.inf
+
+
+class AgreementTestCase(testtools.TestCase):
+    """Schedulers that know different things deal alike."""
+
+    @hypothesis.given(GROUPS, clouds(), st.data())
+    def test_every_scheduler_deals_to_the_same_slots(self, group, cloud, data):
+        """A group lost members; whatever is known of a burst, none collide."""
+        hosts, limit = cloud
+        names = members(60)
+        old = {}
+        held = collections.Counter()
+        racks = collections.Counter()
+        for name in data.draw(st.lists(st.sampled_from(sorted(hosts)))):
+            (rack,) = hosts[name].domains
+            if held[name] < hosts[name].room and racks[rack] < limit:
+                old[names[2 * len(old)]] = (name,)
+                held[name] += 1
+                racks[rack] += 1
+        # Members between the old ones are gone.
+        burst = names[2 * len(old) :]
+        room = {
+            rack: min(
+                limit,
+                sum(h.room for h in hosts.values() if rack in h.domains),
+            )
+            for host in hosts.values()
+            for rack in host.domains
         }
-        self.assertEqual(set(hosts), best)
+        placed = {}
+        for server in burst[: sum(room.values()) - len(old)]:
+            known = data.draw(st.sets(st.sampled_from(burst)))
+            deal = round_robin.Deal(
+                group,
+                hosts,
+                old
+                | {
+                    member: on if member in known else UNDER_WAY
+                    for member, on in placed.items()
+                },
+                limit,
+            )
+            best = deal.order_hosts(names, server)[0]
+            placed[server] = (best,)
+            (rack,) = hosts[best].domains
+            held[best] += 1
+            racks[rack] += 1
+        for name, host in hosts.items():
+            self.assertLessEqual(held[name], host.room)
+        self.assertEqual(room, racks)
 
-    @hypothesis.given(
-        GROUPS,
-        st.integers(0, 9999),
-        st.permutations([f'h{i}' for i in range(6)]),
-    )
-    def test_the_same_whatever_the_order_of_the_candidates(
-        self, group, number, hosts
-    ):
-        self.assertEqual(
-            round_robin.order_hosts(group, number, even(sorted(hosts), 3)),
-            round_robin.order_hosts(group, number, even(hosts, 3)),
-        )
-
-    def test_every_host_follows_in_a_circle(self):
-        room = even('abcd', 2)
-        circle = round_robin.order_hosts('g', 0, room)
-        self.assertEqual(sorted('abcd'), sorted(circle))
-        for k in range(9):
-            start = k % 4
+        # One that is asked again, whatever became of the others since.
+        server = data.draw(st.sampled_from([*placed, None]))
+        if server is not None:
+            known = data.draw(st.sets(st.sampled_from(burst)))
+            places = old | {
+                member: on if member in known else UNDER_WAY
+                for member, on in placed.items()
+                if member != server
+            }
+            deal = round_robin.Deal(group, hosts, places, limit)
             self.assertEqual(
-                circle[start:] + circle[:start],
-                round_robin.order_hosts('g', k, room),
+                placed[server][0], deal.order_hosts(names, server)[0]
             )
 
-    def test_hosts_of_different_size(self):
-        # The circle of this group is d a c b.
-        room = {'a': 3, 'b': 1, 'c': 2, 'd': 1}
+    @hypothesis.given(GROUPS, st.permutations([f'h{i}' for i in range(6)]))
+    def test_the_same_whatever_the_order_of_the_candidates(self, group, hosts):
         self.assertEqual(
-            ['dacb', 'acbd', 'cbda', 'bdac', 'acbd', 'cbda', 'acbd', 'dacb'],
-            [
-                ''.join(round_robin.order_hosts('g', number, room))
-                for number in range(8)
-            ],
+            order(even(sorted(hosts), 3), 7, group=group),
+            order(even(hosts, 3), 7, group=group),
         )
+
+    def test_the_order_is_that_of_every_process_and_release(self):
+        self.assertEqual(['d', 'a', 'c', 'b'], order(even('abcd')))
 
     def test_groups_begin_on_different_hosts(self):
         hosts = even(f'compute-{number:03}' for number in range(10))
         first = collections.Counter(
-            round_robin.order_hosts(f'group {number}', 0, hosts)[0]
-            for number in range(1000)
+            order(hosts, group=f'group {number}')[0] for number in range(1000)
         )
         self.assertEqual(set(hosts), set(first))
         self.assertLess(max(first.values()), 200)
 
-    def test_the_order_is_that_of_every_process_and_release(self):
+
+@ddt.ddt
+class WalkTestCase(testtools.TestCase):
+    """What each member claims; the order of the group is d a c b."""
+
+    @ddt.data(
+        # Members under way.
+        (0, {}, 'dacb'),
+        (1, {}, 'acbd'),
+        (5, {}, 'acbd'),
+        (6, {}, 'cbda'),
+        # The first one stands where it was not dealt to.
+        (1, {0: 'b'}, 'dacb'),
+        (2, {0: 'b'}, 'acdb'),
+        # Gone.
+        (1, {0: ''}, 'dacb'),
+        (2, {0: '', 1: 'd'}, 'acbd'),
+        # On a host that is none of the circle's.
+        (1, {0: 'x'}, 'dacb'),
+        # Those that follow stand in their own slots.
+        (1, {4: 'd', 5: 'a'}, 'acbd'),
+        (0, {4: 'd'}, 'dacb'),
+        # ... or where they leave none: dealt again.
+        (0, {4: 'dd'}, 'acbd'),
+        (0, {4: 'dd', 5: 'aa'}, 'cbda'),
+        (1, {4: 'dd', 5: 'aa'}, 'bcda'),
+        # Those under way that follow have slots too.
+        (0, {1: None}, 'dcba'),
+        (0, {1: None, 2: None, 3: None}, 'dacb'),
+    )
+    @ddt.unpack
+    def test_table(self, number, places, expected):
+        places = {
+            member: UNDER_WAY if on is None else tuple(on)
+            for member, on in places.items()
+        }
         self.assertEqual(
-            ['d', 'a', 'c', 'b'],
-            round_robin.order_hosts('g', 0, even('abcd')),
+            list(expected), order(even('abcd', 2), number, places)
         )
 
+    def test_one_that_moves_claims_both(self):
+        names = members(3)
+        places = {names[0]: ('d', None), names[1]: ('c',)}
+        for moves, expected in ((False, 'a'), (True, 'b')):
+            # After one that is booted, and before others that move.
+            deal = round_robin.Deal('g', even('abcd'), places, moves=moves)
+            best = deal.order_hosts(names, names[2])[0]
+            self.assertEqual(expected, best)
+
+    def test_a_move_goes_where_fewest_are(self):
+        """Members 1 and 2 stand, 3 is booted, 4 moves too."""
+        hosts = even('acb', 3)
+        names = members(5)
+        places = {
+            names[1]: ('a',),
+            names[2]: ('c',),
+            names[3]: UNDER_WAY,
+            names[4]: ('c', None),
+        }
+        deal = round_robin.Deal('g', hosts, places, moves=True)
+        self.assertEqual('a', deal.order_hosts(names, names[0])[0])
+        self.assertEqual('a', deal.order_hosts(names[1:], names[4])[0])
+        # Not by its place in the list.
+        deal.places[names[3]] = ('a',)
+        self.assertEqual('b', deal.order_hosts(names, names[0])[0])
+
+    def test_moves_at_once_go_to_different_hosts(self):
+        """Two of a host that failed; all others stand."""
+        places = {0: (None,), 1: (None,)} | {
+            2 + k: (host,) for k, host in enumerate('dacb')
+        }
+        hosts = even('abcd', 2)
+        first, second = (
+            order(hosts, n, {k: on for k, on in places.items() if k != n})[0]
+            for n in (0, 1)
+        )
+        self.assertEqual(['d', 'a'], [first, second])
+
+    def test_the_latest_is_displaced(self):
+        """Members 0 and 4 are under way to d, and one that follows has it."""
+        hosts = even('abcd', 2)
+        self.assertEqual('d', order(hosts, 0, {4: UNDER_WAY, 9: ('d',)})[0])
+        places = {k: UNDER_WAY for k in range(4)} | {9: ('d',)}
+        self.assertEqual('a', order(hosts, 4, places)[0])
+
+    def test_no_member_of_the_list_is_the_last(self):
+        deal = round_robin.Deal(
+            'g', even('abcd'), dict.fromkeys(members(2), UNDER_WAY)
+        )
+        self.assertEqual('c', deal.order_hosts(members(2), 'other')[0])
+
+    def test_no_slot_is_left(self):
+        """Every host all the same."""
+        hosts = even('abcd', 2)
+        self.assertEqual(list('dacb'), order(hosts, 8))
+
     def test_no_host(self):
-        self.assertEqual([], round_robin.order_hosts('g', 3, {}))
+        self.assertEqual([], order({}, 3))
+
+    def test_a_pick_of_the_same_request(self):
+        names = members(3)
+        deal = round_robin.Deal('g', even('abcd'), {})
+        self.assertEqual(list('dacb'), deal.order_hosts(names, names[0]))
+        deal.places[names[0]] = ('a',)
+        self.assertEqual(list('dcba'), deal.order_hosts(names, names[1]))
+        # As nova asks for alternates, after the last pick.
+        deal.places[names[1]] = ('d',)
+        self.assertEqual(list('cbda'), deal.order_hosts(names, names[1]))
+
+    def test_each_walk_is_its_own(self):
+        names = members(9)
+        hosts = even('abcd', 2)
+        waiting = dict.fromkeys(names[:7], UNDER_WAY)
+        deal = round_robin.Deal('g', hosts, waiting, moves=True)
+        self.assertEqual('b', deal.order_hosts(names, names[7])[0])
+        for name in names[1:7]:
+            del deal.places[name]
+        self.assertEqual('a', deal.order_hosts(names, names[7])[0])
+
+    def test_hosts_of_different_size(self):
+        rooms = {'a': 3, 'b': 1, 'c': 2, 'd': 1}
+        hosts = {
+            name: round_robin.Host(round_robin.ONE_DOMAIN, room)
+            for name, room in rooms.items()
+        }
+        self.assertEqual(list('dacbaca'), fill(hosts, 7))
+        self.assertEqual(list('acdb'), order(hosts, 4))
 
 
 @ddt.ddt
-class OrderHostsByDomainTestCase(testtools.TestCase):
-    def order(self, number, domains, room=None, group='g', rule=1):
-        if room is None:
-            room = {name: len(hosts) for name, hosts in domains.items()}
-        domains = {name: even(hosts, rule) for name, hosts in domains.items()}
-        return round_robin.order_hosts_by_domain(group, number, domains, room)
+class DomainsTestCase(testtools.TestCase):
+    """Racks a, b and c."""
 
-    @hypothesis.given(GROUPS, racks())
-    def test_members_in_turn_prefer_different_hosts(self, group, domains):
-        count = sum(map(len, domains.values()))
-        best = {self.order(k, domains, group=group)[0] for k in range(count)}
-        self.assertEqual(count, len(best))
+    HOSTS = racked({'a1': 1, 'a2': 1, 'a3': 1, 'b1': 1, 'b2': 1, 'c1': 1})
 
-    @hypothesis.given(GROUPS, racks(), st.integers(1, 4), st.integers(1, 4))
-    def test_no_domain_and_no_host_is_above_its_limit(
-        self, group, domains, limit, rule
-    ):
-        room = {
-            name: min(limit, rule * len(hosts))
-            for name, hosts in domains.items()
-        }
-        hosts = collections.Counter(
-            self.order(k, domains, room, group, rule)[0]
-            for k in range(sum(room.values()))
-        )
-        self.assertLessEqual(max(hosts.values()), rule)
-        for name, held in domains.items():
-            self.assertEqual(room[name], sum(hosts[host] for host in held))
+    def test_in_turn(self):
+        racks = [host[0] for host in fill(self.HOSTS, 6, limit=9)]
+        self.assertEqual(set('abc'), set(racks[:3]))
+        self.assertEqual(set('ab'), set(racks[3:5]))
+        self.assertEqual('a', racks[5])
 
-    @hypothesis.given(GROUPS, racks(), st.integers(0, 30), st.data())
-    def test_full_domains_keep_their_turns(self, group, domains, number, data):
-        """Stage 1 leaves their hosts out; the others' order stays."""
-        full = data.draw(st.sets(st.sampled_from(sorted(domains))))
-        room = {name: len(hosts) for name, hosts in domains.items()}
-        left = {
-            name: [] if name in full else hosts
-            for name, hosts in domains.items()
-        }
-        gone = {host for name in full for host in domains[name]}
-        before = self.order(number, domains, room, group)
+    def test_limit(self):
+        best = fill(self.HOSTS, 5, limit=2)
+        self.assertEqual(5, len(set(best)))
         self.assertEqual(
-            [host for host in before if host not in gone],
-            self.order(number, left, room, group),
+            {'a': 2, 'b': 2, 'c': 1},
+            collections.Counter(host[0] for host in best),
         )
 
-    @hypothesis.given(GROUPS, racks(), st.integers(0, 30))
-    def test_the_hosts_of_a_domain_stand_together(
-        self, group, domains, number
-    ):
-        of = {host: name for name, hosts in domains.items() for host in hosts}
-        order = self.order(number, domains, group=group)
-        self.assertEqual(sorted(of), sorted(order))
-        names = [of[host] for host in order]
-        self.assertEqual(
-            len(domains),
-            1 + sum(a != b for a, b in zip(names, names[1:], strict=False)),
+    def test_a_full_domain_has_no_slot(self):
+        """Members stand in it; two that follow stand there, too."""
+        for places in (
+            {0: ('a1',), 1: ('a2',)},
+            {0: (), 20: ('a1',), 21: ('a2',)},
+        ):
+            best = order(self.HOSTS, 2, places, limit=2)
+            self.assertEqual('aaa', ''.join(host[0] for host in best[-3:]))
+
+    def test_displaced_from_its_domain(self):
+        (first,) = fill(self.HOSTS, 1, limit=1)
+        other = next(
+            host
+            for host in self.HOSTS
+            if host[0] == first[0] and host != first
         )
+        best = order(self.HOSTS, 0, {7: (other,)}, limit=1)[0]
+        self.assertNotEqual(first[0], best[0])
 
-    def test_a_host_in_several_domains_stands_once(self):
-        domains = {'a': ['a1', 'ab'], 'b': ['ab', 'b1']}
-        for number in range(8):
-            order = self.order(number, domains)
-            self.assertEqual(['a1', 'ab', 'b1'], sorted(order))
+    def test_after_the_last_slot_of_a_host_come_the_next_slots(self):
+        """Another member may have been dealt the same slot."""
+        dealt = fill(self.HOSTS, 6, limit=9)
+        for number in range(6):
+            best = order(self.HOSTS, number, limit=9)
+            self.assertEqual(dealt[number:], best[: 6 - number])
 
-    def test_hosts_of_different_size(self):
-        domains = {'a': {'a1': 2, 'a2': 1}, 'b': {'b1': 1, 'b2': 1}}
-        best = [
-            round_robin.order_hosts_by_domain(
-                'g', number, domains, {'a': 3, 'b': 2}
-            )[0]
-            for number in range(5)
-        ]
-        self.assertEqual(['a2', 'b2', 'a1', 'b1', 'a1'], best)
+    def test_after_another_slot_come_hosts_of_the_domain(self):
+        """nova-compute refuses it for another reason than the rule."""
+        hosts = racked(dict.fromkeys(self.HOSTS, 2))
+        for number in range(3):
+            racks = [host[0] for host in order(hosts, number, limit=9)]
+            self.assertEqual(
+                2,
+                sum(a != b for a, b in zip(racks, racks[1:], strict=False)),
+            )
 
-    @ddt.data({}, {'a': []})
-    def test_no_host(self, domains):
-        self.assertEqual([], self.order(2, domains))
+    def test_full_domains_come_last(self):
+        """Rack c has its only member, and the others have two slots left."""
+        for number in range(9):
+            racks = order(self.HOSTS, 3, group=f'g{number}', limit=9)
+            self.assertEqual('c1', racks[-1])
+
+    def test_a_displaced_member_frees_its_other_domain(self):
+        hosts = {
+            'a1': round_robin.Host(frozenset('a'), 1),
+            'ab': round_robin.Host(frozenset('ab'), 1),
+            'b1': round_robin.Host(frozenset('b'), 1),
+            'c1': round_robin.Host(frozenset('c'), 1),
+        }
+        group = next(
+            group
+            for group in map(str, range(99))
+            if order(hosts, group=group, limit=1)[0] == 'ab'
+        )
+        places = {1: UNDER_WAY, 2: UNDER_WAY, 5: ('a1',)}
+        self.assertEqual('b1', order(hosts, 0, places, group, 1)[0])
+
+    def test_a_host_in_several_domains(self):
+        hosts = {
+            'a1': round_robin.Host(frozenset('a'), 1),
+            'ab': round_robin.Host(frozenset('ab'), 1),
+            'b1': round_robin.Host(frozenset('b'), 1),
+        }
+        best = fill(hosts, 2, limit=1)
+        if best[0] != 'ab':
+            self.assertEqual({'a1', 'b1'}, set(best))
+        for number in range(4):
+            self.assertEqual(
+                ['a1', 'ab', 'b1'], sorted(order(hosts, number, limit=1))
+            )
+        # It counts in both.
+        self.assertNotIn(
+            'ab',
+            {order(hosts, 1, {0: ('a1',)}, f'g{n}', 1)[0] for n in range(9)},
+        )
+        self.assertEqual('b1', order(hosts, 1, {0: ('a1',)}, limit=1)[0])
+
+    def test_a_host_without_a_domain_is_none(self):
+        hosts = {**self.HOSTS, 'loose': round_robin.Host(frozenset(), 1)}
+        self.assertEqual(order(self.HOSTS, 2), order(hosts, 2))

@@ -4,9 +4,9 @@ import uuid
 
 import fixtures
 from nova import context
-from nova import objects
 from nova.db.api import api as api_db
 from nova.db.api import models
+from nova.objects import aggregate as nova_aggregate
 from oslo_db import exception as db_exception
 from sqlalchemy import exc as sa_exc
 from sqlalchemy import orm
@@ -196,20 +196,33 @@ class AggregatesMixin:
             set(self.by_name_or_value((), keys, 'zone', ('',))),
         )
 
-    def test_by_name_or_value_of_other_aggregates(self):
-        aggregates.use(
-            self.ctxt,
-            [
-                objects.Aggregate(
-                    uuid=name, name=name, metadata=metadata, hosts=[]
-                )
-                for name, metadata in (
-                    ('a', {'zone': 'z_a', 'x': 'y'}),
-                    ('b', {'owner': 'me'}),
-                    ('c', {'zone': 'nova'}),
-                )
-            ],
+    def use(self, *metadata):
+        """Read aggregates a, b, c, the first with the host h, from a copy."""
+        found = [
+            nova_aggregate.Aggregate(
+                uuid=name, name=name, metadata=one, hosts=['h'][number:]
+            )
+            for number, (name, one) in enumerate(
+                zip('abc', metadata, strict=True)
+            )
+        ]
+        aggregates.use(self.ctxt, aggregates.copy(found))
+
+    def test_other_aggregates(self):
+        self.add('nova', ['h'], {'trait:N': 'required', 'rack': 'n'})
+        self.use({'trait:X': 'required'}, {'rack': 'r'}, None)
+        self.assertEqual({'trait:X'}, self.keys('trait:'))
+        self.assertEqual(
+            [('b', 'b', 'r', None)],
+            aggregates.get_values(self.ctxt, 'rack', ['h']),
         )
+        self.assertEqual({'a': 1}, aggregates.get_host_counts(self.ctxt))
+        self.assertEqual(
+            {'a'}, aggregates.get_uuids_by_hosts(self.ctxt, ['H'])
+        )
+
+    def test_by_name_or_value_of_other_aggregates(self):
+        self.use({'zone': 'z_a', 'x': 'y'}, {'owner': 'me'}, {'zone': 'nova'})
         self.assertEqual(
             {'a': {'zone': 'z_a'}, 'b': {}},
             self.by_name_or_value(['b'], ['zone'], 'zone', ['z_']),

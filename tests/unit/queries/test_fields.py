@@ -6,6 +6,8 @@ import testtools
 
 from nova_ext_sched.queries import fields
 
+objects.register_all()
+
 
 @ddt.ddt
 class FieldsTestCase(testtools.TestCase):
@@ -42,6 +44,17 @@ class FieldsTestCase(testtools.TestCase):
             [('without a name', metadata)],
             fields.names_and_metadata([aggregate]),
         )
+
+    @ddt.data(
+        ({}, 'anti-affinity'),
+        ({'policy': 'affinity'}, 'affinity'),
+        ({'policy': None}, None),
+    )
+    @ddt.unpack
+    def test_policy_of_a_group(self, given, expected):
+        """The strictest, where a request of before does not say."""
+        group = objects.InstanceGroup(**given)
+        self.assertEqual(expected, fields.group_policy(group))
 
     def test_aggregate_whose_metadata_is_none(self):
         aggregate = objects.Aggregate(name='a')

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import types
 from unittest import mock
 
 import ddt
 import fixtures
 from nova import context
 from nova import exception as nova_exception
+from nova import objects
+from nova.db.api import api as api_db
+from nova.db.api import models as api_models
 from nova.db.main import api as main_db
 from nova.db.main import models
 from oslo_utils.fixture import uuidsentinel as uuids
@@ -15,7 +19,6 @@ import testtools
 
 from nova_ext_sched.queries import group_members
 from tests import databases
-from tests import log_once
 
 
 class SelectsMixin:
@@ -47,6 +50,8 @@ class SelectsMixin:
                     )
         else:
             models.BASE.metadata.create_all(self.engine, tables=tables)
+        self.api_engine = database.replace(api_db.context_manager)
+        api_models.BuildRequest.__table__.create(self.api_engine)
         self.ctxt = context.get_admin_context()
 
     def add(self, *rows):
@@ -56,7 +61,7 @@ class SelectsMixin:
                 session.flush()
 
     def places(self, *wanted):
-        return group_members._select_hosts(self.ctxt, list(wanted))
+        return group_members._select_places(self.ctxt, list(wanted))
 
     def test_places(self):
         self.add(
@@ -74,6 +79,8 @@ class SelectsMixin:
             models.Instance(
                 uuid=uuids.shelved, host=None, vm_state='shelved_offloaded'
             ),
+            models.Instance(uuid=uuids.lost, host=None, vm_state='error'),
+            models.Instance(uuid=uuids.broken, host='h1', vm_state='error'),
             models.Instance(uuid=uuids.gone, host='h1', deleted=5),
             models.Instance(uuid=uuids.hidden, host='h1', hidden=True),
             models.Instance(uuid=uuids.other, host='h1'),
@@ -82,9 +89,10 @@ class SelectsMixin:
             {
                 uuids.on: {'h1'},
                 uuids.claimed: {'h1'},
-                uuids.back: set(),
-                uuids.way: set(),
-                uuids.shelved: None,
+                uuids.back: {None},
+                uuids.way: {None},
+                uuids.shelved: set(),
+                uuids.broken: {'h1'},
             },
             self.places(
                 uuids.on,
@@ -92,6 +100,8 @@ class SelectsMixin:
                 uuids.way,
                 uuids.back,
                 uuids.shelved,
+                uuids.lost,
+                uuids.broken,
                 uuids.gone,
                 uuids.hidden,
                 uuids.absent,
@@ -145,14 +155,19 @@ class SelectsMixin:
         self.assertEqual(
             {'h1', 'h2', 'h3'}, self.places(uuids.moving)[uuids.moving]
         )
-        self.add(move('h4', None), move(None, None))
+        self.add(move('h4', None))
         self.assertEqual(
-            {'h1', 'h2', 'h3', 'h4'}, self.places(uuids.moving)[uuids.moving]
+            {'h1', 'h2', 'h3', 'h4', None},
+            self.places(uuids.moving)[uuids.moving],
         )
 
     def test_a_move_of_a_server_without_a_host(self):
         """An evacuation or an unshelving whose source is gone."""
-        for vm_state in ('building', 'shelved_offloaded'):
+        for vm_state, waits in (
+            ('building', {None}),
+            ('shelved_offloaded', set()),
+            ('error', set()),
+        ):
             uuid = getattr(uuids, vm_state)
             self.add(
                 models.Instance(uuid=uuid, host=None, vm_state=vm_state),
@@ -163,7 +178,7 @@ class SelectsMixin:
                     dest_compute='h2',
                 ),
             )
-            self.assertEqual({'h1', 'h2'}, self.places(uuid)[uuid])
+            self.assertEqual({'h1', 'h2'} | waits, self.places(uuid)[uuid])
 
     def test_a_move_of_a_deleted_server(self):
         self.add(
@@ -200,6 +215,25 @@ class SelectsMixin:
             ),
         )
 
+    def test_build_requests(self):
+        with orm.Session(self.api_engine) as session, session.begin():
+            for uuid in (uuids.one, uuids.two, uuids.other):
+                session.add(
+                    api_models.BuildRequest(
+                        instance_uuid=uuid, project_id='p', instance='{}'
+                    )
+                )
+        with mock.patch.object(group_members, '_CHUNK', 2):
+            self.assertEqual(
+                {uuids.one, uuids.two},
+                set(
+                    group_members._select_build_requests(
+                        self.ctxt,
+                        [uuids.one, uuids.two, uuids.gone, uuids.absent],
+                    )
+                ),
+            )
+
 
 class SQLiteTestCase(SelectsMixin, testtools.TestCase):
     backend = 'sqlite'
@@ -217,9 +251,32 @@ class PostgreSQLTestCase(SelectsMixin, testtools.TestCase):
 class CellsTestCase(testtools.TestCase):
     """What the cells answer together; tests/functional asks real ones."""
 
+    def setUp(self):
+        super().setUp()
+        self.cells = [
+            objects.CellMapping(uuid=uuid)
+            for uuid in (objects.CellMapping.CELL0_UUID, uuids.cell1)
+        ]
+        self.get_cells = self.useFixture(
+            fixtures.MockPatch(
+                'nova.objects.CellMappingList.get_all', return_value=self.cells
+            )
+        ).mock
+
+    def test_a_cell_that_was_added(self):
+        """nova.context.CELLS is what the process found at its start."""
+        self.useFixture(fixtures.MonkeyPatch('nova.context.CELLS', self.cells))
+        added = objects.CellMapping(uuid=uuids.cell2)
+        self.get_cells.return_value = [*self.cells, added]
+        with mock.patch(
+            'nova.context.scatter_gather_cells', return_value={}
+        ) as gather:
+            group_members._gather(None, None, ['a'])
+        self.assertEqual([self.cells[1], added], gather.call_args.args[1])
+
     def gather(self, wanted, *answers):
         with mock.patch(
-            'nova.context.scatter_gather_skip_cell0',
+            'nova.context.scatter_gather_cells',
             return_value=dict(enumerate(answers)),
         ):
             return group_members._gather(
@@ -233,15 +290,15 @@ class CellsTestCase(testtools.TestCase):
         )
 
     def test_nothing_is_asked_for_nothing(self):
-        with mock.patch('nova.context.scatter_gather_skip_cell0') as gather:
-            self.assertEqual({}, group_members.get_hosts(None, []))
+        with mock.patch('nova.context.scatter_gather_cells') as gather:
+            self.assertEqual({}, group_members._gather(None, None, []))
         gather.assert_not_called()
 
     def test_more_than_a_statement_names(self):
         with (
             mock.patch(
-                'nova.context.scatter_gather_skip_cell0',
-                side_effect=lambda ctxt, select, uuids: {
+                'nova.context.scatter_gather_cells',
+                side_effect=lambda ctxt, cells, seconds, select, uuids: {
                     'cell': dict.fromkeys(uuids, len(uuids))
                 },
             ),
@@ -265,18 +322,28 @@ class CellsTestCase(testtools.TestCase):
         self.assertEqual({'a': 'h1'}, self.gather({'a'}, {'a': 'h1'}, answer))
 
 
-class GetHostsTestCase(testtools.TestCase):
+objects.register_all()
+
+
+def group(*members):
+    return objects.InstanceGroup(uuid=uuids.group, members=list(members))
+
+
+class ReplacedTestCase(testtools.TestCase):
+    """The selects are replaced; the tests above run them."""
+
     def setUp(self):
         super().setUp()
-        self.log = self.useFixture(fixtures.FakeLogger())
-        self.places, self.nodes = {}, {}
+        self.waiting, self.places, self.nodes = [], {}, {}
+        self.asked = []
         self.client = mock.Mock()
         self.client.get_allocs_for_consumer.side_effect = lambda ctxt, uuid: {
             'allocations': {f'node of {uuid}': {}, f'device of {uuid}': {}}
         }
-        self.useFixture(log_once.Forgotten(group_members))
         for name, replacement in (
-            ('_select_hosts', self.places),
+            ('_gone', group_members._Gone()),
+            ('_select_build_requests', self.select_build_requests),
+            ('_select_places', self.places),
             ('_select_compute_hosts', self.nodes),
             ('_gather', lambda ctxt, select, uuids: select),
             ('report.report_client_singleton', lambda: self.client),
@@ -288,41 +355,152 @@ class GetHostsTestCase(testtools.TestCase):
                 )
             )
 
+    def select_build_requests(self, ctxt, uuids):
+        self.asked.append(list(uuids))
+        return self.waiting
+
+    def get_members(self, *asked):
+        return group_members.get_members(None, group(*asked), asked)
+
+
+class GetMembersTestCase(ReplacedTestCase):
     def test_table(self):
+        self.waiting = ['booted', 'in a cell too']
         self.places |= {
-            'claimed': {'h1'},
-            'moves': {'h1', 'h2'},
-            'waits': set(),
-            'shelved': None,
+            'claimed': frozenset(['h1']),
+            'moves': frozenset(['h1', 'h2']),
+            'will move': frozenset(['h1', None]),
+            'waits': frozenset([None]),
+            'in a cell too': frozenset(['h3']),
+            'shelved': frozenset(),
         }
         self.nodes['node of waits'] = 'host of waits'
+        found = self.get_members(*self.places, 'booted', 'deleted')
+        self.assertEqual(
+            {**self.places, 'booted': frozenset([None])}, found.places
+        )
+        self.assertEqual(
+            {
+                'waits': {'host of waits'},
+                'will move': frozenset(),
+                'booted': frozenset(),
+            },
+            found.allocated,
+        )
         self.assertEqual(
             {
                 'claimed': {'h1'},
                 'moves': {'h1', 'h2'},
+                'will move': {'h1'},
                 'waits': {'host of waits'},
+                'in a cell too': {'h3'},
             },
-            group_members.get_hosts(None, [*self.places, 'deleted']),
-        )
-        self.client.get_allocs_for_consumer.assert_called_once_with(
-            None, 'waits'
+            found.hosts,
         )
 
-    def test_no_allocation_is_no_host(self):
-        self.places |= {'waits': set()}
-        self.client.get_allocs_for_consumer.side_effect = None
-        self.client.get_allocs_for_consumer.return_value = {'allocations': {}}
-        self.assertEqual({}, group_members.get_hosts(None, ['waits']))
+    def test_moves_that_a_tool_counts(self):
+        """They count for members that live."""
+        self.places |= {
+            'moved': frozenset(['h1']),
+            'stays': frozenset(['h2']),
+        }
+        ctxt = types.SimpleNamespace()
+        group_members.use(ctxt, {'moved': 'h3', 'deleted': 'h3', 'x': 'h3'})
+        asked = ['moved', 'stays', 'deleted']
+        self.assertEqual(
+            {'moved': frozenset(['h3']), 'stays': frozenset(['h2'])},
+            group_members.get_members(ctxt, group(*asked), asked).places,
+        )
 
-    def test_placement_is_not_asked_for_nothing(self):
-        self.places |= {'on': {'h1'}}
-        group_members.get_hosts(None, ['on'])
+    def test_the_build_requests_are_asked_first(self):
+        """conductor deletes one after it created the instance."""
+        order = []
+        self.select_build_requests = lambda *args: order.append('API') or []
+        with (
+            mock.patch.object(
+                group_members,
+                '_select_build_requests',
+                lambda *args: order.append('API') or [],
+            ),
+            mock.patch.object(
+                group_members,
+                '_gather',
+                lambda *args: order.append('cells') or {},
+            ),
+        ):
+            group_members.get_places(None, group('a'), ['a'])
+        self.assertEqual(['API', 'cells'], order)
+
+    def test_nothing_is_asked_for_nothing(self):
+        self.assertEqual(({}, {}), self.get_members())
+        self.assertEqual([], self.asked)
+        self.places |= {'on': frozenset(['h1'])}
+        self.get_members('on')
         self.client.get_allocs_for_consumer.assert_not_called()
 
     def test_bound(self):
         most = group_members.MOST_UNDER_WAY
-        self.places |= {f'w{i:03}': set() for i in range(most + 1)}
-        self.nodes |= {f'node of {uuid}': 'h' for uuid in self.places}
-        found = group_members.get_hosts(None, self.places)
-        self.assertEqual(most, len(found))
-        self.assertIn('More than 50 servers', self.log.output)
+        names = [f'w{i:03}' for i in range(most + 1)]
+        self.places |= dict.fromkeys(names, frozenset([None]))
+        self.nodes |= {f'node of {uuid}': 'h' for uuid in names}
+        # In the order of the group.
+        found = self.get_members(*reversed(names))
+        self.assertEqual(set(names[1:]), set(found.hosts))
+
+
+class GoneTestCase(ReplacedTestCase):
+    def test_remembered_for_good(self):
+        members = ['a', 'b', 'me', 'c']
+        self.places |= dict.fromkeys('ac', frozenset())
+        living = group_members.get_living
+        self.assertEqual(['a', 'b', 'c'], living(group(*members), 'me'))
+        group_members.get_places(None, group(*members), ['a', 'b', 'c'])
+        self.assertEqual(['a', 'c'], living(group(*members), 'me'))
+        self.assertEqual(['a', 'me', 'c'], living(group(*members), None))
+        del self.places['a']
+        group_members.get_places(None, group(*members), ['a'])
+        self.assertEqual(['me', 'c'], living(group(*members), None))
+        other = objects.InstanceGroup(uuid=uuids.other, members=['a'])
+        self.assertEqual(['a'], living(other, 'me'))
+
+    def test_a_failure_makes_nobody_gone(self):
+        with mock.patch.object(
+            group_members, '_gather', side_effect=nova_exception.CellTimeout()
+        ):
+            self.assertRaises(
+                nova_exception.CellTimeout,
+                group_members.get_places,
+                None,
+                group('a'),
+                ['a'],
+            )
+        self.assertEqual(['a'], group_members.get_living(group('a'), None))
+
+    def test_archived_members_are_forgotten(self):
+        group_members.get_places(None, group('a', 'b'), ['a', 'b'])
+        group_members.get_places(None, group('b', 'c'), ['c'])
+        self.assertEqual({'b', 'c'}, group_members._gone.get(group()))
+
+    def test_bounded(self):
+        with mock.patch.object(group_members, '_MOST_GONE', 5):
+            gone = group_members._Gone()
+        first, second, third = (
+            objects.InstanceGroup(uuid=uuid, members=members)
+            for uuid, members in (
+                (uuids.one, ['a', 'b']),
+                (uuids.two, ['c']),
+                (uuids.three, list('defgh')),
+            )
+        )
+        for one in (first, second, third):
+            gone.add(one, frozenset(one.members))
+        # A group that is too large, and all others.
+        self.assertEqual({'a', 'b'}, gone.get(first))
+        self.assertEqual(frozenset(), gone.get(third))
+        gone.add(third, frozenset('d'))
+        self.assertEqual({'a', 'b'}, gone.get(first))
+        self.assertEqual(frozenset(), gone.get(second))
+
+    def test_a_group_without_a_uuid(self):
+        bare = objects.InstanceGroup(members=['a', 'me'])
+        self.assertEqual(['a'], group_members.get_living(bare, 'me'))

@@ -6,6 +6,7 @@ from unittest import mock
 import ddt
 import fixtures
 from nova import context
+from nova import exception as nova_exception
 from nova import objects
 from oslo_utils.fixture import uuidsentinel as uuids
 
@@ -33,11 +34,10 @@ class RunningImageTestCase(test_base.RequestFilterTestCase):
     tests/functional/test_running_image.py has nova's own.
     """
 
+    level = logging.INFO
+
     def setUp(self):
         super().setUp()
-        self.output = self.useFixture(
-            fixtures.FakeLogger(level=logging.WARNING)
-        )
         # A project's user, who may be allowed to migrate servers of others.
         self.ctxt = context.RequestContext('user', 'project', is_admin=False)
         self.running = uuids.running
@@ -105,10 +105,14 @@ class RunningImageTestCase(test_base.RequestFilterTestCase):
         running_image.restore(self.ctxt, self.spec)
         return self.spec.image
 
-    def refused(self):
-        """Move; return what the owner of the server reads."""
+    def refused(self, outage=False):
+        """Move; return what the owner of the server reads.
+
+        :param outage: whether it is no fault of an owner's
+        """
         error = self.assertRaises(exception.RequestRefused, self.restore)
         self.assertEqual(uuids.refused, self.spec.image.id)
+        self.assertIs(outage, error.__cause__ is not None)
         return error.reason
 
     @ddt.data(
@@ -144,6 +148,14 @@ class RunningImageTestCase(test_base.RequestFilterTestCase):
 
     def test_glance_fails(self):
         self.glance.API.return_value.get = mock.Mock(side_effect=OSError)
+        self.assertIn(uuids.running, self.refused(outage=True))
+
+    @ddt.data(
+        nova_exception.ImageNotFound(image_id='x'),
+        nova_exception.ImageNotAuthorized(image_id='x'),
+    )
+    def test_image_that_its_owner_took_away(self, error):
+        self.glance.API.return_value.get = mock.Mock(side_effect=error)
         self.assertIn(uuids.running, self.refused())
 
     def boot_from_volume(self, booted_from=None, image_ref=''):
@@ -199,7 +211,7 @@ class RunningImageTestCase(test_base.RequestFilterTestCase):
         self.cinder.API.return_value.get = mock.Mock(
             side_effect=OSError('cinder.internal')
         )
-        reason = self.refused()
+        reason = self.refused(outage=True)
         self.assertIn(uuids.volume, reason)
         self.assertNotIn('cinder.internal', reason)
 

@@ -2,6 +2,9 @@
 
 """Request specs, made of nova's objects, for the tests of stage 1."""
 
+import logging
+
+import fixtures
 from nova import context
 from nova import objects
 import nova.conf
@@ -47,10 +50,14 @@ def request_spec(**fields):
 
 
 class RequestFilterTestCase(testtools.TestCase):
-    """A test with options of nova.conf and a context."""
+    """A test with options of nova.conf, a context, and what is logged."""
+
+    #: The lowest level that ``output`` has.
+    level = logging.WARNING
 
     def setUp(self):
         super().setUp()
+        self.output = self.useFixture(fixtures.FakeLogger(level=self.level))
         conf.register_opts(CONF)
         self.config = self.useFixture(config_fixture.Config(CONF)).config
         self.ctxt = context.get_admin_context()

@@ -2,6 +2,7 @@
 
 import logging
 
+import ddt
 import fixtures
 from nova import exception as nova_exception
 
@@ -10,55 +11,77 @@ from nova_ext_sched.request_filters import base
 from tests.unit.request_filters import base as test_base
 
 
+@ddt.ddt
 class FailClosedTestCase(test_base.RequestFilterTestCase):
     def setUp(self):
         super().setUp()
         self.output = self.useFixture(
-            fixtures.FakeLogger(level=logging.WARNING)
+            fixtures.FakeLogger(
+                level=logging.INFO, format='%(levelname)s %(message)s'
+            )
         )
         self.spec = test_base.request_spec()
+        base.OUTAGES.clear()
 
     def test_honest_return(self):
         for answer in (True, False):
-            decide = base.fail_closed(lambda ctxt, spec, answer=answer: answer)
+            decide = base.fail_closed()(
+                lambda ctxt, spec, answer=answer: answer
+            )
             self.assertIs(answer, decide(self.ctxt, self.spec))
 
     def test_name_and_docstring_stay(self):
-        @base.fail_closed
+        @base.fail_closed()
         def some_filter(ctxt, request_spec):
             """What it decides."""
 
         self.assertEqual('some_filter', some_filter.__name__)
         self.assertEqual('What it decides.', some_filter.__doc__)
 
-    def test_a_refusal_is_one_line(self):
-        @base.fail_closed
+    def refused(self, fault):
+        """Return what is logged where a filter raises it."""
+
+        @base.fail_closed()
         def refuse(ctxt, request_spec):
-            raise exception.RequestRefused('no aggregate', detail='q has it')
+            raise fault
 
         error = self.assertRaises(
             nova_exception.RequestFilterFailed, refuse, self.ctxt, self.spec
         )
         # The owner of the server reads the reason, the log has the detail.
-        self.assertEqual('Scheduling failed: no aggregate', str(error))
+        self.assertEqual('Scheduling failed: no aggregate', str(error), fault)
+        return self.output.output
+
+    def test_a_refusal_is_one_line(self):
         self.assertEqual(
-            f'refuse: no host for request {self.ctxt.global_id}: '
+            f'INFO refuse: no host for request {self.ctxt.global_id}: '
             f'no aggregate (q has it)\n',
-            self.output.output,
+            self.refused(
+                exception.RequestRefused('no aggregate', detail='q has it')
+            ),
         )
 
     def test_refusal_of_another_plugin(self):
-        @base.fail_closed
-        def refuse(ctxt, request_spec):
-            raise nova_exception.RequestFilterFailed(reason='no host at all')
-
-        self.assertRaises(
-            nova_exception.RequestFilterFailed, refuse, self.ctxt, self.spec
+        self.assertEqual(
+            f'INFO refuse: no host for request {self.ctxt.global_id}: '
+            f'Scheduling failed: no aggregate\n',
+            self.refused(
+                nova_exception.RequestFilterFailed(reason='no aggregate')
+            ),
         )
-        self.assertIn('no host at all', self.output.output)
+
+    @ddt.data(
+        exception.RequestRefused('no aggregate', detail='d'),
+        nova_exception.RequestFilterFailed(reason='no aggregate'),
+    )
+    def test_a_refusal_with_a_cause_is_an_outage(self, fault):
+        fault.__cause__ = OSError('gone')
+        logged = self.refused(fault)
+        self.assertIn('ERROR Request', logged)
+        self.assertTrue(logged.endswith('no aggregate: OSError: gone\n'))
 
     def test_anything_else_ends_the_request(self):
-        @base.fail_closed
+        @base.fail_closed()
         def broken(ctxt, request_spec):
             raise KeyError('lost')
 
@@ -67,41 +90,40 @@ class FailClosedTestCase(test_base.RequestFilterTestCase):
         )
         self.assertEqual('Scheduling failed: broken cannot decide', str(error))
         self.assertIn(
-            "broken cannot decide: KeyError: 'lost'", self.output.output
+            f'ERROR Request {self.ctxt.global_id} is refused, because '
+            f'without the filter it could land on any host: broken cannot '
+            f"decide: KeyError: 'lost'",
+            self.output.output,
         )
 
-    def test_one_traceback_an_outage(self):
-        fault = None
+    def test_an_outage_is_one_line(self):
+        self.now = 0
+        self.useFixture(
+            fixtures.MockPatchObject(base.timeutils, 'now', lambda: self.now)
+        )
+        faults = [OSError('gone')] * 3 + [False, True]
 
-        @base.fail_closed
+        @base.fail_closed()
         def read_database(ctxt, request_spec):
-            if fault:
+            fault = faults.pop(0)
+            if isinstance(fault, Exception):
                 raise fault
-            return True
+            return fault
 
-        def refused():
-            before = self.output.output
+        for _ in range(3):
             self.assertRaises(
                 nova_exception.RequestFilterFailed,
                 read_database,
                 self.ctxt,
                 self.spec,
             )
-            logged = self.output.output.removeprefix(before)
-            self.assertIn(f'Request {self.ctxt.global_id} is refused', logged)
-            traced = 'Traceback' in logged
-            if not traced:
-                self.assertEqual(1, logged.count('\n'))
-            return traced
-
-        fault = OSError('gone\naway')
-        self.assertEqual([True, False, False], [refused() for _ in range(3)])
-        # A fault of another kind is another outage.
-        fault = RuntimeError('else')
-        self.assertEqual([True, False], [refused() for _ in range(2)])
-        fault = OSError('gone')
-        self.assertFalse(refused())
-        fault = None
+        self.now = 60
+        # It does not apply, so nothing was asked.
+        self.assertFalse(read_database(self.ctxt, self.spec))
+        self.assertEqual(1, self.output.output.count('\n'))
         self.assertTrue(read_database(self.ctxt, self.spec))
-        fault = OSError('gone')
-        self.assertEqual([True, False], [refused() for _ in range(2)])
+        self.assertEqual(
+            'WARNING read_database decides again, after 3 failures in 0 '
+            'seconds.',
+            self.output.output.splitlines()[1],
+        )

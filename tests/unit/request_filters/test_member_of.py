@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 
-import logging
+import dataclasses
 
 import ddt
 import fixtures
 from nova import objects
 
+from nova_ext_sched.policy import isolation
 from nova_ext_sched.queries import aggregates
 from nova_ext_sched.request_filters import base
 from nova_ext_sched.request_filters import member_of
 from tests import log_once
 from tests.unit.request_filters import base as test_base
 
-FILTER = 'IsolatedAggregatesFilter'
+POLICY = isolation.DECLARATION
+FILTER = POLICY.host_filter
 COUNTS = {'a': 1, 'b': 5, 'c': 3}
 
 
@@ -25,9 +27,6 @@ class ForbidTestCase(test_base.RequestFilterTestCase):
 
     def setUp(self):
         super().setUp()
-        self.output = self.useFixture(
-            fixtures.FakeLogger(level=logging.WARNING)
-        )
         self.counted = 0
         self.useFixture(
             fixtures.MockPatchObject(member_of._host_counts, '_until', 0.0)
@@ -64,7 +63,7 @@ class ForbidTestCase(test_base.RequestFilterTestCase):
             self.ctxt,
             spec,
             set(forbidden),
-            FILTER,
+            POLICY,
             [
                 (uuid, f'n-{uuid}', 'trait:X', 'required')
                 for uuid in candidates
@@ -135,14 +134,15 @@ class ForbidTestCase(test_base.RequestFilterTestCase):
     )
     @ddt.unpack
     def test_host_filter_judges(self, fields, expected):
+        other = dataclasses.replace(POLICY, host_filter='OtherFilter')
         self.config(group='filter_scheduler', enabled_filters=[FILTER])
         for spec in (
             test_base.request_spec(**fields),
             # Fields that nova did not set.
             objects.RequestSpec(**fields),
         ):
-            self.assertIs(expected, member_of.host_filter_judges(spec, FILTER))
-            self.assertFalse(member_of.host_filter_judges(spec, 'OtherFilter'))
+            self.assertIs(expected, member_of.host_filter_judges(spec, POLICY))
+            self.assertFalse(member_of.host_filter_judges(spec, other))
 
     def test_warning_names_what_is_left_once(self):
         self.within(2, True)
@@ -204,8 +204,8 @@ class SpecTestCase(test_base.RequestFilterTestCase):
 
     def test_forbid(self):
         for spec in self.specs():
-            member_of.forbid(self.ctxt, spec, ['a', 'b'], FILTER, ())
-            member_of.forbid(self.ctxt, spec, ['b', 'c'], FILTER, ())
+            member_of.forbid(self.ctxt, spec, ['a', 'b'], POLICY, ())
+            member_of.forbid(self.ctxt, spec, ['b', 'c'], POLICY, ())
             destination = spec.requested_destination
             self.assertEqual(
                 {'a', 'b', 'c'}, set(destination.forbidden_aggregates)
@@ -214,5 +214,5 @@ class SpecTestCase(test_base.RequestFilterTestCase):
 
     def test_nothing_to_forbid_changes_nothing(self):
         spec = test_base.request_spec()
-        member_of.forbid(self.ctxt, spec, [], FILTER, ())
+        member_of.forbid(self.ctxt, spec, [], POLICY, ())
         self.assertIsNone(spec.requested_destination)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import gc
 import logging
 import threading
 
-import ddt
-import fixtures
 from nova.scheduler import manager
+from oslo_utils.fixture import uuidsentinel as uuids
 
 from nova_ext_sched.request_filters import base
 from nova_ext_sched.request_filters import member_of
@@ -20,21 +20,24 @@ LINE = (
 )
 
 
-@ddt.ddt
 class NoCandidatesTestCase(test_base.RequestFilterTestCase):
+    level = logging.INFO
+
     def setUp(self):
         super().setUp()
-        self.output = self.useFixture(fixtures.FakeLogger(level=logging.INFO))
         no_candidates.install()
         self.spec = test_base.request_spec()
 
-    def run_filter(self, name, change, spec=None):
+        # As nova does, for every request.
+        self.spec.root_forbidden.add('COMPUTE_STATUS_DISABLED')
+        self.remember()
+
+    def remember(self):
+        @base.fail_closed()
         def request_filter(ctxt, request_spec):
-            change(request_spec)
             return True
 
-        request_filter.__name__ = name
-        base.fail_closed(request_filter)(self.ctxt, spec or self.spec)
+        request_filter(self.ctxt, self.spec)
 
     def lines(self, line=LINE):
         before = len(self.output.output)
@@ -42,77 +45,62 @@ class NoCandidatesTestCase(test_base.RequestFilterTestCase):
         return self.output.output[before:].splitlines()
 
     def forbid(self, *uuids):
-        return lambda spec: member_of._get_destination(
-            spec
-        ).append_forbidden_aggregates(set(uuids))
+        member_of._get_destination(self.spec).append_forbidden_aggregates(
+            set(uuids)
+        )
 
-    @ddt.data(
-        (lambda spec: member_of.require(spec, ['a']), 'a host in 1 aggregate'),
-        (
-            lambda spec: member_of.require(spec, ['a', 'b']),
-            'a host in one of 2 aggregates',
-        ),
-        (
-            lambda spec: member_of._get_destination(
-                spec
-            ).append_forbidden_aggregates({'a', 'b'}),
-            'no host of 2 aggregates',
-        ),
-        (lambda spec: spec.root_forbidden.add('X'), 'no host with 1 trait'),
-    )
-    @ddt.unpack
-    def test_what_a_filter_asked_for(self, change, expected):
-        self.run_filter('some_filter', change)
+    def test_it_names_the_server(self):
+        self.spec.instance_uuid = uuids.server
         ours, novas = self.lines()
         self.assertIn(
-            f'for request {self.ctxt.global_id}. The request filters asked '
-            f'placement for: some_filter: {expected}. nova-ext-sched explain',
+            f'nova got no host from placement for server {uuids.server} '
+            f'(request {self.ctxt.global_id}).',
             ours,
         )
+        self.assertIn(f'nova-ext-sched explain --server {uuids.server}', ours)
         self.assertEqual(LINE, novas)
 
-    def test_each_filter_by_itself(self):
-        self.spec.root_forbidden.add('COMPUTE_STATUS_DISABLED')
-        self.run_filter('one', self.forbid('a'))
-        self.run_filter('two', lambda spec: None)
-
-        def both(spec):
-            member_of.require(spec, ['r'])
-            self.forbid('a', 'b', 'c')(spec)
-
-        self.run_filter('three', both)
+    def assertAsked(self, expected):
         self.assertIn(
-            ': one: no host of 1 aggregate; three: a host in 1 aggregate, '
-            'no host of 2 aggregates.',
+            f'placement was asked for: {expected}. nova-ext-sched explain',
             self.lines()[0],
         )
 
-    def test_nothing_asked_for(self):
-        self.run_filter('one', lambda spec: None)
-        self.assertEqual([LINE], self.lines())
+    def test_what_nova_asked_for(self):
+        self.assertAsked('no host with COMPUTE_STATUS_DISABLED')
 
-    def test_the_next_request_of_the_thread(self):
-        self.run_filter('one', self.forbid('a'))
-        self.run_filter(
-            'two', lambda spec: None, spec=test_base.request_spec()
+    def test_nothing_asked_for(self):
+        self.spec.root_forbidden.clear()
+        self.assertAsked('nothing more')
+
+    def test_aggregates_and_traits(self):
+        self.test_nothing_asked_for()
+        self.spec.root_forbidden.update('DBAC')
+        member_of.require(self.spec, ['a'])
+        member_of.require(self.spec, ['b', 'c'])
+        self.forbid('d')
+        self.assertAsked(
+            'a host in 1 aggregate, a host in one of 2 aggregates, no host '
+            'of 1 aggregate, no host with A, B, C and 1 more'
         )
-        self.assertEqual([LINE], self.lines())
 
     def test_another_line_of_nova(self):
-        self.run_filter('one', self.forbid('a'))
         self.assertEqual(['Else.'], self.lines('Else.'))
 
     def test_requests_of_other_threads(self):
-        self.run_filter('one', self.forbid('a'))
-        thread = threading.Thread(
-            target=self.run_filter,
-            args=('two', self.forbid('b'), test_base.request_spec()),
-        )
+        mine, self.spec = self.spec, test_base.request_spec()
+        self.forbid('b')
+        thread = threading.Thread(target=self.remember)
         thread.start()
         thread.join()
-        self.assertIn(': one: no host of 1 aggregate.', self.lines()[0])
+        self.assertNotIn('no host of 1 aggregate', self.lines()[0])
+        self.assertIsNotNone(mine)
+
+    def test_the_request_is_gone(self):
+        self.spec = None
+        gc.collect()
+        self.assertEqual([LINE], self.lines())
 
     def test_one_line_if_installed_twice(self):
         no_candidates.install()
-        self.run_filter('one', self.forbid('a'))
         self.assertEqual(2, len(self.lines()))

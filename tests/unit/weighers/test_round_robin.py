@@ -16,9 +16,10 @@ import testtools
 
 from nova_ext_sched import conf
 from nova_ext_sched import request_state
+from nova_ext_sched.filters import anti_affinity
 from nova_ext_sched.filters import failure_domain
-from nova_ext_sched.filters import server_group_anti_affinity
-from nova_ext_sched.policy import failure_domains as policy
+from nova_ext_sched.policy import failure_domain as policy
+from nova_ext_sched.queries import group_members
 from nova_ext_sched.weighers import round_robin
 from tests.unit.filters import base
 
@@ -26,19 +27,35 @@ CONF = round_robin.CONF
 MEMBERS = [str(uuid.UUID(int=number)) for number in range(40)]
 
 
+def get_places(ctxt, group, asked):
+    return dict.fromkeys(asked, frozenset([None]))
+
+
 class RoundRobinTestCase(testtools.TestCase):
+    """All members before the server are under way; none follow."""
+
     def setUp(self):
         super().setUp()
         conf.register_opts(CONF)
         self.config = self.useFixture(config_fixture.Config(CONF))
         self.log = self.useFixture(fixtures.FakeLogger())
         self.weigher = round_robin.ServerGroupRoundRobinWeigher()
+        self.useFixture(
+            fixtures.MockPatchObject(group_members, 'get_places', get_places)
+        )
+        self.useFixture(
+            fixtures.MockPatchObject(
+                group_members,
+                'get_members',
+                lambda *args: group_members.Members(get_places(*args), {}),
+            )
+        )
 
     def spec(self, number=0, policy='anti-affinity', hints=None, **group):
         group = {
             'uuid': uuids.group,
             'policy': policy,
-            'members': list(MEMBERS),
+            'members': MEMBERS[: number + 1],
             'hosts': [],
             '_rules': {},
             **group,
@@ -75,28 +92,33 @@ class HostsTestCase(RoundRobinTestCase):
 
     def setUp(self):
         super().setUp()
-        self.anti_affinity = (
-            server_group_anti_affinity.ServerGroupAntiAffinityFilter()
-        )
+        self.anti_affinity = anti_affinity.ServerGroupAntiAffinityFilter()
         self.states = [base.host_state(f'h{number}') for number in range(6)]
         self.circle = self.order(self.spec(0), self.states)
+
+    def hold(self, host, member):
+        for state in self.states:
+            if state.host == host:
+                state.instances[member] = objects.Instance(
+                    uuid=member, host=host
+                )
 
     def test_each_member_begins_one_further(self):
         self.assertEqual(
             [f'h{number}' for number in range(6)], sorted(self.circle)
         )
-        for number in range(14):
-            start = number % 6
+        rules = {'_rules': {'max_server_per_host': '3'}}
+        for number in range(18):
             self.assertEqual(
-                self.circle[start:] + self.circle[:start],
-                self.order(self.spec(number), self.states),
+                self.circle[number % 6],
+                self.order(self.spec(number, **rules), self.states)[0],
             )
 
     @ddt.data('affinity', 'soft-anti-affinity', 'soft-affinity', None)
     def test_other_policies_are_not_concerned(self, policy):
         spec = self.spec(3, policy)
         self.assertEqual([0.0] * 6, self.weights(spec, self.states))
-        self.assertNotIn(spec, request_state.circles)
+        self.assertNotIn(spec, request_state.deals)
 
     def test_without_a_group(self):
         spec = self.spec()
@@ -108,55 +130,84 @@ class HostsTestCase(RoundRobinTestCase):
     def test_a_group_without_a_policy(self):
         spec = self.spec(2)
         spec.instance_group = objects.InstanceGroup(
-            uuid=uuids.group, members=list(MEMBERS)
+            uuid=uuids.group, members=MEMBERS[:3]
         )
         self.assertEqual(self.circle[2], self.order(spec, self.states)[0])
 
-    def test_no_member_of_the_list_is_the_next_one(self):
+    def test_a_group_without_members(self):
+        spec = self.spec()
+        spec.instance_group = objects.InstanceGroup(uuid=uuids.group)
+        self.assertEqual([0.0] * 6, self.weights(spec, self.states))
+
+    def test_no_member_of_the_list_is_the_last_one(self):
         spec = self.spec(members=MEMBERS[:4])
         spec.instance_uuid = uuids.me
         self.assertEqual(self.circle[4], self.order(spec, self.states)[0])
 
     def test_refused_hosts_keep_their_turns(self):
-        """The anti-affinity filter refuses hosts; others' turns stay."""
-        full = self.circle[:2]
-        for state in self.states:
-            if state.host in full:
-                state.instances = {MEMBERS[30]: None}
-        for number in range(6):
+        """The anti-affinity filter refuses hosts; others' slots stay."""
+        for number, host in enumerate(self.circle[:2]):
+            self.hold(host, MEMBERS[number])
+        for number in range(2, 6):
             spec = self.spec(number)
             passed = self.anti_affinity.filter_all(self.states, spec)
             self.assertEqual(4, len(passed))
-            self.assertEqual(
-                [
-                    host
-                    for host in self.circle[number:] + self.circle[:number]
-                    if host not in full
-                ],
-                self.order(spec, passed),
-            )
+            self.assertEqual(self.circle[number], self.order(spec, passed)[0])
+
+    def test_a_freed_host_is_dealt_again(self):
+        """The first member is gone, and the second one stands."""
+        group_members._gone.add(
+            self.spec(9).instance_group, frozenset(MEMBERS[:1])
+        )
+        self.addCleanup(group_members._gone._members.clear)
+        self.hold(self.circle[1], MEMBERS[1])
+        for number, place in ((2, 0), (3, 2), (4, 3)):
+            spec = self.spec(number)
+            passed = self.anti_affinity.filter_all(self.states, spec)
+            self.assertEqual(self.circle[place], self.order(spec, passed)[0])
 
     def test_a_request_for_several_servers(self):
         """nova shortens the list from one server to the next."""
-        spec = self.spec(0)
+        # Members 0 and 3 are of other requests.
+        spec = self.spec(4)
+        spec.instance_group.hosts = ['elsewhere']
         left, picks = self.states, []
-        for number in range(5):
+        for number in (1, 2, 4):
             spec.instance_uuid = MEMBERS[number]
             left = self.anti_affinity.filter_all(left, spec)
             (best, *_) = self.order(spec, left)
             picks.append(best)
-            for state in left:
-                if state.host == best:
-                    state.instances = {MEMBERS[number]: None}
-        self.assertEqual(self.circle[:5], picks)
+            self.hold(best, MEMBERS[number])
+            spec.instance_group.hosts.append(best)
+        self.assertEqual([self.circle[place] for place in (1, 2, 4)], picks)
+        # As nova asks for alternates, after the last pick.
+        left = self.anti_affinity.filter_all(left, spec)
+        self.assertEqual(self.circle[5], self.order(spec, left)[0])
+        # The full hosts are kept once each.
+        spec.instance_uuid = MEMBERS[3]
+        for _ in range(2):
+            self.anti_affinity.filter_all(self.states, spec)
+        self.assertEqual(3, len(request_state.refused[spec]))
+
+    def test_a_pick_that_was_not_the_best(self):
+        """Placement had no room there any more."""
+        spec = self.spec(1)
+        spec.instance_uuid = MEMBERS[0]
+        self.order(spec, self.states)
+        spec.instance_group.hosts.append(self.circle[1])
+        spec.instance_uuid = MEMBERS[1]
+        self.assertEqual(self.circle[0], self.order(spec, self.states)[0])
 
     def test_the_first_list_of_a_request_stays(self):
         # Other filters refuse hosts too, as the picks use them up.
-        spec = self.spec(0)
+        spec = self.spec(1)
+        spec.instance_uuid = MEMBERS[0]
         self.order(spec, self.states)
-        spec.instance_uuid = MEMBERS[4]
-        left = [s for s in self.states if s.host != self.circle[1]]
-        self.assertEqual(self.circle[4], self.order(spec, left)[0])
+        spec.instance_uuid = MEMBERS[1]
+        left = [s for s in self.states if s.host != self.circle[0]]
+        spec.instance_group.hosts.append(self.circle[0])
+        self.assertEqual(self.circle[1], self.order(spec, left)[0])
+        self.assertIn(self.circle[0], request_state.deals[spec][0]._hosts)
 
     def test_nodes_of_one_host_share_its_turn(self):
         """ironic: anti-affinity counts by the service's host."""
@@ -199,20 +250,31 @@ class HostsTestCase(RoundRobinTestCase):
                 self.assertEqual(1e5, self.weigher.weight_multiplier(state))
 
     def test_malformed_multiplier_of_an_aggregate(self):
-        state = self.states[0]
-        state.aggregates = [
-            base.aggregate('x', **{round_robin.MULTIPLIER: 'y'})
-        ]
-        self.assertEqual(1e5, self.weigher.weight_multiplier(state))
+        log = self.useFixture(fixtures.FakeLogger())
+        for value in ('y', 'nan', 'inf', '-inf', '1e400'):
+            state = self.states[0]
+            aggregate = base.aggregate(
+                value, **{round_robin.MULTIPLIER: value}
+            )
+            state.aggregates = [aggregate]
+            self.assertEqual(1e5, self.weigher.weight_multiplier(state))
+            # nova warns of what is no number.
+            self.assertEqual(
+                value != 'y',
+                f'aggregate of {state.host} ({value}): expected a finite '
+                f'number, got {float("nan" if value == "y" else value)}; the '
+                'option counts: 100000.0' in log.output,
+                log.output,
+            )
 
     def test_nothing_is_kept_when_the_request_is_over(self):
         spec = self.spec()
         self.order(spec, self.states)
-        self.assertIn(spec, request_state.circles)
-        before = len(request_state.circles)
+        self.assertIn(spec, request_state.deals)
+        before = len(request_state.deals)
         del spec
         gc.collect()
-        self.assertLess(len(request_state.circles), before)
+        self.assertLess(len(request_state.deals), before)
 
 
 @ddt.ddt
@@ -232,14 +294,22 @@ class DomainsTestCase(RoundRobinTestCase):
             ]
         self.states.append(base.host_state('loose'))
 
-    def hinted(self, number, limit=2, counted=None, **group):
+    def hinted(self, number, limit=2, placed=None, **group):
+        """Return a request; the first members stand on some hosts."""
         spec = self.spec(number, hints={policy.LIMIT: [str(limit)]}, **group)
-        if counted is not None:
+        if placed is not None:
+            places = {
+                **get_places(None, None, MEMBERS[:number]),
+                **{
+                    member: frozenset([host])
+                    for member, host in zip(MEMBERS, placed, strict=False)
+                },
+            }
+            request_state.members[spec] = group_members.Members(places, {})
+            domains = {s.host: frozenset(s.host[0]) for s in self.states}
+            held = collections.Counter(host[0] for host in placed)
             request_state.spreads[spec] = policy.Spread(
-                'g',
-                limit,
-                'failure_domain',
-                policy.Count(collections.Counter(counted), []),
+                'g', limit, 'failure_domain', policy.Count(held, [], domains)
             )
         return spec
 
@@ -284,33 +354,29 @@ class DomainsTestCase(RoundRobinTestCase):
         }
         self.assertEqual({'a', 'b', 'c'}, best)
 
-    def test_a_domain_that_stage_1_forbade_keeps_its_turns(self):
-        turn = [
-            self.order(self.hinted(number), self.states)[0]
-            for number in range(5)
-        ]
+    def test_a_domain_that_stage_1_forbade(self):
+        """Its hosts are not among the candidates."""
         left = [s for s in self.states if not s.host.startswith('a')]
-        for number, host in enumerate(turn):
-            if not host.startswith('a'):
-                spec = self.hinted(number, counted={'a': 2, 'b': 1})
-                self.assertEqual(host, self.order(spec, left)[0])
-
-    def test_a_domain_that_the_filter_refused_keeps_its_turns(self):
-        turn = [
-            self.order(self.hinted(number), self.states)[0]
-            for number in range(5)
+        best = [
+            self.order(self.hinted(number, placed=['a0', 'a1']), left)[0][0]
+            for number in (2, 3, 4)
         ]
-        for number, host in enumerate(turn):
-            spec = self.hinted(number, counted={'a': 2})
+        self.assertEqual({'b': 2, 'c': 1}, collections.Counter(best))
+
+    def test_a_domain_that_the_filter_refused(self):
+        best = []
+        for number in (2, 3, 4):
+            spec = self.hinted(number, placed=['a0', 'a1'])
             left = failure_domain.FailureDomainFilter().filter_all(
                 self.states, spec
             )
             self.assertEqual(3, len(left))
-            if not host.startswith('a'):
-                self.assertEqual(host, self.order(spec, left)[0])
+            best.append(self.order(spec, left)[0][0])
+        self.assertEqual({'b': 2, 'c': 1}, collections.Counter(best))
 
     def test_alternates_are_of_the_same_domain_first(self):
-        order = self.order(self.hinted(0, limit=9), self.states)
+        spec = self.hinted(0, limit=9, _rules={'max_server_per_host': '2'})
+        order = self.order(spec, self.states)
         self.assertEqual('loose', order[-1])
         self.assertEqual(
             3, 1 + sum(x[0] != y[0] for x, y in itertools.pairwise(order[:-1]))

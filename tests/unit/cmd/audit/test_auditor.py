@@ -7,7 +7,6 @@ import testtools
 
 from nova_ext_sched.cmd.audit import auditor
 from nova_ext_sched.cmd.audit import destinations
-from nova_ext_sched.cmd.audit import policies
 from nova_ext_sched.cmd.audit import servers
 from nova_ext_sched.policy import verdict
 
@@ -21,16 +20,18 @@ def server(uuid, fault=''):
     )
 
 
-class Policy(policies.Policy):
-    name = 'even'
-
-    host_filter = staticmethod(lambda: None)
+class Policies:
+    names = ('even',)
 
     def judge(self, judged):
         number = int(judged.uuid)
         if number == 9:
-            raise ValueError('nine\nis odd')
-        return verdict.reject('odd') if number % 2 else verdict.PASS
+            yield 'EvenFilter', ValueError('nine\nis odd')
+        else:
+            yield (
+                'even',
+                verdict.reject('odd') if number % 2 else verdict.PASS,
+            )
 
 
 class AuditorTestCase(testtools.TestCase):
@@ -70,7 +71,7 @@ class AuditorTestCase(testtools.TestCase):
         ):
             self.find = destination.return_value.find
             self.destinations = destination
-            return auditor.Auditor(None, self.scheduler, [Policy], hosts)
+            return auditor.Auditor(None, self.scheduler, Policies(), hosts)
 
     def test_findings(self):
         auditing = self.make(a=[server('1'), server('2')], b=[server('3')])
@@ -115,7 +116,7 @@ class AuditorTestCase(testtools.TestCase):
         self.assertEqual(
             [
                 ('not-judged', 'no request spec'),
-                ('not-judged', 'policy even fails: ValueError: nine'),
+                ('not-judged', 'EvenFilter fails: ValueError: nine'),
             ],
             [finding[4:] for finding in auditing.findings()],
         )

@@ -6,221 +6,263 @@ from unittest import mock
 import ddt
 from nova import objects
 import nova.conf
+from nova.scheduler import filters as nova_filters
+from nova.scheduler.filters import compute_filter
 from oslo_config import fixture as config_fixture
 from oslo_utils.fixture import uuidsentinel as uuids
 import testtools
 
 from nova_ext_sched import conf
-from nova_ext_sched.cmd.audit import command
+from nova_ext_sched import exception
 from nova_ext_sched.cmd.audit import policies
 from nova_ext_sched.cmd.audit import servers
-from nova_ext_sched.policy import verdict
+from nova_ext_sched.filters import aggregate_instance_type
+from nova_ext_sched.filters import anti_affinity
+from nova_ext_sched.filters import blazar
+from nova_ext_sched.filters import failure_domain
+from nova_ext_sched.filters import isolation
+from nova_ext_sched.policy import declaration
+from nova_ext_sched.queries import aggregates as queries_aggregates
+from nova_ext_sched.queries import group_members
+from tests.unit.filters import base as filters_base
+from tests.unit.request_filters import base as test_base
 
 CONF = nova.conf.CONF
 objects.register_all()
 
 ISOLATED = 'IsolatedAggregatesFilter'
 
+QUIET = declaration.Policy(
+    name='quiet', refuses='are quiet', host_filter='QuietFilter'
+)
 
-@ddt.ddt
+
+class QuietFilter(nova_filters.BaseHostFilter):
+    """Another package's, on nothing but nova's base."""
+
+    policies = (QUIET,)
+
+    def host_passes(self, host_state, filter_properties):
+        return host_state.host != 'quiet'
+
+
+class UndeclaredFilter(nova_filters.BaseHostFilter):
+    def host_passes(self, host_state, filter_properties):
+        return False
+
+
+CLASSES = (
+    aggregate_instance_type.AggregateInstanceTypeFilter,
+    anti_affinity.ServerGroupAntiAffinityFilter,
+    blazar.BlazarFilter,
+    failure_domain.FailureDomainFilter,
+    isolation.IsolatedAggregatesFilter,
+    QuietFilter,
+    UndeclaredFilter,
+)
+
+
 class PoliciesTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
         conf.register_opts(CONF)
         self.config = self.useFixture(config_fixture.Config(CONF)).config
+        self.ctxt = mock.Mock()
 
-    def enabled(self, filters, names=(), **options):
+    def make(
+        self, filters, names=(), aggregates=(), classes=CLASSES, **options
+    ):
         self.config(group='filter_scheduler', enabled_filters=list(filters))
         options = {'request_filters': [], **options}
         self.config(group='nova_ext_sched', **options)
-        return [policy.name for policy in policies.enabled(names)]
+        scheduler = mock.Mock(
+            filter_cls_map={cls.__name__: cls for cls in classes},
+            filter_obj_map={},
+            aggregates_copy=queries_aggregates.copy(aggregates),
+        )
+        return policies.Policies(self.ctxt, scheduler, names)
 
-    def test_names_that_the_command_takes(self):
+    def judge(self, judging, state, **fields):
+        spec = test_base.request_spec(**fields)
+        server = servers.Server(uuids.one, 'name', 'project', state, spec)
+        return [
+            (name, *found) if isinstance(found, tuple) else (name, found)
+            for name, found in judging.judge(server)
+        ]
+
+
+@ddt.ddt
+class NamesTestCase(PoliciesTestCase):
+    def test_order_of_the_scheduler(self):
         self.assertEqual(
-            command.POLICIES, tuple(policy.name for policy in policies.ALL)
+            ['quiet', 'anti-affinity', 'isolation', 'failure-domain'],
+            self.make(
+                ['QuietFilter', 'ServerGroupAntiAffinityFilter', ISOLATED],
+                enable_isolated_aggregate_filtering=True,
+                request_filters=['failure_domains'],
+            ).names,
         )
 
     def test_nothing_is_on(self):
-        self.assertEqual([], self.enabled([ISOLATED]))
+        self.assertEqual([], self.make([ISOLATED]).names)
 
-    # By option, request filter, host filter.
-    @ddt.data(
-        (True, True, True, True),
-        (True, True, False, True),
-        (True, False, True, True),
-        (True, False, False, False),
-        (False, True, True, False),
-    )
-    @ddt.unpack
-    def test_isolation(self, option, request_filter, host_filter, expected):
-        found = self.enabled(
-            [ISOLATED] if host_filter else [],
-            enable_isolated_aggregate_filtering=option,
-            request_filters=['isolate_aggregates'] if request_filter else [],
+    def test_nova_without_this_package(self):
+        """Its options have their defaults, and none of its lines is there."""
+        found = self.make(
+            ['ComputeFilter'],
+            classes=[compute_filter.ComputeFilter],
+            request_filters=CONF.nova_ext_sched.request_filters,
         )
-        self.assertEqual(['isolation'] if expected else [], found)
+        self.assertIn('failure_domains', CONF.nova_ext_sched.request_filters)
+        self.assertEqual([], found.names)
 
-    @ddt.data(
-        (['a:'], [], True, True, True),
-        ([], ['a:'], True, True, True),
-        (['a:'], ['a:'], True, False, True),
-        (['a:'], ['a:'], False, True, True),
-        (['a:'], ['a:'], False, False, False),
-        ([], [], True, True, False),
-    )
-    @ddt.unpack
-    def test_reservation(
-        self, required, forbidden, request_filter, host_filter, expected
-    ):
-        found = self.enabled(
-            [ISOLATED] if host_filter else [],
-            placement_req_required_member_prefix=required,
-            placement_req_default_forbidden_member_prefix=forbidden,
-            request_filters=['reserved_aggregates'] if request_filter else [],
-        )
-        self.assertEqual(['reservation'] if expected else [], found)
-
-    def test_failure_domain(self):
-        found = self.enabled([], request_filters=['failure_domains'])
-        self.assertEqual(['failure-domain'], found)
-
-    @ddt.data(
-        (['BlazarFilter'], [], ['blazar']),
-        (['BlazarFilter'], ['blazar_reservations'], ['blazar']),
-        ([], ['blazar_reservations'], []),
-    )
-    @ddt.unpack
-    def test_blazar(self, filters, request_filters, expected):
-        self.assertEqual(
-            expected, self.enabled(filters, request_filters=request_filters)
-        )
-
-    def test_by_host_filter(self):
-        self.assertEqual(
-            ['aggregate-instance-type', 'anti-affinity', 'failure-domain'],
-            self.enabled(
-                [
-                    'FailureDomainFilter',
-                    'ServerGroupAntiAffinityFilter',
-                    'AggregateInstanceTypeFilter',
-                ]
-            ),
-        )
+    def test_undeclared(self):
+        self.assertEqual([], self.make(['UndeclaredFilter']).names)
 
     def test_narrowed(self):
-        both = ['ServerGroupAntiAffinityFilter', 'AggregateInstanceTypeFilter']
+        both = ['ServerGroupAntiAffinityFilter', 'QuietFilter']
+        self.assertEqual(['quiet'], self.make(both, ['quiet']).names)
+
+    @ddt.data('isolation', 'isolatoin')
+    def test_what_is_off_or_unknown(self, name):
+        error = self.assertRaises(
+            exception.InvalidValue, self.make, ['QuietFilter'], [name]
+        )
+        self.assertIn('expected a policy that is on (quiet;', str(error))
+        self.assertIn(f"got '{name}'", str(error))
+
+
+class JudgeTestCase(PoliciesTestCase):
+    def test_another_packages_policy(self):
+        judging = self.make(['QuietFilter'])
         self.assertEqual(
-            ['anti-affinity'],
-            self.enabled(both, ['anti-affinity', 'isolation']),
+            [('quiet', False, 'QuietFilter refuses it')],
+            self.judge(judging, types.SimpleNamespace(host='quiet')),
+        )
+        self.assertEqual(
+            [('quiet', True, '')],
+            self.judge(judging, types.SimpleNamespace(host='loud')),
         )
 
+    def test_two_policies_of_one_filter(self):
+        """A host that is isolated and reserved violates both."""
+        state = filters_base.host_state(
+            'host1',
+            objects.Aggregate(
+                name='rack1', metadata={'trait:X': 'required', 'r:a': ''}
+            ),
+        )
+        options = {
+            'enable_isolated_aggregate_filtering': True,
+            'placement_req_default_forbidden_member_prefix': ['r:'],
+        }
+        judging = self.make([ISOLATED], **options)
+        found = self.judge(judging, state)
+        self.assertEqual(
+            [('isolation', False), ('reservation', False)],
+            [one[:2] for one in found],
+        )
+        self.assertIn('aggregate rack1 is isolated', found[0][2])
+        self.assertIn('aggregate rack1 is reserved', found[1][2])
+        judging = self.make([ISOLATED], ['reservation'], **options)
+        self.assertEqual(
+            ['reservation'], [one[0] for one in self.judge(judging, state)]
+        )
 
-class FailureDomainTestCase(testtools.TestCase):
-    """Where the members of a group stand, the judged server left out."""
+    def test_a_policy_that_fails(self):
+        judging = self.make(['QuietFilter'])
+        (name, fault), *_ = self.judge(judging, None)
+        self.assertEqual('QuietFilter', name)
+        self.assertIsInstance(fault, AttributeError)
 
-    def setUp(self):
-        super().setUp()
-        conf.register_opts(CONF)
-        self.useFixture(config_fixture.Config(CONF))
-        self.hosts = {}
-
-    def aggregates_of(self, host):
-        return [types.SimpleNamespace(metadata={'failure_domain': host[0]})]
-
-    def judge(self, host, limit=2, hints=None):
-        hint = {'max_server_per_failure_domain': [str(limit)]}
-        spec = objects.RequestSpec(scheduler_hints=hints or hint)
-        spec.instance_group = objects.InstanceGroup(
+    def test_anti_affinity_leaves_the_server_out(self):
+        judging = self.make(['ServerGroupAntiAffinityFilter'])
+        state = filters_base.host_state('host1')
+        state.instances = {uuids.two: None}
+        group = objects.InstanceGroup(
             uuid=uuids.group,
             policy='anti-affinity',
-            members=[uuids.one, uuids.two, uuids.three],
+            members=[uuids.one, uuids.two],
         )
-        server = servers.Server(
-            uuids.one,
-            'name',
-            'project',
-            types.SimpleNamespace(aggregates=self.aggregates_of(host)),
-            spec,
+        ((name, passes, reason),) = self.judge(
+            judging, state, instance_group=group
         )
-        scheduler = mock.Mock(aggregates_of=self.aggregates_of)
-        policy = policies.FailureDomain('ctxt', scheduler)
+        self.assertEqual(('anti-affinity', False), (name, passes))
+        self.assertTrue(reason.startswith('not counting this server, '))
+        self.assertEqual([], self.judge(judging, state))
+
+
+@ddt.ddt
+class FailureDomainTestCase(PoliciesTestCase):
+    """Where the members of a group stand, the judged server left out."""
+
+    RACKS = {'a1': 'a', 'a2': 'a', 'b1': 'b'}
+
+    def racks(self, *hosts):
+        return [
+            objects.Aggregate(
+                uuid=getattr(uuids, rack),
+                name=f'rack-{rack}',
+                metadata={'failure_domain': rack},
+                hosts=[host for host in self.RACKS if host[0] == rack],
+            )
+            for rack in sorted({self.RACKS[host] for host in hosts})
+        ]
+
+    def judge_on(self, host, members, limit='2'):
+        self.judging = self.make(
+            ['FailureDomainFilter'], aggregates=self.racks(*self.RACKS)
+        )
+        spec_fields = {
+            'scheduler_hints': {'max_server_per_failure_domain': [limit]},
+            'instance_group': objects.InstanceGroup(
+                uuid=uuids.group,
+                policy='anti-affinity',
+                members=[uuids.one, uuids.two, uuids.three],
+            ),
+            'instance_uuid': uuids.one,
+        }
         with mock.patch.object(
-            policies.group_members, 'get_hosts', return_value=self.hosts
-        ) as self.get_hosts:
-            return policy.judge(server)
+            group_members,
+            'get_members',
+            return_value=group_members.Members(members, {}),
+        ) as self.get_members:
+            return self.judge(
+                self.judging,
+                filters_base.host_state(host, *self.racks(host)),
+                **spec_fields,
+            )
 
     def test_others_in_the_domain(self):
-        self.hosts = {uuids.two: {'a1'}, uuids.three: {'a2', 'b1'}}
-        passes, reason = self.judge('a1')
-        self.assertFalse(passes)
+        members = {uuids.two: {'a1'}, uuids.three: {'a2', 'b1'}}
         self.assertEqual(
-            f'not counting this server, failure domain a holds 2 servers of '
-            f'server group {uuids.group} and the limit is 2',
-            reason,
+            [
+                (
+                    'failure-domain',
+                    False,
+                    f'not counting this server, failure domain a holds 2 '
+                    f'servers of server group {uuids.group} and the limit is '
+                    f'2',
+                )
+            ],
+            self.judge_on('a1', members),
         )
-        self.get_hosts.assert_called_once_with(
-            'ctxt', {uuids.two, uuids.three}
+        self.get_members.assert_called_once_with(
+            self.ctxt, mock.ANY, [uuids.two, uuids.three]
         )
-        self.assertTrue(self.judge('b1').passes)
-        self.assertTrue(self.judge('a1', limit=3).passes)
-
-    def test_nothing_is_asked(self):
-        self.assertTrue(self.judge('a1', hints={'x': ['y']}).passes)
-        self.get_hosts.assert_not_called()
+        ((_, passes, _),) = self.judge_on('b1', members)
+        self.assertTrue(passes)
+        ((_, passes, _),) = self.judge_on('a1', members, '3')
+        self.assertTrue(passes)
 
     def test_malformed_hint(self):
-        passes, reason = self.judge('a1', limit='many')
+        ((_, passes, reason),) = self.judge_on('a1', {}, 'many')
         self.assertFalse(passes)
         self.assertIn('expected one value, an integer, 1 or more', reason)
-
-
-class JudgeTestCase(testtools.TestCase):
-    """What the host filter says of the host, in the audit's words."""
-
-    def judge(self, policy, judge):
-        made = policy('ctxt', 'scheduler')
-        server = mock.Mock()
-        with mock.patch.object(made, '_filter') as host_filter:
-            host_filter.judge.return_value = judge
-            found = made.judge(server)
-        host_filter.judge.assert_called_once_with(server.request_spec)
-        if judge is not None:
-            judge.assert_called_once_with(server.host_state)
-        return found
+        self.get_members.assert_not_called()
 
     def test_nothing_is_asked(self):
-        for policy in (policies.AntiAffinity, policies.AggregateInstanceType):
-            self.assertEqual(verdict.PASS, self.judge(policy, None))
-
-    def test_verdict(self):
-        no = mock.Mock(return_value=verdict.reject('too many'))
+        judging = self.make(['FailureDomainFilter'])
         self.assertEqual(
-            (False, 'not counting this server, too many'),
-            self.judge(policies.AntiAffinity, no),
+            [], self.judge(judging, filters_base.host_state('a1'))
         )
-        no = mock.Mock(return_value=verdict.reject('no match'))
-        self.assertEqual(
-            (False, 'no match'),
-            self.judge(policies.AggregateInstanceType, no),
-        )
-        yes = mock.Mock(return_value=verdict.PASS)
-        self.assertTrue(self.judge(policies.AntiAffinity, yes).passes)
-
-    def test_halves_of_one_host_filter(self):
-        """Isolation and reservation are two policies and one filter."""
-        for policy, half in (
-            (policies.Isolation, 'compile_isolation'),
-            (policies.Reservation, 'compile_reservation'),
-        ):
-            made = policy('ctxt', 'scheduler')
-            aggregate = objects.Aggregate(name='rack1', metadata={'k': 'v'})
-            server = mock.Mock()
-            server.host_state.aggregates = [aggregate]
-            with mock.patch.object(made, '_filter') as host_filter:
-                decide = getattr(host_filter, half).return_value
-                self.assertIs(decide.return_value, made.judge(server))
-            getattr(host_filter, half).assert_called_once_with(
-                server.request_spec
-            )
-            [names] = decide.call_args.args
-            self.assertEqual([('rack1', {'k': 'v'})], list(names))

@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 
-import argparse
 import importlib.resources
 import io
 import json
 import types
-from unittest import mock
 
-from cliff.formatters import json_format
 import ddt
 import jsonschema
 import testtools
 
+from nova_ext_sched.cli import layout
 from nova_ext_sched.cmd.audit import report
 from nova_ext_sched.cmd.audit import totals
 
@@ -28,27 +26,26 @@ def uuid(number):
     return f'af497212-8ba1-4069-a420-{number:012}'
 
 
-def row(number, policy, reason, host='host1', name='web'):
-    return uuid(number), name, PROJECT, host, policy, reason
+def row(number, policy, reason, host='host1', name='web', project=PROJECT):
+    return uuid(number), name, project, host, policy, reason
 
 
 class CellsTestCase(testtools.TestCase):
     def test_hosts(self):
-        for hosts, people, programs in (
-            (['a', 'b'], 'a, b', 'a b'),
-            ([], 'none', 'none'),
-            (None, 'unknown', 'unknown'),
-            (list('abcde'), 'a, b, c and 2 more', 'a b c d e'),
+        for hosts, people in (
+            (['a', 'b'], 'a, b'),
+            ([], 'none'),
+            (None, 'unknown'),
+            (list('abcde'), 'a, b, c and 2 more'),
         ):
             cell = report.Where(hosts)
             self.assertEqual(people, cell.human_readable())
-            self.assertEqual(programs, cell.machine_readable())
-            self.assertEqual(hosts, cell.hosts)
+            self.assertEqual(hosts, cell.machine_readable())
 
     def test_policies(self):
         cell = report.Policies({'a': 2, 'b': 1})
         self.assertEqual('a 2, b 1', cell.human_readable())
-        self.assertEqual('a 2, b 1', cell.machine_readable())
+        self.assertEqual({'a': 2, 'b': 1}, cell.machine_readable())
 
 
 class ReportTestCase(testtools.TestCase):
@@ -63,58 +60,68 @@ class ReportTestCase(testtools.TestCase):
 
 @ddt.ddt
 class TextTestCase(ReportTestCase):
-    def write(self, rows, names=COLUMNS, columns=80, max_width=0):
-        out = io.StringIO()
-        with mock.patch.dict('os.environ', COLUMNS=str(columns)):
-            text = report.Summary if 'By' in names else report.Findings
-            text(self.auditing).emit_list(
-                names, iter(rows), out, argparse.Namespace(max_width=max_width)
-            )
-        return out.getvalue().splitlines()
+    def write(self, rows, names=COLUMNS, columns=80):
+        stream = io.StringIO()
+        rows = [dict(zip(names, row, strict=True)) for row in rows]
+        report.write(
+            layout.Layout(stream, columns), self.auditing, rows, 'By' in names
+        )
+        return stream.getvalue().splitlines()
 
-    def test_totals_then_each_reason_once(self):
+    def test_totals_then_each_reason_and_project_once(self):
         for policy in ('anti-affinity', 'isolation', 'isolation'):
             self.count(policy)
         self.count(judged=False)
         self.count()
         self.auditing.faults = ['Cell a is at mysql://nova:secret@db.']
-        reason = 'aggregate windows is isolated and the request does not '
+        reason = 'aggregate windows is isolated and the request does not'
         rows = [
             row(1, 'not-judged', 'no request spec'),
             row(2, 'anti-affinity', 'too many'),
-            row(3, 'isolation', 'another'),
+            row(3, 'isolation', reason, project='other'),
             row(4, 'isolation', f'{reason} require CUSTOM_WINDOWS', 'host2'),
             row(5, 'isolation', f'{reason} require CUSTOM_WINDOWS', name=''),
         ]
         self.assertEqual(
             [
                 '3 of 5 servers violate a policy:',
-                '       2  isolation',
-                '       1  anti-affinity',
-                '       1  cannot be judged',
+                '  2  isolation',
+                '  1  anti-affinity',
+                '  1  cannot be judged',
                 'Cell a is at mysql://nova:***@db.',
                 '',
-                'isolation, 2 servers: aggregate windows is isolated and the '
-                'request does not',
-                '  require CUSTOM_WINDOWS',
-                f'  {uuid(4)}  host2  web, project',
-                f'      {PROJECT}',
-                f'  {uuid(5)}  host1, project',
-                f'      {PROJECT}',
+                f'isolation, 2 servers of project {PROJECT}: aggregate',
+                '  windows is isolated and the request does not require '
+                'CUSTOM_WINDOWS',
+                f'  {uuid(4)}  host2  web',
+                f'  {uuid(5)}  host1',
                 '',
-                'isolation, 1 server: another',
-                f'  {uuid(3)}  host1  web, project',
-                f'      {PROJECT}',
+                'isolation, 1 server of project other: aggregate windows is '
+                'isolated and the',
+                '  request does not',
+                f'  {uuid(3)}  host1  web',
                 '',
-                'anti-affinity, 1 server: too many',
-                f'  {uuid(2)}  host1  web, project',
-                f'      {PROJECT}',
+                f'anti-affinity, 1 server of project {PROJECT}: too many',
+                f'  {uuid(2)}  host1  web',
                 '',
-                'not-judged, 1 server: no request spec',
-                f'  {uuid(1)}  host1  web, project',
-                f'      {PROJECT}',
+                f'not-judged, 1 server of project {PROJECT}: no request',
+                '  spec',
+                f'  {uuid(1)}  host1  web',
             ],
             self.write(rows),
+        )
+
+    def test_the_policy_of_most_servers_first(self):
+        for policy in ('anti-affinity', 'anti-affinity', 'isolation'):
+            self.count(policy)
+        lines = self.write(
+            [row(1, 'isolation', 'a'), row(2, 'anti-affinity', 'b')]
+        )
+        self.assertEqual(['  2  anti-affinity', '  1  isolation'], lines[1:3])
+        self.assertIn('anti-affinity, 1', lines[4])
+        self.assertEqual(
+            '3 of 3 servers violate a policy: anti-affinity 2, isolation 1.',
+            self.totals.sentence,
         )
 
     def test_nothing_found(self):
@@ -132,68 +139,113 @@ class TextTestCase(ReportTestCase):
         lines = self.write([row(1, 'not-judged', 'why')])
         self.assertIn('cannot be judged.', ' '.join(lines))
 
-    @ddt.data((80, 2, 3), (160, 1, 2))
-    @ddt.unpack
-    def test_lines_of_a_finding(self, columns, plain, with_where):
-        """Whatever users call their servers."""
+    @ddt.data(80, 160)
+    def test_a_line_for_each_server(self, columns):
+        """Whatever users call it."""
         self.count('isolation')
-        cells = row(1, 'isolation', 'why', 'compute012.example.org', 'x' * 255)
-        where = report.Where(['compute013.example.org'] * 2)
-        for rows, names, expected in (
-            ([cells], COLUMNS, plain),
-            ([(*cells, where)], (*COLUMNS, 'Where'), with_where),
-        ):
-            lines = self.write(rows, names, columns)
-            found = lines[lines.index('isolation, 1 server: why') + 1 :]
-            self.assertEqual(expected, len(found), found)
-            self.assertGreaterEqual(columns, max(map(len, lines)))
-            # That of the command line comes before the terminal's.
-            self.assertEqual(lines, self.write(rows, names, 200, columns))
+        host = 'compute012.example.org'
+        rows = [
+            row(number, 'isolation', 'why', host, name)
+            for number, name in enumerate(
+                ('x' * 255, 'x' * (columns - 64), 'a\nb' * 80, 'ab ' * 80)
+            )
+        ]
+        lines = self.write(rows, columns=columns)
+        self.assertEqual(4, len(lines[lines.index('') + 2 :]), lines)
+        self.assertGreaterEqual(columns, max(map(len, lines)))
+        self.assertIn('x' * (columns - 64), lines[-3])
+
+    def test_where_they_could_go(self):
+        self.count('isolation')
+        where = report.Where([f'compute{n:03}' for n in range(5)])
+        lines = self.write(
+            [(*row(1, 'isolation', 'why'), where)], (*COLUMNS, 'Where')
+        )
         self.assertIn(
-            'could go to: compute013.example.org, compute013.example.org',
-            ' '.join(' '.join(found).split()),
+            'could go to: compute000, compute001, compute002 and 2 more',
+            ' '.join(' '.join(lines).split()),
+        )
+
+    @ddt.data(
+        # Groups; those that are seen, and servers of each.
+        (1, 1, 20),
+        (2, 2, 10),
+        (5, 5, 4),
+        (40, 5, 4),
+    )
+    @ddt.unpack
+    def test_many_are_folded(self, groups, shown, most):
+        rows = [
+            row(number, 'isolation', f'{"reason " * 24}{number % groups}')
+            for number in range(3000)
+        ]
+        for _ in rows:
+            self.count('isolation')
+        for columns in (80, 160):
+            lines = self.write(rows, columns=columns)
+            self.assertGreaterEqual(60, len(lines))
+            seen = [line for line in lines if 'af497212' in line]
+            self.assertEqual(shown * most, len(seen))
+            left = 3000 // groups - most
+            line = f'  and {left} more servers (-f csv lists all)'
+            self.assertEqual(shown, lines.count(line))
+            more = 'and 35 more groups of reason and project, 2625 servers '
+            self.assertEqual(
+                groups == 40, f'{more}(-f csv lists all)' in lines
+            )
+
+    def test_each_policy_is_seen(self):
+        self.count('isolation')
+        rows = [row(n, 'isolation', str(n)) for n in range(10)]
+        rows.append(row(11, 'anti-affinity', 'few'))
+        rows.append(row(12, 'not-judged', 'why'))
+        lines = self.write(rows)
+        heads = [line.partition(',')[0] for line in lines if 'project' in line]
+        self.assertEqual(
+            ['isolation'] * 3
+            + [
+                'anti-affinity',
+                'not-judged',
+                'and 7 more groups of reason and project',
+            ],
+            heads,
         )
 
     def test_summary(self):
         self.count('isolation')
+        both = {'isolation': 11, 'anti-affinity': 2}
+        rows = [
+            ('aggregate', 'windows', 12, report.Policies(both)),
+            ('aggregate', 'sql', 1, report.Policies({'isolation': 1})),
+            *(
+                ('host', f'host{n}', 7, report.Policies({'isolation': 7}))
+                for n in range(12)
+            ),
+        ]
+        lines = self.write(rows, ('By', 'Name', 'Servers', 'Policies'))
         self.assertEqual(
             [
                 '1 of 1 server violates a policy:',
-                '       1  isolation',
+                '  1  isolation',
                 '',
                 'By aggregate:',
-                '      12  windows: isolation 11, anti-affinity 2',
-                '       1  sql: isolation 1',
+                '  12  windows: isolation 11, anti-affinity 2',
+                '   1  sql: isolation 1',
                 '',
                 'By host:',
-                '       7  host1: isolation 7',
+                *(f'  7  host{n}: isolation 7' for n in range(10)),
+                '  and 2 more hosts (-f csv lists all)',
             ],
-            self.write(
-                [
-                    (by, name, servers, report.Policies(policies))
-                    for by, name, servers, policies in (
-                        (
-                            'aggregate',
-                            'windows',
-                            12,
-                            {'isolation': 11, 'anti-affinity': 2},
-                        ),
-                        ('aggregate', 'sql', 1, {'isolation': 1}),
-                        ('host', 'host1', 7, {'isolation': 7}),
-                    )
-                ],
-                ('By', 'Name', 'Servers', 'Policies'),
-            ),
+            lines,
         )
 
 
 class DocumentTestCase(ReportTestCase):
     def write(self, names, rows, summary=False):
-        out = io.StringIO()
-        args = argparse.Namespace(noindent=False, summary=summary)
-        document = report.Document(self.auditing, json_format.JSONFormatter())
-        document.emit_list(names, iter(rows), out, args)
-        found = json.loads(out.getvalue())
+        rows = [dict(zip(names, row, strict=True)) for row in rows]
+        found = report.make_document(
+            self.auditing, report.list_rows(rows, summary)
+        )
         jsonschema.Draft202012Validator(SCHEMA).validate(found)
         return found
 

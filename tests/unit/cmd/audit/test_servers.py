@@ -96,7 +96,7 @@ class ServersTestCase(testtools.TestCase):
             placement_req_required_member_prefix=['a:'],
         )
         with mock.patch.object(
-            servers.reserved_aggregates,
+            servers.reservation,
             'read_image_keys',
             return_value={'a:b'},
         ) as read:
@@ -141,7 +141,7 @@ class ServersTestCase(testtools.TestCase):
             placement_req_required_member_prefix=['a:'],
         )
         with mock.patch.object(
-            servers.reserved_aggregates, 'read_image_keys', side_effect=exc
+            servers.reservation, 'read_image_keys', side_effect=exc
         ):
             first, _ = self.read()
         self.assertIsNone(first.request_spec)

@@ -11,6 +11,7 @@ import jsonschema
 from nova import objects
 import testtools
 
+from nova_ext_sched.cli import layout
 from nova_ext_sched.cmd.explain import answer
 from nova_ext_sched.cmd.explain import document
 from nova_ext_sched.cmd.explain import funnel
@@ -58,8 +59,7 @@ def cloud(number=300):
         too_small=number,
         without=0,
         unknown=0,
-        most_free=8192,
-        most_free_host='host012',
+        free={uuid: 8192 if int(uuid) % 100 == 12 else 4096 for uuid in hosts},
     )
     found.query = ['resources=MEMORY_MB%3A9999&member_of=' + 'x' * 300]
     found.add('request filter', 'isolate_aggregates', 'a', isolated)
@@ -67,7 +67,10 @@ def cloud(number=300):
         'placement',
         'resources=MEMORY_MB:9999',
         refused=dict.fromkeys(
-            hosts, funnel.Refusal('are too small (MEMORY_MB)', 'MEMORY_MB')
+            hosts,
+            funnel.Refusal(
+                'are too small (MEMORY_MB)', 'MEMORY_MB', lifts=False
+            ),
         ),
         capacity=amount,
     )
@@ -78,8 +81,15 @@ def cloud(number=300):
 
 def write(built, width=80, **kwargs):
     jsonschema.validate(built, SCHEMA)
+    by_host = kwargs.get('by_host', False)
+    rows = answer.host_rows if by_host else answer.rows
+    names = answer.HOST_COLUMNS if by_host else answer.COLUMNS
+    listed = [
+        dict(zip(names, row, strict=True))
+        for row in rows(built, kwargs.get('all_', False))
+    ]
     stream = io.StringIO()
-    answer.write(built, stream, width, **kwargs)
+    answer.write(layout.Layout(stream, width), built, listed, **kwargs)
     return stream.getvalue()
 
 
@@ -91,17 +101,18 @@ class AnswerTestCase(testtools.TestCase):
         )
         self.assertEqual(
             f"""\
-To create server db-1 ({SERVER})
-  flavor large: 4 VCPU, 9999 MB, 12 GB of disk
-    trait:X=required
-  project project
-
+To create server db-1 ({SERVER}):
 No host: 0 of 300 hosts can take it.
   300 are too small (MEMORY_MB)
 
-Hosts that lifting one constraint alone would free:
-  200  MEMORY_MB (asked 9999; most free 8192, on host012; 0 hosts are large
-    enough)
+No constraint lifted, nor two together, would free a host.
+A flavor of at most 8192 MB would fit 1 host, host212; one of 4096 MB 200 hosts;
+  9999 MB asked.
+
+The request:
+  flavor large: 4 VCPU, 9999 MB, 12 GB of disk
+  extra specs trait:X=required
+  project project
 
 Stage           Constraint                                  Refuses  Alone  Left
                 all hosts                                                    300
@@ -116,6 +127,58 @@ host filter     IsolatedAggregatesFilter                        100      0     0
 """,  # noqa: E501
             text,
         )
+
+    def test_full_hosts_and_what_would_fit(self):
+        """Room on a host that something else refuses helps nobody."""
+        hosts = {str(n): f'host{n}' for n in range(9)}
+        found = funnel.Funnel(hosts)
+        found.add('host filter', 'F', refused={'0': funnel.Refusal('are out')})
+        full = funnel.Refusal('are full (DISK_GB)', 'DISK_GB')
+        small = funnel.Refusal(
+            'are too small (DISK_GB)', 'DISK_GB', lifts=False
+        )
+        found.add(
+            'placement',
+            'resources=DISK_GB:50',
+            refused={uuid: full if uuid < '4' else small for uuid in hosts},
+            capacity=funnel.Capacity(
+                resource='DISK_GB',
+                requested=50,
+                large_enough=4,
+                full=4,
+                too_small=5,
+                without=0,
+                unknown=0,
+                free={uuid: 49 - 10 * int(uuid) for uuid in hosts},
+            ),
+        )
+        built = document.build(found, request())
+        text = write(built)
+        self.assertIn(
+            'Hosts that lifting one constraint alone would free:\n'
+            '  3  DISK_GB\n'
+            'A flavor of at most 39 GB of disk would fit 1 host, host1; one '
+            'of 29 GB of disk\n'
+            '  2 hosts; 50 GB of disk asked.\n',
+            text,
+        )
+        capacity = built['constraints'][1]['capacity']
+        self.assertEqual(
+            (8, 39, 'host1'),
+            tuple(
+                capacity[key]
+                for key in ('alone', 'most_free', 'most_free_host')
+            ),
+        )
+
+    def test_nothing_free(self):
+        found = funnel.Funnel({'1': 'host1'})
+        full = funnel.Refusal('are full (VCPU)', 'VCPU')
+        amount = funnel.Capacity('VCPU', 2, 1, 1, 0, 0, 0, {'1': 0})
+        found.add('placement', 'r', refused={'1': full}, capacity=amount)
+        text = write(document.build(found, request()))
+        self.assertIn('  1  VCPU\n\n', text)
+        self.assertNotIn('would fit', text)
 
     @ddt.data(
         *(
@@ -151,7 +214,7 @@ host filter     IsolatedAggregatesFilter                        100      0     0
         )
         found.order = [(str(n), float(9 - n)) for n in range(6)]
         text = write(document.build(found, request(instances=2)))
-        self.assertIn('To create 2 servers\n', text)
+        self.assertIn('To create 2 servers:\n', text)
         self.assertIn(
             '\n6 of 7 hosts can take it. The scheduler prefers host0, then '
             'host1, host2, host3,\n  host4.\n  1 is down\n',
@@ -172,7 +235,7 @@ host filter     IsolatedAggregatesFilter                        100      0     0
                 'host filter', name, refused={'1': funnel.Refusal('are out')}
             )
         self.assertIn(
-            'No two constraints lifted together would free a host.',
+            'No constraint lifted, nor two together, would free a host.',
             write(document.build(found, request())),
         )
         found = funnel.Funnel({'1': 'host1'})
@@ -194,6 +257,56 @@ host filter     IsolatedAggregatesFilter                        100      0     0
         )
         self.assertNotIn('lift', text)
 
+    def test_what_was_not_judged(self):
+        """Neither in the text, nor for programs, is there a number of it."""
+        found = funnel.Funnel({'1': 'host1', '2': 'host2'})
+        found.add('request filter', 'before', judged=())
+        found.stop('request filter', 'f', 'no way')
+        built = document.build(found, request())
+        self.assertEqual(
+            [(0, None, None, None), (0, None, None, 0)],
+            [
+                tuple(one[k] for k in ('judged', 'refused', 'alone', 'left'))
+                for one in built['constraints']
+            ],
+        )
+        self.assertEqual(
+            [
+                ('', 'all hosts', '', '', '', 2),
+                ('request filter', 'before', '', '-', '-', '-'),
+                ('request filter', 'f', 'ends the request', '-', '-', 0),
+            ],
+            [row[:-1] for row in answer.rows(built, True)],
+        )
+        self.assertEqual(2, len(answer.rows(built, False)))
+        self.assertIn(
+            'request filter  f                 -      -     0\n', write(built)
+        )
+        self.assertIn(
+            '\nhost1: 0 of 0 constraints that judged it refuse it; 2 did not '
+            'judge it\n',
+            write(built, by_host=True),
+        )
+
+    def test_a_filter_that_had_no_host_to_judge(self):
+        found = funnel.Funnel({'1': 'host1'})
+        found.add('placement', 'p', refused={'1': funnel.Refusal('are out')})
+        found.add('host filter', 'F', judged=())
+        built = document.build(found, request())
+        self.assertEqual(('-', '-', 0), answer.rows(built, True)[2][3:6])
+
+    def test_many_reasons(self):
+        found = funnel.Funnel({str(n): f'host{n}' for n in range(12)})
+        for n in range(12):
+            found.add(
+                'host filter',
+                f'F{n:02}',
+                refused={str(n): funnel.Refusal(f'are refused by F{n:02}')},
+            )
+        text = write(document.build(found, request()))
+        self.assertIn('  1 is refused by F07\n  and 4 more reasons (-f', text)
+        self.assertIn('  1  F04\n  and 7 more causes (-f', text)
+
     def test_a_shortage(self):
         found = funnel.Funnel({'1': 'host1'})
         found.order = [('1', 1.0)]
@@ -212,6 +325,91 @@ host filter     IsolatedAggregatesFilter                        100      0     0
         self.assertIn("'x\\ny'", text)
         self.assertIn("'a\\nb'", text)
         self.assertNotIn('\n', built['answer']['sentence'])
+
+
+@ddt.ddt
+class CauseTestCase(testtools.TestCase):
+    """What a refusal is told by where there is room for one word."""
+
+    def build(self, *columns):
+        found = funnel.Funnel({str(n): f'host{n}' for n in range(9)})
+        for name, cause, hosts in columns:
+            refusal = funnel.Refusal('are out', cause)
+            found.add(
+                'host filter', name, refused=dict.fromkeys(hosts, refusal)
+            )
+        return found
+
+    @ddt.data(
+        ([], None),
+        ([('F', '', '01'), ('G', 'isolation', '2345')], 'isolation'),
+        # The last one that took a host is not the one that took most.
+        ([('F', '', '0123'), ('G', 'isolation', '45678')], 'isolation'),
+        ([('F', '', '01234'), ('G', 'isolation', '5678')], 'F'),
+        # What a request does not want comes last.
+        ([('n', 'requested host', '0123'), ('G', 'blazar', '4')], 'blazar'),
+        (
+            [('n', 'ignore_hosts', '0123'), ('G', 'isolation', '4')],
+            'isolation',
+        ),
+        ([('n', 'ignore_hosts', '0123')], 'ignore_hosts'),
+    )
+    @ddt.unpack
+    def test_cause(self, columns, expected):
+        columns = [(name, cause, hosts) for name, cause, hosts in columns]
+        found = self.build(*columns)
+        # Each constraint has words of its own.
+        for constraint in found.constraints:
+            constraint.refused = {
+                uuid: one._replace(kind=f'are refused by {constraint.name}')
+                for uuid, one in constraint.refused.items()
+            }
+        built = document.build(found, request())
+        self.assertEqual(expected, document.get_cause(built))
+        if columns:
+            first = built['answer']['reasons'][0]
+            self.assertEqual(expected, first['cause'])
+
+    def test_the_end(self):
+        found = self.build(('F', '', '0123'))
+        found.stop('request filter', 'f', 'no')
+        built = document.build(found, request())
+        self.assertEqual('f', document.get_cause(built))
+
+    def test_the_end_by_a_policy(self):
+        """By whichever of its filters, it is one policy."""
+        found = self.build()
+        found.stop('request filter', 'f of x', 'no', cause='blazar')
+        built = document.build(found, request())
+        self.assertEqual('blazar', document.get_cause(built))
+
+    def test_a_host_that_one_constraint_refuses_for_two_causes(self):
+        """It counts for the one of most hosts, in that policy's words."""
+        reserved = funnel.Refusal('are reserved', 'reservation', 'gpu', 'why')
+        both = funnel.Refusal('are isolated', 'isolation', more=(reserved,))
+        found = funnel.Funnel({str(n): f'host{n}' for n in range(3)})
+        found.add(
+            'host filter',
+            'F',
+            refused={'0': both, '1': reserved, '2': reserved},
+        )
+        built = document.build(found, request())
+        self.assertEqual(
+            [('are reserved', 'reservation', 3)],
+            [
+                (one['reason'], one['cause'], one['hosts'])
+                for one in built['answer']['reasons']
+            ],
+        )
+        [constraint] = built['constraints']
+        self.assertEqual(
+            [('are reserved', 3), ('are isolated', 1)],
+            [(one['reason'], one['hosts']) for one in constraint['reasons']],
+        )
+        self.assertEqual(
+            'is isolated; is reserved (why)',
+            built['hosts'][0]['verdicts'][0]['reason'],
+        )
 
 
 class DocumentTestCase(testtools.TestCase):

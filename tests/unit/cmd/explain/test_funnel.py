@@ -69,7 +69,9 @@ class MatrixTestCase(testtools.TestCase):
         )
 
     def test_a_constraint_of_two_causes(self):
-        both = refusal('isolation', more=('reservation',))
+        both = refusal(
+            'isolation', more=(refusal('reservation', 'are reserved'),)
+        )
         found = build(dict.fromkeys('12345', both))
         self.assertEqual(
             [(('isolation', 'reservation'), 5)], found.count_freed()
@@ -147,17 +149,22 @@ class MatrixTestCase(testtools.TestCase):
         found.stop('request filter', 'f', 'no\nway.', 'ask abc')
         self.assertEqual(set(), found.left)
         self.assertEqual(
-            ('request filter', 'f', "'no\\nway'", 'ask abc'), found.end
+            ('request filter', 'f', "'no\\nway'", 'ask abc', 'f'), found.end
         )
-        self.assertEqual(5, len(found.constraints[-1].refused))
+        self.assertEqual(0, found.constraints[-1].left)
+        self.assertEqual(
+            [('c0', 1)], [(r.cause, n) for r, n in found.count_reasons()]
+        )
 
 
 class GroupTestCase(testtools.TestCase):
     def test_names_are_counted_within_a_kind(self):
+        plain = {'cause': '', 'hosts': 1, 'names': [], 'details': []}
         self.assertEqual(
             [
                 {
                     'reason': 'are isolated',
+                    'cause': 'isolation',
                     'hosts': 6,
                     'names': [
                         {'name': 'sql', 'hosts': 4},
@@ -166,16 +173,26 @@ class GroupTestCase(testtools.TestCase):
                     'details': [{'detail': 'x', 'hosts': 5}],
                 },
                 # As many as another kind: by their text, always.
-                {'reason': 'are down', 'hosts': 1, 'names': [], 'details': []},
-                {'reason': 'lack T', 'hosts': 1, 'names': [], 'details': []},
+                {**plain, 'reason': 'are down'},
+                {**plain, 'reason': 'lack T'},
+                # What the request does not want comes last.
+                {
+                    **plain,
+                    'reason': 'are excluded',
+                    'cause': 'ignore_hosts',
+                    'hosts': 9,
+                },
             ],
             funnel.group(
                 [
+                    (refusal('ignore_hosts', 'are excluded'), 9),
                     (refusal(kind='lack T'), 1),
                     (refusal(kind='are down'), 1),
-                    (refusal(kind='are isolated', name='windows'), 1),
+                    (refusal('isolation', 'are isolated', name='windows'), 1),
                     (
-                        refusal(kind='are isolated', name='sql', detail='x'),
+                        refusal(
+                            'isolation', 'are isolated', name='sql', detail='x'
+                        ),
                         4,
                     ),
                     (

@@ -1,17 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import collections
+import types
 from unittest import mock
 
 import ddt
+from nova import objects
 import nova.conf
+from nova.scheduler import filters
+from oslo_config import fixture as config_fixture
 import testtools
 
 from nova_ext_sched import conf
-from nova_ext_sched.cmd.explain import causes
+from nova_ext_sched.cmd.explain import funnel
+from nova_ext_sched.cmd.explain import policies
 from nova_ext_sched.cmd.explain import query
 from nova_ext_sched.cmd.explain import reasons
+from nova_ext_sched.filters import base as filters_base
+from nova_ext_sched.filters import blazar
+from nova_ext_sched.filters import isolation as isolation_filter
+from nova_ext_sched.policy import declaration
+from nova_ext_sched.policy import isolation
+from nova_ext_sched.policy import verdict
+from tests.unit.filters import base as filters_unit
 from tests.unit.request_filters import base
+
+BAD = declaration.Policy(name='bad', refuses='are bad')
+GOOD = declaration.Policy(
+    name='good', refuses='are not good', lacks='lack a good one'
+)
+FILTERS = [blazar.BlazarFilter, isolation_filter.IsolatedAggregatesFilter]
 
 Aggregate = collections.namedtuple('Aggregate', 'uuid name hosts metadata')
 
@@ -27,7 +45,14 @@ class ReasonsTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
         conf.register_opts(nova.conf.CONF)
-        scheduler = mock.Mock(aggs_by_id=dict(enumerate(AGGREGATES)))
+        self.useFixture(config_fixture.Config(nova.conf.CONF)).config(
+            group='nova_ext_sched', enable_isolated_aggregate_filtering=True
+        )
+        classes = {cls.__name__: cls for cls in FILTERS}
+        self.policies = policies.Policies(FILTERS)
+        scheduler = mock.Mock(
+            aggs_by_id=dict(enumerate(AGGREGATES)), filter_cls_map=classes
+        )
         scheduler.aggregates_of = lambda host: [
             one for one in AGGREGATES if host in one.hosts
         ]
@@ -64,7 +89,7 @@ class ReasonsTestCase(testtools.TestCase):
 
     def test_a_trait_that_only_isolated_hosts_have(self):
         part = query.Part('root_required', '!X')
-        found = self.reasons.lacking(part, causes.ISOLATION)
+        found = self.reasons.lacking(part, isolation.DECLARATION)
         self.assertEqual('are isolated', found.kind)
         self.assertIn('forbid_by_trait', found.detail)
 
@@ -117,8 +142,11 @@ class ReasonsTestCase(testtools.TestCase):
     @ddt.unpack
     def test_forbidding(self, host, name, value, kind, shown, detail):
         part = query.Part('member_of', value)
-        cause = causes.OF_REQUEST_FILTERS.get(name, '')
-        found = self.reasons.forbidding(name, cause, part)(host)
+        policy = self.policies.of_request_filter(
+            types.SimpleNamespace(__name__=name)
+        )
+        cause = policy.name if policy else ''
+        found = self.reasons.forbidding(name, policy, part)(host)
         self.assertEqual(
             (kind, cause, shown, detail),
             (found.kind, found.cause, found.name, found.detail),
@@ -133,3 +161,112 @@ class ReasonsTestCase(testtools.TestCase):
     def test_describe(self, key, value, expected):
         part = query.Part(key, value)
         self.assertEqual(expected, self.reasons.describe(part))
+
+
+class PairFilter(filters_base.AggregatesFilter):
+    """Two policies: no aggregate may be bad, and one must be good."""
+
+    policies = (BAD, GOOD)
+
+    def decisions(self, spec_obj):
+        def judge_bad(aggregates):
+            for name, metadata in aggregates:
+                if 'bad' in metadata:
+                    return verdict.reject(f'{name} is bad')
+            return verdict.PASS
+
+        def judge_good(aggregates):
+            if any('good' in metadata for _, metadata in aggregates):
+                return verdict.PASS
+            return verdict.reject('no good one')
+
+        yield BAD, judge_bad
+        yield GOOD, judge_good
+
+
+class PlainFilter(filters.BaseHostFilter):
+    pass
+
+
+class PlainDeclaredFilter(filters.BaseHostFilter):
+    policies = (BAD,)
+
+
+class NumberFilter(filters_base.PolicyFilter):
+    policies = (GOOD,)
+
+    def judge(self, spec_obj):
+        return lambda state: verdict.reject(f'{state.host} is odd')
+
+
+class ComputeFilter(filters.BaseHostFilter):
+    """nova's name counts."""
+
+
+LACKING = funnel.Refusal('lack a good one', 'good', '', 'no good one')
+
+
+@ddt.ddt
+class ExplainFilterTestCase(testtools.TestCase):
+    def explain(self, host_filter, *metadata, **fields):
+        state = filters_unit.host_state(
+            'host1',
+            *(
+                objects.Aggregate(name=f'agg{number}', metadata=one)
+                for number, one in enumerate(metadata)
+            ),
+        )
+        vars(state).update(fields)
+        found = reasons.explain_filter(
+            host_filter, base.request_spec(), [state]
+        )
+        return tuple(found[state.uuid])
+
+    @ddt.data(
+        # The first policy that refuses, its aggregate, and the others.
+        (
+            [{'good': ''}, {'bad': ''}],
+            ('are bad', 'bad', 'agg1', 'agg1 is bad'),
+        ),
+        ([{}], ('lack a good one', 'good', '', 'no good one')),
+        ([], ('lack a good one', 'good', '', 'no good one')),
+        ([{'bad': ''}], ('are bad', 'bad', 'agg0', 'agg0 is bad', (LACKING,))),
+    )
+    @ddt.unpack
+    def test_two_policies(self, metadata, expected):
+        self.assertEqual(
+            funnel.Refusal(*expected), self.explain(PairFilter(), *metadata)
+        )
+
+    def test_a_policy_of_its_own_name(self):
+        self.assertEqual(
+            funnel.Refusal('are refused by PlainFilter', 'PlainFilter'),
+            self.explain(PlainFilter()),
+        )
+
+    def test_declared_and_nothing_more(self):
+        self.assertEqual(
+            funnel.Refusal('are bad', 'bad'),
+            self.explain(PlainDeclaredFilter()),
+        )
+
+    def test_words_for_a_host(self):
+        self.assertEqual(
+            funnel.Refusal('are not good', 'good', '', 'host1 is odd'),
+            self.explain(NumberFilter()),
+        )
+
+    @ddt.data(
+        (True, ('are disabled', 'disabled service', '', '')),
+        (False, ('are down', 'service that is down', '', '')),
+    )
+    @ddt.unpack
+    def test_services(self, disabled, expected):
+        self.assertEqual(
+            funnel.Refusal(*expected),
+            self.explain(ComputeFilter(), service={'disabled': disabled}),
+        )
+
+    def test_nothing_refused(self):
+        found = reasons.explain_filter(PlainFilter(), None, iter(()))
+        self.assertEqual({}, found)

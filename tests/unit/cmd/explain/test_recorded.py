@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import datetime
+import io
 import json
 import pathlib
 
@@ -10,24 +11,38 @@ from oslo_utils import fixture
 import testtools
 
 from nova_ext_sched import exception
+from nova_ext_sched.cli import base
+from nova_ext_sched.cli import layout
+from nova_ext_sched.cmd.explain import answer
 from nova_ext_sched.cmd.explain import recorded
+from tests import explanations
 
 NOW = datetime.datetime(2026, 1, 9, 3, 4, 5)
 
 
 def record(server, request_id, age=0, **fields):
     time = (NOW - datetime.timedelta(seconds=age)).isoformat() + 'Z'
+    explanation = explanations.document(time=time)
+    explanation['answer']['sentence'] = f'0 of 2 hosts for {server}.'
+    explanation['remarks'] = []
     return {
-        'server': server,
-        'request_id': request_id,
+        'format': 1,
+        'id': f'cell:fault:{server}',
         'refused': '2026-01-02T03:04:05Z',
+        'recorded': time,
+        'request_id': request_id,
+        'server': server,
+        'server_name': 'web',
+        'project': 'p',
+        'user': 'u',
+        'operation': 'boot',
+        'flavor': None,
+        'image': None,
         'fault': 'No valid host was found.',
+        'constraint': 'VCPU',
+        'unexplained': None,
         'detail': None,
-        'explanation': {
-            'time': time,
-            'remarks': [],
-            'answer': {'sentence': f'0 of 2 hosts for {server}.'},
-        },
+        'explanation': explanation,
     } | fields
 
 
@@ -47,8 +62,8 @@ class ReadTestCase(testtools.TestCase):
     @ddt.data('req-1', 'server1')
     def test_by_request_or_server(self, wanted):
         self.write(record('server1', 'req-1'), record('server2', 'req-2'))
-        answer = recorded.read(self.path, wanted)['answer']
-        self.assertIn('0 of 2 hosts for server1. Nova', answer['sentence'])
+        found = recorded.read(self.path, wanted)['answer']
+        self.assertIn('0 of 2 hosts for server1. Nova', found['sentence'])
 
     def test_the_latest(self):
         self.write(record('server1', 'req-1'), record('server1', 'req-2'))
@@ -93,12 +108,39 @@ class ReadTestCase(testtools.TestCase):
     def test_no_such_record(self, wanted):
         self.write(record('server1', 'req-1'))
         error = self.assertRaises(
-            exception.InvalidValue, recorded.read, self.path, wanted
+            base.UsageError, recorded.read, self.path, wanted
         )
         self.assertIn(str(self.path), str(error))
 
     def test_no_file(self):
         error = self.assertRaises(
-            exception.InvalidValue, recorded.read, self.path, 'req-1'
+            base.UsageError, recorded.read, self.path, 'req-1'
         )
         self.assertIn('--records', str(error))
+
+    @ddt.data(
+        ({'project': 7}, '$.project: 7 is not of type'),
+        ({'explanation': {}}, "$: 'format' is a required property"),
+        ({'explanation': [1]}, '$.explanation: [1] is not of type'),
+        ({'fault': None}, '$.fault: None is not of type'),
+    )
+    @ddt.unpack
+    def test_one_that_somebody_edited(self, fields, expected):
+        self.write(record('server1', 'req-1', **fields))
+        error = self.assertRaises(
+            exception.InvalidValue, recorded.read, self.path, 'server1'
+        )
+        self.assertIn(str(self.path), str(error))
+        self.assertIn(expected, str(error))
+
+    def test_one_that_came_late(self):
+        """The first line of what people read."""
+        one = record('server1', 'req-1')
+        one['explanation']['answer']['late'] = 'This is the cloud of 01:12'
+        self.write(one)
+        out = io.StringIO()
+        found = recorded.read(self.path, 'req-1')
+        answer.write(layout.Layout(out, 80), found, [])
+        self.assertEqual(
+            'This is the cloud of 01:12.', out.getvalue().splitlines()[0]
+        )

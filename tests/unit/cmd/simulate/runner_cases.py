@@ -14,15 +14,18 @@ from nova_ext_sched.cmd.simulate import runner
 from nova_ext_sched.cmd.simulate import worker
 
 OUTCOMES = {
-    'outcomes': [
-        {
-            'placements': [
-                {'server': 'x', 'host': 'a', 'failure': None, 'detail': ''}
-            ],
-            'reason': 'r',
-            'domains': {'rack': {'r1': 1}},
-        }
-    ]
+    'run': {
+        'outcomes': [
+            {
+                'placements': [
+                    {'server': 'x', 'host': 'a', 'failure': None, 'detail': ''}
+                ],
+                'reasons': ['r'],
+                'domains': {'rack': {'r1': 1}},
+            }
+        ],
+        'warnings': ['w'],
+    }
 }
 
 
@@ -48,7 +51,9 @@ class RunTest(unittest.TestCase):
 
     def worker_says(self, result):
         text = json.dumps(result)
-        self.worker_does('print()', 'print()', f'print({text!r}, end="")')
+        self.worker_does(
+            'print("+a")', 'print("+b")', f'print({text!r}, end="")'
+        )
 
     def run_failing(self, *args):
         with self.assertRaises(exception.SimulationFailed) as raised:
@@ -58,13 +63,15 @@ class RunTest(unittest.TestCase):
     def test_finished(self):
         self.worker_says(OUTCOMES)
         steps = []
-        for (outcome,) in runner.run(
-            [request(), request(plain=True)], steps.append
+        for run in runner.run(
+            [request(), request(plain=True)], lambda *args: steps.append(args)
         ):
+            self.assertEqual(['w'], run.warnings)
+            (outcome,) = run.outcomes
             self.assertEqual({'a': 1}, outcome.hosts)
-            self.assertEqual('r', outcome.reason)
+            self.assertEqual(['r'], outcome.reasons)
             self.assertEqual({'rack': {'r1': 1}}, outcome.domains)
-        self.assertEqual(4, sum(steps))
+        self.assertEqual([(1, 'a')] * 2 + [(1, 'b')] * 2, sorted(steps))
 
     def test_nova_does_not_take_a_part(self):
         self.worker_says({'faults': ["hosts[0]: expected a host, got 'b'"]})
@@ -98,7 +105,9 @@ class RunTest(unittest.TestCase):
         self.assertEqual("'No: it\\nis so'", self.run_failing().cause)
 
     def test_no_worker_is_left_behind(self):
-        self.worker_does('print(flush=True)', 'import time; time.sleep(600)')
+        self.worker_does(
+            'print("+", flush=True)', 'import time; time.sleep(600)'
+        )
         processes = []
         real = runner.subprocess.Popen
 
@@ -106,7 +115,7 @@ class RunTest(unittest.TestCase):
             processes.append(real(*args, **kwargs))
             return processes[-1]
 
-        def interrupt(steps):
+        def interrupt(*args):
             raise KeyboardInterrupt
 
         with mock.patch.object(runner.subprocess, 'Popen', popen):

@@ -121,8 +121,8 @@ class LoadTest(unittest.TestCase):
         DEFAULT: {host: x, periodic_enable: 17}
     nova_conf:
       scheduler: {max_attempts: many, nothing: 1}
-      scheduling: {}
-      compute_driver: {}
+      scheduling: {x: 1}
+      compute_driver: {x: 1}
     prefer: [b]
     host_filter: []
 """
@@ -134,11 +134,11 @@ class LoadTest(unittest.TestCase):
             'host_filter: expected one of the keys',
             'plain.nova_conf.DEFAULT.host: expected an option that the '
             'simulator does not set itself',
-            'plain.nova_conf.DEFAULT.periodic_enable: expected true or false',
-            'nova_conf.scheduler.max_attempts: expected an integer, got',
+            'plain.nova_conf.DEFAULT.periodic_enable: expected a value of its',
+            'nova_conf.scheduler.max_attempts: expected a value of its',
             'nova_conf.scheduler.nothing: expected an option of [scheduler]',
-            'nova_conf.scheduling: expected an option group of nova.conf',
-            'nova_conf.compute_driver: expected an option group of nova.conf',
+            'nova_conf.scheduling.x: expected a group of nova.conf',
+            'nova_conf.compute_driver.x: expected a group of nova.conf',
         ):
             self.assertIn(expected, text)
         self.assertEqual(8, len(found), text)
@@ -206,7 +206,7 @@ class FormTest(unittest.TestCase):
         (
             {'hosts': [{'name': 'a', 'ram': 1}]},
             'hosts[0].ram: expected one of the keys name, vcpus, memory_mb, '
-            'disk_gb, traits, got ram',
+            'disk_gb, traits, inventories, used, state, compute_node, got ram',
         ),
         (
             {'flavors': ['small']},
@@ -726,3 +726,84 @@ class ReferencesTest(unittest.TestCase):
                 r'one of the keys|one action|a server|an integer|a flavor|'
                 r'an? |hosts|servers)',
             )
+
+
+ROWS = """
+hosts:
+- name: a
+  inventories: {VCPU: {total: 4, allocation_ratio: 1.5}, CUSTOM_X: {}}
+  used: {VCPU: 3}
+  state: down
+  compute_node: {num_instances: 2, supported_instances: [[x, y, z]]}
+flavors: {small: {ephemeral_gb: 1, swap_mb: 64}}
+projects: [red]
+server_groups:
+  reds: {policy: affinity, project: red}
+  all: {policy: affinity}
+servers: {x: {host: a, flavor: small, group: reds, project: red, volume: true}}
+independent: true
+steps:
+- {boot: x, flavor: small}
+"""
+
+
+@ddt.ddt
+class RowsTest(unittest.TestCase):
+    """What a scenario says of a cloud that stands."""
+
+    def test_good(self):
+        data = document.parse(ROWS)
+        self.assertEqual([], faults(data))
+        self.assertEqual(
+            1.5, data['hosts'][0]['inventories']['VCPU']['allocation_ratio']
+        )
+
+    @ddt.unpack
+    @ddt.data(
+        ('state: down', 'state: up', 'hosts[0].state: expected down or dis'),
+        ('1.5', '0', 'hosts[0].inventories.VCPU.allocation_ratio: expected a'),
+        ('1.5', 'nan', 'hosts[0].inventories.VCPU.allocation_ratio: expected'),
+        (
+            'used: {VCPU',
+            'used: {CPU',
+            'hosts[0].used: expected a standard resource class or CUSTOM_',
+        ),
+        ('[[x, y, z]]', '[[x]]', 'hosts[0].compute_node.supported_instances'),
+        ('x: {host: a', 'x: {host: b', 'servers.x.host: expected a declared '),
+        ('x: {host', 'x y: {host', 'servers: expected a name without blanks'),
+        (
+            'group: reds, project: red',
+            'group: all, project: red',
+            'servers.x.group: expected a server group of the project red, '
+            'got all, of default',
+        ),
+        (
+            'independent: true',
+            'independent: false',
+            "step 1.boot: expected a name that no server had, got 'x'",
+        ),
+        (
+            '- {boot: x, flavor: small}',
+            '- {delete: x}',
+            'independent: expected true only where each step is a boot, got '
+            'delete x',
+        ),
+    )
+    def test_fault(self, old, new, beginning):
+        found = faults(document.parse(ROWS.replace(old, new)))
+        self.assertTrue(found and found[0].startswith(beginning), found)
+
+    def test_step_that_needs_a_compute(self):
+        found = faults(
+            document.parse(
+                ROWS.replace('independent: true\n', '').replace(
+                    '- {boot: x, flavor: small}', '- {migrate: x}'
+                )
+            )
+        )
+        places = [one.partition(':')[0] for one in found]
+        keys = ('compute_node', 'inventories', 'state', 'used')
+        self.assertEqual(
+            [*(f'hosts[0].{key}' for key in keys), 'servers'], places, found
+        )
+        self.assertIn('a step needs a nova-compute, got migrate x', found[0])

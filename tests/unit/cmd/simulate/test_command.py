@@ -56,11 +56,14 @@ class CommandTestCase(unittest.TestCase):
                 runner,
                 'run',
                 return_value=[
-                    [
-                        expectation.Outcome(
-                            [expectation.Placement('x', host=host)]
-                        )
-                    ]
+                    expectation.Run(
+                        [
+                            expectation.Outcome(
+                                [expectation.Placement('x', host=host)]
+                            )
+                        ],
+                        ['look out'],
+                    )
                     for host in hosts
                 ],
                 **kwargs,
@@ -91,7 +94,7 @@ class UsageTest(CommandTestCase):
         (('/',), '/: (top): expected a file that can be read'),
         (
             ('rebuild', '-c', 'Hosts'),
-            "No recognized column names in ['Hosts']",
+            'There is no column Hosts. The columns are',
         ),
         (
             ('rebuild', '--nova-log', '/nonexistent/nova.log'),
@@ -153,7 +156,7 @@ class UsageTest(CommandTestCase):
         self.assertEqual((2, ''), (status, out))
         self.assertEqual(
             [
-                f'{self.file}: host_filters[0]: expected a host filter that '
+                f'{self.file}: host_filters: expected a host filter that '
                 "is installed, got 'Nowhere'",
                 f'{self.file}: prefer[0]: expected a declared host (a, b), '
                 "got 'c'",
@@ -177,6 +180,7 @@ class ResultTest(CommandTestCase):
         self.assertEqual(
             (
                 0,
+                'warning  look out\n\n'
                 ' 1  boot x (flavor small)\n'
                 '    expected                    a\n'
                 '    nova-ext-sched  ok          a\n',

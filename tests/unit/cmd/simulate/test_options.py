@@ -12,6 +12,10 @@ from nova_ext_sched.cmd.simulate import scenario
 
 NOVA = 'nova.scheduler.filters.all_filters'
 OURS = 'nova_ext_sched.filters.all_filters'
+WEIGHERS = [
+    'nova.scheduler.weights.all_weighers',
+    'nova_ext_sched.weighers.all_weighers',
+]
 DEFAULT = nova.conf.CONF.filter_scheduler.enabled_filters
 
 
@@ -37,7 +41,11 @@ class ComposeTest(unittest.TestCase):
     def test_defaults(self):
         made = options.compose(declare(), plain=False)
         self.assertEqual(
-            {'available_filters': [NOVA, OURS], 'enabled_filters': DEFAULT},
+            {
+                'available_filters': [NOVA, OURS],
+                'enabled_filters': DEFAULT,
+                'weight_classes': WEIGHERS,
+            },
             made['filter_scheduler'],
         )
         self.assertEqual(-1, made['quota']['instances'])
@@ -45,7 +53,11 @@ class ComposeTest(unittest.TestCase):
     def test_plain_defaults(self):
         made = options.compose(declare(), plain=True)
         self.assertEqual(
-            {'available_filters': [NOVA], 'enabled_filters': DEFAULT},
+            {
+                'available_filters': [NOVA],
+                'enabled_filters': DEFAULT,
+                'weight_classes': WEIGHERS[:1],
+            },
             made['filter_scheduler'],
         )
 
@@ -96,6 +108,7 @@ class ComposeTest(unittest.TestCase):
                     'ComputeFilter',
                     'IsolatedAggregatesFilter',
                 ],
+                'weight_classes': WEIGHERS,
             },
             options.compose(declared, plain=False)['filter_scheduler'],
         )
@@ -112,6 +125,7 @@ class ComposeTest(unittest.TestCase):
             {
                 'available_filters': ['a.b'],
                 'enabled_filters': ['ComputeFilter', 'IoOpsFilter'],
+                'weight_classes': WEIGHERS[:1],
             },
             plain['filter_scheduler'],
         )
@@ -139,10 +153,28 @@ class ComposeTest(unittest.TestCase):
     def test_prefer(self, plain):
         made = options.compose(declare('prefer: [a]'), plain)
         *others, ours = made['filter_scheduler']['weight_classes']
-        self.assertEqual(['nova.scheduler.weights.all_weighers'], others)
+        self.assertEqual(WEIGHERS[: 1 if plain else 2], others)
         self.assertEqual(
             'nova_ext_sched.cmd.simulate.weigher.PreferredHosts', ours
         )
+
+    @ddt.unpack
+    @ddt.data(
+        # A scenario that has no request filters of ours has no weigher.
+        ('available_filters: [a.b]', WEIGHERS[:1]),
+        ('weight_classes: [a.b]', ['a.b']),
+        (f'weight_classes: [{WEIGHERS[1]}]', WEIGHERS[1:], []),
+    )
+    def test_weighers(self, text, ours, plain=None):
+        declared = declare(f'nova_conf: {{filter_scheduler: {{{text}}}}}')
+        for is_plain, expected in (
+            (False, ours),
+            (True, ours if plain is None else plain),
+        ):
+            made = options.compose(declared, is_plain)
+            self.assertEqual(
+                expected, made['filter_scheduler']['weight_classes']
+            )
 
     def test_the_scenario_is_left_as_it_was(self):
         declared = declare('nova_conf: {filter_scheduler: {}}')
@@ -198,11 +230,16 @@ class FaultsTest(unittest.TestCase):
 
     @ddt.unpack
     @ddt.data(
-        ('scheduler', 'max_attempts', ['1'], "an integer, got ['1']"),
-        ('scheduler', 'max_attempts', '0', 'a value that the option takes ('),
-        ('DEFAULT', 'cpu_allocation_ratio', 'x', "a number, got 'x'"),
-        ('DEFAULT', 'force_config_drive', 'x', "true or false, got 'x'"),
-        ('scheduler', 'max_attempts', 'many', "an integer, got 'many'"),
+        ('scheduler', 'max_attempts', ['1'], 'a value of its type (int'),
+        ('scheduler', 'max_attempts', '0', 'a value of its type (Should be'),
+        ('DEFAULT', 'cpu_allocation_ratio', 'x', 'a value of its type ('),
+        (
+            'DEFAULT',
+            'force_config_drive',
+            'x',
+            "a value of its type (Unexpected boolean value 'x'), got 'x'",
+        ),
+        ('scheduler', 'max_attempts', 'many', 'a value of its type (invalid'),
         (
             'scheduler',
             'max_attempt',
@@ -225,10 +262,10 @@ class FaultsTest(unittest.TestCase):
     def test_group(self):
         self.assertEqual(
             [
-                'nova_conf.schedular: expected an option group of nova.conf, '
+                'nova_conf.schedular.x: expected a group of nova.conf, '
                 'got schedular; did you mean scheduler?'
             ],
-            faults({'schedular': {}}),
+            faults({'schedular': {'x': '1'}}),
         )
 
     def test_filters(self):
@@ -236,12 +273,12 @@ class FaultsTest(unittest.TestCase):
             [
                 'nova_conf.filter_scheduler.enabled_filters: expected a host '
                 "filter that is installed, got 'Nowhere'",
-                'nova_conf.nova_ext_sched.request_filters[1]: expected a '
+                'nova_conf.nova_ext_sched.request_filters: expected a '
                 "request filter that is installed, got 'nowhere'",
-                'host_filters[1]: expected a host filter that is installed, '
+                'host_filters: expected a host filter that is installed, '
                 "got 'IsolatedAggregateFilter'; did you mean "
                 'IsolatedAggregatesFilter?',
-                'plain.host_filters[0]: expected a host filter that is '
+                'plain.host_filters: expected a host filter that is '
                 "installed, got 'Nothing'",
             ],
             sorted(

@@ -3,14 +3,17 @@
 import unittest
 from unittest import mock
 
-from nova_ext_sched.cmd.simulate import reasons
 from nova_ext_sched.cmd.simulate import scenario
 from nova_ext_sched.cmd.simulate import steps
 
 
 class EvacuateTest(unittest.TestCase):
     def test_server_on_no_host_takes_none_down(self):
-        cloud = mock.Mock(readable=str)
+        cloud = mock.Mock(
+            readable=list, rows=None, server_ids={}, server_groups={}
+        )
+        cloud.explanations.take.return_value = {}
+        cloud.warnings.take.return_value = []
         api = cloud.client.return_value
         api.get_server.side_effect = lambda server: {
             'status': 'ACTIVE',
@@ -31,7 +34,7 @@ class EvacuateTest(unittest.TestCase):
                 'steps': [{'evacuate': ['placed', 'nowhere']}],
             }
         )
-        running = steps.Steps(cloud, reasons.Reasons(), lambda: None)
+        running = steps.Steps(cloud, lambda phase: None)
         running._ids = {'placed': 'placed', 'nowhere': 'nowhere'}
 
         outcome = running.run(declared.steps[0])

@@ -126,27 +126,6 @@ class IsolationTraitsTestCase(testtools.TestCase):
     REQUIRED: typing.ClassVar = {'windows': {'CUSTOM_W', 'CUSTOM_X'}}
 
     @ddt.data(
-        ({'CUSTOM_W', 'CUSTOM_X', 'CUSTOM_Y'}, []),
-        ({'CUSTOM_X'}, ['CUSTOM_W']),
-        (set(), ['CUSTOM_W', 'CUSTOM_X']),
-    )
-    @ddt.unpack
-    def test_known_traits(self, known, expected):
-        found = operators_data.check_known_traits(self.REQUIRED, known)
-        self.assertEqual(len(expected), len(found))
-        for trait, sentence in zip(expected, found, strict=True):
-            self.assertIn(
-                f'aggregate windows: placement does not know the trait '
-                f'{trait}, so no host has it',
-                sentence,
-            )
-
-    def test_impossible_name_is_reported_by_another(self):
-        self.assertEqual(
-            [], operators_data.check_known_traits({'a': {'custom'}}, set())
-        )
-
-    @ddt.data(
         ({}, False),
         ({'a': {'trait:CUSTOM_W': 'required'}}, False),
         (

@@ -58,14 +58,6 @@ class AuditsTestCase(testtools.TestCase):
         for self.now in times:
             self.audits.turn()
 
-    def test_from_the_beginning_of_one_to_that_of_the_next(self):
-        def last():
-            self.now += 50
-
-        self.instead = last
-        self.turn_at(1000, 1059.9, 1060, 1061, 1119.9, 1120)
-        self.assertEqual([1000, 1060, 1120], self.begun)
-
     def test_never(self):
         audits.Audits(self.metrics, self.signals, None).turn()
         self.assertEqual([], self.begun)

@@ -3,7 +3,6 @@
 import types
 
 import fixtures
-from nova import context as nova_context
 from nova import objects
 import testtools
 
@@ -28,7 +27,7 @@ class CellsTestCase(testtools.TestCase):
         #: Cells that were asked.
         self.asked = []
         for name, replacement in {
-            'nova.context.scatter_gather_cells': self.gather,
+            'nova_ext_sched.cmd.cells.ask': self.gather,
             'nova.objects.CellMappingList.get_all': self.get_all,
             'oslo_utils.timeutils.now': lambda: self.now,
         }.items():
@@ -45,18 +44,20 @@ class CellsTestCase(testtools.TestCase):
             raise self.mappings
         return self.mappings
 
-    def gather(self, context, mappings, timeout, function):
-        self.assertEqual(10, timeout)
-        self.assertTrue(context.is_admin)
-        found = {}
+    def gather(self, mappings, function, seconds):
+        self.assertEqual(10, seconds)
+        found, silent = {}, {}
         for one in mappings:
             self.asked.append(one.uuid)
-            found[one.uuid] = function(
-                types.SimpleNamespace(cell_uuid=one.uuid)
-            )
+            context = types.SimpleNamespace(cell_uuid=one.uuid)
+            try:
+                found[one.uuid] = function(context)
+            except LookupError as exc:
+                silent[one.uuid] = str(exc)
             if one.uuid in self.hanging:
-                found[one.uuid] = nova_context.did_not_respond_sentinel
-        return found
+                del found[one.uuid]
+                silent[one.uuid] = 'no answer in 10 seconds'
+        return found, silent
 
     def select(self, context):
         if problem := self.broken.get(context.cell_uuid):
@@ -75,18 +76,11 @@ class CellsTestCase(testtools.TestCase):
         self.assertEqual({'b': 'answer of b'}, self.ask('b'.__eq__))
         self.assertEqual(['b'], self.asked)
 
-    def test_none_of_them(self):
-        """No thread is used."""
-        self.useFixture(
-            fixtures.MonkeyPatch('nova.context.scatter_gather_cells', None)
-        )
-        self.assertEqual({}, self.ask('c'.__eq__))
-
     def test_one_that_fails(self):
         """The log has it once, and again after it has answered."""
         line = (
             "Cell 'cell\\none' does not answer. Its refusals are recorded "
-            'when it does: LookupError: no table'
+            'when it does: no table'
         )
         for count in (1, 2):
             self.broken['a'] = LookupError('no table')
@@ -126,6 +120,9 @@ class CellsTestCase(testtools.TestCase):
         )
         self.broken.clear()
         self.assertEqual(['a', 'b'], list(self.ask()))
+
+    def test_names(self):
+        self.assertEqual({'a': "'cell\\none'", 'b': 'b'}, self.cells.names())
 
     def test_the_list_is_read_every_minute(self):
         self.ask()

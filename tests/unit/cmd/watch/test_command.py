@@ -4,16 +4,22 @@ import pathlib
 
 import ddt
 import fixtures
+import nova.conf
 import testtools
 
 from nova_ext_sched import exception
+from nova_ext_sched.cli import base
 from nova_ext_sched.cmd.watch import audits
+from nova_ext_sched.cmd.watch import capacity
 from nova_ext_sched.cmd.watch import command
 from nova_ext_sched.cmd.watch import explainer
 from nova_ext_sched.cmd.watch import interrupt
 from nova_ext_sched.cmd.watch import metrics
 from nova_ext_sched.cmd.watch import position
 from nova_ext_sched.cmd.watch import watcher
+
+CONF = nova.conf.CONF
+IMAGE = '8d5b8d9a-6d4f-4a7e-9f6f-7d9b6e1f1c11'
 
 
 class Ended(Exception):
@@ -22,7 +28,7 @@ class Ended(Exception):
 
 class Watch(command.Watch):
     def configure(self, parsed_args, options=None):
-        pass
+        CONF([], default_config_files=[])
 
 
 @ddt.ddt
@@ -36,9 +42,11 @@ class CommandTestCase(testtools.TestCase):
         self.note(interrupt.Interrupt, 'install')
         self.note(metrics.Metrics, 'serve')
         self.note(audits.Audits, 'turn')
+        self.note(capacity.Capacity, 'turn')
         self.note(watcher.Watcher, 'turn')
         self.note(explainer.Explainer, '__init__')
         self.note(audits.Audits, '__init__')
+        self.note(capacity.Capacity, '__init__')
         self.note(position.File, '__init__', position.File.__init__)
         self.patch('os._exit', self.end)
         self.patch('nova_ext_sched.cmd.watch.loop.run', self.loop)
@@ -52,7 +60,7 @@ class CommandTestCase(testtools.TestCase):
                 one
                 for one in args
                 if one is None
-                or isinstance(one, (int, float, str))
+                or isinstance(one, (int, float, str, list))
                 or isinstance(one, pathlib.Path)
             ]
             self.calls.append((class_.__name__, name, *plain))
@@ -84,9 +92,11 @@ class CommandTestCase(testtools.TestCase):
                 ('File', '__init__', None),
                 ('Interrupt', 'install'),
                 ('Audits', '__init__', None),
+                ('Capacity', '__init__', None, []),
                 ('loop', 'run', 5.0),
                 ('Watcher', 'turn'),
                 ('Audits', 'turn'),
+                ('Capacity', 'turn'),
             ],
             self.run_command(),
         )
@@ -99,9 +109,11 @@ class CommandTestCase(testtools.TestCase):
                 ('Metrics', 'serve', 9653, '::1'),
                 ('Interrupt', 'install'),
                 ('Audits', '__init__', 31536000.0),
+                ('Capacity', '__init__', 900.0, [('a b', ''), ('c', IMAGE)]),
                 ('loop', 'run', 0.5),
                 ('Watcher', 'turn'),
                 ('Audits', 'turn'),
+                ('Capacity', 'turn'),
             ],
             self.run_command(
                 '--interval=0.5',
@@ -111,6 +123,9 @@ class CommandTestCase(testtools.TestCase):
                 '--metrics-port=9653',
                 '--metrics-address=::1',
                 '--audit-interval=31536000',
+                '--capacity-interval=900',
+                '--capacity=a b',
+                f'--capacity=c,{IMAGE}',
             ),
         )
 
@@ -152,11 +167,25 @@ class CommandTestCase(testtools.TestCase):
         self.assertIn('Address already in use', str(error))
         self.assertIn('a free port', str(error))
 
+    @ddt.data('', ',', f',{IMAGE}', 'a,', 'a,b', f'a,b,{IMAGE}')
+    def test_other_flavors_and_images(self, text):
+        stderr = self.useFixture(fixtures.StringStream('stderr')).stream
+        self.patch('sys.stderr', stderr)
+        self.assertRaises(SystemExit, self.parse, f'--capacity={text}')
+        stderr.seek(0)
+        self.assertIn('expected FLAVOR or FLAVOR,IMAGE', stderr.read())
+
+    @ddt.data('--capacity=a', '--capacity-interval=60')
+    def test_capacity_goes_with_its_interval(self, argument):
+        watch, parsed = self.parse(argument)
+        self.assertRaises(base.UsageError, watch.take_action, parsed)
+        self.assertEqual([], self.calls)
+
     @ddt.data('0', '-1', 'x', '', 'nan', 'inf', '31536001')
     def test_other_seconds(self, text):
         stderr = self.useFixture(fixtures.StringStream('stderr')).stream
         self.patch('sys.stderr', stderr)
-        for name in ('interval', 'audit-interval'):
+        for name in ('interval', 'audit-interval', 'capacity-interval'):
             self.assertRaises(SystemExit, self.parse, f'--{name}={text}')
         stderr.seek(0)
         self.assertIn(

@@ -10,50 +10,56 @@ import fixtures
 from keystoneauth1 import exceptions as ks_exc
 from nova import exception as nova_exception
 from nova import objects
+import nova.conf
 from openstack import exceptions as sdk_exception
+from oslo_config import cfg
 from oslo_db import exception as db_exception
+from oslo_utils.fixture import uuidsentinel as uuids
 import sqlalchemy as sa
 import testtools
 
+from nova_ext_sched import conf
 from nova_ext_sched import exception
 from nova_ext_sched.cmd import nova_scheduler
+from nova_ext_sched.cmd.explain import funnel
 from nova_ext_sched.cmd.watch import explainer
 from nova_ext_sched.cmd.watch import interrupt
 from nova_ext_sched.cmd.watch import metrics
 from nova_ext_sched.cmd.watch import refusals
 
+CONF = nova.conf.CONF
+conf.register_opts(CONF)
 objects.register_all()
 
 
-def document(hosts, *constraints, end=None):
-    """Return what a constraint is read from; each has a cause and who is left.
+def document(hosts, left=0, *causes, end=None):
+    """Return what a constraint is read from.
 
-    :param constraints: pairs of a cause and the number of hosts left
+    :param causes: as they are ranked
     """
     return {
-        'answer': {'hosts': hosts, 'end': end and {'name': end}},
-        'constraints': [
-            {'causes': [cause], 'left': left} for cause, left in constraints
-        ],
+        'answer': {
+            'hosts': hosts,
+            'left': left,
+            'end': end and {'cause': end},
+            'reasons': [{'cause': cause} for cause in causes],
+        },
     }
 
 
 @ddt.ddt
 class ConstraintTestCase(testtools.TestCase):
     @ddt.data(
-        # The constraint that took the last host, not the one that took most.
-        (document(9, ('VCPU', 1), ('isolation', 0)), 'isolation'),
-        # One that takes none does not count.
-        (document(9, ('VCPU', 0), ('isolation', 0)), 'VCPU'),
-        # A server has to leave its own host: where nothing else took one.
-        (document(2, ('VCPU', 1), ('ignore_hosts', 0)), 'VCPU'),
-        (document(1, ('VCPU', 1), ('ignore_hosts', 0)), 'ignore_hosts'),
-        (document(9, ('VCPU', 1)), 'none'),
-        (document(9), 'none'),
+        # As the answer ranks them.
+        (document(9, 0, 'service that is down', 'isolation'),
+         'service that is down'),
+        (document(9, 0, 'isolation', 'service that is down'), 'isolation'),
+        (document(9, 1, 'isolation'), 'none'),
+        (document(9, 9), 'none'),
         (document(0), 'no hosts'),
-        (document(9, ('VCPU', 0), end='image traits'), 'image traits'),
+        (document(9, 0, 'isolation', end='image traits'), 'image traits'),
         (document(0, end='server group'), 'server group'),
-    )
+    )  # fmt: skip
     @ddt.unpack
     def test_of_a_document(self, found, expected):
         self.assertEqual(expected, explainer.Answer(found).constraint)
@@ -63,25 +69,92 @@ class ConstraintTestCase(testtools.TestCase):
         self.assertEqual('gone', answer.constraint)
 
 
-class KeyTestCase(testtools.TestCase):
-    def test_only_what_differs_between_equal_requests_is_left_out(self):
-        spec = {
-            'nova_object.data': {
-                'id': 7,
-                'instance_uuid': 'server',
-                'flavor': {'nova_object.data': {'id': 3, 'vcpus': 4}},
-                'security_groups': [{'id': 5, 'name': 'default'}],
-            },
-            'nova_object.changes': ['flavor'],
+def stored(**fields):
+    """Return a request as nova stores it."""
+    return objects.RequestSpec(
+        **{
+            'id': 7,
+            'instance_uuid': uuids.server,
+            'project_id': 'a-project',
+            'scheduler_hints': {'key': ['value']},
+            'flavor': objects.Flavor(id=3, vcpus=4),
+            'image': objects.ImageMeta(
+                id=uuids.image,
+                properties=objects.ImageMetaProps(traits_required=['HW_A']),
+            ),
+            'numa_topology': topology({0, 1}),
         }
-        self.assertEqual(
-            {
-                'nova_object.data': {
-                    'flavor': {'nova_object.data': {'vcpus': 4}},
-                    'security_groups': [{'name': 'default'}],
-                }
-            },
-            explainer._strip(spec),
+        | fields
+    )
+
+
+def topology(*cells, server=uuids.server):
+    return objects.InstanceNUMATopology(
+        instance_uuid=server,
+        cells=[
+            objects.InstanceNUMACell(id=number, cpuset=cpus, memory=64)
+            for number, cpus in enumerate(cells)
+        ],
+    )
+
+
+@ddt.ddt
+class KeyTestCase(testtools.TestCase):
+    """Which requests share an explanation."""
+
+    def key(self, **fields):
+        return explainer._make_key(stored(**fields))
+
+    def test_of_two_servers_that_ask_for_the_same(self):
+        other = {
+            'id': 8,
+            'instance_uuid': uuids.other,
+            'numa_topology': topology({0, 1}, server=uuids.other),
+            'image': objects.ImageMeta(
+                id=uuids.another_image,
+                properties=objects.ImageMetaProps(traits_required=['HW_A']),
+            ),
+        }
+        self.assertEqual(self.key(), self.key(**other))
+
+    def test_where_a_policy_reads_the_image(self):
+        """Glance is asked for more than nova knows of it."""
+        CONF.set_override('member_sources', ['image'], 'nova_ext_sched')
+        self.addCleanup(
+            CONF.clear_override, 'member_sources', 'nova_ext_sched'
+        )
+        image = stored().image
+        image.id = uuids.another_image
+        self.assertNotEqual(self.key(), self.key(image=image))
+
+    @ddt.data(
+        {'project_id': 'another'},
+        {'scheduler_hints': {'key': ['other']}},
+        {'scheduler_hints': {}},
+        # What a member may write, though nova writes it too.
+        {'scheduler_hints': {'key': ['value'], 'id': ['1']}},
+        {'scheduler_hints': {'key': ['value'], 'instance_uuid': ['1']}},
+        {'scheduler_hints': {'key': ['value'], 'nova_object.changes': ['1']}},
+        {'flavor': objects.Flavor(id=3, vcpus=5)},
+        {'numa_topology': topology({0}, {1})},
+        {'numa_topology': topology({0, 2})},
+        {'num_instances': 2},
+        {'force_hosts': ['host1']},
+        {'availability_zone': 'zone'},
+        {
+            'image': objects.ImageMeta(
+                id=uuids.image, properties=objects.ImageMetaProps()
+            )
+        },
+    )
+    def test_what_a_request_asks_for_counts(self, fields):
+        self.assertNotEqual(self.key(), self.key(**fields))
+
+    def test_a_cell_of_numa_is_not_another(self):
+        first, second = topology({0}), topology({0})
+        second.cells[0].id = 1
+        self.assertNotEqual(
+            self.key(numa_topology=first), self.key(numa_topology=second)
         )
 
 
@@ -103,10 +176,10 @@ class ExplainerTestCase(testtools.TestCase):
             'nova_ext_sched.cmd.watch.explainer._make_key': lambda one: one,
             'nova_ext_sched.cmd.nova_scheduler.context': lambda: 'context',
             'nova_ext_sched.cmd.explain.document.describe_request': (
-                lambda stored, server: {
+                lambda stored, server, server_name=None: {
                     'of': stored,
                     'server': server,
-                    'server_name': f'name of {server}',
+                    'server_name': server_name,
                     'image': f'image of {server}',
                     'flavor': f'flavor of {server}',
                 }
@@ -116,7 +189,11 @@ class ExplainerTestCase(testtools.TestCase):
         self.log = self.useFixture(fixtures.FakeLogger())
         self.metrics = metrics.Metrics()
         self.signals = interrupt.Interrupt()
-        self.explainer = explainer.Explainer(self.metrics, self.signals, 3)
+        self.remarks = []
+        self.options = types.SimpleNamespace(remarks=lambda: self.remarks)
+        self.explainer = explainer.Explainer(
+            self.metrics, self.signals, 3, self.options
+        )
 
     def get_stored(self, class_, context, server):
         if self.unstored:
@@ -132,6 +209,9 @@ class ExplainerTestCase(testtools.TestCase):
         return {
             'request': {'server': refusal.server, 'flavor': stored},
             'answer': {},
+            'constraints': [],
+            'order': [{}] * 1000,
+            'remarks': [],
         }
 
     def explain(self, server, operation='boot', message='No valid host was '):
@@ -140,6 +220,7 @@ class ExplainerTestCase(testtools.TestCase):
                 f'cell:fault:{server}',
                 None,
                 server,
+                f'name of {server}',
                 operation,
                 'req-1',
                 'p',
@@ -202,15 +283,12 @@ class ExplainerTestCase(testtools.TestCase):
         self.explain('a1')
         self.assertEqual(
             {
-                'request': {
-                    'server': 'a2',
-                    'server_name': 'name of a2',
-                    'image': 'image of a2',
-                    'flavor': 'a',
-                },
-                'answer': {},
+                'server': 'a2',
+                'server_name': 'name of a2',
+                'image': 'image of a2',
+                'flavor': 'a',
             },
-            self.explain('a2').document,
+            self.explain('a2').document['request'],
         )
         self.assertEqual(['a1'], self.asked)
 
@@ -262,7 +340,9 @@ class ExplainerTestCase(testtools.TestCase):
     @ddt.data(
         nova_exception.InstanceNotFound(instance_id='a'),
         nova_exception.InstanceMappingNotFound(uuid='a'),
-        exception.InvalidValue(where='x', expected='y', got='z'),
+        # The new one of a resize.
+        nova_exception.FlavorNotFound(flavor_id=3),
+        explainer._Gone('on no host'),
     )
     def test_what_is_gone(self, problem):
         self.problem = problem
@@ -273,6 +353,36 @@ class ExplainerTestCase(testtools.TestCase):
     def test_a_request_that_is_gone(self):
         self.unstored = nova_exception.RequestSpecNotFound(instance_uuid='a')
         self.assertEqual(['gone'], self.reasons('a'))
+
+    @ddt.data(
+        exception.InvalidValue(where='[filter_scheduler]', expected='', got=1),
+        exception.PluginError(name='a', namespace='b', cause='c'),
+        nova_exception.SchedulerHostFilterNotFound(filter_name='a'),
+        cfg.ConfigFileValueError('x'),
+    )
+    def test_a_nova_conf_that_cannot_be_used(self, problem):
+        """nova-scheduler would not start with it either."""
+        self.problem = problem
+        answer = self.explain('a')
+        self.assertEqual(
+            ('configuration', None, str(problem)),
+            (answer.reason, answer.document, answer.detail),
+        )
+        self.assertIn('nova.conf cannot be used', self.log.output)
+
+    def test_what_the_options_say_is_in_the_record(self):
+        self.remarks.append('nova.conf has changed')
+        self.explainer.begin_turn()
+        self.assertIn(
+            'nova.conf has changed', self.explain('a').document['remarks']
+        )
+
+    def test_what_is_shared_is_short(self):
+        """A minute holds many."""
+        found = self.explain('a1').document
+        [(_, kept)] = self.explainer._shared.values()
+        for one in (found, kept, self.explain('a2').document):
+            self.assertEqual(20, len(one['order']))
 
     def test_an_error(self):
         """explain is wrong: the record and the log say so."""
@@ -313,7 +423,6 @@ class AskTestCase(testtools.TestCase):
         self.problem = None
         #: Operations with their arguments.
         self.prepared = []
-        self.stops = []
         #: How many servers each request was explained for.
         self.explained = []
         test = self
@@ -333,13 +442,15 @@ class AskTestCase(testtools.TestCase):
 
                 return prepare
 
-        found = types.SimpleNamespace(stop=lambda *end: self.stops.append(end))
+        self.found = funnel.Funnel({})
         scheduler = types.SimpleNamespace(placement='placement')
         for name, replacement in {
             'nova_scheduler.ReadOnlyHostManager': lambda: scheduler,
             'explain.server.Server': Server,
-            'explain.explanation.start': lambda scheduler: found,
-            'explain.explanation.explain': self.explain,
+            'explain.explanation.start': lambda scheduler: self.found,
+            # Placement is asked for no rebuild.
+            'explain.explanation.utils.request_is_rebuild': lambda spec: True,
+            'explain.hosts.SchedulerManager': self.schedule,
             'explain.document.describe_request': (
                 lambda spec, *arguments: arguments
             ),
@@ -353,12 +464,14 @@ class AskTestCase(testtools.TestCase):
                 fixtures.MonkeyPatch(f'nova_ext_sched.cmd.{name}', replacement)
             )
 
-    def explain(self, scheduler, found, ctxt, spec):
-        self.explained.append(spec.num_instances)
+    def schedule(self, scheduler, found, candidates):
+        return types.SimpleNamespace(
+            judge=lambda ctxt, spec: self.explained.append(spec.num_instances)
+        )
 
     def ask(self, operation):
         refusal = refusals.Refusal(
-            'id', None, 'server', operation, 'req-1', 'p', 'u', 'words'
+            'id', None, 'server', 'web', operation, 'req-1', 'p', 'u', 'words'
         )
         return explainer._ask('context', refusal, self.spec)
 
@@ -383,25 +496,41 @@ class AskTestCase(testtools.TestCase):
         )
         self.assertEqual([(method, arguments)], self.prepared)
         self.assertEqual([servers], self.explained)
-        self.assertEqual([], self.stops)
+        self.assertIsNone(self.found.end)
+
+    def test_a_server_that_is_on_no_host(self):
+        """What else is invalid is of nova.conf."""
+        self.problem = exception.InvalidValue(where='x', expected='', got='')
+        self.assertRaises(explainer._Gone, self.ask, 'migrate')
+        self.problem = None
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova_ext_sched.cmd.explain.explanation.explain',
+                self.fail_to_explain,
+            )
+        )
+        self.assertRaises(exception.InvalidValue, self.ask, 'migrate')
+
+    @staticmethod
+    def fail_to_explain(*args):
+        raise exception.InvalidValue(where='[blazar]', expected='', got='')
 
     @ddt.data(
-        (nova_exception.NoValidHost(reason='x'), 'image traits'),
+        (nova_exception.NoValidHost(reason='x'), 'image traits', 'x'),
         (
             nova_exception.UnsupportedPolicyException(reason='x'),
             'server group',
+            'ServerGroup policy is not supported: x',
         ),
     )
     @ddt.unpack
-    def test_refused_by_conductor(self, problem, name):
+    def test_refused_by_conductor(self, problem, name, reason):
         """It does not ask the scheduler then."""
         self.problem = problem
         self.assertEqual(
             (('rebuild', 'server', 'web'), []), self.ask('rebuild')
         )
-        self.assertEqual(
-            [('conductor', name, problem.format_message())], self.stops
-        )
+        self.assertEqual(('conductor', name, reason), self.found.end[:3])
         self.assertEqual([], self.explained)
 
 
@@ -431,7 +560,7 @@ class AskedTestCase(testtools.TestCase):
 
     def describe(self, operation):
         refusal = refusals.Refusal(
-            'id', None, 'server', operation, 'req-1', 'p', 'u', 'words'
+            'id', None, 'server', 'web', operation, 'req-1', 'p', 'u', 'words'
         )
         spec = types.SimpleNamespace(flavor='old')
         return explainer._describe_asked('context', refusal, spec)
@@ -528,6 +657,7 @@ class NewFlavorTestCase(testtools.TestCase):
             'id',
             datetime.datetime(2026, 1, 2, 3, 4, 10),
             'server',
+            'web',
             'resize',
             'req-1',
             'p',

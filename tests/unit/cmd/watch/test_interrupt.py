@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 
-import os
 import signal
 
 import ddt
@@ -20,7 +19,8 @@ class InterruptTestCase(testtools.TestCase):
         self.signals.install()
 
     def send(self, number):
-        os.kill(os.getpid(), number)
+        # To this thread: another one of this process does not hold it.
+        signal.raise_signal(number)
 
     @ddt.data(signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     def test_where_it_is_allowed(self, number):
@@ -45,6 +45,21 @@ class InterruptTestCase(testtools.TestCase):
 
         self.assertRaises(interrupt.Stop, work)
         self.assertEqual([], begun)
+
+    def test_what_is_held_comes_later(self):
+        """Before there is a handler it would end the process."""
+        self.addCleanup(
+            signal.pthread_sigmask, signal.SIG_UNBLOCK, {signal.SIGHUP}
+        )
+        for _ in range(2):
+            interrupt.hold()
+            self.signals.pending = None
+            signal.signal(signal.SIGHUP, signal.SIG_DFL)
+            self.send(signal.SIGHUP)
+            self.send(signal.SIGHUP)
+            self.assertIsNone(self.signals.pending)
+            self.signals.install()
+            self.assertEqual(signal.SIGHUP, self.signals.pending)
 
     def test_no_signal(self):
         with self.signals.allowed():

@@ -2,6 +2,7 @@
 
 import logging
 import signal
+import sys
 
 import fixtures
 import testtools
@@ -58,6 +59,33 @@ class LoopTestCase(testtools.TestCase):
     def test_what_nobody_expected_has_a_traceback(self):
         self.run_loop(LookupError('x'), LookupError('x'))
         self.assertEqual(1, self.log.output.count('Traceback'))
+
+    def test_to_begin_anew(self):
+        """SIGHUP waits until the new process has a handler."""
+        number = {signal.SIGHUP}
+        self.addCleanup(signal.pthread_sigmask, signal.SIG_UNBLOCK, number)
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova_ext_sched.cmd.watch.loop.CONF.reload_config_files',
+                lambda: True,
+            )
+        )
+
+        def execute(program, arguments):
+            self.assertEqual((sys.executable, sys.orig_argv),
+                             (program, arguments))  # fmt: skip
+            held.append(signal.pthread_sigmask(signal.SIG_BLOCK, ()))
+            self.signals.pending = None
+
+        held = []
+        self.useFixture(fixtures.MonkeyPatch('os.execv', execute))
+
+        def turn():
+            self.signals.pending = signal.SIGTERM if held else signal.SIGHUP
+            self.signals.check()
+
+        loop.run(self.signals, turn, 0.001)
+        self.assertEqual([True], [signal.SIGHUP in one for one in held])
 
     def test_a_nova_conf_that_cannot_be_read(self):
         """The process goes on with the options of before."""

@@ -19,19 +19,36 @@ import yaml
 from nova_ext_sched.cmd.watch import command
 from nova_ext_sched.cmd.watch import metrics
 from tests import documentation
+from tests import promtool
 
 ETC = pathlib.Path(__file__).parents[4] / 'etc' / 'nova-ext-sched'
 METRIC = re.compile(r'nova_ext_sched_\w+')
+HISTOGRAMS = (
+    'nova_ext_sched_explanation_duration_seconds',
+    'nova_ext_sched_record_delay_seconds',
+)
+# Of histograms.
+PARTS = ('_count', '_sum')
 
 
 class MetricsTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.metrics = metrics.Metrics()
+
+    def fill(self):
+        """Let every metric have a value."""
+        self.metrics.begin(['boot'], ['isolation'], ['limit'])
         self.metrics.refusals.labels('boot', 'isolation').inc()
         self.metrics.unexplained.labels('limit').inc()
         self.metrics.explanations.observe(0.2)
+        self.metrics.looked_at(['cell1'], ['cell1'])
+        self.metrics.worked()
+        self.metrics.show(self.metrics.audit_interval, 3600)
         self.metrics.audit_done({'isolation': 2})
+        self.metrics.delay.observe(7)
+        self.metrics.capacity_interval.labels('small', '').set(900)
+        self.metrics.capacity_counted('small', '', 3)
 
     def read(self):
         """Return what Prometheus reads, by name."""
@@ -43,7 +60,11 @@ class MetricsTestCase(testtools.TestCase):
             for sample in family.samples
         }
 
+    def ours(self):
+        return {name for name in self.read() if METRIC.match(name)}
+
     def test_prometheus_reads_them(self):
+        self.fill()
         found = self.read()
         sample = found['nova_ext_sched_refusals_total']
         self.assertEqual(
@@ -51,47 +72,141 @@ class MetricsTestCase(testtools.TestCase):
             (sample.labels, sample.value),
         )
         self.assertEqual(2, found['nova_ext_sched_policy_violations'].value)
-        self.assertGreater(
-            found['nova_ext_sched_audit_timestamp_seconds'].value, 1.7e9
+        for name in ('audit', 'look', 'cell_look', 'capacity'):
+            sample = found[f'nova_ext_sched_{name}_timestamp_seconds']
+            self.assertGreater(sample.value, 1.7e9)
+
+    def test_what_is_not_known_is_not_there(self):
+        """An audit that never ran is not 56 years old."""
+        self.assertEqual(
+            {
+                'nova_ext_sched_refusals_waiting',
+                'nova_ext_sched_cells_unread',
+                'nova_ext_sched_options_old',
+                *(
+                    f'{histogram}_{name}'
+                    for histogram in HISTOGRAMS
+                    for name in ('bucket', 'count', 'sum')
+                ),
+            },
+            self.ours(),
+        )
+
+    def test_what_is_known_begins_with_0(self):
+        """An alert on an increase does not see the first of a new series."""
+        self.metrics.begin(['boot', 'resize'], ['a', 'b', 'c'], ['limit'])
+        for operation in ('boot', 'resize'):
+            for constraint in 'abc':
+                self.assertEqual(
+                    0,
+                    self.metrics.registry.get_sample_value(
+                        'nova_ext_sched_refusals_total',
+                        {'operation': operation, 'constraint': constraint},
+                    ),
+                )
+        self.metrics.looked_at(['cell1'], [])
+        for name in ('refusals_unexplained_total', 'cells_set_back_total'):
+            self.assertEqual(0, self.read()[f'nova_ext_sched_{name}'].value)
+
+    def test_a_flavor_that_is_gone(self):
+        """When it was counted last is known."""
+        self.metrics.capacity_unknown('small', '')
+        self.metrics.capacity_counted('small', '', 3)
+        self.metrics.capacity_unknown('small', '')
+        self.assertNotIn('nova_ext_sched_capacity_servers', self.read())
+        self.assertIn('nova_ext_sched_capacity_timestamp_seconds', self.read())
+
+    def test_a_cell_that_is_gone(self):
+        self.metrics.looked_at(['cell1', 'cell2'], ['cell1', 'cell2'])
+        self.metrics.looked_at(['cell2'], [])
+        for name in ('look_timestamp_seconds', 'set_back_total'):
+            for cell, expected in (('cell1', False), ('cell2', True)):
+                prefix = 'cell' if name.startswith('look') else 'cells'
+                value = self.metrics.registry.get_sample_value(
+                    f'nova_ext_sched_{prefix}_{name}', {'cell': cell}
+                )
+                self.assertEqual(expected, value is not None)
+        self.metrics.looked_at(['cell1'], ['cell1'])
+
+    def test_the_usual_ones_of_a_process(self):
+        self.fill()
+        found = self.read()
+        for name in (
+            'process_resident_memory_bytes',
+            'process_cpu_seconds_total',
+            'process_start_time_seconds',
+            'python_info',
+            'python_gc_collections_total',
+        ):
+            self.assertIn(name, found)
+        self.assertEqual(
+            [], [name for name in found if name.endswith('_created')]
         )
 
     def test_the_page_names_all_of_them(self):
+        self.fill()
         page = documentation.ROOT / 'doc' / 'source' / 'tools' / 'watch.rst'
-        histogram = 'nova_ext_sched_explanation_duration_seconds'
         self.assertEqual(
-            {
-                name
-                for name in self.read()
-                if not name.startswith(histogram)
-                and not name.endswith('_created')
-            }
-            | {histogram},
+            {name for name in self.ours() if not name.startswith(HISTOGRAMS)}
+            | {*HISTOGRAMS},
             set(METRIC.findall(page.read_text())),
         )
 
+    def test_a_panel_shows_each_of_them(self):
+        """Of a histogram the buckets, of which Grafana makes percentiles."""
+        self.fill()
+        shown = {
+            name
+            for panel in self.panels()
+            for target in panel['targets']
+            for name in METRIC.findall(target['expr'])
+        }
+        self.assertEqual(
+            set(),
+            {name for name in self.ours() if not name.endswith(PARTS)} - shown,
+        )
+
+    def test_panels_do_not_overlap(self):
+        places = [
+            (panel['gridPos']['x'] + x, panel['gridPos']['y'] + y)
+            for panel in self.panels()
+            for x in range(panel['gridPos']['w'])
+            for y in range(panel['gridPos']['h'])
+        ]
+        self.assertEqual(len(set(places)), len(places))
+        self.assertLess(max(x for x, _ in places), 24)
+
+    @staticmethod
+    def panels():
+        return json.loads((ETC / 'dashboard.json').read_text())['panels']
+
     def test_files_name_metrics_that_there_are(self):
-        known = set(self.read())
+        self.fill()
         rules = yaml.safe_load((ETC / 'alerts.yaml').read_text())
         expressions = [
             rule['expr']
             for group in rules['groups']
             for rule in group['rules']
         ]
-        self.assertEqual(3, len(expressions))
-        dashboard = json.loads((ETC / 'dashboard.json').read_text())
         expressions += [
             target['expr']
-            for panel in dashboard['panels']
+            for panel in self.panels()
             for target in panel['targets']
         ]
         named = set(METRIC.findall(' '.join(expressions)))
-        self.assertEqual(set(), named - known)
+        self.assertEqual(set(), named - self.ours())
 
-    def test_prometheus_takes_the_rules(self):
-        done = self.run_tool(
-            'promtool', 'check', 'rules', str(ETC / 'alerts.yaml')
+    def test_prometheus_takes_the_metrics(self):
+        self.fill()
+        self.assertEqual(
+            '',
+            promtool.run(
+                self,
+                'check',
+                'metrics',
+                input=prometheus_client.generate_latest(self.metrics.registry),
+            ),
         )
-        self.assertIn('SUCCESS: 3 rules found', done.stdout)
 
     def test_systemd_takes_the_unit(self):
         """With a program that there is in the place of the command."""

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import contextlib
 import datetime
+import os
 import pathlib
+import sqlite3
 
 import ddt
 import fixtures
@@ -37,7 +40,7 @@ class MarkTestCase(testtools.TestCase):
 
     @ddt.data(
         # Nothing is settled.
-        ([row(6)], {6}, None, 5, {6}),
+        ([row(6)], {6}, 0, 5, {6}),
         # All that is handled and settled is passed, gaps too.
         ([row(6), row(9)], {6, 9}, 12, 12, set()),
         ([row(6), row(9)], {6, 9}, 8, 8, {9}),
@@ -54,10 +57,42 @@ class MarkTestCase(testtools.TestCase):
         ([row(6, True, 7200), row(8)], {8}, 12, 12, set()),
     )
     @ddt.unpack
-    def test_advance(self, rows, handled, settled, passed, left):
+    def test_advance(self, rows, handled, seen, passed, left):
         mark = position.Mark(5, set(handled))
-        mark.advance(rows, settled, NOW)
+        mark.see(seen, 100)
+        mark.advance(rows, 159.9, NOW)
+        self.assertEqual(position.Mark(5, set(handled)), mark)
+        mark.advance(rows, 160, NOW)
         self.assertEqual(position.Mark(passed, left), mark)
+
+    def test_what_was_held_is_passed_later(self):
+        mark = position.Mark(5)
+        mark.see(9, 100)
+        mark.advance([row(7)], 160, NOW)
+        self.assertEqual(6, mark.passed)
+        mark.add(7)
+        mark.advance([row(7)], 161, NOW)
+        self.assertEqual(9, mark.passed)
+
+    def test_each_id_by_when_it_was_first_seen(self):
+        mark = position.Mark(5)
+        for moment, newest in ((100, 6), (110, 6), (120, 8), (130, 9)):
+            mark.see(newest, moment)
+        for moment, passed in (
+            (159, 5), (160, 6), (179, 6), (180, 8), (189, 8), (500, 9)
+        ):  # fmt: skip
+            mark.advance([], moment, NOW)
+            self.assertEqual(passed, mark.passed, moment)
+
+    def test_begin_behind_an_id(self):
+        mark = position.Mark(50, {60})
+        mark.see(60, 100)
+        mark.begin(7)
+        mark.advance([], 500, NOW)
+        self.assertEqual(position.Mark(7), mark)
+        mark.see(8, 500)
+        mark.advance([], 560, NOW)
+        self.assertEqual(8, mark.passed)
 
 
 @given(
@@ -72,7 +107,7 @@ def test_each_row_is_handled_once_in_whatever_order_rows_appear(case):
     ids, delays = case
     visible = {one: at + delays[at] for at, one in enumerate(sorted(ids))}
     mark, handled = position.Mark(0), []
-    for turn in range(len(ids) + 12):
+    for turn in range(len(ids) + 18):
         rows = [
             row(one)
             for one, at in sorted(visible.items())
@@ -82,9 +117,11 @@ def test_each_row_is_handled_once_in_whatever_order_rows_appear(case):
             if mark.is_new(one):
                 handled.append(one.id)
                 mark.add(one.id)
-        # Settled: given at least six turns ago.
-        old = [one for at, one in enumerate(sorted(ids)) if at + 6 <= turn]
-        mark.advance(rows, max(old, default=None), NOW)
+        # A turn takes a sixth of the time in which rows settle.
+        moment = turn * position.SETTLED / 6
+        seen = [one for one, at in visible.items() if at <= turn]
+        mark.see(max(seen, default=0), moment)
+        mark.advance(rows, moment, NOW)
     assert sorted(handled) == sorted(ids)
     assert mark == position.Mark(max(ids, default=0), set())
 
@@ -94,41 +131,81 @@ class FileTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
-        self.path = self.folder / 'watch.json'
+        self.path = self.folder / 'watch.state'
+
+    def open(self):
+        """Return the file as the next process has it."""
+        if hasattr(self, 'file'):
+            self.file._database.close()
         self.file = position.File(self.path)
+        self.addCleanup(self.file._database.close)
+        return self.file
 
     def test_what_is_written_is_read(self):
-        marks = {'cell': {'fault': position.Mark(7, {9, 8})}}
+        marks = {
+            'cell': {'fault': position.Mark(7, {9, 8}, 1.5)},
+            'other': {'event': position.Mark(2)},
+        }
+        self.open().write(marks)
+        self.assertEqual(marks, self.open().read())
+        marks['cell']['fault'].begin(10)
         self.file.write(marks)
-        self.assertEqual(marks, self.file.read())
+        self.assertEqual(marks, self.open().read())
         self.assertEqual([self.path], list(self.folder.iterdir()))
 
     def test_no_file_yet(self):
-        self.assertEqual({}, self.file.read())
+        self.assertEqual({}, self.open().read())
 
     def test_nothing_is_kept(self):
-        nowhere = position.File(None)
-        nowhere.write({'cell': {'fault': position.Mark(7)}})
-        self.assertEqual({}, nowhere.read())
+        marks = {'cell': {'fault': position.Mark(7)}}
+        position.File(None).write(marks)
+        self.assertEqual({}, position.File(None).read())
 
-    @ddt.data('', 'x', '[]', '{}', '{"version": 2, "cells": {}}', '{"ver')
-    def test_another_document(self, text):
-        self.path.write_text(text)
-        error = self.assertRaises(exception.InvalidValue, self.file.read)
+    def test_owner_and_group_alone_read_it(self):
+        for mask in (0, 0o077):
+            self.addCleanup(os.umask, os.umask(mask))
+            self.path.unlink(missing_ok=True)
+            self.open()
+            self.assertEqual(0o640, self.path.stat().st_mode & 0o777)
+
+    def assertRefused(self, got):
+        error = self.assertRaises(
+            exception.InvalidValue, position.File, self.path
+        )
         self.assertIn(str(self.path), str(error))
         self.assertIn('remove the file', str(error))
+        self.assertIn(got, str(error))
 
-    def test_a_disk_that_is_full_leaves_the_old_file(self):
-        self.file.write({})
-        self.useFixture(
-            fixtures.MonkeyPatch('os.fsync', self._full),
-        )
-        self.assertRaises(
-            OSError, self.file.write, {'cell': {'fault': position.Mark(7)}}
-        )
-        self.assertEqual({}, self.file.read())
-        self.assertEqual([self.path], list(self.folder.iterdir()))
+    @ddt.data(b'x', b'{"version": 1, "cells": {}}', b'\xff\xfe\x00' * 700)
+    def test_something_else(self, content):
+        self.path.write_bytes(content)
+        self.assertRefused('a file of another kind')
+        self.assertEqual(content, self.path.read_bytes())
 
-    @staticmethod
-    def _full(descriptor):
-        raise OSError('No space left on device')
+    @ddt.data('CREATE TABLE other (x)', 'PRAGMA user_version = 2')
+    def test_another_database(self, statement):
+        if 'PRAGMA' in statement:
+            self.open().write({})
+            self.file._database.close()
+        with contextlib.closing(sqlite3.connect(self.path)) as database:
+            database.execute(statement)
+        self.assertRefused('another database')
+
+    def test_another_one_uses_it(self):
+        self.open()
+        self.assertRefused('database is locked')
+        self.file._database.close()
+        self.open()
+
+    def test_a_disk_that_is_full_leaves_what_was_there(self):
+        first = {'cell': {'fault': position.Mark(7)}}
+        self.open().write(first)
+        [pages] = self.file._database.execute('PRAGMA page_count').fetchone()
+        self.file._database.execute(f'PRAGMA max_page_count = {pages}')
+        error = self.assertRaises(
+            OSError,
+            self.file.write,
+            {'cell': {'fault': position.Mark(8, set(range(9, 9999)))}},
+        )
+        self.assertIn(f'{self.path}: database or disk is full', str(error))
+        self.assertEqual(first, self.open().read())

@@ -18,24 +18,26 @@ REQUEST = {
 
 
 class MakeTestCase(testtools.TestCase):
-    def make(self, answer):
+    def make(self, answer, age=9, **fields):
         self.useFixture(time_fixture.TimeFixture(NOW))
         refusal = refusals.Refusal(
             'cell:fault:7',
-            NOW - datetime.timedelta(seconds=9),
+            NOW - datetime.timedelta(seconds=age),
             'server',
+            'web',
             'boot',
             'req-1',
             'project',
             'user',
             'No valid host was found.',
         )
-        return record.make(refusal, answer)
+        return record.make(refusal._replace(**fields), answer)
 
     def test_with_an_explanation(self):
         found = {
+            'time': '2026-01-02T03:04:05Z',
             'request': REQUEST,
-            'answer': {'end': {'name': 'server group'}},
+            'answer': {'end': {'cause': 'server group'}, 'sentence': 'No.'},
         }
         self.assertEqual(
             {
@@ -45,6 +47,7 @@ class MakeTestCase(testtools.TestCase):
                 'recorded': '2026-01-02T03:04:05Z',
                 'request_id': 'req-1',
                 'server': 'server',
+                'server_name': 'web',
                 'project': 'project',
                 'user': 'user',
                 'operation': 'boot',
@@ -75,3 +78,38 @@ class MakeTestCase(testtools.TestCase):
                     found['flavor'] and found['flavor']['name'],
                 ),
             )
+
+    def test_one_that_comes_late_says_so_first(self):
+        document = {
+            'time': '2026-01-02T03:04:05Z',
+            'request': REQUEST,
+            'answer': {'end': {'cause': 'x'}, 'sentence': '0 of 1 host.'},
+        }
+        found = self.make(explainer.Answer(document), age=60)
+        self.assertEqual(document, found['explanation'])
+        for age, minutes in ((62, '1 minute'), (121, '2 minutes')):
+            found = self.make(explainer.Answer(document), age=age)
+            late = (
+                'This is the cloud of 2026-01-02T03:04:05Z, '
+                f'{minutes} after the refusal'
+            )
+            self.assertEqual(
+                {
+                    'end': {'cause': 'x'},
+                    'late': late,
+                    'sentence': f'{late}. 0 of 1 host.',
+                },
+                found['explanation']['answer'],
+            )
+        # What is shared is not of this refusal alone.
+        self.assertNotIn('late', document['answer'])
+
+    def test_no_secret(self):
+        found = self.make(
+            explainer.Answer(
+                reason='unavailable', detail='http://nova:s3cret@host failed'
+            ),
+            message="No valid host was found. {'password': 's3cret'}",
+        )
+        self.assertEqual('http://nova:***@host failed', found['detail'])
+        self.assertNotIn('s3cret', str(found))

@@ -45,7 +45,7 @@ class RefusalsMixin:
         models.BASE.metadata.create_all(self.engine, tables=TABLES)
         self.ctxt = context.get_admin_context()
         self.server = uuidutils.generate_uuid()
-        self.add(models.Instance(uuid=self.server))
+        self.add(models.Instance(uuid=self.server, display_name='web'))
 
     def add(self, row):
         with orm.Session(self.engine) as session, session.begin():
@@ -82,7 +82,7 @@ class RefusalsMixin:
         )
 
     def read(self, after=NONE):
-        pages = refusals.read(self.ctxt, after, BEFORE)
+        pages = refusals.read(self.ctxt, after)
         for page in pages.values():
             page.rows.sort(key=lambda row: row.id)
         return pages
@@ -153,26 +153,31 @@ class RefusalsMixin:
             {'fault': second, 'event': 0}, refusals.last_ids(self.ctxt)
         )
 
-    def test_settled_counts_rows_of_every_sort(self):
-        self.fault(NO_VALID_HOST, OLD)
-        other = self.fault('another fault', OLD)
+    def test_the_newest_is_of_every_sort(self):
+        """Passed or not: a restored database is told by it."""
         self.fault(NO_VALID_HOST)
-        pages = self.read()
-        self.assertEqual(other, pages['fault'].settled)
-        self.assertIsNone(pages['event'].settled)
+        other = self.fault('another fault', OLD)
+        for after in (0, other, other + 7):
+            pages = self.read({'fault': after, 'event': 3})
+            self.assertEqual(other, pages['fault'].newest)
+            self.assertEqual(0, pages['event'].newest)
 
-    def test_nothing_is_settled(self):
-        """A row at the time, and one that was passed."""
-        passed = self.fault(NO_VALID_HOST, OLD)
+    def test_the_last_before_a_time(self):
+        first = self.fault('another fault', OLD)
         self.fault(NO_VALID_HOST, BEFORE)
-        pages = self.read({'fault': passed, 'event': 0})
-        self.assertIsNone(pages['fault'].settled)
+        for time, expected in (
+            (BEFORE, first),
+            (BEFORE + SECOND, first + 1),
+            (OLD, 0),
+        ):
+            self.assertEqual(
+                expected, refusals.last_id_before(self.ctxt, 'fault', time)
+            )
+        self.assertEqual(0, refusals.last_id_before(self.ctxt, 'event', NOW))
 
     def test_an_empty_cell(self):
         self.assertEqual(NONE, refusals.last_ids(self.ctxt))
-        self.assertEqual(
-            {'fault': ([], None), 'event': ([], None)}, self.read()
-        )
+        self.assertEqual({'fault': ([], 0), 'event': ([], 0)}, self.read())
 
     def test_the_action_that_failed(self):
         second = datetime.timedelta(seconds=1)
@@ -183,7 +188,7 @@ class RefusalsMixin:
         self.action('migrate', NOW + 60 * second, 'req-later')
         [row] = self.read()['fault'].rows
         self.assertEqual(
-            ('resize', 'req-resize', 'p', 'u'),
+            ('resize', 'req-resize', 'p', 'u', 'web'),
             refusals.read_action(self.ctxt, row),
         )
 
@@ -252,10 +257,11 @@ class SqliteTestCase(RefusalsMixin, testtools.TestCase):
         self.assertEqual(
             [
                 f'SEARCH instance_faults {key} (rowid>?)',
-                f'SEARCH instance_faults {key} (rowid>?)',
+                # For the highest ID, which is the last of the key.
+                'SEARCH instance_faults',
                 f'SEARCH instance_actions_events {key} (rowid>?)',
                 f'SEARCH instance_actions {key} (rowid=?)',
-                f'SEARCH instance_actions_events {key} (rowid>?)',
+                'SEARCH instance_actions_events',
             ],
             plan,
         )
@@ -276,13 +282,17 @@ class MakeTestCase(testtools.TestCase):
     def test_operation(self, action, operation):
         row = refusals.Row(7, NOW, 'server', NO_VALID_HOST)
         found = refusals.make(
-            'cell', 'fault', row, refusals.Action(action, 'req-1', 'p', 'u')
+            'cell',
+            'fault',
+            row,
+            refusals.Action(action, 'req-1', 'p', 'u', 'web'),
         )
         self.assertEqual(
             refusals.Refusal(
                 'cell:fault:7',
                 NOW,
                 'server',
+                'web',
                 operation,
                 'req-1',
                 'p',

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import contextlib
 import datetime
 import json
 import pathlib
 import signal
+import sqlite3
 import types
 
 import fixtures
@@ -19,14 +21,20 @@ from nova_ext_sched.cmd.watch import refusals
 from nova_ext_sched.cmd.watch import watcher
 
 NOW = datetime.datetime(2026, 1, 2, 3, 4, 5)
+CELL_A = 'name of a'
 NO_VALID_HOST = 'No valid host was found.'
 EXPLAINED = explainer.Answer(
     {
+        'time': '2026-01-02T03:04:05Z',
         'request': {
             'flavor': {'id': '3', 'name': 'm1.huge', 'vcpus': 64},
             'image': {'id': 'an-image', 'name': None},
         },
-        'answer': {'end': {'name': 'server group'}, 'hosts': 0},
+        'answer': {
+            'end': {'cause': 'server group'},
+            'hosts': 0,
+            'sentence': 'No host.',
+        },
     }
 )
 
@@ -55,6 +63,9 @@ class Cells:
             )
         )
 
+    def names(self):
+        return {cell: f'name of {cell}' for cell in self.rows}
+
     def ask(self, select, concerns):
         found = {}
         for cell in self.rows:
@@ -78,21 +89,27 @@ def last_ids(context):
     }
 
 
-def read(context, after, before):
+def last_id_before(context, kind, time):
+    rows = context.cells.rows[context.cell_uuid][kind]
+    return max((row.id for row in rows if row.time < time), default=0)
+
+
+def read(context, after):
     context.cells.on_read()
-    pages = {}
-    for kind, rows in context.cells.rows[context.cell_uuid].items():
-        rows = [row for row in rows if row.id > after[kind]]
-        old = [row.id for row in rows if row.time < before]
-        pages[kind] = refusals.Page(rows, max(old, default=None))
-    return pages
+    return {
+        kind: refusals.Page(
+            [row for row in rows if row.id > after[kind]],
+            max((row.id for row in rows), default=0),
+        )
+        for kind, rows in context.cells.rows[context.cell_uuid].items()
+    }
 
 
 def read_action(context, row):
     context.cells.actions_read += 1
     if context.cell_uuid in context.cells.without_actions:
         raise ConnectionError()
-    return refusals.Action('create', f'req-{row.server}', 'p', 'u')
+    return refusals.Action('create', f'req-{row.server}', 'p', 'u', 'web')
 
 
 class Explainer:
@@ -101,11 +118,13 @@ class Explainer:
     def __init__(self):
         self.instead = {}
         self.turns = 0
+        self.tried = []
 
     def begin_turn(self):
         self.turns += 1
 
     def explain(self, refusal):
+        self.tried.append(refusal.server)
         instead = self.instead.get(refusal.server, lambda: EXPLAINED)
         return instead()
 
@@ -115,8 +134,9 @@ class Records:
         self.written = []
         self.on_write = lambda: None
 
-    def known_ids(self):
-        return {record['id'] for record in self.written}
+    def known(self, since, apart_from):
+        self.looked_through = since, apart_from
+        return {(record['id'], record['refused']) for record in self.written}
 
     def write(self, record):
         self.on_write()
@@ -127,7 +147,10 @@ class WatcherTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.clock = self.useFixture(utils_fixture.TimeFixture(NOW))
-        for function in (last_ids, read, read_action):
+        self.now = self.begin = NOW.replace(tzinfo=datetime.UTC).timestamp()
+        for name in ('oslo_utils.timeutils.now', 'time.time'):
+            self.useFixture(fixtures.MonkeyPatch(name, lambda: self.now))
+        for function in (last_ids, last_id_before, read, read_action):
             self.useFixture(
                 fixtures.MonkeyPatch(
                     f'nova_ext_sched.cmd.watch.refusals.{function.__name__}',
@@ -145,16 +168,23 @@ class WatcherTestCase(testtools.TestCase):
         self.assertEqual(0, self.watcher.turn())
 
     def watch(self):
+        self.end()
+        self.file = position.File(self.state)
         self.metrics = metrics.Metrics()
         self.signals = interrupt.Interrupt()
         return watcher.Watcher(
             self.cells,
             self.explainer,
             self.records,
-            position.File(self.state),
+            self.file,
             self.metrics,
             self.signals,
         )
+
+    def end(self):
+        """The process ends, and with it its lock."""
+        if hasattr(self, 'file'):
+            self.file._database.close()
 
     def turn(self):
         """Take a turn; return the servers of the records that it wrote."""
@@ -169,7 +199,22 @@ class WatcherTestCase(testtools.TestCase):
 
     def noted(self, cell='a', kind='fault'):
         """Return what the state says of a kind of row."""
-        return json.loads(self.state.read_text())['cells'][cell][kind]
+        with contextlib.closing(sqlite3.connect(self.copy())) as database:
+            [found] = database.execute(
+                'SELECT passed, handled FROM marks WHERE cell=? AND kind=?',
+                (cell, kind),
+            )
+        return {'passed': found[0], 'handled': json.loads(found[1])}
+
+    def copy(self):
+        """Return a copy of the state, which is the watcher's alone."""
+        copy = self.state.with_name('copy')
+        copy.write_bytes(self.state.read_bytes())
+        return copy
+
+    def advance(self, seconds):
+        self.clock.advance_time_seconds(seconds)
+        self.now += seconds
 
     def figure(self, name, **labels):
         return self.metrics.registry.get_sample_value(
@@ -177,7 +222,7 @@ class WatcherTestCase(testtools.TestCase):
         )
 
     def away(self):
-        raise explainer.Unavailable('placement\nis away')
+        raise explainer.Unavailable('placement is away')
 
     def test_the_order_of_their_times(self):
         """Of all cells and kinds; of one second, that of their IDs."""
@@ -201,28 +246,66 @@ class WatcherTestCase(testtools.TestCase):
             self.turn(),
         )
 
-    def test_those_behind_one_that_waits_wait(self):
+    def test_the_time_from_a_refusal_to_its_record(self):
+        """A clock that is ahead of this one makes it no less than 0."""
+        for row_id, age in ((1, 40), (2, 2), (3, -5)):
+            self.cells.add('a', row_id, age)
+        self.turn()
+        name = 'record_delay_seconds'
+        self.assertEqual(42, self.figure(f'{name}_sum'))
+        for seconds, expected in (('1.0', 1), ('3.0', 2), ('60.0', 3)):
+            self.assertEqual(
+                expected, self.figure(f'{name}_bucket', le=seconds)
+            )
+
+    def test_nobody_waits_for_one_that_waits(self):
+        """It is tried again behind all others."""
         for row_id in (1, 2, 3):
             self.cells.add('a', row_id, 9 - row_id)
         self.explainer.instead['a-fault-2'] = self.away
-        self.assertEqual(['a-fault-1'], self.turn())
-        self.assertEqual(2, self.figure('refusals_waiting'))
-        self.assertEqual([], self.turn())
+        self.assertEqual(['a-fault-1', 'a-fault-3'], self.turn())
+        self.assertEqual(1, self.figure('refusals_waiting'))
+        self.cells.add('a', 4)
+        self.explainer.tried.clear()
+        self.assertEqual(['a-fault-4'], self.turn())
+        self.assertEqual(['a-fault-4', 'a-fault-2'], self.explainer.tried)
         self.explainer.instead.clear()
-        self.assertEqual(['a-fault-2', 'a-fault-3'], self.turn())
+        self.assertEqual(['a-fault-2'], self.turn())
         self.assertEqual(0, self.figure('refusals_waiting'))
         self.assertEqual([], self.turn())
 
+    def test_what_is_away_is_not_asked_for_each(self):
+        """Three in a row tell; the next turn begins with the others."""
+        for row_id in range(1, 8):
+            self.cells.add('a', row_id, 9 - row_id)
+            self.explainer.instead[f'a-fault-{row_id}'] = self.away
+        del self.explainer.instead['a-fault-3']
+        self.assertEqual(['a-fault-3'], self.turn())
+        self.assertEqual(
+            [f'a-fault-{row_id}' for row_id in range(1, 7)],
+            self.explainer.tried,
+        )
+        self.assertEqual(6, self.figure('refusals_waiting'))
+        self.advance(300)
+        self.cells.add('a', 8)
+        self.assertEqual(7, len(self.turn()))
+        self.assertEqual(
+            {'unavailable'},
+            {one['unexplained'] for one in self.records.written[2:]},
+        )
+
     def test_for_five_minutes(self):
-        self.cells.add('a', 1)
+        """Since it was tried first, whatever conductor's clock says."""
+        self.cells.add('a', 1, age=3600)
         self.explainer.instead['a-fault-1'] = self.away
-        self.clock.advance_time_seconds(299)
         self.assertEqual([], self.turn())
-        self.clock.advance_time_seconds(1)
+        self.advance(299)
+        self.assertEqual([], self.turn())
+        self.advance(1)
         self.assertEqual(['a-fault-1'], self.turn())
         [record] = self.records.written
         self.assertEqual(
-            ('unavailable', 'placement\nis away', '2026-01-02T03:09:05Z'),
+            ('unavailable', 'placement is away', '2026-01-02T03:09:05Z'),
             (record['unexplained'], record['detail'], record['recorded']),
         )
 
@@ -235,8 +318,7 @@ class WatcherTestCase(testtools.TestCase):
             self.explainer.instead.clear()
             self.turn()
             self.assertEqual(
-                [r"Refusals wait to be explained: 'placement\nis away'"]
-                * row_id,
+                ['Refusals wait to be explained: placement is away'] * row_id,
                 self.log.output.splitlines(),
             )
 
@@ -294,11 +376,14 @@ class WatcherTestCase(testtools.TestCase):
 
     def test_a_crash_and_then_a_cell_away(self):
         """What the state does not have is not repeated later either."""
-        state = self.state.read_text()
+        state = self.state.read_bytes()
         self.cells.add('a', 1)
         self.turn()
-        self.state.write_text(state)
+        self.advance(5)
+        self.end()
+        self.state.write_bytes(state)
         self.watcher = self.watch()
+        self.assertEqual((self.begin, self.state), self.records.looked_through)
         self.cells.silent.add('a')
         self.assertEqual([], self.turn())
         self.cells.silent.clear()
@@ -340,49 +425,129 @@ class WatcherTestCase(testtools.TestCase):
         self.cells.without_actions.clear()
         self.assertEqual(['a-fault-1', 'a-fault-2'], self.turn())
 
-    def test_a_row_is_passed_when_it_is_older_than_a_minute(self):
-        self.cells.add('a', 1)
+    def test_a_row_is_passed_a_minute_after_it_was_seen(self):
+        """Conductor's clock may be an hour behind."""
+        self.cells.add('a', 1, age=3600)
         self.turn()
-        self.clock.advance_time_seconds(60)
+        self.advance(59)
         self.turn()
         self.assertEqual({'passed': 0, 'handled': [1]}, self.noted())
         # Another row appears behind it.
-        self.cells.add('a', 0.5, 60)
+        self.cells.add('a', 0.5, 3600)
         self.assertEqual(['a-fault-0.5'], self.turn())
-        self.clock.advance_time_seconds(1)
+        self.advance(1)
         self.turn()
         self.assertEqual({'passed': 1, 'handled': []}, self.noted())
+
+    def test_after_a_start_rows_are_seen_for_the_first_time(self):
+        self.cells.add('a', 1)
+        self.turn()
+        self.advance(3600)
+        self.watcher = self.watch()
+        self.turn()
+        self.cells.add('a', 0.5)
+        self.assertEqual(['a-fault-0.5'], self.turn())
 
     def test_one_that_nova_works_on(self):
         self.cells.add('a', 1, kind='event', is_open=True)
         self.assertEqual([], self.turn())
-        self.clock.advance_time_seconds(3600)
+        self.advance(3600)
         self.turn()
         self.cells.rows['a']['event'].clear()
         self.cells.add('a', 1, kind='event')
         self.assertEqual(['a-event-1'], self.turn())
 
-    def test_a_second_one_writes_the_same_ids(self):
-        other, kept = self.watcher, self.records
-        self.records, self.state = Records(), self.state.with_name('second')
-        self.watcher = self.watch()
-        self.turn()
-        self.cells.add('a', 1)
-        self.assertEqual(['a-fault-1'], self.turn())
-        self.assertEqual(1, other.turn())
-        self.assertEqual(kept.known_ids(), self.records.known_ids())
-
     def test_a_database_that_was_restored(self):
-        """Without state and records, IDs of before are new ones."""
-        self.cells.add('a', 5)
+        """IDs come again. What was added since is recorded, and not twice."""
+        for row_id in range(1, 10):
+            self.cells.add('a', row_id, 100)
+        self.turn()
+        for _ in range(3):
+            self.advance(60)
+            self.turn()
+        self.assertEqual({'passed': 9, 'handled': []}, self.noted())
+        del self.cells.rows['a']['fault'][5:]
+        self.cells.add('a', 6)
+        self.cells.add('a', 7)
+        self.assertEqual(['a-fault-6', 'a-fault-7'], self.turn())
+        self.assertEqual({'passed': 5, 'handled': [6, 7]}, self.noted())
+        self.assertIn(
+            'Cell name of a: its newest fault has ID 7, and 9 was recorded '
+            'already.',
+            self.log.output,
+        )
+        self.assertIn('Records go on behind ID 5.', self.log.output)
+        self.assertEqual(1, self.figure('cells_set_back_total', cell=CELL_A))
+        self.assertEqual([], self.turn())
+        self.assertEqual(1, self.figure('cells_set_back_total', cell=CELL_A))
+
+    def test_a_cell_that_was_made_anew(self):
+        """While no watcher ran: an ID is another refusal's now."""
+        self.cells.add('a', 5, 100)
+        self.turn()
+        self.advance(120)
+        self.turn()
         self.turn()
         self.cells.rows['a']['fault'].clear()
-        self.state.unlink()
-        self.records.written.clear()
+        self.advance(60)
         self.watcher = self.watch()
-        self.turn()
+        self.assertEqual([], self.turn())
         self.cells.add('a', 5)
         self.assertEqual(['a-fault-5'], self.turn())
+
+    def test_when_cells_were_read(self):
+        self.cells.rows['b'] = {'fault': [], 'event': []}
+        self.turn()
+        self.advance(10)
+        self.cells.silent.add('b')
+        self.turn()
+        self.assertEqual(self.now, self.figure('look_timestamp_seconds'))
+        for cell, expected in (('a', self.now), ('b', self.begin)):
+            self.assertEqual(
+                expected,
+                self.figure(
+                    'cell_look_timestamp_seconds', cell=f'name of {cell}'
+                ),
+            )
+        del self.cells.rows['b']
+        self.turn()
+        self.assertIsNone(
+            self.figure('cell_look_timestamp_seconds', cell='name of b')
+        )
+
+    def test_a_turn_that_fails_is_no_look(self):
+        self.advance(10)
+        self.cells.add('a', 1)
+
+        def fail():
+            raise OSError('No space left on device')
+
+        self.records.on_write = fail
+        self.assertRaises(OSError, self.watcher.turn)
+        self.assertEqual(self.begin, self.figure('look_timestamp_seconds'))
+
+    def test_a_member_chooses_no_label(self):
+        for row_id, trait in enumerate(('CUSTOM_X', 'CUSTOM_Y'), 1):
+            self.cells.add('a', row_id)
+            self.explainer.instead[f'a-fault-{row_id}'] = lambda trait=trait: (
+                explainer.Answer(
+                    EXPLAINED.document
+                    | {'answer': {'end': {'cause': f'required={trait}'}}}
+                )
+            )
+        self.turn()
+        self.assertEqual(
+            ['required=CUSTOM_X', 'required=CUSTOM_Y'],
+            [record['constraint'] for record in self.records.written],
+        )
+        self.assertEqual(
+            2,
+            self.figure(
+                'refusals_total',
+                operation='boot',
+                constraint='required traits',
+            ),
+        )
 
     def test_counted(self):
         for row_id in (1, 2, 3):

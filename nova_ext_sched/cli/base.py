@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What all commands share: how they end, and how they read arguments."""
+
+import argparse
+from collections.abc import Sequence
+import functools
+import logging
+import sys
+import typing
+
+from cliff import command
+from cliff import lister
+from oslo_config import cfg
+
+from nova_ext_sched import exception
+from nova_ext_sched import messages
+from nova_ext_sched.policy import amount
+
+#: Exit statuses of all commands, but that of Ctrl-C;
+#: doc/source/tools/reference.rst has them.
+FINE = 0
+FAULT = 1
+USAGE = 2
+SOME_FOUND = 3
+
+
+class UsageError(exception.NovaExtSchedError, ValueError):
+    """Options that do not go together; the text is a whole sentence."""
+
+    message = '{sentence}'
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(sentence=sentence)
+
+
+class Command(command.Command):
+    """A command with an exit status.
+
+    ======  ==================================================
+    status  meaning
+    ======  ==================================================
+    0       fine
+    1       something could not be read: a database, placement
+    2       wrong usage, or what is named does not exist
+    3       something was found, or no host is left
+    130     after Ctrl-C
+    ======  ==================================================
+
+    Progress and faults go to standard error.
+    """
+
+    #: What the command ends with; set by ``take_action``.
+    status = FINE
+
+    #: Said on standard error, after the list.
+    sentence = ''
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        """Return the exit status."""
+        try:
+            super().run(parsed_args)
+        except (
+            UsageError,
+            exception.InvalidValue,
+            cfg.ConfigFilesNotFoundError,
+        ) as exc:
+            return self._fail(exc, USAGE)
+        except Exception as exc:
+            return self._fail(exc, FAULT)
+        if self.sentence:
+            self.app.stdout.flush()
+            print(messages.without_secrets(self.sentence), file=sys.stderr)
+        return self.status
+
+    def _fail(self, exc: Exception, status: int) -> int:
+        if self.app_args and self.app_args.debug:
+            logging.getLogger(__name__).debug('', exc_info=exc)
+        text = messages.without_secrets(_describe(exc))
+        print(f'nova-ext-sched {self.cmd_name}: {text}', file=sys.stderr)
+        return status
+
+
+def _describe(exc: Exception) -> str:
+    """Return what a fault says to an operator."""
+    if isinstance(exc, exception.NovaExtSchedError | cfg.Error):
+        return str(exc)
+    if type(exc).__module__.startswith(('oslo_db.', 'sqlalchemy.')):
+        # Its further lines are the statement.
+        return (
+            f'[api_database] connection in nova.conf: expected an answer of '
+            f'the database, got {messages.describe(exc)}'
+        )
+    return str(exc).strip() or type(exc).__name__
+
+
+def check_columns(
+    command: lister.Lister,
+    parsed_args: argparse.Namespace,
+    columns: Sequence[str],
+) -> None:
+    """Refuse before the work what cliff would refuse after it.
+
+    :raises UsageError: ``--column`` names none of the columns
+    """
+    try:
+        command._generate_columns_and_selector(parsed_args, columns)
+    except ValueError as exc:
+        raise UsageError(
+            f'There is no column {messages.first_few(parsed_args.columns)}. '
+            f'The columns are {", ".join(columns)}.'
+        ) from exc
+
+
+def read_amount(text: str) -> int:
+    """Return an argument that is an integer, 1 or more.
+
+    :raises argparse.ArgumentTypeError: it has another form
+    """
+    try:
+        return amount.check(text, '')
+    except exception.InvalidValue as exc:
+        raise argparse.ArgumentTypeError(
+            f'expected {amount.EXPECTED}, got {text!r}'
+        ) from exc
+
+
+def add_option(parser: typing.Any, meaning: str) -> None:
+    """Add ``--option``, which takes options of nova.conf.
+
+    :param parser: argparse's, or a group of it
+    :param meaning: its help
+    """
+    parser.add_argument(
+        '--option',
+        metavar='[GROUP.]NAME=VALUE',
+        action='append',
+        default=[],
+        type=functools.partial(read_pair, form='[group.]name=value'),
+        help=meaning,
+    )
+
+
+def read_pair(text: str, form: str = 'KEY=VALUE') -> tuple[str, str]:
+    """Return name and value of an argument.
+
+    :param form: the form that is expected, for the error
+    :raises argparse.ArgumentTypeError: it has another
+    """
+    name, equals, value = text.partition('=')
+    if not name or not equals:
+        raise argparse.ArgumentTypeError(f'expected {form}, got {text!r}')
+    return name, value

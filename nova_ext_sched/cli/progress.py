@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Progress of a long command, only on a terminal."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+import contextlib
+import typing
+
+from rich import console
+from rich import progress
+
+
+@contextlib.contextmanager
+def bar(
+    stream: typing.Any, label: str, total: int | None = None
+) -> Iterator[Callable[..., None]]:
+    """Show a bar while the block runs, and nothing after it.
+
+    Nothing is written if the stream is not a terminal.
+
+    :param stream: where to write, standard error as a rule
+    :param total: how many steps there are; None if it is not known
+    :yields: a function to call after each step; takes the number of steps,
+        and the label from now on where it changes
+    """
+    if not stream.isatty():
+        # rich before 15 ends even a disabled bar with a line break.
+        yield lambda steps=1, label=None: None
+        return
+    with progress.Progress(
+        progress.TextColumn('{task.description}'),
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TimeElapsedColumn(),
+        console=console.Console(file=stream),
+        transient=True,
+    ) as shown:
+        task = shown.add_task(label, total=total)
+
+        def advance(steps: int = 1, label: str | None = None) -> None:
+            shown.update(task, advance=steps, description=label)
+
+        yield advance

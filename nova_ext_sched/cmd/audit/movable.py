@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""A server that a plan may move: how nova would, and what that frees."""
+
+import contextlib
+import types
+import typing
+
+from nova import exception as nova_exception
+from nova import objects
+from nova import servicegroup
+from nova.compute import api as compute_api
+
+from nova_ext_sched import exception
+from nova_ext_sched import messages
+from nova_ext_sched.cmd import claims
+from nova_ext_sched.cmd.explain import server as explain_server
+
+#: Kinds of moves.
+LIVE, COLD = 'live', 'cold'
+
+
+class NotMovable(exception.NovaExtSchedError):
+    """nova would refuse to move a server wherever it went."""
+
+    message = '{reason}'
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason=reason)
+
+
+class Movable(explain_server.Server):
+    """A server, prepared for its move.
+
+    ====================================  ================  ==============
+    nova-api's checks (its decorators)    PCI devices       kind
+    ====================================  ================  ==============
+    let it be live-migrated               it asks for none  live
+    let it be live-migrated               it asks for some  as if they did
+                                                            not let it
+    let it be cold-migrated only          any               cold
+    let it be neither                     any               none
+    ====================================  ================  ==============
+
+    nova-api live-migrates servers that are ACTIVE or PAUSED and cold-migrates
+    those that are ACTIVE or STOPPED, without a task; further checks are those
+    of its release.
+
+    :param ctxt: a nova RequestContext of an administrator
+    :ivar kind: :data:`LIVE` or :data:`COLD`
+    :ivar instance: the nova Instance, with its NUMA topology
+    :ivar held: an allocation request of what it holds in placement
+    :raises NotMovable: nova-api would refuse both, or nova-compute is down
+    :raises exception.InvalidValue: nova has no request of it
+    """
+
+    def __init__(self, ctxt: typing.Any, uuid: str, client: typing.Any):
+        super().__init__(ctxt, uuid)
+        with self._instance() as (cctxt, instance):
+            self.kind = _find_kind(cctxt, instance)
+            self.instance = instance
+            # It is loaded from the cell.
+            _ = instance.numa_topology
+        self.held: claims.Request = client.get_allocs_for_consumer(ctxt, uuid)
+        if self.kind == LIVE:
+            self.live_migrate()
+        else:
+            self.migrate()
+        # A plan has no move to where the server is.
+        self.spec_obj.ignore_hosts = [instance.host]
+
+    def may_move_to(self, source: typing.Any, target: typing.Any) -> bool:
+        """Return whether hypervisors allow the move, as conductor decides.
+
+        :param source: a nova HostState; None where it is not known
+        :param target: a nova HostState
+        """
+        return (
+            self.kind == COLD
+            or source is None
+            or (
+                source.hypervisor_type == target.hypervisor_type
+                and source.hypervisor_version <= target.hypervisor_version
+            )
+        )
+
+
+def _find_kind(ctxt: typing.Any, instance: typing.Any) -> str:
+    """Return how nova-api would let a server be moved.
+
+    :raises NotMovable: not at all
+    """
+    pci_requests = instance.pci_requests
+    if not (pci_requests and pci_requests.requests):
+        try:
+            _ask('live_migrate', ctxt, instance, None, None, None)
+        except nova_exception.NovaException:
+            # It may still be stopped and moved.
+            pass
+        else:
+            return LIVE
+    try:
+        _ask('resize', ctxt, instance)
+    except nova_exception.InstanceInvalidState as exc:
+        raise NotMovable('its {attr} is {state}'.format(**exc.kwargs)) from exc
+    except nova_exception.NovaException as exc:
+        text = exc.format_message().rstrip('.')
+        raise NotMovable(messages.clean(text, 500)) from exc
+    return COLD
+
+
+class _Allowed(Exception):
+    """nova-api is about to begin the move."""
+
+
+class _Instance:
+    """A nova Instance that nova-api cannot change."""
+
+    def __init__(self, instance: typing.Any) -> None:
+        self._of = instance
+
+    def __getattr__(self, name: str) -> typing.Any:
+        return getattr(self._of, name)
+
+    def save(self, *_: object, **__: object) -> typing.NoReturn:
+        raise _Allowed
+
+
+class _Api(compute_api.API):
+    """nova-api, up to where it begins a move."""
+
+    def __init__(self) -> None:
+        # Neutron need not be asked: every nova-compute of a supported release
+        # moves servers with such ports.
+        self.network_api = types.SimpleNamespace(
+            instance_has_extended_resource_request=lambda uuid: False
+        )
+        self.servicegroup_api = servicegroup.API()
+
+    def _allow_cross_cell_resize(self, *_: object) -> typing.NoReturn:
+        raise _Allowed
+
+
+def _ask(
+    method: str, ctxt: typing.Any, instance: typing.Any, *args: object
+) -> None:
+    """Run a method of nova-api up to where it begins the move.
+
+    :raises nova.exception.NovaException: nova-api refuses it
+    :raises NotMovable: nova-compute is down
+    """
+    api = _Api()
+    service = objects.Service.get_by_compute_host(ctxt, instance.host)
+    if not api.servicegroup_api.service_is_up(service):
+        host = messages.clean(instance.host)
+        raise NotMovable(f'nova-compute of {host} is down')
+    with contextlib.suppress(_Allowed):
+        getattr(api, method)(ctxt, _Instance(instance), *args)

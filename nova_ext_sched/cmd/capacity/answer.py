@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What people read of the capacity: the answer first, then the flavors.
+
+Everything comes from the document (:mod:`.document`).
+"""
+
+from collections.abc import Sequence
+import typing
+
+from nova_ext_sched import messages
+from nova_ext_sched.cli import layout
+from nova_ext_sched.cli import lister
+from nova_ext_sched.cmd.explain import document as explained
+
+Document = dict[str, typing.Any]
+
+#: The columns of :func:`rows`.
+COLUMNS = ('Flavor', 'Servers', 'Hosts', 'Ends with')
+#: The columns of :func:`host_rows`.
+HOST_COLUMNS = ('Flavor', 'Host', 'Servers', 'Ends with')
+
+UNLIMITED = 'unlimited'
+# Hosts of a flavor that people see.
+_MOST_HOSTS = 20
+
+
+def rows(found: Document) -> list[Sequence[object]]:
+    """Return a row for each flavor, the most room first."""
+    return [
+        (
+            one['name'],
+            _number(one),
+            layout.NONE if one['fault'] else one['hosts'],
+            lister.Several(_say_ends(one)),
+        )
+        for one in found['flavors']
+    ]
+
+
+def host_rows(found: Document) -> list[Sequence[object]]:
+    """Return a row for each host of each flavor, the most room first."""
+    return [
+        (
+            one['name'],
+            room['host'],
+            _number(room),
+            lister.Several(room['ends']),
+        )
+        for one in found['flavors']
+        for room in one['rooms']
+    ]
+
+
+def sum_up(found: Document) -> str:
+    """Return the answer as sentences on one line."""
+    flavors = found['flavors']
+    hosts = messages.count('host', found['hosts'])
+    if len(flavors) == 1 and not flavors[0]['fault']:
+        [one] = flavors
+        number = _number(one)
+        verb = messages.agree(number, 'fits', 'fit')
+        noun = messages.agree(number, 'server', 'servers')
+        sentences = [
+            f'{number} more {noun} of flavor {one["name"]} {verb}, on '
+            f'{one["hosts"]} of {hosts}'
+        ]
+    else:
+        counted = sum(not one['fault'] for one in flavors)
+        roomy = sum(
+            one['unlimited'] or bool(one['servers']) for one in flavors
+        )
+        sentences = [
+            messages.part(roomy, counted, 'flavor', 'has', 'have')
+            + f' room on {hosts}',
+            'Each number is what fits if nothing else is created',
+        ]
+    sentences += found['remarks']
+    sentences += [
+        f'{one["name"]} could not be counted: {one["fault"]}'
+        for one in flavors
+        if one['fault']
+    ]
+    return ' '.join(f'{text.rstrip(".")}.' for text in sentences)
+
+
+def write(out: layout.Layout, found: Document, by_host: bool) -> None:
+    """Write the answer, then a table of the flavors, or one for each."""
+    out.say(sum_up(found), hang=0)
+    if not by_host:
+        if found['flavors']:
+            out.say()
+            out.table(COLUMNS, [_shown(row) for row in rows(found)])
+        return
+    for one in found['flavors']:
+        out.say()
+        out.say('; '.join((f'{one["name"]}: {_number(one)}', *_say_ends(one))))
+        rooms = one['rooms'][:_MOST_HOSTS]
+        out.table(
+            HOST_COLUMNS[1:],
+            [
+                (room['host'], _number(room), ', '.join(room['ends']))
+                for room in rooms
+            ],
+        )
+        if more := len(one['rooms']) - len(rooms):
+            out.say(
+                f'and {messages.count("more host", more)} (-f csv lists all)'
+            )
+
+
+def _shown(row: Sequence[typing.Any]) -> Sequence[object]:
+    *cells, ends = row
+    return (*cells, '; '.join(ends.machine_readable()))
+
+
+def _number(one: Document) -> typing.Any:
+    if one['unlimited']:
+        return UNLIMITED
+    return layout.NONE if one['servers'] is None else one['servers']
+
+
+def _say_ends(one: Document) -> list[str]:
+    """Return what ends the room of hosts, and why others have none."""
+    if one['end']:
+        return [one['end']]
+    ends = [
+        f'{end["ends"]} on {messages.count("host", end["hosts"])}'
+        for end in one['ends']
+    ]
+    return ends + list(map(explained.say_number, one['refused']))

@@ -1,0 +1,358 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The document without the names of the cloud.
+
+Each name and ID has one word, the same everywhere, so that what refers to what
+stays as it is. Numbers, and words that nova or a policy gives a meaning, stay.
+
+================================  ==========================================
+text                              becomes
+================================  ==========================================
+a name of the document            its word: ``host-1``, ``project-2``
+CUSTOM_ trait or resource class   CUSTOM_TRAIT_1, CUSTOM_CLASS_1
+key that nova or nova.conf names  stays
+key after a reserved prefix       the prefix and a word
+any other key                     a word
+value of a key that nova reads    stays, but for names of the document
+value of an option                its word, if it is a name of the document
+any other value                   the words of an expression, each replaced;
+                                  as it is where the key is also compared by
+                                  order or by parts of words
+================================  ==========================================
+"""
+
+import collections
+from collections.abc import Iterable
+from collections.abc import Iterator
+import re
+import typing
+
+from nova import objects
+from oslo_utils import uuidutils
+
+from nova_ext_sched.cmd.export import unsaid
+from nova_ext_sched.conf import failure_domain
+
+Document = dict[str, typing.Any]
+
+_PARTS = {
+    'hosts': 'host',
+    'aggregates': 'aggregate',
+    'flavors': 'flavor',
+    'images': 'image',
+    'server_groups': 'group',
+    'servers': 'server',
+    'projects': 'project',
+}
+_KINDS = {
+    'host': 'host',
+    'hosts': 'host',
+    'expect': 'host',
+    'boot': 'server',
+    'group': 'group',
+    'project': 'project',
+    'flavor': 'flavor',
+    'image': 'image',
+}
+_CUSTOM = re.compile(r'(trait|resources)(\w*:)(CUSTOM_\w+)')
+_NUMBER = re.compile(r'[-+]?\d{1,12}(\.\d+)?')
+_WORD = re.compile(r'[^\s,]+')
+_NAME = re.compile(r'[\w.:-]+')
+# What an expression is made of, and what has a meaning of its own.
+_OPERATORS = frozenset(
+    '= == != >= <= s== s!= s< s<= s> s>= <in> <all-in> <or> ~ * !'.split()
+)
+_BY_PARTS = re.compile(r'(^|\s)(s[<>]=?|<in>|<all-in>)(\s|$)')
+_MEANT = frozenset(
+    'true false yes no on off required forbidden nova default none'.split()
+)
+# Scopes of extra specs that nova reads.
+_SCOPES = frozenset(
+    'accel capabilities hw hw_rng hw_video os pci_passthrough powervm quota '
+    'resources trait vmware'.split()
+)
+_SCOPE = 'aggregate_instance_extra_specs:'
+_TENANT = 'filter_tenant_id'
+# Keys whose values name what the cloud has.
+_NAMING = (
+    _TENANT,
+    'instance_type',
+    'blazar:owner',
+    'same_host',
+    'different_host',
+)
+_KNOWN = frozenset(
+    (
+        'group_policy',
+        'force_metadata_check',
+        'cpu_allocation_ratio',
+        'ram_allocation_ratio',
+        'disk_allocation_ratio',
+        'max_instances_per_host',
+        'max_io_ops_per_host',
+        'query',
+        'reservation',
+        'different_failure_domain',
+        'max_server_per_failure_domain',
+        'different_cell',
+        'target_cell',
+        *_NAMING,
+    )
+)
+# What options list by these words, whatever has such a name.
+_SOURCES = ('flavor', 'image', 'hint')
+# Hints that have addresses.
+_ADDRESSES = ('build_near_host_ip', 'cidr')
+
+
+def rename(
+    described: Document, missing: unsaid.Unsaid
+) -> tuple[Document, dict[str, str]]:
+    """Return a document without the names of the cloud.
+
+    :param missing: gets what may make its results differ
+    :returns: the document, and the word of each name
+    """
+    renamer = _Renamer(described, missing)
+    return renamer.rename(), renamer.words
+
+
+class _Renamer:
+    def __init__(self, described: Document, missing: unsaid.Unsaid) -> None:
+        self._document = described
+        self._unsaid = missing
+        self.words: dict[str, str] = {}
+        self._counts: collections.Counter[str] = collections.Counter()
+        # What the document has once is there once again.
+        self._shared: dict[int, typing.Any] = {}
+        options = described.get('nova_conf', {})
+        ours = options.get('nova_ext_sched', {})
+        self._prefixes = tuple(
+            prefix
+            for name, values in ours.items()
+            if name.endswith('_prefix')
+            for prefix in _listed(values)
+        )
+        # Keys that an option names.
+        self._named = {failure_domain.OPTS[0].default} | {
+            str(value) for values in ours.values() for value in _listed(values)
+        }
+        self._zone = options.get('DEFAULT', {}).get(
+            'default_availability_zone'
+        )
+
+    def rename(self) -> Document:
+        for part, kind in _PARTS.items():
+            for one in self._document.get(part, ()):
+                self._word(one['name'] if isinstance(one, dict) else one, kind)
+        for aggregate in self._document.get('aggregates', {}).values():
+            if zone := aggregate.get('availability_zone'):
+                self._word(zone, 'zone')
+        self._by_parts = {
+            key
+            for items in self._items()
+            for key, value in items.items()
+            if _BY_PARTS.search(value)
+        }
+        self._unsaid.add(
+            'key',
+            'whose values stay, as parts of them are compared',
+            len(self._by_parts),
+        )
+        if groups := self._document.get('server_groups'):
+            self._unsaid.add(
+                'server group',
+                'whose members are dealt to hosts in another order',
+                len(groups),
+            )
+        return {
+            key: self._rename(key, value)
+            for key, value in self._document.items()
+        }
+
+    def _rename(self, part: str, value: typing.Any) -> typing.Any:
+        match part:
+            case 'nova_conf':
+                return {
+                    group: {
+                        name: self._option(one) for name, one in items.items()
+                    }
+                    for group, items in value.items()
+                }
+            case 'projects':
+                return [self._known(one) for one in value]
+            case 'hosts' | 'steps':
+                return [self._describe(one) for one in value]
+            case _ if isinstance(value, dict):
+                return {
+                    self._known(name): self._describe(one)
+                    for name, one in value.items()
+                }
+        return value
+
+    def _describe(self, one: Document) -> Document:
+        return {
+            key: self._field(key, value)
+            for key, value in one.items()
+            if key != 'uuid'
+        }
+
+    def _field(self, key: str, value: typing.Any) -> typing.Any:
+        match key:
+            case 'metadata' | 'extra_specs' | 'properties' | 'hints':
+                return self._map(value)
+            case 'traits' if id(value) not in self._shared:
+                self._shared[id(value)] = [*map(self._trait, value)]
+            case 'inventories' | 'used' if id(value) not in self._shared:
+                self._shared[id(value)] = {
+                    self._class(name): of for name, of in value.items()
+                }
+            case 'availability_zone':
+                return ':'.join(map(self._zone_part, value.split(':')))
+            case 'name':
+                return self._known(value)
+            case _ if key in _KINDS and isinstance(value, list):
+                return [self._word(one, _KINDS[key]) for one in value]
+            case _ if key in _KINDS:
+                return self._word(value, _KINDS[key])
+        return self._shared.get(id(value), value)
+
+    def _zone_part(self, text: str) -> str:
+        return self._word(text, 'zone') if text else text
+
+    def _map(self, items: dict[str, typing.Any]) -> dict[str, typing.Any]:
+        found = {}
+        for key, value in items.items():
+            if key in _ADDRESSES:
+                self._unsaid.add('scheduler hint', 'with an address')
+                continue
+            texts = [self._value(key, one) for one in _listed(value)]
+            found[self._key(key)] = (
+                texts if isinstance(value, list) else texts[0]
+            )
+        return found
+
+    def _key(self, key: str) -> str:
+        if match := _CUSTOM.fullmatch(key):
+            kind, rest, name = match.groups()
+            rename = self._trait if kind == 'trait' else self._class
+            return kind + rest + rename(name)
+        for prefix in (*self._prefixes, _SCOPE):
+            if prefix and key.startswith(prefix):
+                rest = key.removeprefix(prefix)
+                if prefix == _SCOPE:
+                    return prefix + self._key(rest)
+                return prefix + self._word(rest, 'reserved')
+        if key in self.words:
+            return self.words[key]
+        if key.startswith(_TENANT) and key != _TENANT:
+            return _TENANT + self._word(key.removeprefix(_TENANT), 'suffix')
+        if self._is_read(key):
+            return key
+        scope, colon, rest = key.partition(':')
+        if colon and rest:
+            return f'{self._word(scope, "scope")}:{self._key(rest)}'
+        return self._word(key, 'key')
+
+    def _is_read(self, key: str) -> bool:
+        """Return whether nova or nova.conf gives a key a meaning."""
+        return (
+            key in _KNOWN
+            or key in self._named
+            or key.partition(':')[0] in _SCOPES
+            or key in objects.ImageMetaProps.fields
+        )
+
+    def _value(self, key: str, value: str) -> str:
+        plain = key.removeprefix(_SCOPE)
+        if key in self._by_parts or plain == 'query':
+            return _NAME.sub(lambda match: self._known(match[0]), value)
+        if (
+            self._is_read(plain)
+            and not plain.startswith(_NAMING)
+            and plain not in self._named
+        ):
+            return value
+        if value in self.words:
+            return self.words[value]
+        return _WORD.sub(
+            lambda match: (
+                match[0]
+                if match[0] in _OPERATORS
+                else self._word(match[0], 'value')
+            ),
+            value,
+        )
+
+    def _option(self, value: typing.Any) -> typing.Any:
+        if isinstance(value, list):
+            return [one for item in value for one in self._options(item)]
+        return ','.join(self._options(value))
+
+    def _options(self, value: str) -> Iterator[str]:
+        if value.startswith('CUSTOM_') and value.endswith('*'):
+            # A pattern of names is a name.
+            traits = {
+                trait
+                for host in self._document['hosts']
+                for trait in host.get('traits', ())
+                if trait.startswith(value[:-1])
+            }
+            yield from map(self._trait, sorted(traits))
+        elif value.startswith('CUSTOM_'):
+            yield self._trait(value)
+        elif value in _SOURCES:
+            yield value
+        else:
+            yield self._known(value)
+
+    def _items(self) -> Iterator[dict[str, str]]:
+        for part, key in (
+            ('aggregates', 'metadata'),
+            ('flavors', 'extra_specs'),
+            ('images', 'properties'),
+        ):
+            for one in self._document.get(part, {}).values():
+                yield one.get(key, {})
+
+    def _trait(self, name: str) -> str:
+        return self._custom(name, 'CUSTOM_TRAIT_')
+
+    def _class(self, name: str) -> str:
+        return self._custom(name, 'CUSTOM_CLASS_')
+
+    def _custom(self, name: str, prefix: str) -> str:
+        if not name.startswith('CUSTOM_'):
+            return name
+        return self._give(name, prefix)
+
+    def _known(self, text: str) -> str:
+        return self.words.get(text, text)
+
+    def _word(self, text: str, kind: str) -> str:
+        if (
+            text.lower() in _MEANT
+            or text == self._zone
+            or _NUMBER.fullmatch(text)
+        ):
+            return text
+        if (
+            kind == 'value'
+            and text not in self.words
+            # An ID of a project has none.
+            and '-' in text
+            and uuidutils.is_uuid_like(text)
+        ):
+            # nova-api takes nothing else here.
+            self.words[text] = uuidutils.generate_uuid()
+        return self._give(text, f'{kind}-')
+
+    def _give(self, text: str, prefix: str) -> str:
+        if text not in self.words:
+            self._counts[prefix] += 1
+            self.words[text] = f'{prefix}{self._counts[prefix]}'
+        return self.words[text]
+
+
+def _listed(value: typing.Any) -> Iterable[typing.Any]:
+    return value if isinstance(value, list) else (value,)

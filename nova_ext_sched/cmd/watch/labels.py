@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The words by which metrics tell refusals apart: a bounded set.
+
+A member of a project may write traits, resource classes and hints that no
+host satisfies. None of them is a label: each would be a series for the life
+of the process, and of Prometheus' memory.
+"""
+
+import nova.conf
+from nova.scheduler import filters
+from nova.scheduler import request_filter
+import os_resource_classes
+
+from nova_ext_sched.cmd.explain import placement
+from nova_ext_sched.cmd.explain import policies
+from nova_ext_sched.cmd.watch import explainer
+from nova_ext_sched.cmd.watch import refusals
+from nova_ext_sched.filters import base
+
+CONF = nova.conf.CONF
+
+# What all else is.
+_OTHER = 'other'
+_TRAITS = 'required traits'
+_CUSTOM_RESOURCE = 'custom resource'
+
+# Causes that explain has beside policies, filters and resources.
+_KINDS = (
+    'allocation candidates',
+    'disabled cell',
+    'ignore_hosts',
+    'image traits',
+    'max_placement_results',
+    'pinned CPUs',
+    'query as a whole',
+    'query length',
+    'resource provider',
+    'server group',
+)
+
+
+class Labels:
+    """The values of the labels, by nova.conf.
+
+    :ivar operations: every value of ``operation``
+    :ivar constraints: every value of ``constraint``
+    :raises exception.NovaExtSchedError: nova-scheduler would not start with
+        this nova.conf
+    """
+
+    def __init__(self) -> None:
+        classes = filters.HostFilterHandler().get_matching_classes(
+            CONF.filter_scheduler.available_filters
+        )
+        known = policies.Policies(classes)
+        enabled = CONF.filter_scheduler.enabled_filters
+        stages = [
+            policy
+            for one in classes
+            if one.__name__ in enabled or hasattr(one, 'policies')
+            for policy in base.policies_of(one)
+        ]
+        self.operations = {*refusals.OPERATIONS.values(), _OTHER}
+        self.constraints = {
+            *explainer.REASONS,
+            'none',
+            'no hosts',
+            *(policy.name for policy in (*policies.ALL_NOVA, *stages)),
+            *(
+                policy.name if policy else placement.get_name(one)
+                for one in request_filter.ALL_REQUEST_FILTERS
+                for policy in [known.of_request_filter(one)]
+            ),
+            *_KINDS,
+            *os_resource_classes.STANDARDS,
+            _TRAITS,
+            _CUSTOM_RESOURCE,
+            _OTHER,
+        }
+
+    def constraint(self, cause: str) -> str:
+        """Return the label of a cause.
+
+        =====================================  ===================
+        cause                                  label
+        =====================================  ===================
+        one of :attr:`constraints`             the same
+        a trait                                ``required traits``
+        a resource class that is not nova's    ``custom resource``
+        any other                              ``other``
+        =====================================  ===================
+
+        :param cause: what explain says (:attr:`.explainer.Answer.constraint`)
+        """
+        if cause in self.constraints:
+            return cause
+        # A long text is a literal.
+        if cause.lstrip('\'"').startswith(('required', 'root_required')):
+            return _TRAITS
+        if os_resource_classes.is_custom(cause):
+            return _CUSTOM_RESOURCE
+        return _OTHER
+
+    def operation(self, name: str) -> str:
+        """Return the label of an operation; nova may have new ones."""
+        return name if name in self.operations else _OTHER

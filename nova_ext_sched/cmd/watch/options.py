@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Whether nova.conf has changed since this process read it."""
+
+import glob
+import hashlib
+import pathlib
+
+import nova.conf
+from oslo_log import log as logging
+
+from nova_ext_sched.cmd.watch import metrics
+
+CONF = nova.conf.CONF
+LOG = logging.getLogger(__name__)
+
+_REMARK = (
+    'nova.conf has changed since nova-ext-sched watch read it, so this was '
+    'explained with the options of before; restart watch together with '
+    'nova-scheduler, or send it SIGHUP'
+)
+
+
+class Options:
+    """The files of nova.conf as they were when this was made.
+
+    Watch does not read them anew by itself: nova-scheduler does not either.
+    """
+
+    def __init__(self, figures: metrics.Metrics) -> None:
+        self._metrics = figures
+        self._used = _read()
+        self._is_known = False
+
+    def remarks(self) -> list[str]:
+        """Return what an explanation has to say of the options.
+
+        The log says it once.
+        """
+        is_old = _read() != self._used
+        self._metrics.old_options.set(is_old)
+        if is_old and not self._is_known:
+            LOG.warning('%s.', _REMARK)
+        self._is_known = is_old
+        return [_REMARK] if is_old else []
+
+
+def _read() -> dict[str, str]:
+    """Return what the files hold, by path; those that are away are missing."""
+    paths = [*CONF.config_file]
+    for folder in CONF.config_dir:
+        paths += glob.glob(f'{glob.escape(folder)}/*.conf')
+    found = {}
+    for path in paths:
+        try:
+            content = pathlib.Path(path).read_bytes()
+        except OSError:
+            # It may be in the making.
+            continue
+        found[path] = hashlib.sha256(content).hexdigest()
+    return found

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Options of failure domains."""
+
+import typing
+
+from oslo_config import cfg
+from oslo_config import types
+
+
+class MetadataKey(types.String):
+    """A key of aggregate metadata; it must not be empty."""
+
+    def __call__(self, value: typing.Any) -> str:
+        key: str = super().__call__(value).strip()
+        if not key:
+            raise ValueError('expected a metadata key, got an empty value')
+        return key
+
+
+class Limit(types.Integer):
+    """An integer, which oslo.config lets be empty, and this does not."""
+
+    def __call__(self, value: typing.Any) -> int:
+        limit: int | None = super().__call__(value)
+        if limit is None:
+            raise ValueError('expected an integer, got an empty value')
+        return limit
+
+
+OPTS = [
+    cfg.Opt(
+        'failure_domain_key',
+        type=MetadataKey(),
+        default='failure_domain',
+        help="""
+The metadata key of aggregates whose value names failure domains.
+
+A failure domain is a set of hosts that fail together, such as a rack or a
+power feed: the hosts of an aggregate whose metadata has this key. The value
+is the name of the domain, or several names separated by commas. A host in
+several domains counts in each. Two aggregates with the same name are one
+domain. A host without a domain takes no server of a group that asks to be
+spread.
+
+Possible values:
+
+* A metadata key, exactly as it is written in the aggregates.
+  ``availability_zone`` makes every availability zone a failure domain.
+
+Related options:
+
+* ``[nova_ext_sched] max_server_per_failure_domain``
+* ``[nova_ext_sched] request_filters`` must have ``failure_domains``, and
+  ``[filter_scheduler] enabled_filters`` should have ``FailureDomainFilter``.
+""",
+    ),
+    cfg.Opt(
+        'max_server_per_failure_domain',
+        type=Limit(min=0),
+        default=0,
+        help="""
+The largest number of servers of an anti-affinity group in a failure domain.
+
+Users can ask for a limit with the scheduler hints
+``different_failure_domain=true`` (one server in each domain) and
+``max_server_per_failure_domain=<n>``, for a server group of any policy. This
+option sets a limit for every server group with the policy ``anti-affinity``.
+If both apply, the lower number wins: a hint never lifts the operator's limit.
+
+Existing servers are not moved. They count, and the limit applies to them when
+they are moved. Give every host of the cloud a failure domain first: a host
+without one takes no server of such a group.
+
+Possible values:
+
+* 0: only hints set a limit.
+* An integer, 1 or more.
+
+Related options:
+
+* ``[nova_ext_sched] failure_domain_key``
+* ``[nova_ext_sched] max_forbidden_aggregates`` limits how many aggregates of
+  full domains one placement query names. ``FailureDomainFilter`` in
+  ``[filter_scheduler] enabled_filters`` checks the hosts of the rest.
+* ``[nova_ext_sched] request_filters`` must have ``failure_domains``.
+""",
+    ),
+]

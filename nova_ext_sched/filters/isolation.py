@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Stage 2 of isolation and reservation: judge each host's aggregates."""
+
+from collections.abc import Iterator
+import typing
+
+import nova.conf
+
+from nova_ext_sched import log_once
+from nova_ext_sched import messages
+from nova_ext_sched.filters import base
+from nova_ext_sched.policy import declaration
+from nova_ext_sched.policy import isolation
+from nova_ext_sched.policy import reservation
+from nova_ext_sched.policy import verdict
+from nova_ext_sched.queries import fields
+from nova_ext_sched.request_filters import isolation as isolation_request
+from nova_ext_sched.request_filters import reservation as reservation_request
+
+CONF = nova.conf.CONF
+
+LOG_ONCE = log_once.LogOnce(__name__)
+
+
+class IsolatedAggregatesFilter(base.AggregatesFilter):
+    """Reject hosts whose aggregates the request may not use.
+
+    It makes the same decisions as the request filters, on the aggregates that
+    the scheduler holds in memory. A host is rejected if one of its aggregates
+    requires traits that the request does not (``isolate_aggregates``,
+    :mod:`nova_ext_sched.policy.isolation`), if one is reserved for others, or
+    if it is in no aggregate that the request names (``reserved_aggregates``,
+    :mod:`nova_ext_sched.policy.reservation`).
+
+    It runs on rebuild, where nova runs no request filter: a server on an
+    isolated host cannot be rebuilt with an image that does not require the
+    traits. Reservation keys in the properties of the new image are unknown
+    then and do not count. It also checks the aggregates that the placement
+    query does not name (``max_forbidden_aggregates``, ``forbid_by_trait``).
+
+    Does nothing unless ``enable_isolated_aggregate_filtering`` is on or
+    prefixes of reserved aggregates are set.
+    """
+
+    policies = (isolation.DECLARATION, reservation.DECLARATION)
+
+    # Neither the aggregates nor the request change within a request.
+    run_filter_once_per_request = True
+
+    RUN_ON_REBUILD = True
+
+    def decisions(
+        self, spec_obj: typing.Any
+    ) -> Iterator[tuple[declaration.Policy, base.Decision]]:
+        if isolation.DECLARATION.is_wanted(CONF):
+            yield isolation.DECLARATION, _decide_isolation(spec_obj)
+        if reservation.DECLARATION.is_wanted(CONF):
+            yield reservation.DECLARATION, _decide_reservation(spec_obj)
+
+
+def _decide_isolation(spec_obj: typing.Any) -> base.Decision:
+    try:
+        required = isolation_request.required_traits(spec_obj)
+    except Exception as exc:
+        # Flavors and images are operators' and users' data: what nova cannot
+        # read in them must not open a host.
+        LOG_ONCE.warning(
+            f'IsolatedAggregatesFilter rejects every isolated host, because '
+            f'it cannot read which traits flavor '
+            f'{messages.clean(fields.flavor_name(spec_obj))} and its image '
+            f'require: {messages.describe(exc)}'
+        )
+        required = set()
+    return lambda aggregates: isolation.judge(aggregates, required)
+
+
+def _decide_reservation(spec_obj: typing.Any) -> base.Decision:
+    try:
+        return reservation_request.compile_request(spec_obj).judge
+    except Exception as exc:
+        fault = (
+            f'IsolatedAggregatesFilter rejects every host, because it cannot '
+            f'read which reserved aggregates a request names: '
+            f'{messages.describe(exc)}'
+        )
+        LOG_ONCE.warning(fault)
+        # Which hosts the request may use is not known, so none.
+        return lambda aggregates: verdict.reject(fault)

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What the scheduler and every tool know of a policy, said once.
+
+The module of a policy's decision has its declaration, and the filters of both
+stages refer to it. From there come the line at start, the status check, the
+constraints of ``explain``, the policies of ``audit`` and the tables of the
+documentation. A policy of another package declares itself in the same way.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+import dataclasses
+import typing
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Policy:
+    """A policy as operators know it, and the filters that obey it.
+
+    :ivar name: as operators read and write it: ``isolation``
+    :ivar summary: what it does, a sentence for the documentation
+    :ivar refuses: what is so of the hosts that it refuses; begins with a verb
+        in the plural, so that it can follow a number: ``are isolated``
+    :ivar lacks: the same of hosts that it refuses for what they are not in:
+        ``are in no failure domain``; ``refuses`` if empty
+    :ivar request_filter: its filter of stage 1, as ``[nova_ext_sched]
+        request_filters`` names it; empty if it has none
+    :ivar host_filter: its filter of stage 2, as ``[filter_scheduler]
+        enabled_filters`` names it; empty if it has none
+    :ivar turned_on_by: the options that turn it on, for messages and the
+        documentation; empty if its filters alone do
+    :ivar wanted: takes nova's configuration and returns whether these options
+        ask for it; None if its filters alone do
+    :ivar on_request: whether requests may ask for it too, by a hint, wherever
+        one of its filters is named
+    :ivar without_request_filter: what happens where it is on and its request
+        filter is not named; empty if that is no mistake
+    :ivar without_host_filter: likewise, where its host filter is not enabled
+    :ivar counts_group: whether it refuses hosts for the members of the
+        request's server group that they hold
+    """
+
+    name: str
+    summary: str = ''
+    refuses: str
+    lacks: str = ''
+    request_filter: str = ''
+    host_filter: str = ''
+    turned_on_by: str = ''
+    wanted: Callable[[typing.Any], bool] | None = None
+    on_request: bool = False
+    without_request_filter: str = ''
+    without_host_filter: str = ''
+    counts_group: bool = False
+
+    def stages(self, conf: typing.Any) -> list[str]:
+        """Return its filters that nova.conf names: none, one or both.
+
+        :param conf: nova's configuration with our options registered
+        """
+        found = []
+        if self.request_filter in conf.nova_ext_sched.request_filters:
+            found.append(self.request_filter)
+        if self.host_filter in conf.filter_scheduler.enabled_filters:
+            found.append(self.host_filter)
+        return found
+
+    def is_wanted(self, conf: typing.Any) -> bool:
+        """Return whether nova.conf asks for it, by options or its filters."""
+        return bool(self.wanted(conf) if self.wanted else self.stages(conf))
+
+    def is_on(self, conf: typing.Any) -> bool:
+        """Return whether the scheduler obeys it, by nova.conf.
+
+        ======================  ===========  =====================  ========
+        options turn it on      on request   its filters are named  it is on
+        ======================  ===========  =====================  ========
+        yes, or no option does  any          one or both            yes
+        no                      yes          one or both            yes
+        no                      no           any                    no
+        any                     any          none                   no
+        ======================  ===========  =====================  ========
+        """
+        asked = self.on_request or self.is_wanted(conf)
+        return asked and bool(self.stages(conf))
+
+    def contradictions(self, conf: typing.Any) -> Iterator[str]:
+        """Yield what nova.conf asks of one stage and not of the other.
+
+        :returns: sentences that say what happens, and what to do about it
+        """
+        stages = self.stages(conf)
+        if not self.is_wanted(conf):
+            return
+        for name, option, effect in (
+            (
+                self.request_filter,
+                '[nova_ext_sched] request_filters',
+                self.without_request_filter,
+            ),
+            (
+                self.host_filter,
+                '[filter_scheduler] enabled_filters',
+                self.without_host_filter,
+            ),
+        ):
+            if name and effect and name not in stages:
+                by = self.turned_on_by or ' and '.join(stages)
+                yield (
+                    f'The policy {self.name} is turned on (by {by}), but '
+                    f'{option} does not have {name}: {effect}. Add {name} to '
+                    f'{option}.'
+                )
+
+
+def undeclared(*, request_filter: str = '', host_filter: str = '') -> Policy:
+    """Return the policy of a filter that declares none: itself.
+
+    :param request_filter: its name, or
+    :param host_filter: its class name
+    """
+    name = request_filter or host_filter
+    return Policy(
+        name=name,
+        refuses=f'are refused by {name}',
+        request_filter=request_filter,
+        host_filter=host_filter,
+    )

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Failure domains: how many servers of a group may fail together.
+
+A failure domain is a value of one metadata key of aggregates: a rack, a power
+feed, an availability zone. A value is split at commas, as nova splits it, and
+names one domain or several. Names are compared exactly.
+
+**What a request asks for.** Without a server group it asks for nothing,
+whatever its hints say. A group of any policy may use the hints. The option is
+for groups of the policy ``anti-affinity``. If several apply, the strictest
+wins: a hint never lifts the operator's limit.
+
+==================================  =======================================
+given                               limit
+==================================  =======================================
+nothing, or the option is 0         none
+``different_failure_domain`` true   1
+``different_failure_domain`` false  none
+hint or option                      n
+``max_server_per_failure_domain=n``
+several of these                    the lowest
+a hint in another form              the request is refused
+==================================  =======================================
+
+**Which hosts it gets.** *Held* is the number of members that stand in a
+domain, without the server that the request places or moves:
+
+==================  =====================================  ========
+domains of the host held                                   decision
+==================  =====================================  ========
+none                any                                    rejected
+one                 below the limit                        passes
+one                 the limit, or more                     rejected
+several             below the limit in each                passes
+several             the limit, or more, in any             rejected
+==================  =====================================  ========
+
+**How members count.**
+
+=======================================  ==================================
+host of the member                       the member counts
+=======================================  ==================================
+in one domain                            in it
+in several, of one or several aggregates in each
+in none                                  nowhere
+not known (not placed, or deleted)       nowhere
+two hosts, while it moves                in the domains of both, once each
+=======================================  ==================================
+
+A server alone in its group may use every host that is in a domain.
+"""
+
+import collections
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
+import typing
+
+from oslo_utils import strutils
+
+from nova_ext_sched import exception
+from nova_ext_sched import messages
+from nova_ext_sched.policy import amount
+from nova_ext_sched.policy import anti_affinity
+from nova_ext_sched.policy import declaration
+from nova_ext_sched.policy import verdict
+
+#: The hint that asks for one member a domain; vexxhost's filter has it too.
+DIFFERENT = 'different_failure_domain'
+#: A hint, and the operator's option.
+LIMIT = 'max_server_per_failure_domain'
+
+Metadata = Mapping[str, str | None] | None
+
+DECLARATION: declaration.Policy = declaration.Policy(
+    name='failure-domain',
+    summary='A failure domain, such as a rack, holds only so many servers of '
+    'a server group.',
+    refuses='are in a full failure domain',
+    lacks='are in no failure domain',
+    request_filter='failure_domains',
+    host_filter='FailureDomainFilter',
+    turned_on_by=f'[nova_ext_sched] {LIMIT}',
+    wanted=lambda conf: (
+        conf.nova_ext_sched.max_server_per_failure_domain > 0
+        or DECLARATION.host_filter in conf.filter_scheduler.enabled_filters
+    ),
+    on_request=True,
+    without_request_filter='FailureDomainFilter rejects every host for '
+    'requests that ask to be spread, and without that filter they are not '
+    'spread',
+    without_host_filter='hosts in no failure domain are accepted, and several '
+    'servers of one request may land in one domain',
+    counts_group=True,
+)
+
+
+def read_limit(
+    hints: Mapping[str, typing.Any] | None, policy: str | None, option: int
+) -> int | None:
+    """Return how many members of a server group one domain may hold.
+
+    :param hints: values as nova stores them: lists of strings
+    :param policy: the policy of the server group
+    :param option: ``[nova_ext_sched] max_server_per_failure_domain``
+    :returns: None if nothing is asked
+    :raises exception.InvalidValue: a hint is malformed
+    """
+    hints = hints or {}
+    limits = []
+    if _read_hint(hints, DIFFERENT, 'true or false', _boolean):
+        limits.append(1)
+    if limit := _read_hint(hints, LIMIT, amount.EXPECTED, _amount):
+        limits.append(limit)
+    if option > 0 and policy == anti_affinity.POLICY:
+        limits.append(option)
+    return min(limits, default=None)
+
+
+def _read_hint(
+    hints: Mapping[str, typing.Any],
+    name: str,
+    expected: str,
+    parse: Callable[[str], int],
+) -> int | None:
+    if name not in hints:
+        return None
+    raw = hints[name]
+    values = raw if isinstance(raw, (list, tuple)) else [raw]
+    try:
+        (value,) = values
+        return parse(str(value))
+    except ValueError as exc:
+        raise exception.InvalidValue(
+            where=f'scheduler hint {name}',
+            expected=f'one value, {expected}',
+            got=', '.join(map(str, values)),
+        ) from exc
+
+
+def _boolean(text: str) -> bool:
+    return strutils.bool_from_string(text, strict=True)
+
+
+def _amount(text: str) -> int:
+    return amount.check(text, LIMIT)
+
+
+def read_domains(aggregates: Iterable[Metadata], key: str) -> frozenset[str]:
+    """Return the failure domains of a host, given its aggregates' metadata."""
+    return frozenset(
+        name
+        for metadata in aggregates
+        for name in split_value((metadata or {}).get(key))
+    )
+
+
+def split_value(value: str | None) -> list[str]:
+    """Return the failure domains that one metadata value names."""
+    return [
+        name for part in (value or '').split(',') if (name := part.strip())
+    ]
+
+
+class Count(typing.NamedTuple):
+    """The members of a server group by failure domain."""
+
+    by_domain: collections.Counter[str]
+    #: Members whose host is known and in no domain, sorted.
+    without_domain: list[str]
+    #: The domains of each host of a member.
+    domains: Mapping[str, frozenset[str]]
+
+
+def count_members(
+    hosts: Mapping[str, Collection[str]],
+    aggregates: Mapping[str, Collection[Metadata]],
+    key: str,
+) -> Count:
+    """Count the members of a server group by failure domain.
+
+    :param hosts: by the UUID of a member the hosts that it is on: none where
+        it is not placed, two while it moves
+    :param aggregates: by host the metadata of each of its aggregates
+    """
+    by_host = {
+        host: read_domains(metadata, key)
+        for host, metadata in aggregates.items()
+    }
+    count = Count(collections.Counter(), [], by_host)
+    for member, on in sorted(hosts.items()):
+        domains = frozenset[str]().union(
+            *(by_host.get(host, ()) for host in on)
+        )
+        count.by_domain.update(domains)
+        if on and not domains:
+            count.without_domain.append(member)
+    return count
+
+
+class Spread:
+    """A server group of one request, and where its members stand.
+
+    :param group: the UUID of the server group, for reasons
+    :param count: the members that are placed, without the request's server
+    """
+
+    def __init__(self, group: str, limit: int, key: str, count: Count) -> None:
+        self.group = group
+        self.limit = limit
+        self.key = key
+        self.held = count.by_domain.copy()
+        self.domains = count.domains
+
+    def add(self, domains: Iterable[str]) -> None:
+        """Count one more member, on a host in these domains."""
+        self.held.update(set(domains))
+
+    def find_full(self, domains: Iterable[str]) -> list[str]:
+        """Return those of ``domains`` that take no further member, sorted."""
+        return sorted(d for d in domains if self.held[d] >= self.limit)
+
+    def find_above(self, limit: int) -> list[str]:
+        """Return the domains with more members, and how many, sorted."""
+        return sorted(
+            f'{messages.clean(domain)}: {held}'
+            for domain, held in self.held.items()
+            if held > limit
+        )
+
+    def judge(self, domains: Collection[str]) -> verdict.Verdict:
+        """Decide about a host in these domains."""
+        if not domains:
+            return verdict.reject(
+                f'the host is in no failure domain: none of its aggregates '
+                f'has a value for the metadata key {messages.clean(self.key)}'
+            )
+        for domain in self.find_full(domains):
+            return verdict.reject(
+                f'failure domain {messages.clean(domain)} holds '
+                f'{messages.count("server", self.held[domain])} of server '
+                f'group {self.group} and the limit is {self.limit}'
+            )
+        return verdict.PASS
+
+    def __str__(self) -> str:
+        """Return the counts by domain, for one line of a log."""
+        counts = [
+            f'{name}: {held}' for name, held in sorted(self.held.items())
+        ]
+        return messages.first_few(counts) or 'none'

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Stage 1 of Blazar: keep requests in and out of Blazar's pools of hosts."""
+
+import typing
+
+import nova.conf
+from oslo_log import log as logging
+
+from nova_ext_sched import exception
+from nova_ext_sched import messages
+from nova_ext_sched.policy import blazar
+from nova_ext_sched.queries import aggregates
+from nova_ext_sched.queries import fields
+from nova_ext_sched.request_filters import base
+from nova_ext_sched.request_filters import member_of
+
+CONF = nova.conf.CONF
+LOG = logging.getLogger(__name__)
+
+
+@base.fail_closed(blazar.DECLARATION)
+def blazar_reservations(ctxt: typing.Any, request_spec: typing.Any) -> bool:
+    """Keep a request in the pools that it names and out of all others.
+
+    :mod:`nova_ext_sched.policy.blazar` makes the decision.
+
+    Changes :mod:`.member_of`.
+
+    :returns: False if ``BlazarFilter`` is not enabled, and for requests that
+        may use every host (instance reservations)
+    :raises nova.exception.RequestFilterFailed: the request names no pool that
+        its project may use; no aggregate takes preemptible servers; the
+        aggregates cannot be read
+    """
+    if not blazar.DECLARATION.is_on(CONF):
+        return False
+    request = compile_request(request_spec)
+    if request is None:
+        return False
+
+    items = aggregates.get_by_name_or_value(
+        ctxt, request.names, request.keys, blazar.ZONE, request.zone_prefixes
+    )
+    resolution = request.resolve(items)
+    if resolution.unmet:
+        raise exception.RequestRefused(resolution.unmet, resolution.detail)
+    if resolution.required:
+        member_of.require(request_spec, resolution.required)
+    forbidden = member_of.forbid(
+        ctxt,
+        request_spec,
+        resolution.forbidden,
+        blazar.DECLARATION,
+        (item for item in items if item.uuid in resolution.forbidden),
+    )
+    LOG.debug(
+        'blazar_reservations: the request must land in %(required)s and stay '
+        'out of %(forbidden)s, %(uuids)d in the placement query',
+        {
+            'required': messages.first_few(
+                sorted(
+                    {i.name for i in items if i.uuid in resolution.required}
+                )
+            )
+            or 'no pool of Blazar',
+            'forbidden': messages.count('pool', len(resolution.forbidden)),
+            'uuids': len(forbidden),
+        },
+    )
+    return True
+
+
+def rules() -> blazar.Rules:
+    """Return the operator's rules, from nova.conf."""
+    return blazar.Rules.from_options(CONF['blazar:physical:host'])
+
+
+def compile_request(request_spec: typing.Any) -> blazar.Request | None:
+    """Return what a request asks of Blazar's pools. Both stages call this.
+
+    :returns: None where it may use every host
+    """
+    mine = rules()
+    hints = fields.get_field(request_spec, 'scheduler_hints') or {}
+    if reservations := hints.get(blazar.HINT):
+        return mine.with_reservations(reservations, request_spec.project_id)
+    return mine.without_reservation(
+        fields.get_field(request_spec.flavor, 'extra_specs') or {}
+    )

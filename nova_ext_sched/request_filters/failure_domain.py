@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Stage 1 of failure domains: count a group's members, forbid full domains."""
+
+import collections
+from collections.abc import Sequence
+import typing
+
+import nova.conf
+from oslo_log import log as logging
+
+from nova_ext_sched import exception
+from nova_ext_sched import log_once
+from nova_ext_sched import messages
+from nova_ext_sched import request_state
+from nova_ext_sched.policy import anti_affinity
+from nova_ext_sched.policy import failure_domain
+from nova_ext_sched.queries import aggregates
+from nova_ext_sched.queries import fields
+from nova_ext_sched.queries import group_members
+from nova_ext_sched.request_filters import base
+from nova_ext_sched.request_filters import member_of
+
+CONF = nova.conf.CONF
+LOG = logging.getLogger(__name__)
+
+LOG_ONCE = log_once.LogOnce(__name__)
+
+
+@base.fail_closed(failure_domain.DECLARATION)
+def failure_domains(ctxt: typing.Any, request_spec: typing.Any) -> bool:
+    """Keep a server out of failure domains that are full for its group.
+
+    :mod:`nova_ext_sched.policy.failure_domain` makes the decision, and
+    :mod:`.group_members` finds the hosts of the members. The server of the
+    request itself does not count.
+
+    ===============================  =======================================
+    request                          what happens
+    ===============================  =======================================
+    no group, or nothing is asked    nothing, without a query
+    a hint in another form           no host
+    server alone in its group        nothing, without a query
+    no member has a host             nothing, after the selects
+    members in domains below the     nothing
+    limit
+    members in full domains          the aggregates of the full domains are
+                                     forbidden, in ``max_forbidden_aggregates``
+                                     with those of other filters
+    host forced at boot              the same; nova asks no host filter, so
+                                     that a host in no domain is accepted and
+                                     the request's own servers do not count
+    a cell, the API database or      no host
+    placement does not answer
+    rebuild                          nova does not ask
+    ===============================  =======================================
+
+    Changes :mod:`.member_of`.
+
+    :returns: False if the request asks for nothing
+    :raises nova.exception.RequestFilterFailed: a hint cannot be read, or the
+        members' hosts or the aggregates cannot be read
+    """
+    request_state.forget(request_spec)
+    try:
+        limit = read_limit(request_spec)
+    except exception.InvalidValue as exc:
+        raise exception.RequestRefused(str(exc)) from None
+    if limit is None:
+        return False
+
+    spread, count, items = count_members(ctxt, request_spec, limit)
+    group = request_spec.instance_group
+    full = {
+        item.uuid
+        for item in items
+        if spread.find_full(failure_domain.split_value(item.value))
+    }
+    uuids = member_of.forbid(
+        ctxt, request_spec, full, failure_domain.DECLARATION, items
+    )
+    _warn(spread, count, fields.group_policy(group) == anti_affinity.POLICY)
+    LOG.debug(
+        'failure_domains: the limit of server group %(group)s is %(limit)d '
+        'in each failure domain. Its servers by domain: %(held)s. Aggregates '
+        'of full domains: %(full)d, in the placement query: %(uuids)d',
+        {
+            'limit': limit,
+            'group': spread.group,
+            'held': spread,
+            'full': len(full),
+            'uuids': len(uuids),
+        },
+    )
+    return True
+
+
+def count_members(
+    ctxt: typing.Any, request_spec: typing.Any, limit: int
+) -> tuple[
+    failure_domain.Spread, failure_domain.Count, Sequence[aggregates.HostValue]
+]:
+    """Count the members of a request's group, and keep that for stage 2.
+
+    :param limit: as :func:`read_limit` returns it
+    :returns: the group, its members by failure domain, and what is known of
+        the aggregates that have the key
+    """
+    group = request_spec.instance_group
+    key = CONF.nova_ext_sched.failure_domain_key
+    server = fields.get_field(request_spec, 'instance_uuid')
+    members = group_members.get_members(
+        ctxt, group, group_members.get_living(group, server)
+    )
+    request_state.members[request_spec] = members
+    most = group_members.MOST_UNDER_WAY
+    if sum(None in places for places in members.places.values()) > most:
+        LOG_ONCE.warning(
+            f'More than {most} servers of one server group wait for '
+            f'nova-compute to claim them. Failure domains count {most} of '
+            f'them; the others count when they are claimed.'
+        )
+    hosts = members.hosts
+    items = (
+        aggregates.get_values(ctxt, key, frozenset().union(*hosts.values()))
+        if hosts
+        else []
+    )
+    by_host: dict[str, list[failure_domain.Metadata]] = (
+        collections.defaultdict(list)
+    )
+    for item in items:
+        if item.host is not None:
+            by_host[item.host].append({key: item.value})
+    count = failure_domain.count_members(hosts, by_host, key)
+    spread = failure_domain.Spread(
+        fields.get_field(group, 'uuid') or 'n/a', limit, key, count
+    )
+    request_state.spreads[request_spec] = spread
+    return spread, count, items
+
+
+def read_limit(request_spec: typing.Any) -> int | None:
+    """Return how many servers of its group a request allows in one domain.
+
+    Both stages call this. None and errors: as the function of the policy, and
+    None without a group.
+    """
+    group = fields.get_field(request_spec, 'instance_group')
+    if group is None:
+        return None
+    return failure_domain.read_limit(
+        fields.get_field(request_spec, 'scheduler_hints'),
+        fields.group_policy(group),
+        CONF.nova_ext_sched.max_server_per_failure_domain,
+    )
+
+
+def _warn(
+    spread: failure_domain.Spread,
+    count: failure_domain.Count,
+    is_anti_affinity: bool,
+) -> None:
+    policy = failure_domain.DECLARATION
+    if policy.host_filter not in CONF.filter_scheduler.enabled_filters:
+        # The declaration warns at start where an option asks for it.
+        LOG_ONCE.warning(
+            f'Requests ask to be spread over failure domains, but '
+            f'{policy.host_filter} is not in [filter_scheduler] '
+            f'enabled_filters: {policy.without_host_filter}. Add '
+            f'{policy.host_filter} to enabled_filters.'
+        )
+    option = CONF.nova_ext_sched.max_server_per_failure_domain
+    # A hint is for its own server; the option is for all of the group.
+    if option and is_anti_affinity and (over := spread.find_above(option)):
+        # Nothing else checks a domain once nova-compute has the server.
+        LOG_ONCE.warning(
+            f'Failure domains hold more servers of server group '
+            f'{spread.group} than max_server_per_failure_domain ({option}) '
+            f'allows: {messages.first_few(over)}. Find the servers with '
+            f'nova-ext-sched audit and move them.',
+            key=(spread.group, hash(tuple(over))),
+        )
+    if count.without_domain:
+        LOG_ONCE.warning(
+            f'Some servers of server group {spread.group} are on hosts '
+            f'without a failure domain (no aggregate with the metadata key '
+            f'{messages.clean(spread.key)}) and do not count: '
+            f'{messages.first_few(count.without_domain)}',
+            key=(spread.group, hash(tuple(count.without_domain))),
+        )

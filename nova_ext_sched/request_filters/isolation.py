@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Stage 1 of isolation: keep requests out of isolated aggregates."""
+
+from collections.abc import Collection
+from collections.abc import Mapping
+import typing
+
+from nova import exception as nova_exception
+from nova import objects
+import nova.conf
+from nova.scheduler import utils
+from nova.scheduler.client import report
+from oslo_log import log as logging
+
+from nova_ext_sched import log_once
+from nova_ext_sched import messages
+from nova_ext_sched.policy import isolation
+from nova_ext_sched.queries import aggregates
+from nova_ext_sched.queries import running_image
+from nova_ext_sched.request_filters import base
+from nova_ext_sched.request_filters import member_of
+from nova_ext_sched.request_filters import outage
+
+CONF = nova.conf.CONF
+LOG = logging.getLogger(__name__)
+
+LOG_ONCE = log_once.LogOnce(__name__)
+OUTAGE = outage.Outage(__name__, logging.WARNING)
+
+# After a trait is deleted, placement refuses every query that forbids it for
+# so long.
+TRAITS_SECONDS = 30.0
+
+
+@base.fail_closed(isolation.DECLARATION)
+def isolate_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
+    """Keep a request out of the aggregates whose traits it does not require.
+
+    :mod:`nova_ext_sched.policy.isolation` makes the decision, and
+    :func:`required_traits` says what the request requires.
+
+    Changes :mod:`.member_of` and, for traits of ``forbid_by_trait``,
+    ``root_forbidden``; and ``image`` of a server that was refused a rebuild
+    (:mod:`.running_image`).
+
+    :returns: False if ``enable_isolated_aggregate_filtering`` is off
+    :raises nova.exception.RequestFilterFailed: the aggregates, or the image
+        that a server runs, cannot be read
+    """
+    if not CONF.nova_ext_sched.enable_isolated_aggregate_filtering:
+        return False
+
+    items = aggregates.get_metadata(ctxt, [isolation.PREFIX])
+    isolating, faults = isolation.read(items)
+    for fault in faults:
+        LOG_ONCE.warning(fault)
+    if not isolating:
+        return True
+    if _image_counts():
+        running_image.restore(ctxt, request_spec)
+    required = required_traits(request_spec)
+    missing = isolation.lacking_traits(isolating, required)
+
+    traits = _choose_traits(ctxt, request_spec, missing)
+    request_spec.root_forbidden.update(traits)
+    others = [uuid for uuid in missing if traits.isdisjoint(missing[uuid])]
+    uuids = member_of.forbid(
+        ctxt, request_spec, others, isolation.DECLARATION, items
+    )
+
+    if LOG.isEnabledFor(logging.DEBUG):
+        names = {item[1] for item in items if item[0] in missing}
+        LOG.debug(
+            'isolate_aggregates: the request requires %(required)s and must '
+            'stay out of %(missing)s: %(names)s. The placement query forbids '
+            '%(uuids)s, and by trait: %(traits)s',
+            {
+                'missing': messages.count('isolated aggregate', len(missing)),
+                'required': messages.first_few(sorted(required)) or 'no trait',
+                'uuids': messages.count('aggregate UUID', len(uuids)),
+                'traits': messages.first_few(sorted(traits)) or 'none',
+                'names': messages.first_few(sorted(names)) or 'none',
+            },
+        )
+    return True
+
+
+def required_traits(request_spec: typing.Any) -> set[str]:
+    """Return the traits that open isolated aggregates to a request.
+
+    Both stages call this. nova's ResourceRequest finds the traits:
+
+    =============================================  ===========================
+    a trait that the request requires in           counts
+    =============================================  ===========================
+    the flavor, granular groups too; what nova     always
+    derives from its ``hw:`` extra specs
+    a port or a device profile                     always
+    the image; what nova derives from its          if ``image`` is in
+    ``hw_`` properties                             ``isolation_trait_sources``
+    =============================================  ===========================
+
+    :raises Exception: whatever nova raises for a flavor or an image that it
+        cannot read
+    """
+    if not _image_counts():
+        # A shallow copy. nova takes a request without an image for one
+        # without properties.
+        request_spec = objects.RequestSpec(
+            **{
+                field: getattr(request_spec, field)
+                for field in request_spec.fields
+                if field in request_spec and field != 'image'
+            }
+        )
+    return _all_required_traits(request_spec)
+
+
+def _all_required_traits(request_spec: typing.Any) -> set[str]:
+    return utils.ResourceRequest.from_request_spec(
+        request_spec
+    ).all_required_traits
+
+
+def _image_counts() -> bool:
+    return 'image' in CONF.nova_ext_sched.isolation_trait_sources
+
+
+def _choose_traits(
+    ctxt: typing.Any,
+    request_spec: typing.Any,
+    missing: Mapping[str, Collection[str]],
+) -> set[str]:
+    declared = isolation.DeclaredTraits(CONF.nova_ext_sched.forbid_by_trait)
+    if not declared or not member_of.host_filter_judges(
+        request_spec, isolation.DECLARATION
+    ):
+        return set()
+    # Placement finds no host for a trait that is required and forbidden, or
+    # answers 400. What the image requires is in the query in any case.
+    queried = request_spec.root_required | _all_required_traits(request_spec)
+    usable = {
+        trait
+        for traits in missing.values()
+        for trait in traits
+        if trait in declared and trait not in queried
+    }
+    known = _get_known_traits(ctxt) if usable else frozenset()
+    for trait in sorted(usable - known) if known else ():
+        LOG_ONCE.warning(
+            f'Placement does not know the trait {messages.clean(trait)}, so '
+            f'no query can forbid it. The query names the aggregates that '
+            f'require it instead. Correct the metadata of the aggregates or '
+            f'create the trait.'
+        )
+    return isolation.choose_traits(
+        missing, usable & known, member_of.remaining_entries(request_spec)
+    )
+
+
+def _get_known_traits(ctxt: typing.Any) -> frozenset[str]:
+    # Placement answers 400 to a query that forbids a trait it does not know.
+    # If they cannot be read, none counts as known, and UUIDs go in.
+    try:
+        known = _known_traits.get(ctxt)
+    except Exception as exc:
+        # keystoneauth, JSON, configuration: whichever it is, the query for
+        # candidates that follows meets it too and nova reports it.
+        OUTAGE.begin('The traits cannot be read from placement', exc)
+        return frozenset()
+    OUTAGE.end('The traits are read from placement')
+    return known
+
+
+def _read_traits(ctxt: typing.Any) -> frozenset[str]:
+    response = report.report_client_singleton().get(
+        '/traits', version='1.6', global_request_id=ctxt.global_id
+    )
+    if response.status_code != 200:
+        raise nova_exception.NovaException(
+            f'status {response.status_code}: {messages.clean(response.text)}'
+        )
+    # One request for all of them: some hundred names, and a few of the
+    # operator's.
+    return frozenset(response.json()['traits'])
+
+
+_known_traits = base.Cached(_read_traits, TRAITS_SECONDS)

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Stage 1 of reservation: keep requests in and out of reserved aggregates."""
+
+import typing
+
+import nova.conf
+from oslo_log import log as logging
+
+from nova_ext_sched import exception
+from nova_ext_sched import messages
+from nova_ext_sched import request_state
+from nova_ext_sched.policy import reservation
+from nova_ext_sched.queries import aggregates
+from nova_ext_sched.queries import fields
+from nova_ext_sched.queries import running_image
+from nova_ext_sched.request_filters import base
+from nova_ext_sched.request_filters import member_of
+
+CONF = nova.conf.CONF
+LOG = logging.getLogger(__name__)
+
+
+@base.fail_closed(reservation.DECLARATION)
+def reserved_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
+    """Keep a request in the aggregates that it names and out of all others.
+
+    :mod:`nova_ext_sched.policy.reservation` makes the decision. The keys of a
+    request come from the sources in ``member_sources``.
+
+    Changes :mod:`.member_of`.
+
+    :returns: False if neither prefix option is set
+    :raises nova.exception.RequestFilterFailed: no aggregate has a key that
+        the request names, or none that its project may use; it names too
+        many; the aggregates or the image cannot be read
+    """
+    if not rules().prefixes:
+        return False
+
+    # A spec that is filtered again has no keys of before.
+    request_state.image_keys.pop(request_spec, None)
+    request_state.image_keys[request_spec] = _read_image_keys(
+        ctxt, request_spec
+    )
+    request = compile_request(request_spec)
+    if len(request.required) > reservation.MOST_KEYS:
+        raise exception.RequestRefused(
+            f'{request.project} names {len(request.required)} keys of '
+            f'reserved aggregates in one request: expected at most '
+            f'{reservation.MOST_KEYS}'
+        )
+    items = aggregates.get_metadata(ctxt, request.metadata_prefixes)
+    resolution = request.resolve(items)
+    if resolution.unmet is not None:
+        # The reason tells of other projects.
+        raise exception.RequestRefused(
+            f'no aggregate that {request.project} may use has the metadata '
+            f'key {messages.clean(resolution.unmet)}',
+            detail=resolution.reason,
+        )
+
+    for uuids in resolution.required.values():
+        member_of.require(request_spec, uuids)
+    forbidden = member_of.forbid(
+        ctxt,
+        request_spec,
+        resolution.forbidden,
+        reservation.DECLARATION,
+        (item for item in items if item[0] in resolution.forbidden),
+    )
+    LOG.debug(
+        'reserved_aggregates: the request names %(required)s and must stay '
+        'out of %(forbidden)s, %(uuids)d in the placement query',
+        {
+            'required': messages.first_few(list(resolution.required))
+            or 'no reservation',
+            'forbidden': messages.count(
+                'reserved aggregate', len(resolution.forbidden)
+            ),
+            'uuids': len(forbidden),
+        },
+    )
+    return True
+
+
+def rules() -> reservation.Rules:
+    """Return the operator's rules, from nova.conf."""
+    return reservation.Rules.from_options(CONF.nova_ext_sched)
+
+
+def compile_request(request_spec: typing.Any) -> reservation.Request:
+    """Return what a request's keys mean. Both stages call this.
+
+    The keys of the image are known if stage 1 has run on this request spec.
+    """
+    mine = rules()
+    sources = CONF.nova_ext_sched.member_sources
+    keys: set[str] = set()
+    if 'flavor' in sources:
+        keys |= mine.keys_among(
+            fields.get_field(request_spec.flavor, 'extra_specs') or {}
+        )
+    if 'hint' in sources:
+        keys |= mine.keys_in_hints(
+            fields.get_field(request_spec, 'scheduler_hints') or {}
+        )
+    if 'image' in sources:
+        keys |= request_state.image_keys.get(request_spec, set())
+    return mine.request(keys, request_spec.project_id)
+
+
+def read_image_keys(ctxt: typing.Any, image: str) -> set[str]:
+    """Return the keys among the properties of an image, from Glance.
+
+    nova's request spec has only the properties that nova knows.
+
+    :param image: its ID
+    :raises exception.RequestRefused: it cannot be read
+    """
+    return rules().keys_among(running_image.read(ctxt, image)['properties'])
+
+
+def _read_image_keys(ctxt: typing.Any, request_spec: typing.Any) -> set[str]:
+    if 'image' not in CONF.nova_ext_sched.member_sources:
+        return set()
+    running_image.restore(ctxt, request_spec)
+    image_id = running_image.image_id(request_spec)
+    return set() if image_id is None else read_image_keys(ctxt, image_id)

@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What a scheduler knows of a server group: its hosts and its members.
+
+nova shows a weigher only the hosts that still take a server. The others are
+
+* hosts that our filters refused for the group's sake. They leave them in
+  :mod:`nova_ext_sched.request_state`;
+* hosts that have no room left. Placement does not return them. Those that may
+  fill up soon are remembered for ten minutes;
+* other hosts of members.
+
+A member stands where nova-compute reported it to the scheduler. Members that
+no host reported are asked about in nova's databases, so that those under way
+are told from those that are gone. A scheduler that is new to the group also
+asks placement: a host that is full before nova-compute claimed it is in no
+answer and in no database, but in the member's allocation.
+
+How many members a host takes is what it holds and what fits on it yet, at most
+the rule of the group. A member is held once nova-compute claimed its place;
+until then it is one that fits, wherever it was sent. Free vCPUs, memory and
+disk are read as nova's own weighers read them. What they do not know (NUMA,
+PCI devices, allocation ratios that were set in placement only) may leave
+fewer: then servers go on to the next host.
+"""
+
+import collections
+from collections.abc import Collection
+from collections.abc import Mapping
+import contextlib
+import itertools
+import math
+import threading
+import typing
+
+import cachetools
+from nova import context as nova_context
+
+from nova_ext_sched import log_once
+from nova_ext_sched import messages
+from nova_ext_sched import request_state
+from nova_ext_sched.policy import failure_domain
+from nova_ext_sched.policy import round_robin
+from nova_ext_sched.queries import fields
+from nova_ext_sched.queries import group_members
+
+LOG_ONCE = log_once.LogOnce(__name__)
+
+_SECONDS = 600
+# Hosts of all groups together: some 25 MB.
+_HOSTS = 100_000
+
+
+class ServerGroups:
+    """What is remembered of groups. A scheduler has one such object."""
+
+    def __init__(self) -> None:
+        # By group and host. A group without small hosts weighs something too.
+        self._small: cachetools.TTLCache[
+            str, cachetools.TTLCache[str, round_robin.Host]
+        ] = cachetools.TTLCache(
+            _HOSTS, _SECONDS, getsizeof=lambda hosts: len(hosts) + 1
+        )
+        # nova-scheduler works in threads, or in greenlets.
+        self._lock = threading.Lock()
+
+    def find(
+        self,
+        spec_obj: typing.Any,
+        states: Collection[typing.Any],
+        rule: int,
+        limit: int | None = None,
+        key: str = '',
+    ) -> round_robin.Deal:
+        """Return the hosts and the members of a request's group.
+
+        :param spec_obj: nova's RequestSpec, with a server group
+        :param states: the HostStates that the filters left, and those that
+            they refused for the group's sake
+        :param rule: how many members a host may hold, 1 or more
+        :param limit: how many a failure domain may hold; None if the request
+            does not ask for that
+        :param key: the metadata key of failure domains
+        """
+        group = spec_obj.instance_group
+        uuid = fields.get_field(group, 'uuid') or ''
+        living = group_members.get_living(
+            group, fields.get_field(spec_obj, 'instance_uuid')
+        )
+        seen = _read_states(
+            spec_obj,
+            states,
+            frozenset(living),
+            rule,
+            None if limit is None else key,
+        )
+        with self._lock:
+            is_new = uuid not in self._small
+        # The host that it moves from.
+        moves = bool(fields.get_field(spec_obj, 'ignore_hosts'))
+        stage_1 = request_state.members.get(spec_obj)
+        settled = stage_1.hosts if stage_1 else {}
+        asked = [
+            one
+            for one in living
+            # No host state shows whether others move, too.
+            if one not in settled and (moves or one not in seen.reported)
+        ]
+        members = _ask(group, asked, is_new)
+        if stage_1:
+            # A host that placement did not return may have filled up since.
+            members = group_members.Members(
+                {**stage_1.places, **members.places},
+                {**stage_1.allocated, **members.allocated},
+            )
+        places = {**seen.reported, **members.places}
+        held = _count(places if seen.fits else {})
+        small = {
+            name: seen.hosts[name]._replace(room=min(rule, held[name] + fits))
+            for name, fits in seen.fits.items()
+        }
+        hosts = self._remember(uuid, small) | seen.hosts | small
+        for member, sent in {**seen.sent, **members.allocated}.items():
+            on = places.get(member, sent)
+            # A member that moves has an allocation where it comes from.
+            if None in on and not sent <= on:
+                places[member] = (on | sent) - {None}
+        spread = request_state.spreads.get(spec_obj)
+        for name, number in _count(places).items():
+            if name is not None and name not in seen.hosts:
+                # No candidate: it has no room for more, or none for others.
+                host = hosts.get(name) or round_robin.Host(
+                    spread.domains.get(name, frozenset())
+                    if spread
+                    else round_robin.ONE_DOMAIN,
+                    number,
+                )
+                hosts[name] = host._replace(room=max(host.room, number))
+        return round_robin.Deal(
+            uuid, hosts, places, math.inf if limit is None else limit, moves
+        )
+
+    def _remember(
+        self, uuid: str, small: Mapping[str, round_robin.Host]
+    ) -> dict[str, round_robin.Host]:
+        # More hosts than there is memory for are a ValueError.
+        with self._lock, contextlib.suppress(ValueError):
+            known = self._small.get(uuid)
+            if known is None:
+                known = cachetools.TTLCache(_HOSTS, _SECONDS)
+            known.update(small)
+            self._small[uuid] = known
+            return dict(known)
+        return {}
+
+
+class _Seen(typing.NamedTuple):
+    # What host states say. By the host, not its nodes: it is what holds
+    # members, and a service of ironic has many nodes.
+    hosts: dict[str, round_robin.Host]
+    #: How many more servers fit, of hosts that may have no room left before
+    #: the group is full.
+    fits: dict[str, int]
+    reported: dict[str, group_members.Places]
+    #: Members that this scheduler sent to such a host. nova puts a stub there
+    #: at once; the free room is what nova-compute last wrote.
+    sent: dict[str, frozenset[str]]
+
+
+def _read_states(
+    spec_obj: typing.Any,
+    states: Collection[typing.Any],
+    members: frozenset[str],
+    rule: int,
+    key: str | None,
+) -> _Seen:
+    small: dict[str, int] = {}
+    reported: dict[str, group_members.Places] = {}
+    sent: dict[str, frozenset[str]] = {}
+    asked = _read_asked(spec_obj)
+    # Most of thousands of hosts hold no member, and have room.
+    clear = map(members.isdisjoint, [state.instances for state in states])
+    for state, is_clear in zip(states, clear, strict=True):
+        fits = _count_fitting(state, asked)
+        if fits <= rule:
+            # Placement says that one fits.
+            small[state.host] = small.get(state.host, 0) + max(1, int(fits))
+        elif is_clear:
+            continue
+        on = frozenset((state.host,))
+        for uuid in members.intersection(state.instances):
+            if fits <= rule and 'host' not in state.instances[uuid]:
+                sent[uuid] = on
+            else:
+                reported[uuid] = reported.get(uuid, on) | on
+    return _Seen(_read_hosts(states, rule, key), small, reported, sent)
+
+
+def _read_hosts(
+    states: Collection[typing.Any], rule: int, key: str | None
+) -> dict[str, round_robin.Host]:
+    if key is None:
+        host = round_robin.Host(round_robin.ONE_DOMAIN, rule)
+        return {state.host: host for state in states}
+    hosts = {}
+    # Hosts share the aggregates of the scheduler's memory.
+    known: dict[tuple[int, ...], round_robin.Host] = {}
+    for state in states:
+        aggregates = tuple(map(id, state.aggregates))
+        if aggregates not in known:
+            metadata = map(fields.aggregate_metadata, state.aggregates)
+            domains = failure_domain.read_domains(metadata, key)
+            known[aggregates] = round_robin.Host(domains, rule)
+        hosts[state.host] = known[aggregates]
+    return hosts
+
+
+def _ask(
+    group: typing.Any, uuids: list[str], is_new: bool
+) -> group_members.Members:
+    ctxt = nova_context.get_admin_context()
+    try:
+        if is_new:
+            return group_members.get_members(ctxt, group, uuids)
+        return group_members.Members(
+            group_members.get_places(ctxt, group, uuids), {}
+        )
+    except Exception as exc:
+        # A weigher only orders hosts. nova and the filters judge them.
+        LOG_ONCE.warning(
+            f'The servers of a server group that are under way are not '
+            f'known, because nova or placement did not answer: '
+            f'{messages.clean(exc)}. Servers that are created at the same '
+            f'time may choose the same host.'
+        )
+        return group_members.Members({}, {})
+
+
+def _count(
+    places: Mapping[str, group_members.Places],
+) -> collections.Counter[str | None]:
+    return collections.Counter(itertools.chain.from_iterable(places.values()))
+
+
+def _read_asked(spec_obj: typing.Any) -> tuple[int, int, int]:
+    # vCPUs, MiB of memory, MiB of disk.
+    flavor = fields.get_field(spec_obj, 'flavor')
+    if not flavor:
+        return 0, 0, 0
+    vcpus, memory_mb, root_gb, ephemeral_gb, swap = (
+        fields.get_field(flavor, name) or 0
+        for name in ('vcpus', 'memory_mb', 'root_gb', 'ephemeral_gb', 'swap')
+    )
+    if fields.get_field(spec_obj, 'is_bfv'):
+        root_gb = 0
+    return vcpus, memory_mb, (root_gb + ephemeral_gb) * 1024 + swap
+
+
+def _count_fitting(state: typing.Any, asked: tuple[int, int, int]) -> float:
+    # How many more servers fit. A total of 0 is one that nobody reported.
+    vcpus, memory_mb, disk_mb = asked
+    fits = math.inf
+    if vcpus and state.vcpus_total:
+        total = state.vcpus_total * (state.cpu_allocation_ratio or 1.0)
+        fits = (total - state.vcpus_used) // vcpus
+    if memory_mb and state.total_usable_ram_mb:
+        total = state.total_usable_ram_mb
+        more = total * ((state.ram_allocation_ratio or 1.0) - 1.0)
+        fits = min(fits, (state.free_ram_mb + more) // memory_mb)
+    if disk_mb and state.total_usable_disk_gb:
+        total = state.total_usable_disk_gb * 1024
+        total *= state.disk_allocation_ratio or 1.0
+        fits = min(fits, (total - state.disk_mb_used) // disk_mb)
+    return fits

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""A command in a process of its own, on copies of a test's databases.
+
+placement has a process of its own too, as in a cloud: what the command takes
+is the command's alone.
+"""
+
+import json
+import pathlib
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+import typing
+
+import fixtures
+from nova import context
+from nova.db.api import api as api_db
+from nova.db.api import models as api_models
+from nova.db.main import api as main_db
+from placement import db_api as placement_db
+import sqlalchemy as sa
+
+from tests.functional.placement import servers
+
+# Runs a command and writes down what it took. Where a large process starts it,
+# the kernel counts what that one held.
+_MEASURE = """
+import json, resource, subprocess, sys
+status = subprocess.run(sys.argv[2:]).returncode
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+with open(sys.argv[1], 'w') as file:
+    json.dump([used.ru_utime + used.ru_stime, used.ru_maxrss / 1024], file)
+sys.exit(status)
+"""
+
+
+class Answer(typing.NamedTuple):
+    """What a command wrote and took.
+
+    :ivar seconds: from its start to its end
+    :ivar cpu: seconds of processor time
+    :ivar memory: the most that it held, in MiB
+    """
+
+    out: str
+    err: str
+    status: int
+    seconds: float
+    cpu: float
+    memory: float
+
+
+def run(*arguments):
+    """Run ``nova-ext-sched`` and return its answer."""
+    with tempfile.NamedTemporaryFile() as taken:
+        begin = time.monotonic()
+        done = subprocess.run(
+            [
+                sys.executable,
+                '-c',
+                _MEASURE,
+                taken.name,
+                servers.script('nova-ext-sched'),
+                *arguments,
+            ],
+            capture_output=True,
+            text=True,
+        )
+        seconds = time.monotonic() - begin
+        return Answer(
+            done.stdout,
+            done.stderr,
+            done.returncode,
+            seconds,
+            *json.load(taken),
+        )
+
+
+class Processes(fixtures.Fixture):
+    """Runs commands beside the nova of a test.
+
+    :param test: a nova test case with cells
+    :param lines: of nova.conf, about filters and policies
+    """
+
+    def __init__(self, test, lines):
+        super().__init__()
+        self._test = test
+        self._lines = lines
+
+    def _setUp(self):
+        self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        api = self._copy('api', api_db.context_manager.writer.get_engine())
+        placement = self._copy(
+            'placement', placement_db.get_placement_engine()
+        )
+        cells = {
+            name: self._copy(name, self._get_engine(cell))
+            for name, cell in self._test.cell_mappings.items()
+        }
+        engine = sa.create_engine(api)
+        mapping = api_models.CellMapping.__table__
+        with engine.begin() as connection:
+            for name, url in cells.items():
+                connection.execute(
+                    sa.update(mapping)
+                    .where(mapping.c.name == name)
+                    .values(database_connection=url, transport_url='none:///')
+                )
+        engine.dispose()
+        (self.folder / 'placement.conf').write_text(
+            f'[placement_database]\nconnection = {placement}\n'
+            f'{servers.NO_AUTH}\n'
+        )
+        server = self.useFixture(
+            servers.Server(
+                servers.gunicorn('placement.wsgi.api:application'),
+                {'OS_PLACEMENT_CONFIG_DIR': str(self.folder)},
+            )
+        )
+        (self.folder / 'nova.conf').write_text(
+            f'[DEFAULT]\nstate_path = {self.folder}\n'
+            'transport_url = fake:/\nservice_down_time = 86400\n'
+            f'[api_database]\nconnection = {api}\n'
+            f'[database]\nconnection = {cells["cell0"]}\n'
+            '[placement]\nauth_type = admin_token\ntoken = admin\n'
+            f'endpoint = {server.url}\nregion_name =\n{self._lines}'
+        )
+
+    def run(self, *arguments):
+        """Run ``nova-ext-sched`` and return its answer."""
+        return run(
+            arguments[0],
+            '--config-file',
+            self.folder / 'nova.conf',
+            *arguments[1:],
+        )
+
+    @staticmethod
+    def _get_engine(cell):
+        with context.target_cell(context.get_admin_context(), cell) as cctxt:
+            return main_db.get_context_manager(cctxt).writer.get_engine()
+
+    def _copy(self, name, engine):
+        path = self.folder / f'{name}.db'
+        connection = engine.raw_connection()
+        target = sqlite3.connect(path)
+        connection.driver_connection.backup(target)
+        target.close()
+        connection.close()
+        return f'sqlite:///{path}'

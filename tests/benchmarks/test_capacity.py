@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""capacity of 20 flavors in a large cloud: time and memory of the process.
+
+Every third host has another use, so that hosts are of many kinds.
+"""
+
+import random
+
+from placement import db_api as placement_db
+from placement.db.sqlalchemy import models as placement_models
+import sqlalchemy as sa
+
+from tests.benchmarks import many_hosts
+from tests.benchmarks import process
+
+FLAVORS = 20
+LINES = f"""
+[filter_scheduler]
+available_filters = nova.scheduler.filters.all_filters
+available_filters = nova_ext_sched.filters.all_filters
+enabled_filters = ComputeFilter,NUMATopologyFilter,IsolatedAggregatesFilter,\
+AggregateInstanceTypeFilter
+[scheduler]
+max_placement_results = {2 * many_hosts.ManyHostsTestCase.hosts}
+[nova_ext_sched]
+enable_isolated_aggregate_filtering = True
+request_filters = isolate_aggregates,reserved_aggregates
+"""
+
+
+class CapacityTest(many_hosts.ManyHostsTestCase):
+    def setUp(self):
+        super().setUp()
+        trait = 'CUSTOM_LICENSED_WINDOWS'
+        self._create_trait(trait)
+        for number in range(5):
+            self.set_metadata(f'rack{number}', {f'trait:{trait}': 'required'})
+        # Servers of others: of each host another number of MiB.
+        allocation = placement_models.Allocation.__table__
+        provider = placement_models.ResourceProvider.__table__
+        choose = random.Random(7)
+        with placement_db.get_placement_engine().begin() as connection:
+            row = connection.execute(sa.select(allocation)).mappings().first()
+            ids = connection.execute(sa.select(provider.c.id)).scalars().all()
+            for id_, class_, most in (
+                (id_, class_, most)
+                for id_ in ids[1::3]
+                for class_, most in ((0, 9), (1, 5000))
+            ):
+                connection.execute(
+                    sa.insert(allocation).values(
+                        resource_provider_id=id_,
+                        consumer_id=row['consumer_id'],
+                        resource_class_id=class_,
+                        used=choose.randint(1, most),
+                    )
+                )
+
+    def test_many_hosts(self):
+        names = [
+            self._create_flavor(
+                vcpu=1 + number % 4, memory_mb=256 * (1 + number), disk=1
+            )
+            for number in range(FLAVORS)
+        ]
+        args = [item for name in names for item in ('--flavor', name)]
+        processes = self.useFixture(process.Processes(self, LINES))
+        answer = processes.run('capacity', *args, '-f', 'csv')
+        print(
+            f'CAPACITY {self.hosts} hosts, {FLAVORS} flavors: '
+            f'{answer.seconds:.1f} s, {answer.cpu:.1f} s of CPU; at most '
+            f'{answer.memory:.0f} MiB'
+        )
+        print(answer.out, answer.err)
+        self.assertEqual(0, answer.status)

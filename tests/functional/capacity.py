@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The command ``nova-ext-sched capacity`` in the process of a test."""
+
+from nova_ext_sched.cmd.capacity import command
+from tests.functional import explain
+
+
+class Answer(explain.Output):
+    """What capacity wrote."""
+
+    @property
+    def document(self):
+        return self.read(command)
+
+    @property
+    def flavors(self):
+        """The flavors of the document."""
+        return self.document['flavors']
+
+    @property
+    def rooms(self):
+        """The servers of each host that has room, for the only flavor."""
+        [one] = self.flavors
+        return {
+            room['host']: room['servers']
+            for room in one['rooms']
+            if room['servers'] != 0
+        }
+
+    @property
+    def ends(self):
+        """What ends the room of the only flavor, by cause."""
+        [one] = self.flavors
+        return {end['ends']: end['hosts'] for end in one['ends']}
+
+    @property
+    def refused(self):
+        """Why hosts have no room for the only flavor, by reason."""
+        [one] = self.flavors
+        return {reason['reason']: reason['hosts'] for reason in one['refused']}
+
+
+class TruthMixin:
+    """Compares what the command says with what nova does."""
+
+    def capacity(self, *args):
+        """Run the command for every host."""
+        return run(*args, '--hosts', '-f', 'json')
+
+    def assertTruth(self, number, flavor, *args, **server):
+        """Create as many servers as the command says, and one more.
+
+        :param number: what the command must say
+        :param args: of the command
+        :param server: of ``boot``
+        :returns: the answer
+        """
+        args = ('--flavor', flavor, *args)
+        answer = self.capacity(*args)
+        [one] = answer.flavors
+        self.assertEqual(number, one['servers'], answer)
+        self.assertEqual(0 if number else 3, answer.status)
+        rooms = answer.rooms
+        self.assertEqual(number, sum(rooms.values()))
+        self.assertEqual(len(rooms), one['hosts'])
+        self.assertEqual(
+            len(one['rooms']),
+            sum(end['hosts'] for end in one['ends'] + one['refused']),
+        )
+        hosts = [
+            self.host_of(self.boot(flavor=flavor, **server))
+            for _ in range(number)
+        ]
+        self.assertEqual(rooms, {host: hosts.count(host) for host in hosts})
+        self.assertNoValidHost(flavor=flavor, **server)
+        after = self.capacity(*args)
+        self.assertEqual({}, after.rooms)
+        self.assertEqual(3, after.status)
+        return answer
+
+
+class CapacityTestCase(TruthMixin, explain.ExplainTestCase):
+    """Three hosts of 10 CPUs, 8 GiB and 1 TiB, none of them overcommitted."""
+
+    weights = {'host1': 100, 'host2': 50, 'host3': 10}
+
+    def setUp(self):
+        self.flags(
+            initial_cpu_allocation_ratio=1.0,
+            initial_ram_allocation_ratio=1.0,
+            initial_disk_allocation_ratio=1.0,
+        )
+        self.flags(instances=-1, cores=-1, ram=-1, group='quota')
+        super().setUp()
+
+    def large(self, vcpu=4, disk=0, specs=None):
+        """Create a flavor; two of four CPUs fit on a host."""
+        return self._create_flavor(
+            vcpu=vcpu,
+            memory_mb=512,
+            disk=disk,
+            ephemeral=0,
+            extra_spec=specs or {},
+        )
+
+    def assertCapacity(
+        self, number, *args, vcpu=4, disk=0, specs=None, **server
+    ):
+        """See assertTruth; the flavor is one of ``large``."""
+        return self.assertTruth(
+            number, self.large(vcpu, disk, specs), *args, **server
+        )
+
+    def group(self, rules=None, policy='anti-affinity'):
+        """Create a server group; return its UUID."""
+        group = {'name': 'group', 'policy': policy}
+        if rules:
+            group['rules'] = rules
+        return self.api.post_server_groups(group)['id']
+
+    def limit(self, host, class_, **fields):
+        """Change a host's inventory of a resource class in placement."""
+        provider = self._get_provider_uuid_by_host(host)
+        url = f'/resource_providers/{provider}/inventories'
+        found = self.placement.get(url).body
+        found['inventories'][class_].update(fields)
+        self.placement.put(url, found)
+
+
+def run(*args):
+    """Run the command on the nova of this process, which is configured."""
+    return Answer(*explain.call(command.Capacity, 'capacity', *args))

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Base of the functional tests of plans: they are carried out by nova."""
+
+import json
+import pathlib
+
+import jsonschema
+
+from nova_ext_sched.cmd.audit import command
+from tests.functional import audits
+
+SCHEMA = json.loads(
+    pathlib.Path(command.__file__).with_name('schema.json').read_text()
+)
+
+
+class PlanTestCase(audits.AuditTestCase):
+    """Hosts of 10 CPUs, 8 GiB and 1 TiB, none of them overcommitted.
+
+    Servers boot while no policy is on; a plan turns all on.
+    """
+
+    options = {}
+    #: [nova_ext_sched] max_server_per_failure_domain
+    rack_limit = 0
+
+    def setUp(self):
+        self.flags(
+            initial_cpu_allocation_ratio=1.0,
+            initial_ram_allocation_ratio=1.0,
+            initial_disk_allocation_ratio=1.0,
+        )
+        super().setUp()
+        self.flags(instances=-1, cores=-1, ram=-1, group='quota')
+        # nova-compute would refuse a group's servers on a forced host.
+        self.flags(disable_group_policy_check_upcall=True, group='workarounds')
+
+    def plan(self, *argv):
+        """Turn the policies on, and return the plan, as a document."""
+        self.flags(
+            group='nova_ext_sched',
+            max_server_per_failure_domain=self.rack_limit,
+            **audits.AuditTestCase.options,
+        )
+        status, text = self.run_audit('--plan', *argv, '-f', 'json')
+        document = json.loads(text)
+        jsonschema.validate(document, SCHEMA)
+        self.assertEqual([], document['faults'])
+        self.assertEqual(3 if document['answer']['violating'] else 0, status)
+        return document['plan']
+
+    def carry_out(self, plan):
+        """Let nova make the moves; it must refuse none."""
+        for move in plan['moves']:
+            server = {'id': move['server']}
+            self.assertEqual(move['from'], self.host_of(server))
+            if move['kind'] == 'live':
+                self.admin_api.post_server_action(
+                    server['id'],
+                    {
+                        'os-migrateLive': {
+                            'host': move['to'],
+                            'block_migration': 'auto',
+                        }
+                    },
+                )
+                self._wait_for_server_parameter(
+                    server,
+                    {
+                        'OS-EXT-SRV-ATTR:host': move['to'],
+                        'OS-EXT-STS:task_state': None,
+                    },
+                )
+                self._wait_for_migration_status(server, ['completed'])
+            else:
+                self.admin_api.post_server_action(
+                    server['id'], {'migrate': {'host': move['to']}}
+                )
+                self._wait_for_state_change(server, 'VERIFY_RESIZE')
+                self.admin_api.post_server_action(
+                    server['id'], {'confirmResize': None}
+                )
+                self._wait_for_server_parameter(
+                    server, {'OS-EXT-STS:vm_state': 'stopped'}
+                )
+                self.assertEqual(move['to'], self.host_of(server))
+
+    def mend(self, *argv):
+        """Make a plan and carry it out; what is found then it has named.
+
+        :returns: the plan
+        """
+        plan = self.plan(*argv)
+        self.carry_out(plan)
+        self.assertEqual(
+            sorted(
+                (one['server'], one['host'], policy)
+                for one in plan['without_place'] + plan['left_over']
+                for policy in one['policies']
+            ),
+            self.found(),
+        )
+        return plan
+
+    def moves(self, plan):
+        """Return server, source and destination of each move."""
+        return [(m['server'], m['from'], m['to']) for m in plan['moves']]
+
+    def group(self, limit=None, policy='anti-affinity'):
+        """Create a server group; return the hint of its members."""
+        group = {'name': 'group', 'policy': policy}
+        if limit:
+            group['rules'] = {'max_server_per_host': limit}
+        return {'group': self.api.post_server_groups(group)['id']}
+
+    def sized(self, vcpus, specs=None):
+        """Create a flavor that is of one size but for its CPUs."""
+        return self._create_flavor(
+            vcpu=vcpus,
+            memory_mb=64,
+            disk=0,
+            ephemeral=0,
+            extra_spec=specs or {},
+        )

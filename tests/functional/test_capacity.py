@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""capacity beside a real nova and placement: it says what nova then does.
+
+Each number is compared with the truth: as many servers become ACTIVE, where
+the answer says, and one more finds no host.
+"""
+
+import fixtures
+from oslo_utils import uuidutils
+
+from tests.functional import capacity
+from tests.functional import capacity_driver
+from tests.functional import reservations
+
+TRAIT = 'CUSTOM_LICENSED_WINDOWS'
+
+
+class SituationsTestCase(capacity.CapacityTestCase):
+    """What operators do to clouds."""
+
+    host_filters = (
+        'AggregateInstanceTypeFilter',
+        'BlazarFilter',
+        'FailureDomainFilter',
+        'IsolatedAggregatesFilter',
+        'NumInstancesFilter',
+        'IoOpsFilter',
+    )
+    options = {
+        'enable_isolated_aggregate_filtering': True,
+        'request_filters': [
+            'isolate_aggregates',
+            'reserved_aggregates',
+            'failure_domains',
+            'blazar_reservations',
+        ],
+        'placement_req_required_member_prefix': ['reservation:'],
+        'placement_req_default_forbidden_member_prefix': ['reservation:'],
+    }
+
+    def test_whole_servers_of_whole_hosts(self):
+        # 30 CPUs by 4 would be 7.
+        answer = self.assertCapacity(6)
+        self.assertEqual({'VCPU': 3}, answer.ends)
+        self.assertEqual({}, answer.refused)
+
+    def test_isolated_hosts(self):
+        self.isolate('windows', ['host1'], TRAIT)
+        answer = self.assertCapacity(4)
+        self.assertEqual({'are isolated': 1}, answer.refused)
+
+    def test_a_licensed_flavor(self):
+        self.isolate('windows', ['host1', 'host2'], TRAIT)
+        answer = self.assertCapacity(4, specs={f'trait:{TRAIT}': 'required'})
+        self.assertEqual({f'lack the trait {TRAIT}': 1}, answer.refused)
+
+    def test_reserved_hosts(self):
+        self.aggregate('gpu', ['host1'], metadata={'reservation:gpu': 'true'})
+        answer = self.assertCapacity(2, specs={'reservation:gpu': 'true'})
+        self.assertEqual(
+            {'are in none of the aggregates gpu': 2}, answer.refused
+        )
+
+    def test_the_project_counts(self):
+        self.aggregate(
+            'gpu',
+            ['host1'],
+            metadata={
+                'reservation:gpu': 'true',
+                'filter_tenant_id': reservations.OTHER_PROJECT,
+            },
+        )
+        flavor = self.large(specs={'reservation:gpu': 'true'})
+        answer = self.capacity('--flavor', flavor, '--project', 'p')
+        self.assertEqual({}, answer.rooms)
+        self.assertIn('reserved_aggregates', answer.flavors[0]['end'])
+        answer = self.capacity(
+            '--flavor', flavor, '--project', reservations.OTHER_PROJECT
+        )
+        self.assertEqual({'host1': 2}, answer.rooms)
+
+    def test_hosts_that_are_reserved_for_others(self):
+        self.aggregate('gpu', ['host1'], metadata={'reservation:gpu': 'true'})
+        answer = self.assertCapacity(4)
+        self.assertEqual(2, answer.flavors[0]['hosts'])
+
+    def test_the_hosts_of_a_lease(self):
+        self.aggregate('freepool', ['host1'])
+        self.aggregate(
+            'lease',
+            ['host3'],
+            zone='blazar_lease',
+            metadata={'blazar:owner': self.api.project_id},
+        )
+        self.assertCapacity(
+            2,
+            '--hint',
+            'reservation=lease',
+            '--project',
+            self.api.project_id,
+            hints={'reservation': 'lease'},
+        )
+        # What is in no lease and not in the pool.
+        self.assertCapacity(2)
+
+    def test_flavors_and_aggregates(self):
+        self.aggregate('ssd', ['host1'], disk='ssd')
+        self.aggregate('hdd', ['host2'], disk='hdd')
+        answer = self.assertCapacity(
+            2, specs={'aggregate_instance_extra_specs:disk': 'ssd'}
+        )
+        self.assertEqual(2, sum(answer.refused.values()))
+
+    def test_a_group_with_a_rule(self):
+        group = self.group({'max_server_per_host': 1})
+        # There is room for more than the rule allows, on every host.
+        for host in ('host2', 'host3'):
+            self.boot(az=f'nova:{host}', hints={'group': group})
+        answer = self.assertCapacity(
+            1, '--server-group', group, hints={'group': group}
+        )
+        self.assertEqual({'anti-affinity': 1}, answer.ends)
+        self.assertEqual({'are full for the server group': 2}, answer.refused)
+
+    def test_a_group_with_rule_2_on_uneven_hosts(self):
+        self.boot(az='nova:host1', flavor=self.large(vcpu=6))
+        group = self.group({'max_server_per_host': 2})
+        answer = self.assertCapacity(
+            5, '--server-group', group, vcpu=3, hints={'group': group}
+        )
+        self.assertEqual({'anti-affinity': 2, 'VCPU': 1}, answer.ends)
+
+    def test_an_affinity_group(self):
+        group = self.group(policy='affinity')
+        answer = self.assertCapacity(
+            2, '--server-group', group, hints={'group': group}
+        )
+        self.assertEqual({'VCPU': 1}, answer.ends)
+        self.assertEqual(
+            {'are refused by ServerGroupAffinityFilter': 2}, answer.refused
+        )
+
+    def test_racks(self):
+        for rack, hosts in (('a', ['host1', 'host2']), ('b', ['host3'])):
+            self.aggregate(rack, hosts, failure_domain=rack)
+        group = self.group({'max_server_per_host': 9})
+        answer = self.assertCapacity(
+            5,
+            '--server-group',
+            group,
+            '--hint',
+            'max_server_per_failure_domain=3',
+            hints={'group': group, 'max_server_per_failure_domain': 3},
+        )
+        self.assertEqual({'failure-domain': 1, 'VCPU': 2}, answer.ends)
+
+    def test_a_zone(self):
+        self.aggregate('far', ['host2'], zone='mars')
+        self.assertCapacity(2, '--availability-zone', 'mars', az='mars')
+
+    def test_a_forced_host(self):
+        """nova runs no filter there; placement still has its word."""
+        self.isolate('windows', ['host2'], TRAIT)
+        self.set_service('host2', status='disabled')
+        self.flags(max_instances_per_host=1, group='filter_scheduler')
+        answer = self.capacity(
+            '--flavor', self.large(), '--availability-zone', 'nova:host3'
+        )
+        self.assertEqual({'host3': 2}, answer.rooms)
+
+    def test_a_disabled_and_a_down_host(self):
+        self.set_service('host1', status='disabled')
+        self.set_service('host2', forced_down=True)
+        answer = self.assertCapacity(2)
+        self.assertEqual({'are disabled': 1, 'are down': 1}, answer.refused)
+
+    def test_uneven_hosts(self):
+        for host, vcpu in (('host1', 9), ('host2', 5)):
+            self.boot(az=f'nova:{host}', flavor=self.large(vcpu=vcpu))
+        answer = self.assertCapacity(3)
+        self.assertEqual({'are full (VCPU)': 1}, answer.refused)
+        self.assertEqual({'host2': 1, 'host3': 2}, answer.rooms)
+
+    def test_max_unit_below_the_capacity(self):
+        self.limit('host1', 'VCPU', max_unit=3)
+        answer = self.assertCapacity(4)
+        self.assertEqual({'are too small (VCPU)': 1}, answer.refused)
+
+    def test_a_limit_of_servers(self):
+        self.flags(max_instances_per_host=1, group='filter_scheduler')
+        answer = self.assertCapacity(3)
+        self.assertEqual({'NumInstancesFilter': 3}, answer.ends)
+
+    def test_concurrent_builds_do_not_count(self):
+        """They end in minutes."""
+        self.flags(max_io_ops_per_host=1, group='filter_scheduler')
+        self.boot(flavor=self.large(vcpu=9), az='nova:host1')
+        answer = self.capacity('--flavor', self.large(vcpu=1))
+        self.assertEqual({'host1': 1, 'host2': 10, 'host3': 10}, answer.rooms)
+
+    def test_nothing_fits(self):
+        answer = self.assertCapacity(0, vcpu=11)
+        self.assertEqual({'are too small (VCPU)': 3}, answer.refused)
+
+
+class TwoCellsTestCase(capacity.CapacityTestCase):
+    NUMBER_OF_CELLS = 2
+    started = ()
+
+    def setUp(self):
+        super().setUp()
+        for host, cell in (
+            ('host1', 'cell1'),
+            ('host2', 'cell2'),
+            ('host3', 'cell2'),
+        ):
+            self._start_compute(host, cell_name=cell)
+
+    def test_two_cells(self):
+        self.assertCapacity(6)
+
+
+class ProvidersTestCase(capacity.CapacityTestCase):
+    """A provider that two hosts share, and one in the tree of each host."""
+
+    compute_driver = 'fake.CapacityDriver'
+
+    def setUp(self):
+        # nova loads drivers of its own package alone.
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova.virt.fake.CapacityDriver', capacity_driver.Driver
+            )
+        )
+        super().setUp()
+
+    def test_a_sharing_provider(self):
+        shared = self._post_resource_provider('storage')['uuid']
+        self._set_inventory(
+            shared,
+            {
+                'resource_class': 'DISK_GB',
+                'total': 35,
+                'reserved': 0,
+                'min_unit': 1,
+                'max_unit': 35,
+                'step_size': 1,
+                'allocation_ratio': 1.0,
+            },
+        )
+        self._set_provider_traits(shared, ['MISC_SHARES_VIA_AGGREGATE'])
+        aggregate = uuidutils.generate_uuid()
+        for provider in (
+            shared,
+            self._get_provider_uuid_by_host('host1'),
+            self._get_provider_uuid_by_host('host2'),
+        ):
+            self._set_aggregate(provider, aggregate)
+        # Each host by itself has CPUs for two.
+        answer = self.assertCapacity(3, disk=10)
+        self.assertEqual({'host1': 2, 'host2': 1}, answer.rooms)
+        self.assertEqual({'DISK_GB and VCPU': 1, 'DISK_GB': 1}, answer.ends)
+
+    def test_a_nested_provider(self):
+        # Ten by three would be three; the CPUs are enough for ten.
+        answer = self.assertCapacity(
+            9, vcpu=1, specs={'resources:CUSTOM_MAGIC': '3'}
+        )
+        self.assertEqual({'CUSTOM_MAGIC': 3}, answer.ends)
+        # No host gives one server more than max_unit, or parts of a step.
+        for amount in ('9', '4'):
+            flavor = self.large(specs={'resources:CUSTOM_MAGIC': amount})
+            answer = self.capacity('--flavor', flavor)
+            self.assertEqual({}, answer.rooms)
+            self.assertEqual(3, answer.status)

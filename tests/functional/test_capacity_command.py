@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The options and answers of capacity, beside a real nova and placement."""
+
+import csv
+import io
+
+import fixtures
+from nova import context as nova_context
+from nova import objects
+from nova.scheduler import host_manager
+from oslo_db import exception as db_exception
+from oslo_utils import fixture as utils_fixture
+
+from nova_ext_sched.cmd.capacity import survey
+from tests.functional import capacity
+
+
+class CommandTestCase(capacity.CapacityTestCase):
+    host_filters = ('JsonFilter',)
+
+    def setUp(self):
+        super().setUp()
+        for flavor in self.admin_api.get_flavors():
+            self.admin_api.delete_flavor(flavor['id'])
+
+    def flavor_named(self, name, vcpu=4, specs=None):
+        return self._create_flavor(
+            name=name,
+            vcpu=vcpu,
+            memory_mb=512,
+            disk=0,
+            ephemeral=0,
+            extra_spec=specs or {},
+        )
+
+    def test_every_flavor(self):
+        self.flavor_named('large')
+        self.flavor_named('small', vcpu=1)
+        self.flavor_named('huge', vcpu=11)
+        # nova-api refuses servers of it: two cells of one CPU each.
+        self.flavor_named('odd', vcpu=1, specs={'hw:numa_nodes': '2'})
+        # It has nothing that placement could be asked for.
+        resources = ('VCPU', 'MEMORY_MB', 'DISK_GB')
+        self.flavor_named(
+            'none', specs={f'resources:{name}': '0' for name in resources}
+        )
+        # The API can disable no flavor.
+        objects.Flavor(
+            nova_context.get_admin_context(),
+            name='old',
+            flavorid='old',
+            disabled=True,
+            vcpus=1,
+            memory_mb=1,
+            root_gb=0,
+            ephemeral_gb=0,
+            swap=0,
+        ).create()
+        reads = []
+        read = host_manager.HostManager._get_computes_for_cells
+
+        def counting_read(*args, **kwargs):
+            reads.append(args)
+            return read(*args, **kwargs)
+
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova.scheduler.host_manager.HostManager'
+                '._get_computes_for_cells',
+                counting_read,
+            )
+        )
+        answer = capacity.run('-f', 'json')
+        self.assertEqual(0, answer.status, answer.err)
+        self.assertEqual(
+            [
+                ('small', 30),
+                ('large', 6),
+                ('huge', 0),
+                ('none', 0),
+                ('odd', 0),
+            ],
+            [(one['name'], one['servers']) for one in answer.flavors],
+        )
+        by_name = {one['name']: one for one in answer.flavors}
+        self.assertIn('nova-api refuses it', by_name['odd']['end'])
+        self.assertEqual({None}, {one['rooms'] for one in answer.flavors})
+        self.assertEqual(1, len(reads))
+        # The same by name, in rows.
+        answer = capacity.run(
+            '--flavor', 'large', '--flavor', 'huge', '-f', 'csv'
+        )
+        self.assertEqual(3, answer.status)
+        self.assertIn('1 of 2 flavors has room on 3 hosts.', answer.err)
+        self.assertEqual(
+            [
+                ['Flavor', 'Servers', 'Hosts', 'Ends with'],
+                ['large', '6', '3', '["VCPU on 3 hosts"]'],
+                ['huge', '0', '0', '["3 are too small (VCPU)"]'],
+            ],
+            list(csv.reader(io.StringIO(answer.out))),
+        )
+        self.assertNoValidHost(flavor=by_name['none']['id'])
+
+    def test_usage_and_faults(self):
+        self.flavor_named('large')
+        for args, message in (
+            (['--flavor', 'gone'], "ID or name of a flavor, got 'gone'"),
+            (['--image', 'x'], '--image'),
+            (['--server-group', 'x'], 'UUID of a server group'),
+            (['-c', 'Gone'], 'no column Gone'),
+        ):
+            answer = capacity.run(*args)
+            self.assertEqual(2, answer.status, answer)
+            self.assertIn(message, answer.err)
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova.scheduler.filters.json_filter.JsonFilter.host_passes',
+                lambda *_: 1 / 0,
+            )
+        )
+        answer = capacity.run('-f', 'json')
+        self.assertEqual(1, answer.status)
+        self.assertIn('JsonFilter: expected', answer.flavors[0]['fault'])
+        self.assertIsNone(answer.flavors[0]['servers'])
+        self.assertFalse(answer.flavors[0]['unlimited'])
+
+    def test_longer_than_a_service_is_silent(self):
+        """What is read once is judged as of then."""
+        self.flavor_named('large')
+        clock = self.useFixture(utils_fixture.TimeFixture())
+        count = survey.Survey.count
+
+        def count_later(surveying, flavor):
+            clock.advance_time_seconds(3600)
+            return count(surveying, flavor)
+
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova_ext_sched.cmd.capacity.survey.Survey.count', count_later
+            )
+        )
+        answer = capacity.run('--flavor', 'large', '-f', 'json')
+        self.assertEqual(6, answer.flavors[0]['servers'])
+
+    def test_a_policy_that_cannot_decide(self):
+        """No number is not the number 0."""
+
+        def fail(*args):
+            raise db_exception.DBConnectionError()
+
+        self.flavor_named('large')
+        self.flags(
+            enable_isolated_aggregate_filtering=True, group='nova_ext_sched'
+        )
+        # The database is cut once the hosts have been read.
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova_ext_sched.queries.aggregates.get_metadata', fail
+            )
+        )
+        answer = capacity.run('--flavor', 'large', '-f', 'json')
+        self.assertEqual(1, answer.status)
+        [one] = answer.flavors
+        self.assertIsNone(one['servers'])
+        self.assertIn(' cannot decide: DBConnectionError', one['fault'])
+
+    def test_fewer_candidates_than_there_are(self):
+        """Placement offers all, and the answer says that nova sees fewer."""
+        self.flavor_named('large')
+        self.flags(max_placement_results=1, group='scheduler')
+        answer = capacity.run('-f', 'json')
+        self.assertEqual(6, answer.flavors[0]['servers'])
+        [remark] = answer.document['remarks']
+        self.assertIn('at most 1 allocation candidate ', remark)

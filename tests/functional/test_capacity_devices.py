@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""capacity by NUMA cells and PCI devices, with nova's libvirt driver.
+
+The libvirt below it is nova's fake of it; cells and devices are accounted by
+nova's own code, in the scheduler as in nova-compute.
+"""
+
+import json
+
+from nova.tests.fixtures import libvirt as fakelibvirt
+from nova.tests.functional.libvirt import base as libvirt_base
+
+from tests.functional import base
+from tests.functional import capacity
+
+DEVICE = {
+    'vendor_id': fakelibvirt.PCI_VEND_ID,
+    'product_id': fakelibvirt.PCI_PROD_ID,
+}
+PINNED = {'hw:cpu_policy': 'dedicated'}
+
+
+class DevicesTestCase(
+    capacity.TruthMixin, base.PluginMixin, libvirt_base.ServersTestBase
+):
+    """Two hosts of two NUMA cells; each cell has three cores of two threads.
+
+    Each host has three PCI devices, all in its second cell.
+    """
+
+    ADMIN_API = True
+    microversion = 'latest'
+    ADDITIONAL_FILTERS = ('NUMATopologyFilter', 'PciPassthroughFilter')
+    host_filters = ADDITIONAL_FILTERS
+    in_placement = False
+
+    def setUp(self):
+        self.flags(
+            device_spec=[json.dumps(DEVICE)],
+            alias=[json.dumps({**DEVICE, 'name': 'nic'})],
+            report_in_placement=self.in_placement,
+            group='pci',
+        )
+        self.flags(
+            pci_in_placement=self.in_placement, group='filter_scheduler'
+        )
+        self.flags(instances=-1, cores=-1, ram=-1, group='quota')
+        self.flags(cpu_dedicated_set='0-11', group='compute')
+        super().setUp()
+        for host in ('host1', 'host2'):
+            self.start_compute(
+                hostname=host,
+                host_info=fakelibvirt.HostInfo(
+                    cpu_nodes=2, cpu_sockets=1, cpu_cores=3, cpu_threads=2
+                ),
+                pci_info=fakelibvirt.HostPCIDevicesInfo(
+                    num_pci=3, numa_node=1
+                ),
+            )
+
+    def _setup_scheduler_service(self):
+        # The Plugin has enabled the filters.
+        return self.start_service('scheduler')
+
+    def boot(self, flavor, expected_state='ACTIVE'):
+        return self._create_server(
+            flavor_id=flavor, networks='none', expected_state=expected_state
+        )
+
+    def host_of(self, server):
+        return self.api.get_server(server['id'])['OS-EXT-SRV-ATTR:host']
+
+    def assertNoValidHost(self, flavor):
+        server = self.boot(flavor, 'ERROR')
+        self.assertIn('No valid host', server['fault']['message'])
+
+    def large(self, vcpu, **specs):
+        return self._create_flavor(
+            vcpu=vcpu, memory_mb=256, disk=0, ephemeral=0, extra_spec=specs
+        )
+
+    def test_servers_within_a_cell(self):
+        # In placement a host has twelve CPUs, for three.
+        answer = self.assertTruth(4, self.large(4, **PINNED))
+        self.assertEqual({'NUMATopologyFilter': 2}, answer.ends)
+
+    def test_devices(self):
+        flavor = self.large(1, **PINNED, **{'pci_passthrough:alias': 'nic:2'})
+        answer = self.assertTruth(2, flavor)
+        self.assertEqual(1, len(answer.ends), answer)
+
+    def test_devices_of_one_cell(self):
+        # The devices are enough for three, the CPUs of their cell for one.
+        flavor = self.large(4, **PINNED, **{'pci_passthrough:alias': 'nic:1'})
+        answer = self.assertTruth(2, flavor)
+        self.assertEqual({'NUMATopologyFilter': 2}, answer.ends)
+
+
+class DevicesInPlacementTestCase(DevicesTestCase):
+    """The same, where each device is a provider in the host's tree."""
+
+    in_placement = True

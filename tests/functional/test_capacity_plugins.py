@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""capacity under filters and policies of other packages."""
+
+import importlib
+
+from tests import distributions
+from tests.functional import capacity
+
+# Its answer depends on the host's name and on how many servers it holds, so
+# hosts that are alike in all else take another number.
+UNEVEN = """
+from nova.scheduler import filters
+LIMITS = {'host1': 0, 'host3': 1}
+class UnevenFilter(filters.BaseHostFilter):
+    def host_passes(self, host_state, spec_obj):
+        limit = LIMITS.get(host_state.host, 99)
+        return host_state.num_instances < limit
+"""
+
+
+class PluginsTestCase(capacity.CapacityTestCase):
+    host_filters = ('QuietAggregatesFilter',)
+    options = {'request_filters': ['third_party', 'quiet_aggregates']}
+
+    def setUp(self):
+        packages = self.useFixture(distributions.Distributions())
+        for package in ('third_party', 'quiet'):
+            packages.install(package)
+        packages.declare(
+            'uneven',
+            'nova_ext_sched.host_filters',
+            ['UnevenFilter = uneven:UnevenFilter'],
+            UNEVEN,
+        )
+        importlib.import_module('quiet_sched')
+        self.flags(enabled=True, group='quiet')
+        super().setUp()
+        # third_party forbids it.
+        self._create_trait('CUSTOM_THIRD_PARTY')
+
+    def mark(self, host):
+        """Let the request filter of third_party refuse a host."""
+        self.add_traits(host, 'CUSTOM_THIRD_PARTY')
+
+    def test_a_request_filter(self):
+        self.mark('host2')
+        answer = self.assertCapacity(4)
+        self.assertEqual(
+            {'have the forbidden trait CUSTOM_THIRD_PARTY': 1}, answer.refused
+        )
+
+    def test_a_policy(self):
+        self.aggregate('library', ['host1', 'host2'], quiet='true')
+        answer = self.assertCapacity(2)
+        self.assertEqual({'are quiet': 2}, answer.refused)
+        self.assertCapacity(4, specs={'quiet': 'true'})
+
+
+class HostFiltersTestCase(PluginsTestCase):
+    """The same situations, and filters that judge each host by itself."""
+
+    host_filters = (*PluginsTestCase.host_filters, 'UnevenFilter')
+
+    def test_a_request_filter(self):
+        self.mark('host2')
+        self.assertCapacity(1)
+
+    def test_a_policy(self):
+        self.aggregate('library', ['host2'], quiet='true')
+        answer = self.assertCapacity(1)
+        self.assertEqual({'UnevenFilter': 1}, answer.ends)
+        self.assertEqual(
+            {'are quiet': 1, 'are refused by UnevenFilter': 1}, answer.refused
+        )
+
+    def test_hosts_that_are_alike(self):
+        answer = self.assertCapacity(3)
+        self.assertEqual({'VCPU': 1, 'UnevenFilter': 1}, answer.ends)
+        self.assertEqual({'host2': 2, 'host3': 1}, answer.rooms)

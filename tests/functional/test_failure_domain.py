@@ -1,0 +1,498 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Failure domains, from nova's API to the host.
+
+Two racks of two hosts, and a host in no rack. The scheduler prefers the
+latter, then rack a: the wrong host nearly everywhere.
+"""
+
+import threading
+from unittest import mock
+
+from nova import utils
+from oslo_db import exception as db_exception
+
+from nova_ext_sched.queries import group_members
+from tests.functional import base
+
+DIFFERENT = {'different_failure_domain': 'true'}
+
+
+def at_most(limit):
+    return {'max_server_per_failure_domain': limit}
+
+
+class FailureDomainsTestCase(base.CloudTestCase):
+    host_filters = ('FailureDomainFilter',)
+    weights = {'loose': 500, 'a1': 400, 'a2': 300, 'b1': 200, 'b2': 100}
+    key = 'failure_domain'
+
+    def setUp(self):
+        super().setUp()
+        self.small = self.flavor()
+        self.set_up_racks()
+
+    def set_up_racks(self):
+        self.racks = {
+            rack: self.aggregate(
+                f'rack {rack}',
+                [host for host in self.computes if host.startswith(rack)],
+                metadata={self.key: rack},
+            )
+            for rack in 'ab'
+        }
+
+    def create_group(self, policy='anti-affinity', rules=None):
+        group = {'name': 'test', 'policy': policy}
+        if rules:
+            group['rules'] = rules
+        return self.api.post_server_groups(group)['id']
+
+    def post(self, group, hints, **server):
+        """Send the request for servers of a group, and wait for nothing."""
+        return self.api.post_server(
+            {
+                'server': {
+                    **self._build_server(
+                        flavor_id=self.small, networks='none'
+                    ),
+                    **server,
+                },
+                'os:scheduler_hints': {**hints, 'group': group},
+            }
+        )
+
+    def boot_in(self, group, hints, **kwargs):
+        return self.boot(
+            flavor=self.small, hints={**hints, 'group': group}, **kwargs
+        )
+
+    def settled_host(self, server):
+        """Wait for a server to be ACTIVE or ERROR; return its host or None."""
+
+        def is_settled():
+            status = self.api.get_server(server['id'])['status']
+            self.assertIn(status, ('ACTIVE', 'ERROR'))
+
+        self._wait_for_assert(is_settled)
+        return self.host_of(server)
+
+    def hosts(self, group, hints, count):
+        """Boot servers of a group one by one; return their hosts.
+
+        None stands for a server without a valid host.
+        """
+        return [
+            self.settled_host(self.post(group, hints)) for _ in range(count)
+        ]
+
+    def hosts_of_one_request(self, group, hints, count):
+        before = {server['id'] for server in self.api.get_servers()}
+        self.post(group, hints, min_count=count, max_count=count)
+        return sorted(
+            self.settled_host(server) or 'none'
+            for server in self.api.get_servers()
+            if server['id'] not in before
+        )
+
+    def member_of(self):
+        return self.queries[-1].get('member_of', [])
+
+
+class RequestTest(FailureDomainsTestCase):
+    """What a request asks for, row by row."""
+
+    def test_different_failure_domain(self):
+        group = self.create_group()
+        self.assertEqual(['a1', 'b1', None], self.hosts(group, DIFFERENT, 3))
+        both = ','.join(sorted(self.racks.values()))
+        self.assertEqual([f'!in:{both}'], self.member_of())
+
+    def test_limit(self):
+        group = self.create_group()
+        self.assertEqual(
+            ['a1', 'a2', 'b1', 'b2', None], self.hosts(group, at_most('2'), 5)
+        )
+
+    def test_the_strictest_wins(self):
+        self.flags(max_server_per_failure_domain=3, group='nova_ext_sched')
+        group = self.create_group(rules={'max_server_per_host': 9})
+        self.assertEqual(
+            ['a1', 'b1', None],
+            self.hosts(group, {**DIFFERENT, **at_most('9')}, 3),
+        )
+        group = self.create_group(rules={'max_server_per_host': 9})
+        self.assertEqual(
+            ['a1'] * 3 + ['b1'], self.hosts(group, at_most('9'), 4)
+        )
+
+    def test_the_option_is_for_anti_affinity(self):
+        self.flags(max_server_per_failure_domain=1, group='nova_ext_sched')
+        self.assertEqual(
+            ['a1', 'b1', None], self.hosts(self.create_group(), {}, 3)
+        )
+        # No hint lifts it.
+        group = self.create_group()
+        self.assertEqual(
+            ['a1', 'b1', None],
+            self.hosts(group, {'different_failure_domain': 'false'}, 3),
+        )
+        group = self.create_group('affinity')
+        self.assertEqual(['loose', 'loose'], self.hosts(group, {}, 2))
+
+    def test_hints_are_for_every_policy(self):
+        group = self.create_group('affinity')
+        self.assertEqual(
+            ['a1', 'a1', None], self.hosts(group, at_most('2'), 3)
+        )
+
+    def test_nothing_is_asked(self):
+        with mock.patch(
+            'nova_ext_sched.queries.group_members._gather',
+            side_effect=AssertionError('the cells were asked'),
+        ):
+            group = self.create_group(rules={'max_server_per_host': 9})
+            self.assertEqual(['loose'] * 2, self.hosts(group, {}, 2))
+            self.assertEqual(
+                ['loose'],
+                self.hosts(group, {'different_failure_domain': 'False'}, 1),
+            )
+            for hints in (DIFFERENT, at_most('1'), at_most('0')):
+                self.assertBootsOn('loose', flavor=self.small, hints=hints)
+        self.assertEqual([], self.member_of())
+
+    def test_a_hint_in_another_form_is_refused(self):
+        group = self.create_group(rules={'max_server_per_host': 99})
+        for hints in (
+            at_most('0'),
+            at_most('abc'),
+            at_most(['1', '2']),
+            at_most([]),
+            {'different_failure_domain': 'ture'},
+            {**DIFFERENT, **at_most('0')},
+        ):
+            self.assertEqual([None], self.hosts(group, hints, 1), hints)
+        self.assertEqual([], self.queries)
+        for fault in (
+            'scheduler hint max_server_per_failure_domain: expected one '
+            "value, an integer, 1 or more, got 'abc'",
+            'scheduler hint different_failure_domain: expected one value, '
+            "true or false, got 'ture'",
+        ):
+            self.assertIn(fault, self.log)
+
+
+class HostTest(FailureDomainsTestCase):
+    """Domains of hosts and members, row by row."""
+
+    weights = {'loose': 500, 'a1': 400, 'ab': 350, 'b1': 200}
+
+    def set_up_racks(self):
+        self.aggregate('rack a', ['a1', 'ab'], failure_domain='a')
+        self.aggregate('rack b', ['b1'], failure_domain='b')
+
+    def test_a_host_in_two_aggregates_counts_in_each(self):
+        self.aggregate('feed b', ['ab'], failure_domain='b')
+        self.assertEqual(
+            ['a1', 'b1', None], self.hosts(self.create_group(), DIFFERENT, 3)
+        )
+
+    def test_two_values_of_one_key_count_in_each(self):
+        self.set_metadata('rack a', {'failure_domain': 'c, b'})
+        self.assertEqual(
+            ['a1', None], self.hosts(self.create_group(), DIFFERENT, 2)
+        )
+
+    def test_a_value_that_names_nothing_is_no_domain(self):
+        self.set_metadata('rack a', {'failure_domain': ' , '})
+        self.assertEqual(
+            ['b1', None], self.hosts(self.create_group(), DIFFERENT, 2)
+        )
+
+    def test_a_member_in_no_domain_counts_nowhere(self):
+        group = self.create_group()
+        self.assertEqual(['loose'], self.hosts(group, {}, 1))
+        self.assertEqual(['a1', 'b1', None], self.hosts(group, DIFFERENT, 3))
+        self.assertEqual(
+            1, self.log.count('are on hosts without a failure domain')
+        )
+
+    def test_a_member_counts_where_placement_left_its_host_out(self):
+        group = self.create_group()
+        self.assertEqual(['a1'], self.hosts(group, DIFFERENT, 1))
+        service = self.computes['a1'].service_ref.uuid
+        self.api.put_service(service, {'status': 'disabled'})
+        self.assertEqual(['b1', None], self.hosts(group, DIFFERENT, 2))
+
+    def test_a_deleted_member_frees_its_domain(self):
+        group = self.create_group()
+        server = self.boot_in(group, DIFFERENT)
+        self.assertEqual(['b1', None], self.hosts(group, DIFFERENT, 2))
+        self._delete_server(server)
+        self.assertEqual(['a1'], self.hosts(group, DIFFERENT, 1))
+
+    def test_forced_host(self):
+        group = self.create_group()
+        self.boot_in(group, DIFFERENT)
+
+        def forced(host, state):
+            server = self.boot_in(
+                group, DIFFERENT, az=f'nova:{host}', expected_state=state
+            )
+            return self.host_of(server)
+
+        self.assertIsNone(forced('ab', 'ERROR'))
+        self.assertEqual('b1', forced('b1', 'ACTIVE'))
+        # nova asks no host filter about a forced host.
+        self.assertEqual('loose', forced('loose', 'ACTIVE'))
+
+    def test_requested_host(self):
+        group = self.create_group()
+        self.boot_in(group, DIFFERENT)
+        for host in ('ab', 'loose'):
+            server = self.boot_in(
+                group, DIFFERENT, host=host, expected_state='ERROR'
+            )
+            self.assertIsNone(self.host_of(server))
+
+
+class OneRequestTest(FailureDomainsTestCase):
+    def test_the_picks_count(self):
+        self.assertEqual(
+            ['a1', 'b1'],
+            self.hosts_of_one_request(self.create_group(), DIFFERENT, 2),
+        )
+
+    def test_all_or_none(self):
+        self.assertEqual(
+            ['none'] * 3,
+            self.hosts_of_one_request(self.create_group(), DIFFERENT, 3),
+        )
+
+    def test_picks_and_members_count_together(self):
+        # nova's filter takes the hosts of the picks from the candidates.
+        group = self.create_group()
+        self.boot_in(group, at_most('2'))
+        self.assertEqual(
+            ['a2', 'b1', 'b2'],
+            self.hosts_of_one_request(group, at_most('2'), 3),
+        )
+        self.assertEqual([None], self.hosts(group, at_most('2'), 1))
+
+    def test_placed_a_moment_ago(self):
+        """nova-compute has not yet claimed the first server."""
+        claimed = threading.Event()
+        manager = self.computes['a1'].manager
+        build = manager._do_build_and_run_instance
+
+        def hold(*args, **kwargs):
+            claimed.wait(30)
+            return build(*args, **kwargs)
+
+        group = self.create_group()
+        with mock.patch.object(
+            manager, '_do_build_and_run_instance', side_effect=hold
+        ) as held:
+            first = self.post(group, DIFFERENT)
+            self._wait_for_assert(held.assert_called_once)
+            second = self.boot_in(group, DIFFERENT)
+            claimed.set()
+            first = self._wait_for_state_change(first, 'ACTIVE')
+        self.assertEqual('a1', self.host_of(first))
+        self.assertEqual('b1', self.host_of(second))
+
+
+class MoveTest(FailureDomainsTestCase):
+    """Servers on a1 and b1, one a rack.
+
+    The server of a1 may go to a2, because it does not count itself, and
+    nowhere else, whatever the scheduler prefers.
+    """
+
+    weights = {'loose': 500, 'b2': 400, 'a1': 300, 'a2': 200, 'b1': 350}
+    started = ('a1', 'b1', 'b2', 'loose')
+
+    def setUp(self):
+        super().setUp()
+        self.group = self.create_group()
+        self.other = self.boot_in(self.group, DIFFERENT)
+        self.server = self.boot_in(self.group, DIFFERENT)
+        self.assertEqual('b2', self.host_of(self.other))
+        self.assertEqual('a1', self.host_of(self.server))
+
+    def start_a2(self):
+        self.start_service('compute', host='a2')
+        self.admin_api.add_host_to_aggregate(
+            self.aggregate_ids['rack a'], 'a2'
+        )
+
+    def test_cold_migrate(self):
+        self.api.post_server_action(self.server['id'], {'migrate': None})
+        self._assert_resize_migrate_action_fail(
+            self.server, 'migrate', 'NoValidHost'
+        )
+        self.start_a2()
+        self._migrate_server(self.server)
+        self._confirm_resize(self.server)
+        self.assertEqual('a2', self.host_of(self.server))
+
+    def test_resize_stays_in_its_domain(self):
+        self.flags(allow_resize_to_same_host=True)
+        self._resize_server(self.server, self.flavor())
+        self._confirm_resize(self.server)
+        self.assertEqual('a1', self.host_of(self.server))
+
+    def test_live_migrate(self):
+        self._live_migrate(self.server, migration_expected_state='error')
+        self.start_a2()
+        self._live_migrate(self.server)
+        self.assertEqual('a2', self.host_of(self.server))
+
+    def test_evacuate(self):
+        self.start_a2()
+        self.computes['a1'].stop()
+        self.api.put_service_force_down(
+            self.computes['a1'].service_ref.uuid, True
+        )
+        self._evacuate_server(self.server, expected_host='a2')
+
+    def test_unshelve(self):
+        self._shelve_server(self.server)
+        # Its place in rack a is taken meanwhile.
+        self.assertEqual(['a1'], self.hosts(self.group, DIFFERENT, 1))
+        self.api.post_server_action(self.server['id'], {'unshelve': None})
+        self._wait_for_server_parameter(
+            self.server, {'OS-EXT-STS:task_state': None}
+        )
+        self.assertIsNone(self.host_of(self.server))
+
+    def test_a_member_that_moves_counts_at_both_ends(self):
+        self.aggregate('rack c', ['loose'], failure_domain='c')
+        self._migrate_server(self.server)
+        self.assertEqual('loose', self.host_of(self.server))
+        self.assertEqual([None], self.hosts(self.group, DIFFERENT, 1))
+        self._confirm_resize(self.server)
+        self.assertEqual(['a1'], self.hosts(self.group, DIFFERENT, 1))
+
+    def test_rebuild_asks_nothing(self):
+        for rack in 'ab':
+            self.set_metadata(f'rack {rack}', {'failure_domain': None})
+        # From 2.100 on the answer has the hint of the group, which nova 31
+        # takes for invalid.
+        with utils.temporary_mutation(self.api, microversion='2.99'):
+            self._rebuild_server(self.server, self.image())
+        self.assertEqual('a1', self.host_of(self.server))
+
+
+class BoundTest(FailureDomainsTestCase):
+    host_filters = ('FailureDomainFilter', 'IsolatedAggregatesFilter')
+    options = {
+        'enable_isolated_aggregate_filtering': True,
+        'max_forbidden_aggregates': 2,
+    }
+
+    def test_the_bound_holds_together_with_isolation(self):
+        isolated = self.isolate('windows', ['loose'], 'HW_CPU_X86_VMX')
+        self.set_metadata('windows', {'failure_domain': 'w'})
+        group = self.create_group(rules={'max_server_per_host': 9})
+        self.assertEqual(['a1', 'b1', None], self.hosts(group, DIFFERENT, 3))
+        # Racks a and b are full, and only one of them goes in.
+        (forbidden,) = self.member_of()
+        uuids = set(forbidden.removeprefix('!in:').split(','))
+        self.assertEqual(2, len(uuids))
+        self.assertIn(isolated, uuids)
+        self.assertIn(
+            'FailureDomainFilter checks the hosts of the other 1: ', self.log
+        )
+        self.assertRegex(
+            self.log,
+            'FailureDomainFilter rejected 2 of 2 hosts: 2 because failure '
+            f'domain [ab] holds 1 server of server group {group} and the '
+            f'limit is 1',
+        )
+
+
+class ZoneTest(FailureDomainsTestCase):
+    """Availability zones as failure domains."""
+
+    options = {'failure_domain_key': 'availability_zone'}
+
+    def set_up_racks(self):
+        self.aggregate('zone a', ['a1', 'a2'], zone='a')
+        self.aggregate('zone b', ['b1', 'b2'], zone='b')
+
+    def test_spread(self):
+        self.assertEqual(
+            ['a1', 'b1', None], self.hosts(self.create_group(), DIFFERENT, 3)
+        )
+
+
+class CellsTest(FailureDomainsTestCase):
+    """A rack whose hosts are in two cells."""
+
+    NUMBER_OF_CELLS = 2
+    started = ('a1',)
+
+    def set_up_racks(self):
+        for host in ('a2', 'b1'):
+            self._start_compute(host, cell_name='cell2')
+        self.aggregate('rack a', ['a1', 'a2'], failure_domain='a')
+        self.aggregate('rack b', ['b1'], failure_domain='b')
+
+    def test_members_of_every_cell_count(self):
+        self.assertEqual(
+            ['a1', 'b1', None], self.hosts(self.create_group(), DIFFERENT, 3)
+        )
+
+    def test_a_cell_that_does_not_answer(self):
+        group = self.create_group()
+        self.boot_in(group, DIFFERENT)
+        select = group_members._select_places
+
+        def fail_in_first(ctxt, uuids):
+            if ctxt.cell_uuid == self.cell_mappings['cell1'].uuid:
+                raise db_exception.DBConnectionError('cell1 is away')
+            return select(ctxt, uuids)
+
+        with mock.patch.object(group_members, '_select_places', fail_in_first):
+            self.assertEqual([None], self.hosts(group, DIFFERENT, 1))
+        self.assertIn('failure_domains cannot decide', self.log)
+        self.assertIn('cell1 is away', self.log)
+
+
+class OneStageTest(FailureDomainsTestCase):
+    options = {'request_filters': ['isolate_aggregates']}
+
+    def test_the_host_filter_alone_refuses(self):
+        group = self.create_group(rules={'max_server_per_host': 9})
+        self.assertEqual([None, None], self.hosts(group, DIFFERENT, 2))
+        self.assertEqual(['loose'], self.hosts(group, {}, 1))
+        self.assertEqual(
+            1,
+            self.log.count(
+                'Add failure_domains to [nova_ext_sched] request_filters.'
+            )
+            # The line at start says it too.
+            - self.log.count('does not have failure_domains'),
+        )
+
+
+class OtherStageTest(FailureDomainsTestCase):
+    host_filters = ()
+
+    def test_the_request_filter_alone_forbids(self):
+        group = self.create_group()
+        # Nobody refuses the host without a domain.
+        self.assertEqual(
+            ['loose', 'a1', 'b1', None], self.hosts(group, DIFFERENT, 4)
+        )
+        self.assertIn('Add FailureDomainFilter to', self.log)
+
+
+class FaultTest(FailureDomainsTestCase):
+    def test_the_database_is_away(self):
+        group = self.create_group()
+        self.boot_in(group, DIFFERENT)
+        with self.metadata_away():
+            self.assertEqual([None], self.hosts(group, DIFFERENT, 1))
+        self.assertIn('failure_domains cannot decide', self.log)

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Prometheus' own tool for metrics and rules, of Debian's prometheus."""
+
+import shutil
+import subprocess
+
+
+def run(test, *arguments, **options):
+    """Return what promtool prints; it skips or fails the test otherwise.
+
+    :param arguments: of promtool
+    :param options: of subprocess.run
+    """
+    if shutil.which('promtool') is None:
+        test.skipTest('promtool is not installed (apt install prometheus)')
+    done = subprocess.run(
+        ['promtool', *map(str, arguments)], capture_output=True, **options
+    )
+    text = (done.stdout + done.stderr).decode()
+    test.assertEqual(0, done.returncode, text)
+    return text

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import logging
+import threading
+import unittest
+
+from nova_ext_sched.cmd.explain import document
+from nova_ext_sched.cmd.explain import funnel
+from nova_ext_sched.cmd.simulate import explanations
+
+HOSTS = {'u1': 'a', 'u2': 'b', 'u3': 'c'}
+ISOLATED = funnel.Refusal(
+    'are isolated', 'isolation', 'windows', 'windows wants X'
+)
+
+
+def explain(refused=(), **fields):
+    """Return the document of a request that filters judged."""
+    found = funnel.Funnel(HOSTS)
+    for number, hosts in enumerate(refused):
+        found.add('host filter', f'Filter{number}', refused=hosts)
+    for name, value in fields.items():
+        setattr(found, name, value)
+    return document.build(found, {})
+
+
+class DescribeTest(unittest.TestCase):
+    def test_answer_and_the_words_of_policies(self):
+        other = ISOLATED._replace(name='sql', detail='sql wants Y')
+        document_ = explain([{'u1': ISOLATED, 'u2': ISOLATED, 'u3': other}])
+        self.assertEqual(
+            [
+                '0 of 3 hosts: 3 are isolated (windows 2, sql 1)',
+                'windows wants X',
+                'sql wants Y',
+            ],
+            explanations.describe(document_),
+        )
+
+    def test_many_words(self):
+        hosts = {f'u{number}': str(number) for number in range(7)}
+        found = funnel.Funnel(hosts)
+        found.add(
+            'host filter',
+            'F',
+            refused={
+                uuid: ISOLATED._replace(name=uuid, detail=f'{uuid} says')
+                for uuid in hosts
+            },
+        )
+        said = explanations.describe(document.build(found, {}))
+        self.assertEqual(['u4 says', 'and 2 reasons more'], said[-2:])
+
+    def test_no_word_twice(self):
+        # The sentence has it already.
+        refusal = funnel.Refusal('are refused by F', detail='no key')
+        self.assertEqual(
+            ['0 of 3 hosts: 3 are refused by F (no key)'],
+            explanations.describe(explain([dict.fromkeys(HOSTS, refusal)])),
+        )
+
+
+class GetCauseTest(unittest.TestCase):
+    def test_words(self):
+        down = funnel.Refusal('are down')
+        document_ = explain(
+            [{'u1': ISOLATED, 'u2': down, 'u3': down}, {'u3': ISOLATED}][:1]
+        )
+        for hosts, word in (
+            (['a'], 'isolation'),
+            (['b', 'a'], 'Filter0'),
+            ([], 'Filter0'),
+        ):
+            self.assertEqual(word, explanations.get_cause(document_, hosts))
+        nothing = explain()
+        self.assertEqual('weight', explanations.get_cause(nothing, ['a']))
+        self.assertEqual('', explanations.get_cause(nothing, []))
+        found = funnel.Funnel(HOSTS)
+        found.stop('request filter', 'f', 'no', cause='reservation')
+        self.assertEqual(
+            'reservation',
+            explanations.get_cause(document.build(found, {}), ['a']),
+        )
+
+
+class DescribeUnusedTest(unittest.TestCase):
+    def test_every_constraint_and_the_words_of_policies(self):
+        down = funnel.Refusal('are down')
+        said = funnel.Refusal('are refused by Filter1', detail='no key')
+        document_ = explain(
+            [{'u1': ISOLATED, 'u2': down}, {'u1': said}, {'u1': ISOLATED}]
+        )
+        self.assertEqual(
+            [
+                'a not used: Filter0, Filter2: it is isolated (windows wants '
+                'X); it is refused by Filter1 (no key)',
+                'b not used: Filter0: it is down',
+            ],
+            explanations.describe_unused(document_, ['a', 'b'], 'c'),
+        )
+
+    def test_hosts_of_one_reason_together(self):
+        document_ = explain([{'u1': ISOLATED, 'u2': ISOLATED}])
+        (said,) = explanations.describe_unused(document_, ['a', 'b'], 'c')
+        self.assertTrue(said.startswith('a, b not used: '), said)
+
+    def test_ended(self):
+        found = funnel.Funnel(HOSTS)
+        found.stop('request filter', 'reserved', 'no such key')
+        self.assertEqual(
+            ['a not used: reserved ends the request: no such key'],
+            explanations.describe_unused(
+                document.build(found, {}), ['a'], None
+            ),
+        )
+
+    def test_the_weigher_that_decided(self):
+        document_ = explain(
+            order=[('u1', 3.0), ('u2', 2.5)],
+            weights={
+                'u1': {'RAM': 1.0, 'Disk': 0.5, 'CPU': 1.5},
+                'u2': {'RAM': 0.0, 'Disk': 1.0, 'CPU': 1.5},
+            },
+        )
+        for unused, landed, said in (
+            (
+                'b',
+                'a',
+                'and a weighs more: RAM gives it 1, and 0 here',
+            ),
+            # nova chose among the best.
+            ('a', 'b', 'and b does not weigh more'),
+            ('a', None, 'and the server did not stay'),
+        ):
+            self.assertEqual(
+                [f'{unused} not used: it passes every constraint, {said}'],
+                explanations.describe_unused(document_, [unused], landed),
+            )
+
+    def test_same_weight(self):
+        weights = {'RAM': 1.0}
+        document_ = explain(
+            order=[('u1', 1.0), ('u2', 1.0)],
+            weights={'u1': weights, 'u2': weights},
+        )
+        (said,) = explanations.describe_unused(document_, ['b'], 'a')
+        self.assertTrue(said.endswith('and a does not weigh more'), said)
+
+
+class WarningsTest(unittest.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.warnings = explanations.Warnings()
+        self.log = logging.getLogger('nova_ext_sched.tests.warnings')
+        self.log.addHandler(self.warnings)
+        self.addCleanup(self.log.removeHandler, self.warnings)
+
+    def test_each_once(self):
+        self.log.info('nothing')
+        for _ in range(2):
+            self.log.warning('bad key %s', 'x')
+        self.assertEqual(['bad key x'], self.warnings.take())
+        self.assertEqual([], self.warnings.take())
+
+    def test_those_at_start_are_of_no_step(self):
+        self.log.warning('no weigher')
+        self.assertEqual(['no weigher'], self.warnings.take(start=True))
+        self.log.warning('no weigher')
+        self.log.warning('bad key')
+        self.assertEqual(['bad key'], self.warnings.take())
+
+    def test_without_the_id_of_a_request(self):
+        for digit in '12':
+            request = f'req-{digit * 8}-0000-0000-0000-000000000000'
+            self.log.warning('no host for request %s: full', request)
+        self.assertEqual(['no host for request: full'], self.warnings.take())
+
+
+class DecisionTest(unittest.TestCase):
+    def test_lines_of_an_explanation_are_not_the_scheduler_s(self):
+        found = explanations.Explanations()
+        lines = {
+            level: logging.LogRecord('n', level, '', 1, 'm', (), None)
+            for level in (logging.INFO, logging.WARNING)
+        }
+        found._state.explains = True
+        self.assertFalse(found.is_decision(lines[logging.INFO]))
+        # What is warned of once may come in an explanation.
+        self.assertTrue(found.is_decision(lines[logging.WARNING]))
+        elsewhere = []
+        thread = threading.Thread(
+            target=lambda: elsewhere.append(
+                found.is_decision(lines[logging.INFO])
+            )
+        )
+        thread.start()
+        thread.join()
+        self.assertEqual([True], elsewhere)

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import copy
+import json
+import pathlib
+
+import ddt
+import jsonschema
+import testtools
+
+from nova_ext_sched.cmd.explain import command
+from nova_ext_sched.cmd.watch import bound
+from tests import explanations
+
+SCHEMA = json.loads(
+    pathlib.Path(command.__file__).with_name('schema.json').read_text()
+)
+
+
+def host(number):
+    return {
+        'host': f'host{number}',
+        'uuid': '0' * 36,
+        'weight': 1.0,
+        'weights': {f'Weigher{weigher}': 0.123456 for weigher in range(9)},
+    }
+
+
+@ddt.ddt
+class ShortenTestCase(testtools.TestCase):
+    def shorten(self, found):
+        before = copy.deepcopy(found)
+        short = bound.shorten(found)
+        self.assertEqual(before, found)
+        jsonschema.validate(short, SCHEMA)
+        self.assertLess(len(json.dumps(short)), bound.RECORD_BYTES)
+        return short
+
+    def test_what_fits_is_whole(self):
+        found = explanations.document()
+        self.assertEqual(found, self.shorten(found))
+
+    def test_the_order_of_all_hosts(self):
+        """The best are what people read."""
+        order = [host(number) for number in range(10_000)]
+        short = self.shorten(explanations.document(order=order))
+        self.assertEqual(order[:20], short['order'])
+        self.assertEqual(
+            [
+                'a remark',
+                'Left out, because a record has a bound: order (9980)',
+            ],
+            short['remarks'],
+        )
+
+    @ddt.data(
+        {'x' * 60_000: ['y'], 'z': ['w' * 60_000]},
+        {f'key{number}': ['y' * 10] * 10 for number in range(9000)},
+        {'key': ['y' * 9] * 9000},
+        {'key': ['\U0001f600' * 30_000], **{c: [c] for c in 'abc'}},
+        {chr(0x1F600 + n) * 300: ['\U0001f600' * 300] * 9 for n in range(300)},
+    )
+    def test_hints(self, hints):
+        short = self.shorten(explanations.document(hints=hints))
+        self.assertIn('request.hints', short['remarks'][-1])
+        # Of the rest nothing is missing.
+        self.assertEqual(
+            explanations.document()['constraints'], short['constraints']
+        )
+
+    def test_constraints_that_refuse_nobody_go_first(self):
+        found = explanations.document(
+            constraints=[
+                explanations.constraint(
+                    number % 2 and number, f'c{number} ' + 700 * 'x'
+                )
+                for number in range(300)
+            ]
+        )
+        short = self.shorten(found)
+        kept = [one['refused'] for one in short['constraints']]
+        self.assertLess(3, len(kept))
+        self.assertEqual(list(range(301 - 2 * len(kept), 300, 2)), kept)
+        self.assertIn(f'constraints ({300 - len(kept)}', short['remarks'][-1])
+
+    def test_everything_is_long(self):
+        text = '\U0001f600' * 300
+        many = [
+            explanations.reason(1, text)
+            | {
+                'names': [{'name': text, 'hosts': 1}] * 9,
+                'details': [{'detail': text, 'hosts': 1}] * 9,
+            }
+            for _ in range(9)
+        ]
+        found = explanations.document(
+            hints={text + str(n): [text] * 9 for n in range(30)},
+            constraints=[
+                explanations.constraint(9, text) | {'reasons': many}
+                for _ in range(9)
+            ],
+            query=[text] * 9,
+            remarks=[text] * 30,
+            order=[host(number) | {'host': text} for number in range(30)],
+        )
+        found['answer'] |= {'reasons': many, 'sentence': text}
+        self.shorten(found)
+
+    def test_no_secret(self):
+        found = explanations.document(
+            remarks=['http://nova:s3cret@host is away']
+        )
+        self.assertEqual(
+            ['http://nova:***@host is away'], self.shorten(found)['remarks']
+        )
+
+    def test_clean(self):
+        self.assertEqual(
+            {'a': 'x' * 1000 + '...', 'b': None, 'c': {'d': 1}},
+            bound.clean({'a': 'x' * 1001, 'b': None, 'c': {'d': 1}}),
+        )

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+
+from unittest import mock
+
+import ddt
+import fixtures
+from nova import objects
+from nova.scheduler import utils
+
+from nova_ext_sched.filters import isolation
+from tests.unit.filters import base as filters_base
+from tests.unit.request_filters import base as test_base
+
+
+def requiring(*traits):
+    return {f'trait:{trait}': 'required' for trait in traits}
+
+
+@ddt.ddt
+class IsolatedAggregatesFilterTestCase(test_base.RequestFilterTestCase):
+    def setUp(self):
+        super().setUp()
+        self.config(
+            group='nova_ext_sched', enable_isolated_aggregate_filtering=True
+        )
+        self.filter = isolation.IsolatedAggregatesFilter()
+
+    def passes(self, metadata, extra_specs, **fields):
+        spec = test_base.request_spec(**fields)
+        spec.flavor.extra_specs = extra_specs
+        state = filters_base.host_state(
+            'h',
+            filters_base.aggregate('plain'),
+            filters_base.aggregate('agg', metadata=metadata),
+        )
+        return bool(self.filter.filter_all([state], spec))
+
+    def passing(self, spec, **metadata):
+        """Judge a host in one aggregate for each metadata; return names."""
+        hosts = [
+            filters_base.host_state(
+                name, filters_base.aggregate(name, metadata=mine)
+            )
+            for name, mine in metadata.items()
+        ]
+        return [state.host for state in self.filter.filter_all(hosts, spec)]
+
+    @ddt.data(
+        ((), (), True),
+        (('X',), (), False),
+        (('X',), ('X',), True),
+        (('X',), ('Y',), False),
+        (('X', 'Y'), ('X',), False),
+        (('X', 'Y'), ('X', 'Y'), True),
+    )
+    @ddt.unpack
+    def test_truth_table(self, aggregate, request, expected):
+        self.assertIs(
+            expected, self.passes(requiring(*aggregate), requiring(*request))
+        )
+
+    def test_granular(self):
+        self.assertTrue(
+            self.passes(requiring('X'), {'trait_NIC:X': 'required'})
+        )
+
+    def test_off(self):
+        self.config(
+            group='nova_ext_sched', enable_isolated_aggregate_filtering=False
+        )
+        self.assertTrue(self.passes(requiring('X'), {}))
+
+    def test_runs_on_rebuild(self):
+        hints = {'_nova_check_type': ['rebuild']}
+        self.assertFalse(
+            self.passes(requiring('X'), {}, scheduler_hints=hints)
+        )
+
+    def test_once_per_request(self):
+        self.assertTrue(self.filter.run_filter_for_index(0))
+        self.assertFalse(self.filter.run_filter_for_index(1))
+
+    def test_flavor_that_nova_cannot_read_opens_no_isolated_host(self):
+        with fixtures.MockPatchObject(
+            utils.ResourceRequest, 'from_request_spec', lambda spec: 1 / 0
+        ):
+            for _ in range(2):
+                self.assertFalse(self.passes(requiring('X'), requiring('X')))
+            self.assertTrue(self.passes({}, {}))
+        self.assertEqual(1, self.output.output.count('division by zero'))
+        self.assertIn('flavor small', self.output.output)
+
+    def test_request_that_cannot_be_read_names_no_reservation(self):
+        self.config(
+            group='nova_ext_sched',
+            enable_isolated_aggregate_filtering=False,
+            placement_req_required_member_prefix=['r:'],
+            placement_req_default_forbidden_member_prefix=['r:'],
+        )
+        state = filters_base.host_state('h')
+        self.assertEqual(
+            [state], self.filter.filter_all([state], test_base.request_spec())
+        )
+        # No project, which only a broken request spec lacks.
+        spec = objects.RequestSpec(flavor=objects.Flavor(name='m1'))
+        self.assertEqual([], self.filter.filter_all([state], spec))
+        self.assertFalse(self.filter.host_passes(state, spec))
+        self.assertEqual(1, self.output.output.count('rejects every host'))
+
+    @ddt.data(
+        ('required', False, ['a']),
+        ('default_forbidden', False, ['plain']),
+        ('required', True, ['a', 'b', 'plain']),
+        ('default_forbidden', True, ['a', 'b', 'plain']),
+        (None, False, ['a', 'b', 'plain']),
+    )
+    @ddt.unpack
+    def test_prefix_in_one_option_alone(self, option, other_side, expected):
+        """Stage 2 judges whichever of the two options is set.
+
+        ``required`` binds the request that names a key, ``default_forbidden``
+        the one that names none.
+        """
+        options = {
+            f'placement_req_{name}_member_prefix': ['r:'] * (name == option)
+            for name in ('required', 'default_forbidden')
+        }
+        self.config(
+            group='nova_ext_sched',
+            enable_isolated_aggregate_filtering=False,
+            **options,
+        )
+        spec = test_base.request_spec()
+        if (option == 'required') != other_side:
+            spec.flavor.extra_specs = {'r:a': '1'}
+        self.assertEqual(
+            expected,
+            self.passing(spec, a={'r:a': '1'}, b={'r:b': '1'}, plain={}),
+        )
+
+    def test_request_without_a_flavor_opens_no_isolated_host(self):
+        spec = objects.RequestSpec()
+        hosts = [
+            filters_base.host_state('h'),
+            filters_base.host_state(
+                'i', filters_base.aggregate('agg', metadata=requiring('X'))
+            ),
+        ]
+        self.assertEqual(hosts[:1], self.filter.filter_all(hosts, spec))
+        self.assertIn('flavor without a name', self.output.output)
+
+    def test_flavor_without_extra_specs(self):
+        spec = test_base.request_spec()
+        spec.flavor = test_base.flavor()
+        self.assertEqual(
+            ['plain'], self.passing(spec, plain={}, isolated=requiring('X'))
+        )
+        self.assertEqual('', self.output.output)
+
+    def test_aggregate_whose_metadata_is_none(self):
+        for prefixes in ([], ['r:']):
+            self.config(
+                group='nova_ext_sched',
+                placement_req_default_forbidden_member_prefix=prefixes,
+            )
+            aggregate = mock.Mock(metadata=None)
+            aggregate.name = 'bare'
+            aggregate.__contains__ = lambda self, field: True
+            state = filters_base.host_state('h')
+            state.aggregates = [aggregate]
+            spec = test_base.request_spec()
+            self.assertEqual([state], self.filter.filter_all([state], spec))
+
+    def test_hosts_of_one_aggregate_each_are_told_apart(self):
+        """In one request, in either order."""
+        hosts = {'plain': {}, 'isolated': requiring('X'), 'other': {}}
+        spec = test_base.request_spec()
+        self.assertEqual(['plain', 'other'], self.passing(spec, **hosts))
+        self.assertEqual(
+            ['other', 'plain'],
+            self.passing(spec, **dict(reversed(hosts.items()))),
+        )
+
+    @ddt.data(
+        {'trait:X': 'Required'},
+        {'trait:X': 'required '},
+        {'Trait:X': 'required'},
+    )
+    def test_slip_isolates(self, metadata):
+        self.assertFalse(self.passes(metadata, {}))
+        self.assertTrue(self.passes(metadata, requiring('X')))
+
+    def test_aggregate_without_a_name(self):
+        nameless = objects.Aggregate(metadata=requiring('X'))
+        state = filters_base.host_state('h', nameless)
+        self.assertEqual(
+            [], self.filter.filter_all([state], test_base.request_spec())
+        )

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import collections
+import unittest
+
+import ddt
+import hypothesis
+from hypothesis import strategies
+import testtools
+
+from nova_ext_sched import exception
+from nova_ext_sched.policy import failure_domain as policy
+
+KEY = 'failure_domain'
+
+
+def different(*words):
+    return {'different_failure_domain': list(words)}
+
+
+def at_most(*limits):
+    return {'max_server_per_failure_domain': list(limits)}
+
+
+@ddt.ddt
+class ReadLimitTestCase(testtools.TestCase):
+    """What a request asks for: the first table of the module."""
+
+    @ddt.data(
+        (None, 'anti-affinity', 0, None),
+        ({}, 'anti-affinity', 0, None),
+        (different('true'), 'affinity', 0, 1),
+        (different('Yes'), None, 0, 1),
+        (different('False'), 'anti-affinity', 0, None),
+        (at_most('3'), 'soft-affinity', 0, 3),
+        ({}, 'anti-affinity', 2, 2),
+        ({}, 'soft-anti-affinity', 2, None),
+        ({}, 'affinity', 2, None),
+        ({}, None, 2, None),
+        # The strictest wins.
+        ({**different('true'), **at_most('3')}, 'anti-affinity', 2, 1),
+        ({**different('false'), **at_most('3')}, 'anti-affinity', 2, 2),
+        (at_most('1'), 'anti-affinity', 2, 1),
+        (different('false'), 'anti-affinity', 2, 2),
+        (at_most('3'), 'affinity', 2, 3),
+        # Values that did not come through nova's API.
+        ({'different_failure_domain': 'true'}, None, 0, 1),
+        ({'max_server_per_failure_domain': 3}, None, 0, 3),
+    )
+    @ddt.unpack
+    def test_read(self, hints, group_policy, option, expected):
+        self.assertEqual(
+            expected, policy.read_limit(hints, group_policy, option)
+        )
+
+    @ddt.data('0', 'abc', '-1', '1.5', '', ' ', '1e3', '²', None, '9' * 999)
+    def test_limit_in_another_form(self, limit):
+        self.assert_refused(at_most(limit), 'an integer, 1 or more')
+
+    @ddt.data('ture', '2', '', None, 'true\n[x]')
+    def test_word_in_another_form(self, word):
+        self.assert_refused(different(word), 'true or false')
+
+    @ddt.data(at_most(), at_most('1', '2'), different('true', 'true'))
+    def test_not_one_value(self, hints):
+        self.assert_refused(hints, 'one value')
+
+    def test_a_bad_hint_is_refused_beside_a_good_one(self):
+        self.assert_refused({**different('true'), **at_most('0')}, "got '0'")
+        self.assert_refused({**different('x'), **at_most('1')}, "got 'x'")
+
+    def assert_refused(self, hints, *parts):
+        error = self.assertRaises(
+            exception.InvalidValue, policy.read_limit, hints, None, 2
+        )
+        for part in ('scheduler hint ', *parts):
+            self.assertIn(part, str(error))
+        self.assertNotIn('\n', str(error))
+        self.assertLess(len(str(error)), 500)
+
+
+@ddt.ddt
+class ReadDomainsTestCase(testtools.TestCase):
+    @ddt.data(
+        ([], set()),
+        ([{}, {'zone': 'a'}], set()),
+        ([{KEY: 'a'}], {'a'}),
+        ([{KEY: 'a'}, {KEY: 'a'}], {'a'}),
+        ([{KEY: 'a'}, {KEY: 'b'}, {}], {'a', 'b'}),
+        ([{KEY: 'a, b'}], {'a', 'b'}),
+        ([{KEY: ' a\t'}], {'a'}),
+        ([{KEY: 'A'}, {KEY: 'a'}], {'A', 'a'}),
+        ([{'Failure_Domain': 'a'}], set()),
+        # What operators should not write.
+        ([{KEY: ''}], set()),
+        ([{KEY: ' , ,'}], set()),
+        ([{KEY: 'a,,'}], {'a'}),
+        ([{KEY: None}], set()),
+        ([None, {KEY: 'a'}], {'a'}),
+    )
+    @ddt.unpack
+    def test_read(self, aggregates, expected):
+        self.assertEqual(expected, policy.read_domains(aggregates, KEY))
+
+
+class CountTestCase(testtools.TestCase):
+    """How members count: the last table of the module."""
+
+    AGGREGATES = {
+        'a1': [{KEY: 'a'}],
+        'a2': [{KEY: 'a'}],
+        'b1': [{KEY: 'b'}, {}],
+        'ab': [{KEY: 'a'}, {KEY: 'b'}],
+        'a,b': [{KEY: 'a,b'}],
+        'empty': [{KEY: ''}],
+        'none': [None],
+    }
+
+    def count(self, **hosts):
+        return policy.count_members(hosts, self.AGGREGATES, KEY)
+
+    def test_one_domain_and_several(self):
+        self.assertEqual(
+            {'a': 4, 'b': 3},
+            self.count(
+                m1=['a1'], m2=['a2'], m3=['b1'], m4=['ab'], m5=['a,b']
+            ).by_domain,
+        )
+
+    def test_no_domain(self):
+        count = self.count(m3=['empty'], m2=['unknown'], m1=['none'])
+        self.assertEqual(
+            (collections.Counter(), ['m1', 'm2', 'm3']), count[:2]
+        )
+
+    def test_no_host(self):
+        self.assertEqual((collections.Counter(), []), self.count(m1=[])[:2])
+
+    def test_both_ends_of_a_move(self):
+        count = self.count(m1=['a1', 'b1'], m2=['a1', 'a2'], m3=['a1', 'none'])
+        self.assertEqual(({'a': 3, 'b': 1}, []), count[:2])
+        self.assertEqual({'b', 'a'}, count.domains['ab'])
+
+
+@ddt.ddt
+class SpreadTestCase(testtools.TestCase):
+    """Which hosts a request gets: the second table of the module."""
+
+    def spread(self, limit=2, **held):
+        count = policy.Count(collections.Counter(held), [], {})
+        return policy.Spread('g', limit, KEY, count)
+
+    @ddt.data(
+        # (held in a, held in b, domains of the host, passes)
+        (0, 0, '', False),
+        (0, 0, 'a', True),
+        (1, 9, 'a', True),
+        (2, 0, 'a', False),
+        (3, 0, 'a', False),
+        (1, 1, 'ab', True),
+        (1, 2, 'ab', False),
+        (2, 1, 'ab', False),
+    )
+    @ddt.unpack
+    def test_judge(self, in_a, in_b, domains, passes):
+        spread = self.spread(a=in_a, b=in_b)
+        self.assertEqual(passes, spread.judge(set(domains)).passes)
+
+    def test_reasons(self):
+        spread = self.spread(a=2, b=5)
+        self.assertEqual(
+            'failure domain a holds 2 servers of server group g and the '
+            'limit is 2',
+            spread.judge({'b', 'a'}).reason,
+        )
+        self.assertEqual(
+            'the host is in no failure domain: none of its aggregates has a '
+            'value for the metadata key failure_domain',
+            spread.judge(set()).reason,
+        )
+        spread = self.spread(**{'a\nb': 2})
+        self.assertNotIn('\n', spread.judge({'a\nb'}).reason)
+
+    def test_added_members_count(self):
+        spread = self.spread(a=1)
+        spread.add(['a', 'a', 'b'])
+        self.assertFalse(spread.judge({'a'}).passes)
+        self.assertTrue(spread.judge({'b'}).passes)
+        spread.add([])
+        self.assertEqual(['a'], spread.find_full('ab'))
+
+    def test_what_was_counted_stays_as_it_is(self):
+        count = policy.Count(collections.Counter(a=1), [], {})
+        policy.Spread('g', 1, KEY, count).add('a')
+        self.assertEqual({'a': 1}, count.by_domain)
+
+    def test_line(self):
+        self.assertEqual('a: 1, b: 2', str(self.spread(b=2, a=1)))
+        self.assertEqual('none', str(self.spread()))
+
+
+HOSTS = ['h0', 'h1', 'h2', 'h3', 'h4']
+VALUES = strategies.sampled_from(
+    ['a', 'b', 'c', 'a,b', ' a , c', '', ',', 'A', None]
+)
+METADATA = strategies.none() | strategies.dictionaries(
+    strategies.sampled_from([KEY, 'other']), VALUES
+)
+
+
+class NaiveDefinitionTestCase(unittest.TestCase):
+    """The decision against the sentences that define it."""
+
+    @hypothesis.given(
+        aggregates=strategies.dictionaries(
+            strategies.sampled_from(HOSTS),
+            strategies.lists(METADATA, max_size=3),
+        ),
+        members=strategies.lists(
+            strategies.sets(strategies.sampled_from(HOSTS), max_size=2),
+            max_size=8,
+        ),
+        limit=strategies.integers(1, 4),
+    )
+    def test_same_answers(self, aggregates, members, limit):
+        def is_in(host, domain):
+            return any(
+                domain == name.strip()
+                for metadata in aggregates.get(host, [])
+                if metadata and metadata.get(KEY)
+                for name in metadata[KEY].split(',')
+            )
+
+        count = policy.count_members(
+            {f'm{i}': hosts for i, hosts in enumerate(members)},
+            aggregates,
+            KEY,
+        )
+        spread = policy.Spread('g', limit, KEY, count)
+        for host in HOSTS:
+            domains = [d for d in 'abcA' if is_in(host, d)]
+            held = [
+                sum(any(is_in(h, d) for h in hosts) for hosts in members)
+                for d in domains
+            ]
+            self.assertEqual(
+                bool(domains) and max(held) < limit,
+                spread.judge(
+                    policy.read_domains(aggregates.get(host, []), KEY)
+                ).passes,
+            )
+            for domain, number in zip(domains, held, strict=True):
+                self.assertEqual(number, count.by_domain[domain])

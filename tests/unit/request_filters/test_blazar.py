@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import logging
+
+import ddt
+import fixtures
+from nova import exception as nova_exception
+from nova import objects
+
+from nova_ext_sched.queries import aggregates
+from nova_ext_sched.request_filters import blazar
+from tests.unit.request_filters import base as test_base
+
+ZONE = 'availability_zone'
+INSTANCE = {'aggregate_instance_extra_specs:reservation': 'a'}
+PREEMPTIBLE = {'blazar:preemptible': 'true'}
+
+
+@ddt.ddt
+class BlazarReservationsTestCase(test_base.RequestFilterTestCase):
+    level = logging.INFO
+
+    def setUp(self):
+        super().setUp()
+        self.config(group='filter_scheduler', enabled_filters=['BlazarFilter'])
+        self.aggregates = {
+            'A': ('a', {ZONE: 'blazar_a', 'blazar:owner': 'project'}),
+            'B': ('b', {ZONE: 'blazar_b', 'blazar:owner': 'other'}),
+            'C': (
+                'c',
+                {
+                    ZONE: 'blazar_c',
+                    'blazar:owner': 'other',
+                    'project': 'blazar:project',
+                },
+            ),
+            'F': ('freepool', {'blazar:owner': 'other'}),
+            'S': ('spot', {}),
+            'P': ('plain', {ZONE: 'nova'}),
+        }
+        self.asked = []
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova_ext_sched.queries.aggregates.get_by_name_or_value',
+                self.get,
+            )
+        )
+        self.spec = test_base.request_spec()
+
+    def get(self, ctxt, *asked):
+        self.asked.append(asked)
+        names, keys, key, prefixes = asked
+        return [
+            aggregates.AggregateItem(uuid, name, one, metadata.get(one))
+            for uuid, (name, metadata) in self.aggregates.items()
+            for one in [None, *metadata]
+            if (name in names and one in {None, *keys})
+            or (one == key and metadata[one].startswith(tuple(prefixes)))
+        ]
+
+    def filter(self, hints=(), extra_specs=()):
+        if hints:
+            self.spec.scheduler_hints = {'reservation': list(hints)}
+        self.spec.flavor.extra_specs = dict(extra_specs)
+        return blazar.blazar_reservations(self.ctxt, self.spec)
+
+    def destination(self):
+        destination = self.spec.requested_destination
+        return destination and (
+            destination.aggregates,
+            destination.forbidden_aggregates,
+        )
+
+    def refusal(self, *args):
+        return str(
+            self.assertRaises(
+                nova_exception.RequestFilterFailed, self.filter, *args
+            )
+        )
+
+    def test_off(self):
+        """Without BlazarFilter, an aggregate's name means nothing."""
+        self.config(group='filter_scheduler', enabled_filters=['X'])
+        self.assertIs(False, self.filter())
+        self.assertEqual([], self.asked)
+        self.assertIsNone(self.destination())
+
+    @ddt.data(
+        ((), {}, None, {'A', 'B', 'C', 'F'}),
+        ((), PREEMPTIBLE, None, {'A', 'B', 'C', 'F'}),
+        (['a'], {}, ['A'], None),
+        (['c'], {}, ['C'], None),
+        (['a', 'b', 'c', 'x'], {}, ['A,C'], None),
+        (['a'], INSTANCE, ['A'], None),
+    )
+    @ddt.unpack
+    def test_membership(self, hints, extra_specs, required, forbidden):
+        self.assertIs(True, self.filter(hints, extra_specs))
+        self.assertEqual((required, forbidden), self.destination())
+        self.assertEqual(1, len(self.asked))
+
+    @ddt.data(
+        ('freepool', ['F'], {'A', 'B', 'C'}),
+        ('spot', ['S'], {'A', 'B', 'C', 'F'}),
+    )
+    @ddt.unpack
+    def test_preemptible(self, aggregate, required, forbidden):
+        self.config(
+            group='blazar:physical:host',
+            allow_preemptibles=True,
+            preemptible_aggregate=aggregate,
+        )
+        self.assertIs(True, self.filter((), PREEMPTIBLE))
+        self.assertEqual((required, forbidden), self.destination())
+
+    def test_instance_reservation_is_left_as_it_is(self):
+        self.assertIs(False, self.filter((), INSTANCE))
+        self.assertIsNone(self.destination())
+        self.assertEqual([], self.asked)
+
+    def test_no_pools(self):
+        self.aggregates = {}
+        self.assertIs(True, self.filter())
+        self.assertIsNone(self.destination())
+
+    @ddt.data(
+        ('x', 'no pool of Blazar is named x'),
+        ('b', "Blazar's pool b has blazar:owner=other"),
+        ('plain', 'no pool of Blazar is named plain'),
+    )
+    @ddt.unpack
+    def test_refused(self, reservation, detail):
+        message = self.refusal([reservation])
+        self.assertIn(
+            f'no reservation that project project may use is named '
+            f'{reservation}',
+            message,
+        )
+        self.assertNotIn('other', message)
+        # One line, with what the owner of the server does not read.
+        self.assertEqual(1, self.output.output.count('\n'))
+        self.assertIn(detail, self.output.output)
+
+    def test_nowhere_for_preemptible_servers(self):
+        self.config(
+            group='blazar:physical:host',
+            allow_preemptibles=True,
+            preemptible_aggregate='gone',
+        )
+        self.assertIn(
+            'no aggregate gone takes preemptible servers',
+            self.refusal((), PREEMPTIBLE),
+        )
+
+    def test_beside_what_is_there(self):
+        self.spec.requested_destination = objects.Destination(
+            aggregates=['Z', 'A'], forbidden_aggregates={'X'}
+        )
+        self.filter(['a', 'c'])
+        self.filter(['a', 'c'])
+        self.assertEqual((['Z', 'A', 'A,C'], {'X'}), self.destination())
+
+    def test_bound(self):
+        """The rest is left to BlazarFilter, on which stage 1 depends."""
+        self.config(group='nova_ext_sched', max_forbidden_aggregates=2)
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova_ext_sched.queries.aggregates.get_host_counts',
+                lambda ctxt: {'B': 9, 'F': 10, 'A': 1},
+            )
+        )
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova_ext_sched.request_filters.member_of._host_counts._until',
+                0.0,
+            )
+        )
+        self.assertIs(True, self.filter())
+        self.assertEqual((None, {'B', 'F'}), self.destination())
+        self.assertIn('BlazarFilter checks the hosts', self.output.output)
+
+    def test_options(self):
+        self.config(
+            group='blazar:physical:host',
+            aggregate_freepool_name='spot',
+            preemptible_aggregate='spot',
+            blazar_az_prefix='nov',
+        )
+        self.filter()
+        self.assertEqual((None, {'P', 'S'}), self.destination())
+
+    def test_a_hint_of_a_user_cannot_flood_or_forge_the_log(self):
+        message = self.refusal(['x\n2026-01-01 CRITICAL nova ' + 'x' * 60_000])
+        for text in (message, self.output.output):
+            self.assertNotIn('\n2026', text)
+            self.assertIn('x\\n2026-01-01 CRITICAL', text)
+        self.assertLess(len(self.output.output), 2000)
+
+    def test_a_request_without_a_project_is_refused(self):
+        self.spec = objects.RequestSpec(
+            flavor=test_base.flavor(extra_specs={}),
+        )
+        self.assertIn('cannot decide', self.refusal(['a']))

@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import logging
+
+import ddt
+import fixtures
+from nova import exception as nova_exception
+from nova import objects
+from oslo_utils.fixture import uuidsentinel as uuids
+
+from nova_ext_sched import request_state
+from nova_ext_sched.queries import aggregates
+from nova_ext_sched.queries import group_members
+from nova_ext_sched.request_filters import failure_domain
+from nova_ext_sched.request_filters import member_of
+from tests import log_once
+from tests.unit.request_filters import base
+
+DIFFERENT = {'different_failure_domain': ['true']}
+HOST_FILTER = 'FailureDomainFilter'
+
+
+@ddt.ddt
+class FailureDomainsTestCase(base.RequestFilterTestCase):
+    """The selects are replaced; other tests run them."""
+
+    # By host the domains of its one aggregate, named after the value.
+    RACKS = {'a1': 'a', 'a2': 'a', 'b1': 'b', 'bc': 'b, c'}
+
+    def setUp(self):
+        super().setUp()
+        self.log = self.useFixture(fixtures.FakeLogger(level=logging.DEBUG))
+        self.config(group='filter_scheduler', enabled_filters=[HOST_FILTER])
+        self.hosts = {}
+        self.asked = []
+        self.useFixture(log_once.Forgotten(failure_domain))
+        for target, replacement in (
+            ('queries.aggregates.get_values', self.get_values),
+            ('queries.group_members.get_members', self.get_members),
+        ):
+            self.useFixture(
+                fixtures.MonkeyPatch(f'nova_ext_sched.{target}', replacement)
+            )
+
+    def get_members(self, ctxt, group, members):
+        self.asked.append(set(members))
+        return group_members.Members(
+            {
+                uuid: frozenset([host])
+                for uuid, host in self.hosts.items()
+                if uuid in members
+            },
+            {},
+        )
+
+    def get_values(self, ctxt, key, hosts):
+        self.asked.append(hosts)
+        return [
+            aggregates.HostValue(
+                f'u-{value}',
+                f'rack {value}',
+                value,
+                host if host in hosts else None,
+            )
+            for host, value in self.RACKS.items()
+        ]
+
+    def spec(self, hints=DIFFERENT, policy='anti-affinity', **fields):
+        group = objects.InstanceGroup(
+            uuid=uuids.group,
+            policy=policy,
+            members=[uuids.me, *self.hosts],
+            hosts=[],
+        )
+        return base.request_spec(
+            scheduler_hints=hints,
+            instance_uuid=uuids.me,
+            **{'instance_group': group, **fields},
+        )
+
+    def filter(self, spec):
+        applied = failure_domain.failure_domains(self.ctxt, spec)
+        destination = spec.requested_destination
+        if destination is None or not destination.forbidden_aggregates:
+            return applied, set()
+        return applied, set(destination.forbidden_aggregates)
+
+    @ddt.data(
+        ([], set()),
+        (['a1'], {'u-a'}),
+        (['a1', 'a2'], {'u-a'}),
+        (['b1'], {'u-b', 'u-b, c'}),
+        (['bc'], {'u-b', 'u-b, c'}),
+        (['loose'], set()),
+        (['loose', 'a1'], {'u-a'}),
+    )
+    @ddt.unpack
+    def test_full_domains_are_forbidden(self, on, expected):
+        self.hosts = {f'm{i}': host for i, host in enumerate(on)}
+        self.assertEqual((True, expected), self.filter(self.spec()))
+
+    def test_limit_of_the_option(self):
+        self.config(
+            group='nova_ext_sched',
+            max_server_per_failure_domain=2,
+            failure_domain_key='rack',
+        )
+        self.hosts = {'m1': 'a1', 'm2': 'a2', 'm3': 'b1'}
+        self.assertEqual((True, {'u-a'}), self.filter(self.spec(hints={})))
+        self.assertEqual(
+            (False, set()),
+            self.filter(self.spec(hints={}, policy='soft-anti-affinity')),
+        )
+
+    @ddt.data(
+        {'instance_group': None},
+        {'hints': {}},
+        {'hints': None},
+        {'hints': {'different_failure_domain': ['no']}},
+        {'instance_group': None, 'hints': {'different_failure_domain': ['x']}},
+    )
+    def test_nothing_is_asked(self, fields):
+        self.assertEqual((False, set()), self.filter(self.spec(**fields)))
+        self.assertEqual([], self.asked)
+
+    def test_the_server_itself_does_not_count(self):
+        self.hosts = {uuids.me: 'a1'}
+        self.assertEqual((True, set()), self.filter(self.spec()))
+        # Alone: no select of aggregates.
+        self.assertEqual([set()], self.asked)
+
+    def test_a_hint_in_another_form(self):
+        spec = self.spec(hints={'max_server_per_failure_domain': ['0\n']})
+        error = self.assertRaises(
+            nova_exception.RequestFilterFailed, self.filter, spec
+        )
+        self.assertIn('scheduler hint max_server_per_failure', str(error))
+        self.assertNotIn('\n', str(error))
+        self.assertEqual([], self.asked)
+
+    @ddt.data(
+        (group_members, 'get_members', {}),
+        (aggregates, 'get_values', {'m': 'a1'}),
+    )
+    @ddt.unpack
+    def test_fails_closed(self, module, name, hosts):
+        self.hosts = hosts
+        self.useFixture(
+            fixtures.MockPatchObject(
+                module, name, side_effect=ConnectionError('away')
+            )
+        )
+        self.assertRaises(
+            nova_exception.RequestFilterFailed, self.filter, self.spec()
+        )
+        self.assertIn('away', self.log.output)
+
+    def test_a_group_whose_members_are_not_known(self):
+        group = objects.InstanceGroup(uuid=uuids.group, policy='affinity')
+        self.assertRaises(
+            nova_exception.RequestFilterFailed,
+            self.filter,
+            self.spec(instance_group=group),
+        )
+
+    def test_a_spec_that_is_filtered_again_is_counted_again(self):
+        self.hosts = {'m1': 'a1'}
+        spec = self.spec()
+        self.filter(spec)
+        first = request_state.spreads.get(spec)
+        self.assertEqual({'a': 1}, first.held)
+        self.filter(spec)
+        self.assertIsNot(first, request_state.spreads.get(spec))
+        spec.scheduler_hints = {}
+        self.filter(spec)
+        self.assertIsNone(request_state.spreads.get(spec))
+
+    def test_more_under_way_than_placement_is_asked_about(self):
+        most = group_members.MOST_UNDER_WAY
+        for count in (most, most + 1):
+            self.hosts = dict.fromkeys(map(str, range(count)))
+            self.assertEqual('', self.log.output.partition('More than')[1])
+            self.filter(self.spec())
+        self.assertIn('More than 50 servers of one', self.log.output)
+
+    def test_a_spec_that_is_filtered_again_is_dealt_again(self):
+        spec = self.spec()
+        for known in (request_state.refused, request_state.deals):
+            known[spec] = []
+        self.filter(spec)
+        self.assertNotIn(spec, request_state.refused)
+        self.assertNotIn(spec, request_state.deals)
+
+    def test_the_bound(self):
+        self.config(group='nova_ext_sched', max_forbidden_aggregates=1)
+        self.useFixture(
+            fixtures.MockPatchObject(
+                aggregates, 'get_host_counts', return_value={'u-b': 3}
+            )
+        )
+        self.useFixture(
+            fixtures.MockPatchObject(member_of._host_counts, '_until', 0.0)
+        )
+        self.hosts = {'m1': 'a1', 'm2': 'b1'}
+        self.assertEqual((True, {'u-b'}), self.filter(self.spec()))
+        # What another filter forbade takes the only entry.
+        spec = self.spec(
+            requested_destination=objects.Destination(
+                forbidden_aggregates={'x'}
+            )
+        )
+        self.assertEqual((True, {'x'}), self.filter(spec))
+
+    def test_log(self):
+        self.hosts = {'m1': 'a1', 'm2': 'b1', 'm3': 'loose'}
+        self.filter(self.spec())
+        self.filter(self.spec())
+        self.assertIn(
+            f'the limit of server group {uuids.group} is 1 in each failure '
+            f'domain. Its servers by domain: a: 1, b: 1. Aggregates of full '
+            f'domains: 3, in the placement query: 3',
+            self.log.output,
+        )
+        self.assertEqual(1, self.log.output.count('and do not count'))
+        self.assertNotIn('Add FailureDomainFilter', self.log.output)
+
+    def test_warns_where_nobody_judges(self):
+        self.config(group='filter_scheduler', enabled_filters=[])
+        self.filter(self.spec())
+        self.filter(self.spec())
+        self.assertEqual(1, self.log.output.count('Add FailureDomainFilter'))
+
+    @ddt.data(
+        # option, policy, members, warned
+        (1, 'anti-affinity', ['a1', 'a2'], True),
+        (1, 'anti-affinity', ['a1', 'b1'], False),
+        (2, 'anti-affinity', ['a1', 'a2'], False),
+        # A hint is for its own server: others may stand closer.
+        (0, 'anti-affinity', ['a1', 'a2'], False),
+        (1, 'affinity', ['a1', 'a2'], False),
+    )
+    @ddt.unpack
+    def test_warns_of_a_race_that_was_lost(self, option, policy, on, warned):
+        self.config(
+            group='nova_ext_sched', max_server_per_failure_domain=option
+        )
+        self.hosts = {f'm{number}': host for number, host in enumerate(on)}
+        for _ in range(2):
+            self.filter(self.spec(policy=policy))
+        self.assertEqual(
+            int(warned),
+            self.log.output.count(
+                f'Failure domains hold more servers of server group '
+                f'{uuids.group} than max_server_per_failure_domain (1) '
+                f'allows: a: 2.'
+            ),
+        )

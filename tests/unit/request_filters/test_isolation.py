@@ -1,0 +1,380 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import json
+from unittest import mock
+
+import ddt
+import fixtures
+from nova import objects
+import requests
+
+from nova_ext_sched.filters import isolation as isolation_filter
+from nova_ext_sched.request_filters import base
+from nova_ext_sched.request_filters import (
+    isolation as isolation_request_filter,
+)
+from nova_ext_sched.request_filters import member_of
+from tests import log_once
+from tests.unit.filters import base as filters_base
+from tests.unit.request_filters import base as test_base
+
+FILTER = 'IsolatedAggregatesFilter'
+A, B = 'CUSTOM_A', 'CUSTOM_B'
+
+
+class FilterTestCase(test_base.RequestFilterTestCase):
+    """From metadata items to the request spec.
+
+    The select and placement's answer are replaced; tests/functional has both.
+    """
+
+    def setUp(self):
+        super().setUp()
+        self.config(
+            group='nova_ext_sched', enable_isolated_aggregate_filtering=True
+        )
+        self.config(group='filter_scheduler', enabled_filters=[FILTER])
+        self.items = []
+        self.known = set()
+        self.asked = 0
+        self.counts = {}
+        self.useFixture(
+            log_once.Forgotten(isolation_request_filter, member_of)
+        )
+        for name, replacement in {
+            'queries.aggregates.get_metadata': lambda ctxt, prefixes: (
+                self.items
+            ),
+            'queries.aggregates.get_host_counts': lambda ctxt: self.counts,
+            'request_filters.isolation._known_traits.get': self.ask,
+            'request_filters.member_of._host_counts._until': 0.0,
+        }.items():
+            self.useFixture(
+                fixtures.MonkeyPatch(f'nova_ext_sched.{name}', replacement)
+            )
+        self.spec = test_base.request_spec()
+
+    def ask(self, ctxt):
+        self.asked += 1
+        return frozenset(self.known)
+
+    def isolate(self, uuid, *traits):
+        self.items += [
+            (uuid, f'name {uuid}', f'trait:{trait}', 'required')
+            for trait in traits
+        ]
+
+    def filter(self):
+        """Run the filter; return what it changed in the request spec."""
+        self.assertTrue(
+            isolation_request_filter.isolate_aggregates(self.ctxt, self.spec)
+        )
+        destination = self.spec.requested_destination
+        return (
+            set(destination.forbidden_aggregates or ())
+            if destination
+            else set()
+        ), self.spec.root_forbidden
+
+
+@ddt.ddt
+class IsolateAggregatesTestCase(FilterTestCase):
+    def test_off(self):
+        self.config(
+            group='nova_ext_sched', enable_isolated_aggregate_filtering=False
+        )
+        self.isolate('a', 'X')
+        self.assertFalse(
+            isolation_request_filter.isolate_aggregates(self.ctxt, self.spec)
+        )
+        self.assertIsNone(self.spec.requested_destination)
+
+    def test_what_the_request_lacks_is_forbidden(self):
+        self.isolate('a', 'X')
+        self.isolate('b', 'X', 'Y')
+        self.spec.flavor.extra_specs = {'trait:X': 'required'}
+        self.assertEqual(({'b'}, set()), self.filter())
+
+    def test_flavor_without_extra_specs(self):
+        self.isolate('a', 'X')
+        self.spec.flavor = test_base.flavor()
+        self.assertEqual(({'a'}, set()), self.filter())
+
+    @ddt.data(
+        ('trait:X', 'Required'),
+        ('trait:X', 'REQUIRED'),
+        ('trait:X', 'required '),
+        ('Trait:X', 'required'),
+    )
+    @ddt.unpack
+    def test_slip_isolates_and_is_warned_about_once(self, key, value):
+        self.items = [('a', 'windows', key, value)]
+        for _ in range(2):
+            self.assertEqual(({'a'}, set()), self.filter())
+        self.assertEqual(
+            1,
+            self.output.output.count(
+                f'aggregate windows: metadata {key}: expected '
+                f"'trait:X=required', got '{key}={value}'"
+            ),
+        )
+
+    def test_what_isolates_nothing_is_warned_about_once(self):
+        self.items = [('a', 'windows', 'trait:X', 'forbidden')]
+        for _ in range(2):
+            self.assertEqual((set(), set()), self.filter())
+        self.assertEqual(1, self.output.output.count('isolates nothing'))
+
+
+@ddt.ddt
+class TraitSourcesTestCase(FilterTestCase):
+    """isolation_trait_sources, in both stages."""
+
+    def sources(self, *sources):
+        self.config(
+            group='nova_ext_sched', isolation_trait_sources=list(sources)
+        )
+
+    def image(self, **properties):
+        self.spec.image = objects.ImageMeta(
+            properties=objects.ImageMetaProps(**properties)
+        )
+
+    def required(self):
+        return isolation_request_filter.required_traits(self.spec)
+
+    @ddt.data(
+        (
+            ['flavor', 'image'],
+            {
+                'X',
+                'Y',
+                'PORT',
+                'COMPUTE_SECURITY_TPM_2_0',
+                'COMPUTE_SECURITY_TPM_CRB',
+            },
+        ),
+        (['flavor'], {'X', 'PORT'}),
+    )
+    @ddt.unpack
+    def test_sources(self, sources, expected):
+        self.sources(*sources)
+        self.spec.flavor.extra_specs = {'trait:X': 'required'}
+        self.image(
+            traits_required=['Y'],
+            hw_tpm_version='2.0',
+            hw_tpm_model='tpm-crb',
+        )
+        self.spec.requested_resources = [
+            objects.RequestGroup(
+                use_same_provider=True,
+                required_traits={'PORT'},
+                requester_id='port',
+                resources={'NET_BW_EGR_KILOBIT_PER_SEC': 1},
+            )
+        ]
+        self.assertEqual(expected, self.required())
+        # What placement is asked for stays as it is.
+        self.assertEqual(['Y'], self.spec.image.properties.traits_required)
+
+    def test_what_nova_derives_from_the_flavor_counts(self):
+        self.sources('flavor')
+        self.spec.flavor.extra_specs = {
+            'hw:tpm_version': '2.0',
+            'hw:tpm_model': 'tpm-crb',
+        }
+        self.assertIn('COMPUTE_SECURITY_TPM_2_0', self.required())
+
+    @ddt.data(
+        (['flavor', 'image'], set(), True),
+        (['flavor'], {'a'}, False),
+    )
+    @ddt.unpack
+    def test_image_in_both_stages(self, sources, forbidden, passes):
+        self.sources(*sources)
+        self.isolate('a', 'X')
+        self.image(traits_required=['X'])
+        self.assertEqual((forbidden, set()), self.filter())
+        host = filters_base.host_state(
+            'h', filters_base.aggregate('a', metadata={'trait:X': 'required'})
+        )
+        host_filter = isolation_filter.IsolatedAggregatesFilter()
+        self.assertEqual(passes, host_filter.host_passes(host, self.spec))
+
+    @ddt.data((['flavor', 'image'], 1), (['flavor'], 0))
+    @ddt.unpack
+    def test_image_of_a_refused_rebuild_is_looked_up_only_if_it_counts(
+        self, sources, expected
+    ):
+        restored = []
+        self.useFixture(
+            fixtures.MockPatch(
+                'nova_ext_sched.queries.running_image.restore',
+                lambda ctxt, spec: restored.append(spec),
+            )
+        )
+        self.sources(*sources)
+        self.isolate('a', 'X')
+        self.filter()
+        self.assertEqual(expected, len(restored))
+
+
+class ForbidByTraitTestCase(FilterTestCase):
+    def setUp(self):
+        super().setUp()
+        self.config(group='nova_ext_sched', forbid_by_trait=['CUSTOM_*'])
+        self.known = {'CUSTOM_A', 'CUSTOM_B', 'CUSTOM_C'}
+
+    def test_declared_and_known(self):
+        self.isolate('a', 'CUSTOM_A')
+        self.isolate('x', 'X')
+        self.isolate('ax', 'CUSTOM_A', 'X')
+        self.assertEqual(({'x'}, {'CUSTOM_A'}), self.filter())
+
+    def test_trait_that_is_required_of_the_root(self):
+        """Placement answers 400 where one is required and forbidden."""
+        self.isolate('a', 'CUSTOM_A')
+        self.isolate('b', 'CUSTOM_B')
+        self.spec.root_required.add('CUSTOM_A')
+        self.assertEqual(({'a'}, {'CUSTOM_B'}), self.filter())
+
+    def test_trait_that_only_the_image_requires(self):
+        """It opens nothing, and is in the query all the same."""
+        self.config(group='nova_ext_sched', isolation_trait_sources=['flavor'])
+        self.isolate('a', 'CUSTOM_A')
+        self.isolate('b', 'CUSTOM_B')
+        self.spec.image.properties.traits_required = ['CUSTOM_A']
+        self.assertEqual(({'a'}, {'CUSTOM_B'}), self.filter())
+
+    def test_trait_that_covers_most_goes_in_first(self):
+        self.config(group='nova_ext_sched', max_forbidden_aggregates=2)
+        self.isolate('a', 'CUSTOM_A')
+        for uuid in ('c1', 'c2', 'c3'):
+            self.isolate(uuid, 'CUSTOM_C')
+        for uuid in ('b1', 'b2'):
+            self.isolate(uuid, 'CUSTOM_B')
+        self.assertEqual((set(), {'CUSTOM_B', 'CUSTOM_C'}), self.filter())
+        self.assertIn('the hosts of the other 1: ', self.output.output)
+
+    def test_traits_and_aggregates_share_the_bound(self):
+        self.config(group='nova_ext_sched', max_forbidden_aggregates=3)
+        self.isolate('a', 'CUSTOM_A')
+        for uuid in ('x', 'y', 'z'):
+            self.isolate(uuid, 'X')
+        self.counts = {'z': 3, 'y': 2, 'x': 1}
+        self.assertEqual(({'y', 'z'}, {'CUSTOM_A'}), self.filter())
+
+    def test_unknown_trait_is_warned_about_once(self):
+        self.known = {'CUSTOM_B'}
+        self.isolate('a', 'CUSTOM_A')
+        for _ in range(2):
+            self.assertEqual(({'a'}, set()), self.filter())
+        self.assertEqual(
+            1, self.output.output.count('not know the trait CUSTOM_A,')
+        )
+
+    def test_placement_that_cannot_be_asked_accuses_no_trait(self):
+        self.known = set()
+        self.isolate('a', 'CUSTOM_A')
+        self.assertEqual(({'a'}, set()), self.filter())
+        self.assertEqual('', self.output.output)
+
+    def test_placement_is_asked_only_where_it_helps(self):
+        self.isolate('x', 'X')
+        self.filter()
+        self.assertEqual(0, self.asked)
+        self.isolate('a', 'CUSTOM_A')
+        self.config(group='filter_scheduler', enabled_filters=['Other'])
+        self.assertEqual(({'a', 'x'}, set()), self.filter())
+        self.config(group='filter_scheduler', enabled_filters=[FILTER])
+        self.spec = test_base.request_spec(force_hosts=['h'])
+        self.assertEqual(({'a', 'x'}, set()), self.filter())
+        self.assertEqual(0, self.asked)
+
+
+class KnownTraitsTestCase(test_base.RequestFilterTestCase):
+    """Against an answer of placement's form; the functional tests ask it."""
+
+    def setUp(self):
+        super().setUp()
+        self.now = 1000.0
+        self.useFixture(
+            fixtures.MockPatchObject(base.timeutils, 'now', lambda: self.now)
+        )
+        self.useFixture(
+            fixtures.MockPatchObject(
+                isolation_request_filter.OUTAGE, '_logged', {}
+            )
+        )
+        self.existing = [A]
+        self.asked = 0
+        self.status = 200
+        self.client = mock.Mock()
+        self.client.get = self.get
+        self.useFixture(
+            fixtures.MockPatchObject(
+                isolation_request_filter.report,
+                'report_client_singleton',
+                lambda: self.client,
+            )
+        )
+        self.useFixture(log_once.Forgotten(isolation_request_filter))
+        self.useFixture(
+            fixtures.MockPatchObject(
+                isolation_request_filter._known_traits, '_until', 0.0
+            )
+        )
+
+    def known(self):
+        return isolation_request_filter._get_known_traits(self.ctxt)
+
+    def get(self, url, version, global_request_id):
+        self.assertEqual('/traits', url)
+        self.assertEqual(self.ctxt.global_id, global_request_id)
+        self.asked += 1
+        response = requests.Response()
+        response.status_code = self.status
+        response._content = json.dumps({'traits': self.existing}).encode()
+        return response
+
+    def test_what_changes_is_seen_soon(self):
+        self.assertEqual({A}, self.known())
+        self.existing = [B]
+        self.now += isolation_request_filter.TRAITS_SECONDS - 1
+        self.assertEqual({A}, self.known())
+        self.assertEqual(1, self.asked)
+        self.now += 1
+        self.assertEqual({B}, self.known())
+
+    def test_error_of_placement_knows_nothing_and_is_asked_again(self):
+        self.status = 503
+        self.existing = ['forged\nWARNING nova ' + 'x' * 60_000]
+        self.assertEqual(set(), self.known())
+        self.assertIn(
+            'traits cannot be read from placement', self.output.output
+        )
+        self.assertIn('status 503', self.output.output)
+        self.assertEqual(set(), self.known())
+        self.assertEqual(1, self.output.output.count('status 503'))
+        self.assertEqual(1, self.output.output.count('\n'))
+        self.assertLess(len(self.output.output), 1000)
+        self.status, self.existing = 200, [A]
+        self.assertEqual({A}, self.known())
+
+    def test_what_was_known_is_not_believed_in_an_outage(self):
+        self.known()
+        self.now += isolation_request_filter.TRAITS_SECONDS
+        self.status = 500
+        self.assertEqual(set(), self.known())
+
+    def test_exception_knows_nothing(self):
+        self.client.get = mock.Mock(side_effect=OSError('refused'))
+        self.assertEqual(set(), self.known())
+        self.assertIn('OSError: refused', self.output.output)
+        self.client.get = self.get
+        self.now += 60
+        self.assertNotEqual(set(), self.known())
+        self.assertIn(
+            'The traits are read from placement again, after 1 failure',
+            self.output.output,
+        )

@@ -1,0 +1,346 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import logging
+from unittest import mock
+
+import ddt
+import fixtures
+from nova import exception as nova_exception
+from nova import objects
+from oslo_utils.fixture import uuidsentinel as uuids
+
+from nova_ext_sched.filters import isolation
+from nova_ext_sched.queries import aggregates
+from nova_ext_sched.request_filters import reservation
+from tests.unit.filters import base as filters_base
+from tests.unit.policy import reservation_table
+from tests.unit.request_filters import base as test_base
+
+
+class ReservationTestCase(test_base.RequestFilterTestCase):
+    level = logging.INFO
+
+    def setUp(self):
+        super().setUp()
+        self.config(
+            group='nova_ext_sched',
+            placement_req_required_member_prefix=['r:'],
+            placement_req_default_forbidden_member_prefix=['r:'],
+        )
+        self.items = [('A', 'agg-a', 'r:a', '1'), ('B', 'agg-b', 'r:b', '1')]
+        self.selects = 0
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova_ext_sched.queries.aggregates.get_metadata',
+                self.get_metadata,
+            )
+        )
+        self.glance = mock.Mock()
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova_ext_sched.queries.running_image.glance',
+                self.glance,
+            )
+        )
+        self.get_image = self.glance.API.return_value.get
+        self.get_image.return_value = {'properties': {'r:a': '1', 'x': '2'}}
+        self.spec = test_base.request_spec(
+            image=objects.ImageMeta(
+                id=uuids.image, properties=objects.ImageMetaProps()
+            )
+        )
+
+    def get_metadata(self, ctxt, prefixes):
+        self.selects += 1
+        return [
+            aggregates.MetadataItem(*item)
+            for item in self.items
+            if item[2].startswith(tuple(prefixes))
+        ]
+
+    def filter(self):
+        return reservation.reserved_aggregates(self.ctxt, self.spec)
+
+    def judge(self, *metadata):
+        host = filters_base.host_state(
+            'h', *(filters_base.aggregate('agg', metadata=m) for m in metadata)
+        )
+        passed = isolation.IsolatedAggregatesFilter().filter_all(
+            [host], self.spec
+        )
+        return passed == [host]
+
+
+@ddt.ddt
+class RequestFilterTestCase(ReservationTestCase):
+    def destination(self):
+        destination = self.spec.requested_destination
+        return destination.aggregates, destination.forbidden_aggregates
+
+    def test_off(self):
+        self.config(
+            group='nova_ext_sched',
+            placement_req_required_member_prefix=[],
+            placement_req_default_forbidden_member_prefix=[],
+        )
+        self.assertIs(False, self.filter())
+        self.assertIsNone(self.spec.requested_destination)
+        self.assertEqual(0, self.selects)
+
+    def test_nothing_is_reserved(self):
+        self.items = []
+        self.assertIs(True, self.filter())
+        self.assertIsNone(self.spec.requested_destination)
+
+    def test_no_key(self):
+        self.assertIs(True, self.filter())
+        self.assertEqual((None, {'A', 'B'}), self.destination())
+
+    def test_key(self):
+        self.spec.flavor.extra_specs = {'r:a': '1'}
+        self.items.append(('C', 'agg-c', 'r:a', '2'))
+        self.assertIs(True, self.filter())
+        self.assertEqual((['A,C'], None), self.destination())
+
+    def test_the_key_itself_and_no_longer_one(self):
+        self.spec.flavor.extra_specs = {'r:a': '1'}
+        self.items += [
+            ('C', 'agg-c', 'r:ab', '1'),
+            ('D', 'agg-d', 'r:A', '1'),
+        ]
+        self.filter()
+        self.assertEqual((['A'], None), self.destination())
+
+    @ddt.data('filter_tenant_id', 'filter_tenant_id2')
+    def test_aggregate_of_another_project(self, key):
+        self.spec.flavor.extra_specs = {'r:a': '1'}
+        self.items.append(('A', 'agg-a', key, 'other'))
+        self.assertRaises(nova_exception.RequestFilterFailed, self.filter)
+        self.items.append(('C', 'agg-c', 'r:a', '1'))
+        self.assertIs(True, self.filter())
+        self.assertEqual((['C'], None), self.destination())
+
+    def test_beside_what_is_there(self):
+        self.spec.flavor.extra_specs = {'r:a': '1', 'r:b': '1'}
+        self.spec.requested_destination = objects.Destination(
+            aggregates=['Z', 'A'], forbidden_aggregates={'F'}
+        )
+        self.filter()
+        self.filter()
+        self.assertEqual((['Z', 'A', 'B'], {'F'}), self.destination())
+
+    def test_hints_that_are_not_set(self):
+        self.config(group='nova_ext_sched', member_sources=['hint'])
+        self.spec.scheduler_hints = None
+        self.assertIs(True, self.filter())
+        self.assertEqual((None, {'A', 'B'}), self.destination())
+
+    def test_refused(self):
+        self.spec.flavor.extra_specs = {'r:gone': '1'}
+        error = self.assertRaises(
+            nova_exception.RequestFilterFailed, self.filter
+        )
+        self.assertIn('the metadata key r:gone', str(error))
+        # One line, with what the owner of the server does not read.
+        self.assertEqual(1, self.output.output.count('\n'))
+        self.assertIn(
+            'no aggregate has the metadata key r:gone', self.output.output
+        )
+
+    def test_flavor_without_extra_specs(self):
+        self.spec.flavor = objects.Flavor(name='bare')
+        self.assertIs(True, self.filter())
+        self.assertEqual((None, {'A', 'B'}), self.destination())
+        self.spec = test_base.request_spec(flavor=objects.Flavor(name='bare'))
+        self.assertTrue(self.judge({}))
+        self.assertFalse(self.judge({'r:a': '1'}))
+
+    def test_a_user_cannot_name_thousands(self):
+        self.config(group='nova_ext_sched', member_sources=['hint'])
+        self.items = [
+            (str(number), 'agg', f'r:{number}', '1') for number in range(101)
+        ]
+        self.spec.scheduler_hints = {'r': [str(n) for n in range(100)]}
+        self.assertTrue(self.filter())
+        self.spec.scheduler_hints['r:100'] = ['x']
+        error = self.assertRaises(
+            nova_exception.RequestFilterFailed, self.filter
+        )
+        self.assertIn(
+            'names 101 keys of reserved aggregates in one request: expected '
+            'at most 100',
+            str(error),
+        )
+        self.assertEqual(1, self.selects)
+
+    def test_the_select_is_by_prefix(self):
+        """However many keys the request names."""
+        asked = []
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova_ext_sched.queries.aggregates.get_metadata',
+                lambda ctxt, prefixes: (
+                    asked.append(prefixes) or self.get_metadata(ctxt, prefixes)
+                ),
+            )
+        )
+        self.config(group='nova_ext_sched', member_sources=['hint'])
+        for values in (['a'], ['a', 'b']):
+            self.spec.scheduler_hints = {'r': values}
+            self.assertTrue(self.filter())
+        self.assertEqual([('r:', 'filter_tenant_id')] * 2, asked)
+
+    def test_hint_of_a_user_cannot_flood_or_forge_the_log(self):
+        self.config(group='nova_ext_sched', member_sources=['hint'])
+        self.spec.scheduler_hints = {
+            'r': ['gone\n2026-01-01 CRITICAL nova ' + 'x' * 60_000]
+        }
+        error = self.assertRaises(
+            nova_exception.RequestFilterFailed, self.filter
+        )
+        for text in (str(error), self.output.output):
+            self.assertNotIn('\n2026', text)
+            self.assertIn("key 'r:gone\\n2026-01-01 CRITICAL", text)
+        self.assertLess(len(self.output.output), 2000)
+
+
+@ddt.ddt
+class ImageTestCase(ReservationTestCase):
+    def setUp(self):
+        super().setUp()
+        self.config(group='nova_ext_sched', member_sources=['flavor', 'image'])
+
+    def test_not_asked_unless_turned_on(self):
+        self.config(group='nova_ext_sched', member_sources=['flavor'])
+        self.filter()
+        self.assertEqual([], self.get_image.mock_calls)
+
+    def test_not_asked_while_nothing_is_reserved_by_prefix(self):
+        self.config(
+            group='nova_ext_sched',
+            placement_req_required_member_prefix=[],
+            placement_req_default_forbidden_member_prefix=[],
+        )
+        self.filter()
+        self.assertEqual([], self.get_image.mock_calls)
+
+    @ddt.data(
+        objects.ImageMeta(properties=objects.ImageMetaProps()),
+        objects.ImageMeta(id='', properties=objects.ImageMetaProps()),
+        None,
+    )
+    def test_not_asked_without_an_image_id(self, image):
+        self.spec.image = image
+        self.filter()
+        self.assertEqual([], self.get_image.mock_calls)
+
+    def test_key(self):
+        self.filter()
+        self.get_image.assert_called_once_with(self.ctxt, uuids.image)
+        self.assertEqual(['A'], self.spec.requested_destination.aggregates)
+
+    def test_image_that_the_server_runs_is_asked_for(self):
+        """Not the one of a rebuild that was refused."""
+
+        def restore(ctxt, request_spec):
+            request_spec.image = objects.ImageMeta(
+                id=uuids.running, properties=objects.ImageMetaProps()
+            )
+
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova_ext_sched.queries.running_image.restore', restore
+            )
+        )
+        self.filter()
+        self.get_image.assert_called_once_with(self.ctxt, uuids.running)
+
+    def test_stage_two_knows_what_stage_one_read(self):
+        self.filter()
+        self.assertTrue(self.judge({'r:a': '1'}))
+        self.assertFalse(self.judge({'r:b': '1'}))
+        self.assertFalse(self.judge({}))
+
+    def test_stage_two_alone_opens_nothing(self):
+        self.assertFalse(self.judge({'r:a': '1'}))
+        self.assertTrue(self.judge({}))
+        self.assertEqual([], self.get_image.mock_calls)
+
+    def test_read_anew_for_a_spec_that_is_filtered_again(self):
+        self.filter()
+        self.get_image.return_value = {'properties': {}}
+        self.filter()
+        self.assertFalse(self.judge({'r:a': '1'}))
+
+    def test_failure_leaves_no_keys_of_before(self):
+        self.filter()
+        self.get_image.side_effect = nova_exception.ImageNotFound(image_id='i')
+        error = self.assertRaises(
+            nova_exception.RequestFilterFailed, self.filter
+        )
+        self.assertIn(
+            f'the properties of image {uuids.image} cannot be read',
+            str(error),
+        )
+        self.assertNotIn('ImageNotFound', str(error))
+        self.assertFalse(self.judge({'r:a': '1'}))
+
+
+@ddt.ddt
+class HostFilterTestCase(ReservationTestCase):
+    """Stage 2: the table of policy/reservation.py, on a host's aggregates."""
+
+    @ddt.data(*reservation_table.ROWS)
+    @ddt.unpack
+    def test_truth_table(self, requested, host, expected):
+        self.spec.flavor.extra_specs = {f'r:{i}': '1' for i in requested}
+        host = [{f'r:{i}': '1' for i in ids} for ids in host]
+        self.assertIs(expected, self.judge({'zone': 'z'}, *host))
+        self.spec.scheduler_hints = {'_nova_check_type': ['rebuild']}
+        self.assertIs(expected, self.judge({'zone': 'z'}, *host))
+
+    def test_projects(self):
+        self.spec.flavor.extra_specs = {'r:a': '1'}
+        mine = {'r:a': '1', 'filter_tenant_id': self.spec.project_id}
+        self.assertTrue(self.judge(mine))
+        self.assertFalse(self.judge({'r:a': '1', 'filter_tenant_id': 'x'}))
+
+    @ddt.data(
+        # Isolation passes, reservation passes, the host passes.
+        (True, True, True),
+        (True, False, False),
+        (False, True, False),
+        (False, False, False),
+    )
+    @ddt.unpack
+    def test_each_policy_must_pass(self, isolation, reservation, expected):
+        self.config(
+            group='nova_ext_sched', enable_isolated_aggregate_filtering=True
+        )
+        self.spec.flavor.extra_specs = {'trait:X': 'required', 'r:a': '1'}
+        if not isolation:
+            del self.spec.flavor.extra_specs['trait:X']
+        if not reservation:
+            del self.spec.flavor.extra_specs['r:a']
+        self.assertIs(
+            expected, self.judge({'r:a': '1'}, {'trait:X': 'required'})
+        )
+
+    def test_both_policies_must_agree(self):
+        self.config(
+            group='nova_ext_sched', enable_isolated_aggregate_filtering=True
+        )
+        self.spec.flavor.extra_specs = {'r:a': '1'}
+        self.assertTrue(self.judge({'r:a': '1'}))
+        self.assertFalse(self.judge({'r:a': '1', 'trait:X': 'required'}))
+        self.spec.flavor.extra_specs = {'trait:X': 'required'}
+        self.assertFalse(self.judge({'r:a': '1', 'trait:X': 'required'}))
+        self.assertTrue(self.judge({'trait:X': 'required'}))
+
+    def test_off(self):
+        self.config(
+            group='nova_ext_sched',
+            placement_req_required_member_prefix=[],
+            placement_req_default_forbidden_member_prefix=[],
+        )
+        self.assertTrue(self.judge({'r:a': '1'}))

@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What belongs to a policy is complete (CONTRIBUTING.rst, "Add a policy").
+
+Each test names the file that lacks something.
+"""
+
+import ast
+import importlib
+import importlib.metadata
+import pathlib
+import pkgutil
+import re
+
+import ddt
+import nova.conf
+import testtools
+
+from nova_ext_sched import conf
+from nova_ext_sched import plugins
+from nova_ext_sched import policy as policy_room
+from nova_ext_sched.policy import declaration
+from tests.unit.policy import test_declaration
+
+CONF = nova.conf.CONF
+
+ROOT = pathlib.Path(policy_room.__file__).parents[2]
+PACKAGE = ROOT / 'nova_ext_sched'
+PAGES = ROOT / 'doc' / 'source'
+
+
+def find_declarations():
+    """Return the declarations of the room of the policies, by module."""
+    found = {}
+    for info in pkgutil.iter_modules(policy_room.__path__):
+        module = importlib.import_module(f'{policy_room.__name__}.{info.name}')
+        if isinstance(
+            getattr(module, 'DECLARATION', None), declaration.Policy
+        ):
+            found[info.name] = module.DECLARATION
+    return found
+
+
+DECLARATIONS = find_declarations()
+
+
+def entry_points(namespace):
+    """Return our plugins of a namespace, as setup.cfg names them."""
+    return {
+        one.name: one
+        for one in importlib.metadata.distribution(
+            'nova-ext-sched'
+        ).entry_points
+        if one.group == namespace
+    }
+
+
+def read_pages(*folders):
+    return {
+        path: path.read_text()
+        for folder in folders
+        for path in sorted((PAGES / folder).glob('*.rst'))
+    }
+
+
+@ddt.ddt
+class DeclarationsTestCase(testtools.TestCase):
+    @ddt.data(
+        (plugins.REQUEST_FILTERS, 'request_filter'),
+        (plugins.HOST_FILTERS, 'host_filter'),
+    )
+    @ddt.unpack
+    def test_filters_are_plugins_and_declare_their_policies(
+        self, namespace, stage
+    ):
+        named = entry_points(namespace)
+        declared = {}
+        for policy in DECLARATIONS.values():
+            if name := getattr(policy, stage):
+                declared.setdefault(name, set()).add(policy)
+        self.assertEqual(
+            set(),
+            declared.keys() - named.keys(),
+            f'setup.cfg lacks these in {namespace}, or the package was not '
+            f'installed again',
+        )
+        for name, entry_point in named.items():
+            self.assertEqual(
+                declared.get(name),
+                set(getattr(entry_point.load(), 'policies', ())),
+                f'{entry_point.module}: the policies of {name}, and what '
+                f'nova_ext_sched/policy declares, differ',
+            )
+
+    def test_names_are_distinct(self):
+        names = [policy.name for policy in DECLARATIONS.values()]
+        self.assertEqual(sorted(set(names)), sorted(names))
+
+    def test_name_is_the_stem(self):
+        for module, policy in DECLARATIONS.items():
+            self.assertEqual(module.replace('_', '-'), policy.name)
+
+    @ddt.data(*sorted(DECLARATIONS))
+    def test_words(self, module):
+        policy = DECLARATIONS[module]
+        place = f'nova_ext_sched/policy/{module}.py'
+        self.assertTrue(policy.summary.endswith('.'), f'{place}: summary')
+        self.assertTrue(policy.refuses, f'{place}: refuses')
+
+    @ddt.data(
+        (plugins.REQUEST_FILTERS, 'request_filter', 'request_filters'),
+        (plugins.HOST_FILTERS, 'host_filter', 'filters'),
+    )
+    @ddt.unpack
+    def test_one_noun_in_every_folder(self, namespace, stage, room):
+        """Of two policies with one filter, it has the name of either."""
+        for name, entry_point in entry_points(namespace).items():
+            nouns = [
+                module
+                for module, policy in DECLARATIONS.items()
+                if getattr(policy, stage) == name
+            ]
+            self.assertIn(
+                entry_point.module,
+                [f'nova_ext_sched.{room}.{noun}' for noun in nouns],
+                f'setup.cfg: the module of {name}',
+            )
+
+    @ddt.data(*sorted(DECLARATIONS))
+    def test_its_modules_have_tests(self, module):
+        for room in ('policy', 'request_filters', 'filters'):
+            if (PACKAGE / room / f'{module}.py').exists():
+                path = ROOT / 'tests' / 'unit' / room / f'test_{module}.py'
+                self.assertTrue(path.exists(), f'{path} is missing')
+
+    @ddt.data(*sorted(DECLARATIONS))
+    def test_its_options_exist(self, module):
+        policy = DECLARATIONS[module]
+        place = f'nova_ext_sched/policy/{module}.py'
+        conf.register_opts(CONF)
+        names = {one.dest for _, opts in conf.list_opts() for one in opts}
+        words = re.sub(r'\[.*?\]', '', policy.turned_on_by)
+        for name in re.findall(r'[a-z]+(?:_[a-z]+)+', words):
+            self.assertIn(
+                name,
+                names,
+                f'{place}: turned_on_by; no module of nova_ext_sched/conf '
+                f'has it',
+            )
+        try:
+            policy.is_wanted(CONF)
+        except AttributeError as exc:
+            self.fail(f'{place}: wanted: {exc}; nova_ext_sched/conf lacks it')
+
+    def test_request_filters_run_by_default(self):
+        [option] = [
+            one for one in conf.ALL_OPTS if one.name == 'request_filters'
+        ]
+        self.assertEqual(
+            sorted(
+                policy.request_filter
+                for policy in DECLARATIONS.values()
+                if policy.request_filter
+            ),
+            sorted(option.default),
+            'nova_ext_sched/conf/request_filters.py: the default',
+        )
+        for name in option.default:
+            self.assertTrue(
+                f'``{name}``' in option.help,
+                f'nova_ext_sched/conf/request_filters.py: the help of '
+                f'request_filters does not say what turns {name} on',
+            )
+
+    def test_when_each_is_on_has_rows(self):
+        rows = {
+            row[0].__name__.rpartition('.')[2]
+            for row in test_declaration.TABLE
+        }
+        self.assertEqual(
+            DECLARATIONS.keys() - rows,
+            set(),
+            'tests/unit/policy/test_declaration.py: TABLE lacks these',
+        )
+
+    @ddt.data(*sorted(DECLARATIONS))
+    def test_each_is_on_its_pages(self, module):
+        policy = DECLARATIONS[module]
+        stages = [
+            f'``{name}``'
+            for name in (policy.request_filter, policy.host_filter)
+            if name
+        ]
+        pages = [
+            path.name
+            for path, text in read_pages('policies').items()
+            if all(name in text for name in stages)
+        ]
+        self.assertTrue(
+            pages,
+            f'doc/source/policies/{policy.name}.rst, or another page there, '
+            f'must have {" and ".join(stages)}',
+        )
+        for path in (ROOT / 'README.rst', PAGES / 'operating.rst'):
+            self.assertTrue(
+                stages[-1] in path.read_text(), f'{path} lacks {stages[-1]}'
+            )
+
+    def test_every_policy_can_be_chosen(self):
+        text = (PAGES / 'choosing.rst').read_text()
+        for path in read_pages('policies'):
+            self.assertTrue(
+                f':doc:`policies/{path.stem}`' in text,
+                f'doc/source/choosing.rst has no link to policies/{path.stem}',
+            )
+
+
+class ConfigurationTestCase(testtools.TestCase):
+    def test_every_topic_is_registered(self):
+        """A module of options that conf/__init__.py does not know."""
+        listed = {id(opt) for _, opts in conf.list_opts() for opt in opts}
+        for path in sorted((PACKAGE / 'conf').glob('*.py')):
+            names = {
+                target.id
+                for node in ast.parse(path.read_text()).body
+                if isinstance(node, ast.Assign)
+                for target in node.targets
+                if isinstance(target, ast.Name)
+            }
+            if 'OPTS' in names:
+                module = importlib.import_module(
+                    f'nova_ext_sched.conf.{path.stem}'
+                )
+                self.assertTrue(
+                    all(id(opt) in listed for opt in module.OPTS),
+                    f'nova_ext_sched/conf/__init__.py: _TOPICS lacks '
+                    f'{path.stem}',
+                )
+
+    def test_every_option_is_on_a_page(self):
+        """Beside the reference, which is generated."""
+        text = '\n'.join(
+            read_pages('', 'policies', 'tools', 'install').values()
+        )
+        for group, options in conf.list_opts():
+            for option in options:
+                self.assertTrue(
+                    option.name in text,
+                    f'doc/source: no page explains [{group.name}] '
+                    f'{option.name}',
+                )
+
+
+class PagesTestCase(testtools.TestCase):
+    def test_every_page_is_in_the_index(self):
+        """Of doc/source/index.rst, or of a page that is in it."""
+        listed = set()
+        for path, text in read_pages(
+            '', 'policies', 'tools', 'install', 'contributor', 'runbook'
+        ).items():
+            for block in re.findall(
+                r'\.\. toctree::\n((?:   .*\n|\n)+)', text
+            ):
+                for line in block.splitlines():
+                    name = line.strip()
+                    if name and not name.startswith(':'):
+                        listed.add((path.parent / f'{name}.rst').resolve())
+        pages = {path.resolve() for path in PAGES.rglob('*.rst')}
+        self.assertEqual(
+            {(PAGES / 'index.rst').resolve()},
+            pages - listed,
+            'doc/source/index.rst: no toctree has these pages',
+        )
