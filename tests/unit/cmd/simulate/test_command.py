@@ -268,12 +268,23 @@ class ProcessTest(unittest.TestCase):
             )
 
     def test_early_interrupt(self):
-        process = self.start(
-            'fifty_hosts',
-            stdout=subprocess.DEVNULL,
+        # Python's own start knows no Ctrl-C; from there main() is in charge.
+        process = subprocess.Popen(
+            [
+                sys.executable,
+                '-c',
+                'import sys; from nova_ext_sched.cmd import main\n'
+                'print("started", flush=True); sys.exit(main.main())',
+                'simulate',
+                'fifty_hosts',
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
             # Tests that run in the background of a shell ignore it.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
+        self.assertEqual('started\n', process.stdout.readline())
         # Wherever it is by then: imports, checks, a cloud that starts, or the
         # end that the one before began. Some libraries swallow the first one
         # while they are imported.
@@ -283,5 +294,7 @@ class ProcessTest(unittest.TestCase):
                 break
             process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=120)
-        self.assertEqual(130, process.returncode, err)
-        self.assertEqual(1, len(err.splitlines()), err)
+        # Where it hits a class that is made by exec(), as dataclasses are,
+        # Python itself ends by the signal: 130, too, for a shell.
+        self.assertIn(process.returncode, (130, -signal.SIGINT), err)
+        self.assertEqual('interrupted\n', err)
