@@ -8,6 +8,8 @@ What a cloud of one process shows of it is in ``tests/functional``.
 import base64
 from concurrent import futures
 import json
+import os
+import pathlib
 import re
 import time
 
@@ -16,7 +18,9 @@ import yaml
 
 from nova_ext_sched.cmd.export import anonymous
 from nova_ext_sched.cmd.export import unsaid
+from nova_ext_sched.cmd.simulate import scenario
 from tests import round_trips
+from tests import samples
 from tests.cloud import capacity
 from tests.cloud import configuration
 from tests.cloud import nova
@@ -157,10 +161,69 @@ REQUESTS = {
         ('tiers', {}),
     ),
 }
+#: The page's cloud: flavor, user, host, and whether it is of the group.
+EXAMPLE = configuration.merge(
+    nova.EVERYTHING,
+    {'nova_ext_sched': {'enable_isolated_aggregate_filtering': 'False'}},
+)
+EXAMPLE_SERVERS = (
+    ('windows', 'member', 'compute1', False),
+    ('windows', 'member', 'compute2', False),
+    ('plain', 'member', 'compute1', False),
+    ('plain', 'other', 'compute2', False),
+    ('plain', 'other', 'compute3', False),
+    ('no-ssd', 'other', 'compute3', False),
+    ('lease', 'member', 'compute4', False),
+    ('lease', 'member', 'compute4', False),
+    ('ssd', 'other', 'compute6', False),
+    ('ssd-large', 'other', 'compute6', False),
+    ('plain', 'member', 'compute2', True),
+    ('plain', 'member', 'compute3', True),
+)
+SHIPPED = (
+    pathlib.Path(scenario.__file__)
+    .with_name('scenarios')
+    .joinpath('exported_cloud.yaml')
+)
 #: What of a thing of the cloud is a name, a UUID or an address.
 FIELDS = ('id', 'name', 'uuid', 'host_ip', 'url', 'cidr', 'mac_address')
 #: Names that administrators gave to other things.
 WORDS = (world.TRAIT, 'ssd', 'tier', 'lease')
+
+
+class ExampleTestCase(world.WorldTestCase):
+    """The scenario that the package ships: no aggregate is isolated yet."""
+
+    maxDiff = None
+
+    @samples.compares('tools/export/export.txt')
+    def test_the_page(self):
+        nova_ = self.cloud.nova
+        self.addCleanup(nova_.start_schedulers, nova.EVERYTHING)
+        nova_.start_schedulers(EXAMPLE)
+        nova_.wait_for_schedulers()
+        group = self.world.create_group(name='web', policy='anti-affinity')
+        for flavor, user, host, grouped in EXAMPLE_SERVERS:
+            self.world.enable([host])
+            hints = {'group': group} if grouped else None
+            (server,) = self.world.boot(flavor, user=user, hints=hints)
+            self.assertEqual('ACTIVE', server.status, server.fault)
+        self.world.enable({*self.world.hosts} - {'compute5'})
+        self.addCleanup(self.world.enable, self.world.hosts)
+        arguments = ['--anonymous', '--requests', str(len(EXAMPLE_SERVERS))]
+        done = export(self.cloud, *arguments)
+        if os.environ.get('NOVA_EXT_SCHED_TEST_WRITE'):
+            SHIPPED.write_text(done.stdout)
+        self.assertEqual(
+            round_trips.read(self, SHIPPED.read_text()),
+            round_trips.read(self, done.stdout),
+        )
+        samples.check(
+            self,
+            'tools/export/export.txt',
+            f'$ nova-ext-sched export {" ".join(arguments)} > cloud.yaml\n'
+            + done.stderr,
+        )
 
 
 class ExportTestCase(world.WorldTestCase):
@@ -388,7 +451,9 @@ class ExportTestCase(world.WorldTestCase):
             text, data = self.export('--requests', '1', *arguments)
             self.assertNotIn(secret, text)
             self.assertTrue(all(c.isprintable() or c == '\n' for c in text))
-            self.assertIn('#   1 scheduler hint that is too long\n', text)
+            self.assertIn(
+                '#   1 scheduler hint of more than 255 characters\n', text
+            )
             (step,) = data['steps']
             if not arguments:
                 self.assertEqual(

@@ -138,7 +138,7 @@ class PlanTestCase(world.WorldTestCase):
             )
         for row in ROWS:
             self.put(row, row.number if row.group else most or row.number)
-        self.enable(self.world.hosts)
+        self.world.enable(self.world.hosts)
         lease = {
             'reservation:lease': 'true',
             'filter_tenant_id': self.world.projects['member'],
@@ -173,7 +173,7 @@ class PlanTestCase(world.WorldTestCase):
     def put(self, row, most):
         """Create the servers of a row on its host."""
         number = min(row.number, most)
-        self.enable([row.host])
+        self.world.enable([row.host])
         body = {'min_count': number, 'max_count': number}
         if row.group:
             body['hints'] = {'group': self.groups[row.group]}
@@ -222,14 +222,6 @@ class PlanTestCase(world.WorldTestCase):
         admin.compute.delete_aggregate(past)
         if licensed:
             world.change_traits(admin, lambda _name: [])
-
-    def enable(self, hosts):
-        """Let these hosts alone take new servers."""
-        compute = self.world.admin.compute
-        for service in compute.services(binary='nova-compute'):
-            status = 'enabled' if service.host in hosts else 'disabled'
-            if service.status != status:
-                self.world.set_service(service.host, status=status)
 
     # What is checked.
 

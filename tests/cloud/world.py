@@ -238,6 +238,13 @@ class World:
         )
         exceptions.raise_from_response(answer)
 
+    def enable(self, hosts):
+        """Let these hosts alone take new servers."""
+        for service in self.admin.compute.services(binary='nova-compute'):
+            status = 'enabled' if service.host in hosts else 'disabled'
+            if service.status != status:
+                self.set_service(service.host, status=status)
+
     # What users do.
 
     def boot(self, flavor, image='linux', user='member', **body):
