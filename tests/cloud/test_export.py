@@ -199,6 +199,7 @@ class ExampleTestCase(world.WorldTestCase):
     @samples.compares('tools/export/export.txt')
     def test_the_page(self):
         nova_ = self.cloud.nova
+        self.addCleanup(nova_.wait_for_schedulers)
         self.addCleanup(nova_.start_schedulers, nova.EVERYTHING)
         nova_.start_schedulers(EXAMPLE)
         nova_.wait_for_schedulers()
@@ -235,6 +236,7 @@ class ExportTestCase(world.WorldTestCase):
         # As the command does.
         objects.register_all()
         cloud, of = cls.world.cloud, cls.world
+        cls.addClassCleanup(cloud.nova.wait_for_schedulers)
         cls.addClassCleanup(cloud.nova.start_schedulers, nova.EVERYTHING)
         cloud.nova.start_schedulers(SCHEDULING)
         cloud.nova.wait_for_schedulers()

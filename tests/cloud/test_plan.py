@@ -118,7 +118,7 @@ class PlanTestCase(world.WorldTestCase):
         self.addCleanup(self.cloud.nova.wait_for_schedulers)
         self.addCleanup(self.cloud.nova.start_schedulers, nova.EVERYTHING)
         self.addCleanup(world.remove_servers_and_aggregates, self.world.admin)
-        self.addCleanup(self.enable, self.world.hosts)
+        self.addCleanup(self.world.enable, self.world.hosts)
         #: The row of each server, and how it was.
         self.rows, self.before = {}, {}
         self.groups = {}
