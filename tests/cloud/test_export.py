@@ -429,7 +429,9 @@ class ExportTestCase(world.WorldTestCase):
         found += [zone for _, zone, _ in AGGREGATES.values()]
         # No number, which stands for itself.
         return {
-            name for name in (*found, *WORDS) if name and not name.isdigit()
+            name
+            for name in (*found, *WORDS)
+            if name and not str(name).isdigit()
         }
 
     def test_hostile_tenant(self):
