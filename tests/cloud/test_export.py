@@ -206,7 +206,7 @@ EXAMPLE_SERVERS = (
     ('ssd', 'other', 'compute6', False),
     ('ssd-large', 'other', 'compute6', False),
     ('plain', 'member', 'compute2', True),
-    ('plain', 'member', 'compute3', True),
+    ('plain', 'member', 'compute2', True),
 )
 SHIPPED = (
     pathlib.Path(scenario.__file__)
@@ -231,7 +231,7 @@ class ExampleTestCase(world.WorldTestCase):
         self.addCleanup(nova_.start_schedulers, nova.EVERYTHING)
         nova_.start_schedulers(EXAMPLE)
         nova_.wait_for_schedulers()
-        group = self.world.create_group(name='web', policy='anti-affinity')
+        group = self.world.create_group(name='web', policy='affinity')
         for flavor, user, host, grouped in EXAMPLE_SERVERS:
             self.world.enable([host])
             hints = {'group': group} if grouped else None
