@@ -8,9 +8,12 @@ plain nova does otherwise, plain nova must do otherwise in some step.
 
 import io
 import pathlib
+import time
 import unittest
+from unittest import mock
 
 import ddt
+from nova.scheduler import manager
 
 from nova_ext_sched.cli import layout
 from nova_ext_sched.cmd import simulate
@@ -68,3 +71,20 @@ class ScenariosTest(unittest.TestCase):
             for step in declared.steps
         ):
             self.assertIn(report.WRONG, judged.plain_results, text)
+
+    def test_a_late_cast_undoes_no_change_of_an_aggregate(self):
+        data = check.load(
+            str(SCENARIOS / 'aggregate_instance_type_use_case_3.yaml')
+        )
+        update = manager.SchedulerManager.update_aggregates
+
+        def update_late(*args, **kwargs):
+            time.sleep(0.2)
+            return update(*args, **kwargs)
+
+        with mock.patch.object(
+            manager.SchedulerManager, 'update_aggregates', update_late
+        ):
+            run = self.run_cloud(data, False)
+        judged = report.Report(scenario.parse(data), run)
+        self.assertTrue(judged.held, judged.summary)

@@ -138,6 +138,15 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         self.useFixture(self.explanations)
         self._make_volumes_of_images()
         self._start_hosts()
+        # nova-api tells the scheduler of each change of an aggregate by a
+        # cast. One that comes late would undo those after it.
+        host_manager = self.scheduler_service.manager.host_manager
+        self._patch(
+            'nova.scheduler.rpcapi.SchedulerAPI.update_aggregates',
+            lambda _api, _context, changed: host_manager.update_aggregates(
+                changed
+            ),
+        )
         self.aggregate_ids = {
             aggregate.name: self._create_declared_aggregate(aggregate)
             for aggregate in self._declared.aggregates
@@ -240,12 +249,6 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
                 or {''}
             )
         return dict(count)
-
-    def scheduler_aggregate(self, name: str) -> typing.Any:
-        """Return the scheduler's own copy of an aggregate."""
-        return self.scheduler_service.manager.host_manager.aggs_by_id.get(
-            self.aggregate_ids[name]
-        )
 
     def _aggregates(self) -> list[Body]:
         return self.admin_api.api_get('/os-aggregates').body['aggregates']

@@ -269,16 +269,6 @@ class Steps:
         except client.OpenStackApiException as exc:
             return _refusal(None, exc)
         self._cloud.imply_traits()
-        wanted = self._api.api_get(url).body['aggregate']
-        # nova-api tells the scheduler of the change by a cast.
-        _look_until(
-            lambda known: (
-                known is not None
-                and known.metadata == wanted['metadata']
-                and set(known.hosts) == set(wanted['hosts'])
-            ),
-            lambda: self._cloud.scheduler_aggregate(name),
-        )
         return Placement(None)
 
     def _act(self, step: scenario.Step) -> Placements:
