@@ -92,27 +92,25 @@ def export(cloud, *arguments):
 
 
 def by_aggregates(data):
-    """Return a scenario whose hosts go by their aggregates.
+    """Return a scenario whose hosts and projects go by their aggregates.
 
-    nova has hosts in the order in which their computes started first, and an
-    anonymous file numbers them so.
+    nova has hosts in the order in which their computes started first, and
+    projects in that of their UUIDs. An anonymous file numbers them so.
     """
-    aggregates = data['aggregates']
-    names = {
-        host['name']: '+'.join(
-            name
-            for name, aggregate in aggregates.items()
-            if host['name'] in aggregate['hosts']
-        )
-        for host in data['hosts']
-    }
+    of_name = {name: [] for name in data['projects']}
+    for aggregate, one in data['aggregates'].items():
+        for host in one['hosts']:
+            of_name.setdefault(host, []).append(aggregate)
+        if project := one['metadata'].get('filter_tenant_id'):
+            of_name[project].append(aggregate)
     renamed = json.loads(
         re.sub(
-            r'"(host-\d+)"',
-            lambda match: json.dumps(names[match[1]]),
+            r'"((?:host|project)-\d+)"',
+            lambda match: json.dumps('+'.join(of_name[match[1]])),
             json.dumps(data),
         )
     )
+    renamed['projects'].sort()
     renamed['hosts'].sort(key=lambda host: host['name'])
     for aggregate in renamed['aggregates'].values():
         aggregate['hosts'].sort()
