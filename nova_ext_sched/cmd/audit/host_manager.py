@@ -2,19 +2,18 @@
 
 """The hosts, as the moves of a plan leave them."""
 
-import functools
+from collections.abc import Iterable
+from collections.abc import Iterator
 import typing
 
 from nova import objects
 
 from nova_ext_sched.cmd import claims
-from nova_ext_sched.cmd import heartbeats
-from nova_ext_sched.cmd import nova_scheduler
+from nova_ext_sched.cmd import kept_hosts
 from nova_ext_sched.cmd.explain import hosts
-from nova_ext_sched.cmd.explain import query
 
 
-class HostManager(nova_scheduler.ReadOnlyHostManager):
+class HostManager(kept_hosts.HostManager):
     """What nova-scheduler has in memory, read once, and then the moves.
 
     :ivar claims: what the moves take and give back in placement
@@ -28,46 +27,28 @@ class HostManager(nova_scheduler.ReadOnlyHostManager):
         self.moved: dict[str, str] = {}
         self.left: set[str] = set()
 
-    @functools.cached_property
-    def providers(self) -> query.Providers:
-        """What placement says, each question asked once."""
-        return query.Providers(self.placement)
-
-    @functools.cached_property
-    def states(self) -> dict[str, typing.Any]:
-        """The nova HostStates of all cells, disabled ones too, by UUID.
+    def _read_states(self) -> Iterator[typing.Any]:
+        """Yield the host states of all cells, disabled ones too.
 
         A move changes none of them: it puts others in their place.
         """
-        ctxt = nova_scheduler.context()
-        states = {
-            state.uuid: claims.copy_state(state)
-            for cell in self.cells.values()
-            for state in super(HostManager, self).get_host_states_by_uuids(
-                ctxt,
-                None,
-                objects.RequestSpec(
-                    requested_destination=objects.Destination(cell=cell)
+        for cell in self.cells.values():
+            destination = objects.Destination(cell=cell)
+            yield from map(
+                claims.copy_state,
+                self._read(
+                    objects.RequestSpec(requested_destination=destination)
                 ),
             )
-        }
-        self._heartbeats = heartbeats.Heartbeats(states.values())
-        return states
 
-    def get_host_states_by_uuids(
-        self, context: typing.Any, compute_uuids: typing.Any, spec_obj: object
+    def _choose(
+        self, uuids: Iterable[str], spec_obj: typing.Any
     ) -> list[typing.Any]:
-        """Return host states of the cells that nova would ask.
-
-        :param compute_uuids: of the compute nodes that are wanted
-        """
+        """Return host states of the cells that nova would ask."""
         cell = hosts.get_cell(spec_obj) if spec_obj else None
         cells = {cell} if cell else {one.uuid for one in self.enabled_cells}
-        states = self.states
-        found = (states.get(uuid) for uuid in compute_uuids)
-        left = [one for one in found if one and one.cell_uuid in cells]
-        self._heartbeats.renew(left)
-        return left
+        found = map(self.states.get, uuids)
+        return [one for one in found if one and one.cell_uuid in cells]
 
     def find_state(self, host: str, node: str) -> typing.Any:
         """Return the state of a compute node; None where there is none."""
