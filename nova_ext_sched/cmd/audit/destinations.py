@@ -122,9 +122,7 @@ class Destinations:
         full: dict[str, funnel.Refusal] = {}
         for request in candidates.requests:
             if lacking := known.find_lacking(request):
-                refusal = funnel.Refusal(
-                    f'are full ({", ".join(lacking)})', ' and '.join(lacking)
-                )
+                refusal = funnel.full(lacking)
                 full.update(dict.fromkeys(request['allocations'], refusal))
             else:
                 found.requests.append(request)

@@ -163,10 +163,7 @@ class Rooms:
             if offered:
                 left.append(host)
             else:
-                names = sorted(lacking)
-                host.end = funnel.Refusal(
-                    f'are full ({", ".join(names)})', ' and '.join(names)
-                )
+                host.end = funnel.full(sorted(lacking))
         return left
 
     def _filter(self, hosts: list[_Host]) -> list[_Host]:

@@ -60,6 +60,16 @@ class Refusal(typing.NamedTuple):
     lifts: bool = True
 
 
+def full(resources: Sequence[str]) -> Refusal:
+    """Return why claims leave no room on a host.
+
+    :param resources: the classes of which it has too little
+    """
+    return Refusal(
+        f'are full ({", ".join(resources)})', ' and '.join(resources)
+    )
+
+
 @dataclasses.dataclass(frozen=True)
 class Capacity:
     """What hosts have of a resource class that a request asks for.
