@@ -204,11 +204,7 @@ def _take(
     """Take what a server uses, which the simulator adds again."""
     for name, amount in amounts.items():
         used[name] = max(0, used.get(name, 0) - amount)
-        for field, sign in zip(
-            compute_node.FIELDS.get(name, ())[1:], (-1, 1), strict=False
-        ):
-            if field:
-                record[field] += sign * amount
-    if record['disk_available_least'] is not None:
-        record['disk_available_least'] += amounts.get('DISK_GB', 0)
+    for field, change in compute_node.change(amounts).items():
+        if record[field] is not None:
+            record[field] -= change
     record['num_instances'] -= 1

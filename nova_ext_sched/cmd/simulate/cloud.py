@@ -104,7 +104,6 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         self.rows: typing.Any = None
         # Those that have traits.
         self._hosts: set[str] = set()
-        self._aggregate_uuids: dict[int, str] = {}
         self._known_traits = set(os_traits.get_traits())
         #: What the scenario calls what nova has UUIDs for.
         self.names: dict[str, str] = {}
@@ -156,8 +155,7 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
                 {
                     self.aggregate_ids[aggregate.name]: aggregate.hosts
                     for aggregate in self._declared.aggregates
-                },
-                self._aggregate_uuids,
+                }
             )
         self.imply_traits()
         self.flavor_ids = {
@@ -339,7 +337,6 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         if self.rows is None:
             for host in aggregate.hosts:
                 self._create((*path, 'hosts'), url, add_host={'host': host})
-        self._aggregate_uuids[created['id']] = created['uuid']
         if metadata := aggregate.metadata:
             body = {'metadata': metadata}
             self._create((*path, 'metadata'), url, set_metadata=body)

@@ -24,6 +24,20 @@ _RATIOS = {'cpu': 'VCPU', 'ram': 'MEMORY_MB', 'disk': 'DISK_GB'}
 Record = dict[str, typing.Any]
 
 
+def change(amounts: Mapping[str, int]) -> dict[str, int]:
+    """Return by how much a server on the host changes a record's fields.
+
+    :param amounts: what the server uses, by resource class
+    """
+    found = {'disk_available_least': -amounts.get('DISK_GB', 0)}
+    for name, (_, in_use, free) in FIELDS.items():
+        amount = amounts.get(name, 0)
+        found[in_use] = found.get(in_use, 0) + amount
+        if free:
+            found[free] = -amount
+    return found
+
+
 def derive(
     inventories: Mapping[str, Record], used: Mapping[str, int]
 ) -> Record:

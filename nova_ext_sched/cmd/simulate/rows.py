@@ -339,25 +339,24 @@ class Rows(fixtures.Fixture):
             return int(node.id)
 
     def add_to_aggregates(
-        self, members: Mapping[int, Collection[str]], uuids: Mapping[int, str]
+        self, members: Mapping[int, Collection[str]]
     ) -> None:
         """Put hosts into aggregates that exist.
 
         :param members: the hosts of each aggregate by its ID
-        :param uuids: of the aggregates
         """
         of_host: dict[str, list[str]] = {}
-        for aggregate, hosts in members.items():
-            _add_hosts(self._context, aggregate, hosts)
+        aggregates = []
+        for aggregate_id, hosts in members.items():
+            _add_hosts(self._context, aggregate_id, hosts)
+            aggregate = objects.Aggregate.get_by_id(
+                self._context, aggregate_id
+            )
+            aggregates.append(aggregate)
             for host in hosts:
-                of_host.setdefault(host, []).append(uuids[aggregate])
+                of_host.setdefault(host, []).append(aggregate.uuid)
         self.providers.set_aggregates(of_host)
-        self._host_manager.update_aggregates(
-            [
-                objects.Aggregate.get_by_id(self._context, aggregate)
-                for aggregate in members
-            ]
-        )
+        self._host_manager.update_aggregates(aggregates)
 
 
 def _instance(
@@ -395,13 +394,9 @@ def _uses(instance: typing.Any) -> dict[str, int]:
 
 def _change(node: typing.Any, used: Mapping[str, int], sign: int) -> None:
     """Let a compute node's record have a server more or less."""
-    for name, (_, in_use, free) in compute_node.FIELDS.items():
-        amount = sign * used.get(name, 0)
-        setattr(node, in_use, getattr(node, in_use) + amount)
-        if free:
-            setattr(node, free, getattr(node, free) - amount)
-    if node.disk_available_least is not None:
-        node.disk_available_least -= sign * used.get('DISK_GB', 0)
+    for field, amount in compute_node.change(used).items():
+        if (value := getattr(node, field)) is not None:
+            setattr(node, field, value + sign * amount)
     number = int(node.stats.get('num_instances', 0)) + sign
     node.stats = {**node.stats, 'num_instances': str(number)}
 
