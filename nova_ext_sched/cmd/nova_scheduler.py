@@ -170,7 +170,7 @@ def configure(
 
     As nova.cmd.scheduler does before it starts its service, except that the
     log is left alone: a tool must not write into the scheduler's. What must
-    come before nova is imported is nova_ext_sched.cmd.base's.
+    come before nova is imported is nova_ext_sched.cmd.nova_command's.
 
     :param config_files: paths; by default where nova-scheduler looks
     :param config_dirs: likewise, directories of ``*.conf``

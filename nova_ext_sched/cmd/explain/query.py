@@ -151,7 +151,7 @@ def get_parts(
 class Candidates:
     """What nova-scheduler gets from placement for a request.
 
-    :param client: a ReportClient of :mod:`.scheduler`
+    :param client: a ReportClient of :mod:`.nova_scheduler`
     :param resources: what :func:`forms` returned
     :ivar requests: allocation requests of nova's form
     :ivar summaries: by UUID of the provider
@@ -190,7 +190,7 @@ class Provider(typing.NamedTuple):
 class Providers:
     """Which hosts satisfy a part, asked of placement once each.
 
-    :param client: a ReportClient of :mod:`.scheduler`
+    :param client: a ReportClient of :mod:`.nova_scheduler`
     """
 
     def __init__(self, client: typing.Any) -> None:
