@@ -15,6 +15,9 @@ import importlib.metadata
 import os
 import pathlib
 import re
+import shlex
+import subprocess
+import sys
 
 from tests import documentation
 
@@ -51,6 +54,26 @@ def compares(*names):
         return run
 
     return decorate
+
+
+def run(test, command, folder, *, columns, status=0):
+    """Run a command as it is typed; return it after ``$``, and its output.
+
+    :param test: a test case
+    :param folder: where it runs
+    :param columns: the width of the terminal
+    :param status: the exit status that it must have
+    """
+    program, *arguments = shlex.split(command.replace('\\\n', ''))
+    done = subprocess.run(
+        [pathlib.Path(sys.executable).parent / program, *arguments],
+        cwd=folder,
+        env=os.environ | {'COLUMNS': columns, 'PYTHONWARNINGS': 'ignore'},
+        capture_output=True,
+        text=True,
+    )
+    test.assertEqual(status, done.returncode, done.stderr)
+    return f'$ {command}\n{done.stdout}{done.stderr}'
 
 
 def skip_other_releases(test):

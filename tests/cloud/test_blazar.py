@@ -118,23 +118,10 @@ class BlazarTestCase(capacity.TruthMixin, base.CloudTestCase):
 
     def create(self):
         """Create what servers need, and give Blazar its hosts."""
-        compute = self.compute
         for name, ram in (('plain', 64), ('half', capacity.HALF_A_HOST_MB)):
-            compute.create_flavor(name=name, ram=ram, vcpus=1, disk=1)
-        self.world.admin.create_image(
-            'linux',
-            data=b'nothing',
-            disk_format='raw',
-            container_format='bare',
-            visibility='public',
-            wait=True,
-        )
-        network = self.world.admin.network.create_network(
-            name='network', is_shared=True
-        )
-        self.world.admin.network.create_subnet(
-            network_id=network.id, ip_version=4, cidr='10.0.0.0/16'
-        )
+            self.world.create_flavor(name, ram)
+        self.world.create_image('linux', {})
+        self.world.create_network()
         self.blazar.take(*MANAGED)
         self.assertCountEqual(MANAGED, self.pools()[blazar.FREE_POOL])
 

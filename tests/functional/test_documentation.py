@@ -5,10 +5,7 @@
 import contextlib
 import io
 import logging
-import os
 import pathlib
-import subprocess
-import sys
 import tempfile
 import unittest
 
@@ -34,19 +31,11 @@ class DemonstrationTestCase(unittest.TestCase):
     @samples.compares('tools/simulator/compare.txt')
     def test_the_demonstration(self):
         command = 'nova-ext-sched simulate windows_licensing --compare'
-        program, *arguments = command.split()
-        done = subprocess.run(
-            [pathlib.Path(sys.executable).parent / program, *arguments],
-            cwd=self.enterContext(tempfile.TemporaryDirectory()),
-            env=os.environ | {'COLUMNS': '79', 'PYTHONWARNINGS': 'ignore'},
-            capture_output=True,
-            text=True,
-        )
-        self.assertEqual(0, done.returncode, done.stderr)
+        folder = self.enterContext(tempfile.TemporaryDirectory())
         samples.check(
             self,
             'tools/simulator/compare.txt',
-            f'$ {command}\n{done.stdout}{done.stderr}',
+            samples.run(self, command, folder, columns='79'),
         )
 
 

@@ -11,7 +11,7 @@ from oslo_utils import fixture as utils_fixture
 from oslo_utils import timeutils
 import testtools
 
-from nova_ext_sched.cmd import heartbeats
+from nova_ext_sched.cmd import kept_hosts
 
 DOWN_SECONDS = 60
 
@@ -43,7 +43,7 @@ class HeartbeatsTestCase(testtools.TestCase):
     def test_as_when_they_were_read(self, age, is_up):
         for key in ('last_seen_up', 'created_at'):
             state = self.state(age, key)
-            found = heartbeats.Heartbeats([state])
+            found = kept_hosts.Heartbeats([state])
             for seconds in (0, DOWN_SECONDS, 3600):
                 self.clock.advance_time_seconds(seconds)
                 found.renew([state])
@@ -53,7 +53,7 @@ class HeartbeatsTestCase(testtools.TestCase):
         state = self.state(5)
         before = dict(state.service)
         shared = state.service
-        found = heartbeats.Heartbeats([state])
+        found = kept_hosts.Heartbeats([state])
         self.clock.advance_time_seconds(3600)
         found.renew([state])
         self.assertEqual(before, shared)
