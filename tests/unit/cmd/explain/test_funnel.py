@@ -204,3 +204,14 @@ class GroupTestCase(testtools.TestCase):
                 ]
             ),
         )
+
+
+@ddt.ddt
+class FullTestCase(testtools.TestCase):
+    @ddt.data(
+        (['VCPU'], 'are full (VCPU)', 'VCPU'),
+        (['DISK_GB', 'VCPU'], 'are full (DISK_GB, VCPU)', 'DISK_GB and VCPU'),
+    )
+    @ddt.unpack
+    def test_full(self, resources, kind, cause):
+        self.assertEqual(funnel.Refusal(kind, cause), funnel.full(resources))
