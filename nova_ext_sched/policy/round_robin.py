@@ -58,7 +58,8 @@ from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
-import heapq
+import functools
+import itertools
 import math
 import typing
 import zlib
@@ -108,13 +109,15 @@ class Deal:
         """
         self.places = dict(places)
         self._moves = moves
-        self._hosts = {name: hosts[name] for name in _order(group, hosts)}
+        ordered = _order(group, frozenset(hosts))
+        self._hosts = {name: hosts[name] for name in ordered}
         by_domain: dict[str, list[str]] = collections.defaultdict(list)
         for name, host in self._hosts.items():
             for domain in host.domains:
                 by_domain[domain].append(name)
         self._domains = {
-            domain: by_domain[domain] for domain in _order(group, by_domain)
+            domain: by_domain[domain]
+            for domain in _order(group, frozenset(by_domain))
         }
         self._limits = {
             domain: min(limit, sum(hosts[name].room for name in names))
@@ -124,7 +127,7 @@ class Deal:
         # How many members claimed each host and domain, in one walk.
         self._claimed: dict[str, int] = {}
         self._held: dict[str, int] = {}
-        self._heaps: dict[str, list[tuple[int, int, str]]] = {}
+        self._slots: dict[str, Iterator[str]] = {}
 
     def order_hosts(self, members: Iterable[str], server: str) -> list[str]:
         """Return the hosts as a member prefers them, the best first.
@@ -137,7 +140,7 @@ class Deal:
         """
         self._claimed = dict.fromkeys(self._hosts, 0)
         self._held = dict.fromkeys(self._domains, 0)
-        self._heaps = {}
+        self._slots = {}
         best = self._walk(dict.fromkeys([*members, server]), server)
         first = self._hosts[best].domains if best is not None else ()
         others = [
@@ -174,7 +177,7 @@ class Deal:
             if host is not None and self._is_overfull(host):
                 self._claim(host, -1)
                 dealt[member] = None
-        self._heaps.clear()
+        self._slots.clear()
         for member, host in dealt.items():
             dealt[member] = host or self._deal()
         return dealt[server]
@@ -187,15 +190,11 @@ class Deal:
             yield host
 
     def _order_domain(self, domain: str) -> list[str]:
-        # Its hosts by the slots that are left.
+        # Its hosts by the slots that are left, the full ones last.
         hosts, claimed = self._hosts, self._claimed
-        names = self._domains[domain]
-        return [name for name in names if not claimed[name]] + sorted(
-            (name for name in names if claimed[name]),
-            key=lambda name: (
-                claimed[name] >= hosts[name].room,
-                claimed[name],
-            ),
+        names = sorted(self._domains[domain], key=claimed.__getitem__)
+        return sorted(
+            names, key=lambda name: claimed[name] >= hosts[name].room
         )
 
     def _claim(self, name: str, number: int) -> None:
@@ -206,35 +205,31 @@ class Deal:
 
     def _deal(self) -> str | None:
         for domain in sorted(self._domains, key=self._held.__getitem__):
-            host = self._find_first(domain)
+            slots = self._slots.get(domain)
+            if slots is None:
+                slots = self._slots[domain] = self._find_slots(domain)
+            host = next(slots, None)
             if host is not None:
                 self._claim(host, 1)
                 return host
         return None
 
-    def _find_first(self, domain: str) -> str | None:
-        # The host of the first slot that is left. Claims only grow while
-        # members are dealt, so that an old number in the heap is not too
-        # large, and what is full stays full.
-        heap = self._heaps.get(domain)
-        if heap is None:
-            heap = self._heaps[domain] = [
-                (self._claimed[name], index, name)
-                for index, name in enumerate(self._domains[domain])
+    def _find_slots(self, domain: str) -> Iterator[str]:
+        # The hosts of the slots that are left, each for who asked to claim
+        # it. Claims only grow meanwhile: what is full stays full.
+        names = self._domains[domain]
+        for number in itertools.count():
+            for name in names:
+                host = self._hosts[name]
+                if self._claimed[name] == number < host.room and not any(
+                    map(self._is_full, host.domains)
+                ):
+                    yield name
+            names = [
+                name for name in names if self._hosts[name].room > number + 1
             ]
-            heapq.heapify(heap)
-        while heap:
-            number, index, name = heap[0]
-            claimed = self._claimed[name]
-            if number != claimed:
-                heapq.heapreplace(heap, (claimed, index, name))
-            elif claimed < self._hosts[name].room and not any(
-                map(self._is_full, self._hosts[name].domains)
-            ):
-                return name
-            else:
-                heapq.heappop(heap)
-        return None
+            if not names:
+                return
 
     def _is_overfull(self, name: str) -> bool:
         host = self._hosts[name]
@@ -247,8 +242,10 @@ class Deal:
         return self._held[domain] >= self._limits.get(domain, math.inf)
 
 
-def _order(group: str, names: Iterable[str]) -> list[str]:
-    # Not hash(), which differs between processes. Fast, for 10,000 names.
+@functools.lru_cache(maxsize=16)
+def _order(group: str, names: frozenset[str]) -> tuple[str, ...]:
+    # Not hash(), which differs between processes. The servers of a burst find
+    # the same hosts, often thousands.
     seed = zlib.crc32(group.encode())
     ordered = sorted((zlib.crc32(name.encode(), seed), name) for name in names)
-    return [name for _, name in ordered]
+    return tuple(name for _, name in ordered)

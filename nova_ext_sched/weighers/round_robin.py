@@ -79,8 +79,8 @@ class ServerGroupRoundRobinWeigher(weights.BaseHostWeigher):
         # nova asks for the multiplier of each host after this.
         _multipliers.set({} if order else None)
         # A host that has no slot, such as one without a domain, is last.
-        place = {host: -float(index) for index, host in enumerate(order)}
-        last = -float(len(order))
+        last = -len(order)
+        place = dict(zip(order, range(0, last, -1), strict=True))
         return [place.get(state.host, last) for state in states]
 
     def _weigh_object(

@@ -26,10 +26,12 @@ fewer: then servers go on to the next host.
 
 import collections
 from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Mapping
 import contextlib
 import itertools
 import math
+import operator
 import threading
 import typing
 
@@ -178,18 +180,17 @@ def _read_states(
     reported: dict[str, group_members.Places] = {}
     sent: dict[str, frozenset[str]] = {}
     asked = _read_asked(spec_obj)
-    # Most of thousands of hosts hold no member, and have room.
-    clear = map(members.isdisjoint, [state.instances for state in states])
-    for state, is_clear in zip(states, clear, strict=True):
+    for state in _find_tight(states, asked, rule):
         fits = _count_fitting(state, asked)
         if fits <= rule:
             # Placement says that one fits.
             small[state.host] = small.get(state.host, 0) + max(1, int(fits))
-        elif is_clear:
-            continue
+    # Most of thousands of hosts hold no member.
+    clear = map(members.isdisjoint, [state.instances for state in states])
+    for state in itertools.compress(states, map(operator.not_, clear)):
         on = frozenset((state.host,))
         for uuid in members.intersection(state.instances):
-            if fits <= rule and 'host' not in state.instances[uuid]:
+            if state.host in small and 'host' not in state.instances[uuid]:
                 sent[uuid] = on
             else:
                 reported[uuid] = reported.get(uuid, on) | on
@@ -201,7 +202,7 @@ def _read_hosts(
 ) -> dict[str, round_robin.Host]:
     if key is None:
         host = round_robin.Host(round_robin.ONE_DOMAIN, rule)
-        return {state.host: host for state in states}
+        return dict.fromkeys([state.host for state in states], host)
     hosts = {}
     # Hosts share the aggregates of the scheduler's memory.
     known: dict[tuple[int, ...], round_robin.Host] = {}
@@ -254,6 +255,27 @@ def _read_asked(spec_obj: typing.Any) -> tuple[int, int, int]:
     if fields.get_field(spec_obj, 'is_bfv'):
         root_gb = 0
     return vcpus, memory_mb, (root_gb + ephemeral_gb) * 1024 + swap
+
+
+def _find_tight(
+    states: Iterable[typing.Any], asked: tuple[int, int, int], rule: int
+) -> list[typing.Any]:
+    # States where more servers than the rule may not fit, or some total is
+    # not reported. In one pass, because most of thousands have room.
+    vcpus, memory_mb, disk_mb = ((rule + 1) * amount for amount in asked)
+    return [
+        state
+        for state in states
+        if state.vcpus_total * (state.cpu_allocation_ratio or 1.0)
+        < state.vcpus_used + vcpus
+        or state.total_usable_ram_mb
+        * ((state.ram_allocation_ratio or 1.0) - 1.0)
+        < memory_mb - state.free_ram_mb
+        or state.total_usable_disk_gb
+        * 1024
+        * (state.disk_allocation_ratio or 1.0)
+        < state.disk_mb_used + disk_mb
+    ]
 
 
 def _count_fitting(state: typing.Any, asked: tuple[int, int, int]) -> float:
