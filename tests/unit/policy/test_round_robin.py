@@ -114,6 +114,7 @@ class AgreementTestCase(testtools.TestCase):
             (rack,) = hosts[best].domains
             held[best] += 1
             racks[rack] += 1
+            self.assertEqual(best, deal.order_hosts(names, server)[0])
         for name, host in hosts.items():
             self.assertLessEqual(held[name], host.room)
         self.assertEqual(room, racks)
@@ -277,6 +278,11 @@ class WalkTestCase(testtools.TestCase):
         }
         self.assertEqual(list('dacbaca'), fill(hosts, 7))
         self.assertEqual(list('acdb'), order(hosts, 4))
+
+    def test_a_host_that_takes_no_member(self):
+        hosts = even('abcd')
+        hosts['d'] = hosts['d']._replace(room=0)
+        self.assertEqual(list('acbd'), order(hosts))
 
 
 @ddt.ddt

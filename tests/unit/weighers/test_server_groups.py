@@ -7,6 +7,8 @@ from unittest import mock
 import cachetools
 import ddt
 import fixtures
+import hypothesis
+from hypothesis import strategies as st
 from nova import objects
 from oslo_utils.fixture import uuidsentinel as uuids
 import testtools
@@ -23,6 +25,8 @@ MEMBERS = [f'member {number}' for number in range(9)]
 A, B, C = MEMBERS[:3]
 ME = 'me'
 KEY = 'failure_domain'
+AMOUNTS = st.integers(0, 20)
+RATIOS = st.sampled_from([None, 0.5, 1.0, 1.5, 16.0])
 
 
 def flavor(**amounts):
@@ -165,6 +169,39 @@ class RoomTestCase(ServerGroupsTestCase):
         self.assertEqual(
             {'a': room}, self.room(state('a', **amounts), rule=9, **asked)
         )
+
+    @hypothesis.given(
+        st.fixed_dictionaries(
+            {
+                'vcpus_total': AMOUNTS,
+                'vcpus_used': AMOUNTS,
+                'cpu_allocation_ratio': RATIOS,
+                'total_usable_ram_mb': AMOUNTS,
+                'free_ram_mb': st.integers(-9, 20),
+                'ram_allocation_ratio': RATIOS,
+                'total_usable_disk_gb': AMOUNTS,
+                'disk_mb_used': st.integers(0, 20 * 1024),
+                'disk_allocation_ratio': RATIOS,
+            }
+        ),
+        st.fixed_dictionaries(
+            {
+                'vcpus': st.integers(0, 3),
+                'memory_mb': st.integers(0, 3),
+                'root_gb': st.integers(0, 3),
+            }
+        ),
+        st.integers(1, 5),
+    )
+    def test_whatever_is_short(self, amounts, asked, rule):
+        """Hosts with room are told from the others in a pass of their own."""
+        host = state('a', **amounts)
+        spec = request(**asked)
+        fits = server_groups._count_fitting(
+            host, server_groups._read_asked(spec)
+        )
+        room = min(rule, max(1, fits))
+        self.assertEqual({'a': room}, self.room(host, rule=rule, **asked))
 
     def test_a_request_without_a_flavor(self):
         spec = request()
