@@ -26,12 +26,6 @@ from nova_ext_sched.policy import isolation
 
 Table = tuple[Sequence[str], Iterable[Sequence[typing.Any]]]
 
-_NOT_MADE = (
-    isolation_plan.Status.FAILED,
-    isolation_plan.Status.IMPOSSIBLE,
-    isolation_plan.Status.NOT_TRIED,
-)
-
 
 class Command(lister.Lister, command.Lister):
     """A command that reads the cloud and writes a text or a table.
@@ -62,16 +56,6 @@ class Command(lister.Lister, command.Lister):
         except (base.UsageError, exception.InvalidValue) as exc:
             self.log.error(exc)
             return base.USAGE
-        return self.status
-
-    def produce_output(
-        self,
-        parsed_args: argparse.Namespace,
-        column_names: Sequence[str],
-        data: typing.Any,
-    ) -> int:
-        """Write what is found; after rows its sum, on standard error."""
-        super().produce_output(parsed_args, column_names, data)
         if self.sentence:
             errors = layout.Layout(self.app.stderr, parsed_args.max_width)
             errors.say(self.sentence)
@@ -143,19 +127,19 @@ class ListIsolation(Command):
             for agg in cloud.aggregates
             if agg.has_trait_keys
         ]
-        report = isolation_report.Report(found, not parsed_args.faults)
-        self._report = report
-        self.status = base.SOME_FOUND if report.faulty else base.FINE
+        self._report = isolation_report.Report(found, not parsed_args.faults)
+        if self._report.faulty:
+            self.status = base.SOME_FOUND
         return self.names, [
             (
                 agg.id,
                 agg.name,
                 agg.uuid,
-                lister.Several(list(agg.traits)),
-                lister.Several(list(agg.hosts)),
+                lister.Several(agg.traits),
+                lister.Several(agg.hosts),
                 isolation_report.FaultsColumn(findings),
             )
-            for agg, findings in (*report.faulty, *report.fine)
+            for agg, findings in (*self._report.faulty, *self._report.fine)
         ]
 
     def write_text(self, out: layout.Layout, rows: list[lister.Row]) -> None:
@@ -224,15 +208,27 @@ class SyncIsolation(Command):
         cloud = self.read_cloud(operator_traits)
         self._steps = isolation_plan.make(
             cloud,
-            _select_aggregates(cloud, parsed_args.aggregates),
+            [
+                _find_isolated(cloud.aggregates, name)
+                for name in parsed_args.aggregates
+            ],
             parsed_args.prune,
             operator_traits,
         )
-        if parsed_args.dry_run:
-            self.status = base.SOME_FOUND if self._steps else base.FINE
-        else:
+        if not parsed_args.dry_run:
             self._carry_out()
-        return self.names, [_row(step) for step in self._steps]
+        elif self._steps:
+            self.status = base.SOME_FOUND
+        return self.names, [
+            (
+                str(step.change),
+                lister.Several(step.names),
+                step.host,
+                step.provider,
+                str(step.result),
+            )
+            for step in self._steps
+        ]
 
     def write_text(self, out: layout.Layout, rows: list[lister.Row]) -> None:
         """See the base."""
@@ -244,24 +240,26 @@ class SyncIsolation(Command):
 
     def _carry_out(self) -> None:
         total = sum(step.write is not None for step in self._steps)
-        with progress.bar(
-            self.app.stderr, 'Changing placement', total
-        ) as advance:
-            self._ended_by = isolation_run.carry_out(
-                self._steps, self.app.client_manager.nova_ext_sched, advance
-            )
-        if any(step.status in _NOT_MADE for step in self._steps):
+        try:
+            with progress.bar(
+                self.app.stderr, 'Changing placement', total
+            ) as advance:
+                self._ended_by = isolation_run.carry_out(
+                    self._steps,
+                    self.app.client_manager.nova_ext_sched,
+                    advance,
+                )
+        except KeyboardInterrupt:
+            self.app.stderr.write(f'Interrupted. {self.sum_up()}\n')
+            raise
+        if any(
+            step.status != isolation_plan.Status.DONE for step in self._steps
+        ):
             self.status = base.FAULT
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Run the command and return the exit status."""
-        try:
-            status = super().run(parsed_args)
-        except KeyboardInterrupt:
-            if self._steps:
-                summary = isolation_run.summarize(self._steps)
-                self.app.stderr.write(f'Interrupted. {summary}\n')
-            raise
+        status = super().run(parsed_args)
         if self._ended_by is not None:
             raise osc_exc.CommandError(
                 f'{self._ended_by}. Run the command again when the cause is '
@@ -270,29 +268,14 @@ class SyncIsolation(Command):
         return status
 
 
-def _select_aggregates(
-    cloud: isolation_cloud.Cloud, wanted: Iterable[str]
-) -> set[str] | None:
-    if not wanted:
-        return None
-    selected = set()
-    for text in wanted:
-        aggregate = aggregate_name.find(cloud.aggregates, text)
-        if not aggregate.traits:
-            raise exception.InvalidValue(
-                where=f'aggregate {text}',
-                expected='metadata trait:<NAME>=required',
-                got=dict(aggregate.metadata),
-            )
-        selected.add(aggregate.uuid)
-    return selected
-
-
-def _row(step: isolation_plan.Step) -> tuple[typing.Any, ...]:
-    return (
-        str(step.change),
-        lister.Several(list(step.names)),
-        step.host,
-        step.provider,
-        str(step.result),
-    )
+def _find_isolated(
+    aggregates: Iterable[isolation_cloud.Aggregate], name: str
+) -> isolation_cloud.Aggregate:
+    aggregate = aggregate_name.find(aggregates, name)
+    if not aggregate.traits:
+        raise exception.InvalidValue(
+            where=f'aggregate {name}',
+            expected='metadata trait:<NAME>=required',
+            got=aggregate.metadata,
+        )
+    return aggregate

@@ -98,6 +98,9 @@ KINDS = {
     ),
 }
 
+#: The kinds that let no server land on the hosts.
+CLOSING = {kind for kind, meant in KINDS.items() if meant.closes}
+
 
 class Finding(typing.NamedTuple):
     """Something that is wrong with an aggregate.
@@ -161,11 +164,13 @@ def _find_in_traits(
         if trait in cloud.traits:
             continue
         problem = f'placement does not know {messages.clean(trait)}'
-        if fault := isolation_plan.find_name_fault(trait):
-            problem += f', and it cannot be created: {fault}'
-            yield Finding('impossible-trait', problem)
-        else:
+        if isolation_plan.can_be_created(trait):
             yield Finding('unknown-trait', problem, by_sync=True)
+        else:
+            problem += (
+                f', and it cannot be created: {isolation_plan.NAME_FAULT}'
+            )
+            yield Finding('impossible-trait', problem)
 
 
 def _find_in_hosts(

@@ -46,6 +46,12 @@ from nova_ext_sched.osc import isolation_cloud
 # would make a host share its inventory.
 _REPORTED = ('COMPUTE_', 'HW_', 'OWNER_', 'MISC_SHARES_VIA_AGGREGATE')
 
+#: Why a trait that placement does not know cannot be created.
+NAME_FAULT = (
+    'the name is neither a standard trait nor CUSTOM_ followed by A-Z, 0-9 '
+    'and _'
+)
+
 
 class Change(enum.StrEnum):
     """What a step changes. The values are what users and programs read."""
@@ -80,7 +86,7 @@ class Step:
     """
 
     change: Change
-    names: Sequence[str]
+    names: list[str]
     host: str = ''
     provider: str = ''
     write: Callable[[placement.PlacementClient], object] | None = None
@@ -99,7 +105,7 @@ class Step:
 
 def make(
     cloud: isolation_cloud.Cloud,
-    selected: Collection[str] | None = None,
+    selected: Sequence[isolation_cloud.Aggregate] = (),
     prune: bool = False,
     operator_traits: Collection[str] = (),
 ) -> list[Step]:
@@ -108,39 +114,34 @@ def make(
     Hosts are put into placement's aggregates before they get traits: what
     was begun and interrupted keeps requests out and lets none in.
 
-    :param selected: UUIDs of the aggregates to set up, and to whose nodes
-        pruning is bounded; None for all
+    :param selected: the aggregates to set up, and to whose nodes pruning is
+        bounded; empty for all
     :param prune: whether to remove traits that no aggregate requires
     :param operator_traits: traits to remove without a record
     """
-    aggregates = [
-        aggregate
-        for aggregate in cloud.aggregates
-        if aggregate.traits
-        and (selected is None or aggregate.uuid in selected)
-    ]
-    by_host = isolation_cloud.index_by_host(aggregates)
+    aggregates = selected or [agg for agg in cloud.aggregates if agg.traits]
+    by_host = isolation_cloud.index(
+        (host, agg) for agg in aggregates for host in agg.hosts
+    )
     joins: list[Step] = []
     additions: list[Step] = []
-    for host in sorted(by_host):
-        traits = sorted(isolation_cloud.get_traits(by_host[host]))
-        names = {agg.uuid: agg.name for agg in by_host[host]}
-        for node in sorted(cloud.nodes_by_host.get(host, ())):
+    for host, mine in sorted(by_host.items()):
+        traits = sorted(isolation_cloud.get_traits(mine))
+        names = {agg.uuid: agg.name for agg in mine}
+        nodes = sorted(cloud.nodes_by_host.get(host, ()))
+        for node in nodes:
             joins += _update(
                 Change.ADD_TO_AGGREGATES, node, frozenset(names).union, names
             )
             additions += _add(node, traits, cloud.traits)
-        if host not in cloud.nodes_by_host:
+        if not nodes:
             reason = 'the host has no compute node with a resource provider'
             step = Step(Change.ADD_TRAITS, traits, host, reason=reason)
             additions.append(step)
     removals: list[Step] = []
+    uuids = {agg.uuid for agg in selected}
     for node in sorted(cloud.nodes) if prune else ():
-        if (
-            selected is None
-            or node.host in by_host
-            or not node.aggregates.isdisjoint(selected)
-        ):
+        if not selected or node.host in by_host or node.aggregates & uuids:
             required = cloud.get_required_traits(node.host)
             removals += _remove(node, required, operator_traits)
     wanted = isolation_cloud.get_traits(aggregates).union(
@@ -203,28 +204,21 @@ def is_reported(trait: str) -> bool:
     return trait.startswith(_REPORTED)
 
 
-def find_name_fault(trait: str) -> str:
-    """Return why a trait of the name cannot be created; empty if it can."""
+def can_be_created(trait: str) -> bool:
+    """Return whether sync can create a trait of the name."""
     try:
-        syntax.check_custom_trait(trait, 'trait')
+        return bool(syntax.check_custom_trait(trait, 'trait'))
     except exception.InvalidValue:
-        return (
-            'the name is neither a standard trait nor CUSTOM_ followed by '
-            'A-Z, 0-9 and _'
-        )
-    return ''
+        return False
 
 
 def _create(trait: str) -> Step:
-    def write(client: placement.PlacementClient) -> None:
-        client.ensure_traits([trait])
-
-    fault = find_name_fault(trait)
+    if not can_be_created(trait):
+        return Step(Change.CREATE_TRAIT, [trait], reason=NAME_FAULT)
     return Step(
         Change.CREATE_TRAIT,
         [trait],
-        write=None if fault else write,
-        reason=fault,
+        write=lambda client: client.ensure_traits([trait]),
     )
 
 
@@ -235,7 +229,7 @@ def _add(
         trait
         for trait in traits
         if trait not in node.traits
-        and (trait in known or not find_name_fault(trait))
+        and (trait in known or can_be_created(trait))
     ]
     reported = list(filter(is_reported, lacking))
     given = [trait for trait in lacking if trait not in reported]
@@ -281,13 +275,11 @@ def _update(
     :param names: of aggregates, by UUID; None for traits
     """
 
-    def write(client: placement.PlacementClient) -> None:
-        if names is None:
-            client.update_traits(node.uuid, decide)
-        else:
-            client.update_aggregates(node.uuid, decide)
+    def write(client: placement.PlacementClient) -> object:
+        update = client.update_aggregates if names else client.update_traits
+        return update(node.uuid, decide)
 
-    current = node.traits if names is None else node.aggregates
+    current = node.aggregates if names else node.traits
     if changed := decide(current) ^ current:
         shown = sorted((names or {}).get(name, name) for name in changed)
         yield Step(change, shown, node.host, node.name, write)
