@@ -230,17 +230,21 @@ class PlacementClient:
         for attempt in range(_ATTEMPTS):
             # So that writers who met once do not meet again.
             time.sleep(random.uniform(0, _WAIT * attempt))
-            current, generation = self._read(part, uuid)
+            current, generation = self._exchange(part, uuid)
             wanted = frozenset(decide(current))
             if wanted == current:
                 return current
+            names = [part.check(name, part.name) for name in wanted]
+            body = {
+                part.name: sorted(names),
+                'resource_provider_generation': generation,
+            }
             try:
-                return self._write(part, uuid, wanted, generation)
+                return self._exchange(part, uuid, body)[0]
             except errors.Refused as exc:
                 # Placement also answers 500 where two updates of traits
                 # overlap, or where its database ended one of them (MySQL:
-                # 1213, Deadlock found). The next read
-                # shows whether it did.
+                # 1213, Deadlock found). The next read shows whether it did.
                 if exc.status not in (409, 500):
                     raise
                 fault = exc
@@ -253,28 +257,20 @@ class PlacementClient:
             request_id=fault.request_id,
             provider=uuid,
             sent=generation,
-            current=self._read(part, uuid)[1],
+            current=self._exchange(part, uuid)[1],
             attempts=_ATTEMPTS,
         ) from fault
 
-    def _read(self, part: _Part, uuid: str) -> tuple[frozenset[str], int]:
-        return self._send_part('GET', part, uuid)
-
-    def _write(
-        self, part: _Part, uuid: str, names: Iterable[str], generation: int
-    ) -> frozenset[str]:
-        body = {
-            part.name: sorted(part.check(name, part.name) for name in names),
-            'resource_provider_generation': generation,
-        }
-        return self._send_part('PUT', part, uuid, body)[0]
-
-    def _send_part(
-        self, method: str, part: _Part, uuid: str, body: Json | None = None
+    def _exchange(
+        self, part: _Part, uuid: str, body: Json | None = None
     ) -> tuple[frozenset[str], int]:
+        """Read a part of a provider, or write it where there is a body.
+
+        :returns: the names in it, and the provider's generation
+        """
         uuid = syntax.check_uuid(uuid, 'resource provider')
         return self._transport.request(
-            method,
+            'PUT' if body else 'GET',
             f'/resource_providers/{uuid}/{part.name}',
             lambda json: (
                 frozenset(json[part.name]),

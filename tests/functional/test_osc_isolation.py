@@ -532,16 +532,17 @@ class UnderWayTest(IsolationTestCase):
     def before_put(self, number, action):
         """Call ``action`` before the numbered PUT of a provider's traits."""
         calls = []
-        write = client.PlacementClient._write
+        exchange = client.PlacementClient._exchange
 
-        def acting(this, *args):
-            calls.append(args)
-            if len(calls) == number:
-                action()
-            return write(this, *args)
+        def acting(this, part, uuid, body=None):
+            if body is not None:
+                calls.append(body)
+                if len(calls) == number:
+                    action()
+            return exchange(this, part, uuid, body)
 
         return unittest.mock.patch.object(
-            client.PlacementClient, '_write', acting
+            client.PlacementClient, '_exchange', acting
         )
 
     def interrupted_after(self, steps):
