@@ -32,10 +32,6 @@ from nova_ext_sched.objects import syntax
 _KEY = re.compile(r'(resources|required|member_of|in_tree)(.*)', re.DOTALL)
 
 
-def _check_suffix(value: str, where: str) -> str:
-    return value if value == '' else syntax.check_suffix(value, where)
-
-
 def _check_resources(
     value: Mapping[str, int | str], where: str
 ) -> dict[str, int]:
@@ -75,7 +71,7 @@ class RequestGroup(base.NovaExtSchedObject):
 
     fields = {
         # '' for the group without a suffix.
-        'suffix': fields.Field(base.Checked(_check_suffix), default=''),
+        'suffix': fields.Field(base.Checked(syntax.check_suffix), default=''),
         # Amounts by resource class, in the units of the class.
         'resources': fields.Field(base.Checked(_check_resources), default={}),
         'required_traits': fields.Field(

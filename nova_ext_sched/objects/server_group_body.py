@@ -14,6 +14,7 @@ import unicodedata
 import jsonschema
 
 from nova_ext_sched import exception
+from nova_ext_sched import messages
 from nova_ext_sched import schema
 from nova_ext_sched.policy import amount
 from nova_ext_sched.policy import anti_affinity
@@ -30,13 +31,11 @@ def _is_name(text: typing.Any) -> bool:
     As nova.api.validation.parameter_types.valid_name_regex, which alone lets
     a line break pass at the end. What is no string is for ``type`` to refuse.
     """
-    if not isinstance(text, str) or not text:
-        return True
-    return (
-        max(text) < '\uffff'
-        and text == text.strip()
+    return not isinstance(text, str) or (
+        text == text.strip()
         and all(
-            char.isprintable() or unicodedata.category(char) == 'Zs'
+            char < '\uffff'
+            and (char.isprintable() or unicodedata.category(char) == 'Zs')
             for char in text
         )
     )
@@ -48,10 +47,12 @@ _OTHERS = [name for name in _POLICIES if name != anti_affinity.POLICY]
 _NO_RULES = f'no rules, as {", ".join(_OTHERS)} have none'
 
 
-def _object(description: str, required: list[str], **keys: Schema) -> Schema:
+def _object(required: list[str], **keys: Schema) -> Schema:
+    """Return the schema of an object that has no other keys."""
+    noun = messages.agree(len(keys), 'key', 'keys')
     return {
         'type': 'object',
-        'description': description,
+        'description': f'an object with the {noun} {", ".join(keys)}',
         'required': required,
         'properties': keys,
         'additionalProperties': False,
@@ -65,33 +66,12 @@ def _policy(key: str, without_rules: Schema, **name: Schema) -> Schema:
     :param without_rules: what rules may be where the policy has none
     :param name: what else stands beside them
     """
-    policies = {
-        'enum': _POLICIES,
-        'description': f'one of {", ".join(_POLICIES)}',
-    }
+    without_rules = {**without_rules, 'description': _NO_RULES}
     return {
-        **_object(
-            f'an object with the keys {", ".join((*name, key, "rules"))}',
-            [*name, key],
-            **name,
-            **{key: policies},
-            rules=_RULES,
-        ),
+        **_object([*name, key], **name, **{key: _POLICY}, rules=_RULES),
         'if': {'required': [key], 'properties': {key: {'enum': _OTHERS}}},
-        'then': {
-            'properties': {
-                'rules': {**without_rules, 'description': _NO_RULES}
-            }
-        },
+        'then': {'properties': {'rules': without_rules}},
     }
-
-
-def _body(server_group: Schema) -> Schema:
-    return _object(
-        'an object with the key server_group',
-        ['server_group'],
-        server_group=server_group,
-    )
 
 
 _NAME = {
@@ -102,33 +82,37 @@ _NAME = {
     'description': 'a name of 1 to 255 printable characters below U+FFFF, '
     'without blanks at its ends',
 }
-_RULES = _object(
-    f'an object of rules ({_LIMIT})',
-    [],
-    **{
-        _LIMIT: {
-            # nova.api.validation.parameter_types.positive_integer
-            'type': ['integer', 'string'],
-            'minimum': 1,
-            'pattern': '^0*[1-9][0-9]*$',
-            'description': amount.EXPECTED,
-        }
-    },
-)
+_POLICY = {
+    'enum': _POLICIES,
+    'description': f'one of {", ".join(_POLICIES)}',
+}
+# nova.api.validation.parameter_types.positive_integer
+_POSITIVE_INTEGER = {
+    'type': ['integer', 'string'],
+    'minimum': 1,
+    'pattern': '^0*[1-9][0-9]*$',
+    'description': amount.EXPECTED,
+}
+_RULES = {
+    **_object([], **{_LIMIT: _POSITIVE_INTEGER}),
+    'description': f'an object of rules ({_LIMIT})',
+}
 
-#: The body of the specification, which has no place for empty rules there.
-NESTED = _body(
-    _object(
-        'an object with the keys name and policy',
-        ['name', 'policy'],
-        name=_NAME,
-        policy=_policy('name', {'enum': []}),
-    )
-)
 #: Policy and rules alone.
 POLICY = _policy('policy', {'maxProperties': 0})
 #: The body of nova since microversion 2.64.
-NOVA = _body(_policy('policy', {'maxProperties': 0}, name=_NAME))
+NOVA = _object(
+    ['server_group'],
+    server_group=_policy('policy', {'maxProperties': 0}, name=_NAME),
+)
+#: The body of the specification, which has no place for empty rules where the
+#: policy has none.
+NESTED = _object(
+    ['server_group'],
+    server_group=_object(
+        ['name', 'policy'], name=_NAME, policy=_policy('name', {'enum': []})
+    ),
+)
 
 
 def validate(body: typing.Any, kind: Schema) -> None:
