@@ -125,11 +125,10 @@ class RequestGroup(base.NovaExtSchedObject):
             if kind == 'resources':
                 group.resources = _parse_resources(value, key)
             elif kind == 'required':
-                for name in value.split(','):
-                    if name.startswith('!'):
-                        group.forbidden_traits.add(name[1:])
-                    else:
-                        group.required_traits.add(name)
+                names = value.split(',')
+                forbidden = {name for name in names if name.startswith('!')}
+                group.required_traits = set(names) - forbidden
+                group.forbidden_traits = {name[1:] for name in forbidden}
             elif kind == 'in_tree':
                 group.in_tree = value
             elif value.startswith('!'):
