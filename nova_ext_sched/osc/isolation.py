@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 import typing
 
-from osc_lib import exceptions as osc_exc
 from osc_lib.command import command
 
 from nova_ext_sched import exception
@@ -47,6 +46,8 @@ class Command(lister.Lister, command.Lister):
     names: Sequence[str]
     #: What the command ends with; set by ``take_action``.
     status = base.FINE
+    #: What the command says last, as an error; set by ``take_action``.
+    fault = ''
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Run the command and return the exit status."""
@@ -59,6 +60,8 @@ class Command(lister.Lister, command.Lister):
         if self.sentence:
             errors = layout.Layout(self.app.stderr, parsed_args.max_width)
             errors.say(self.sentence)
+        if self.fault:
+            self.log.error(self.fault)
         return self.status
 
     def read_cloud(
@@ -163,9 +166,6 @@ class SyncIsolation(Command):
 
     names = ('Change', 'Names', 'Host', 'Provider', 'Result')
 
-    _steps: Sequence[isolation_plan.Step] = ()
-    _ended_by: Exception | None = None
-
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of the command line."""
         parser = super().get_parser(prog_name)
@@ -239,33 +239,23 @@ class SyncIsolation(Command):
         return isolation_run.summarize(self._steps)
 
     def _carry_out(self) -> None:
+        client = self.app.client_manager.nova_ext_sched
         total = sum(step.write is not None for step in self._steps)
+        bar = progress.bar(self.app.stderr, 'Changing placement', total)
         try:
-            with progress.bar(
-                self.app.stderr, 'Changing placement', total
-            ) as advance:
-                self._ended_by = isolation_run.carry_out(
-                    self._steps,
-                    self.app.client_manager.nova_ext_sched,
-                    advance,
-                )
+            with bar as advance:
+                exc = isolation_run.carry_out(self._steps, client, advance)
         except KeyboardInterrupt:
             self.app.stderr.write(f'Interrupted. {self.sum_up()}\n')
             raise
-        if any(
-            step.status != isolation_plan.Status.DONE for step in self._steps
-        ):
+        if exc is not None:
+            self.fault = (
+                f'{exc}. Run the command again when the cause is gone; it '
+                f'makes the remaining changes.'
+            )
+        done = isolation_plan.Status.DONE
+        if any(step.status != done for step in self._steps):
             self.status = base.FAULT
-
-    def run(self, parsed_args: argparse.Namespace) -> int:
-        """Run the command and return the exit status."""
-        status = super().run(parsed_args)
-        if self._ended_by is not None:
-            raise osc_exc.CommandError(
-                f'{self._ended_by}. Run the command again when the cause is '
-                f'gone; it makes the remaining changes.'
-            ) from self._ended_by
-        return status
 
 
 def _find_isolated(
