@@ -171,7 +171,7 @@ def _find_in_hosts(
         problem = 'no compute node with a resource provider'
         yield Finding('no-provider', problem, hosts)
     present = list(itertools.chain(*nodes.values()))
-    for trait in cloud.traits.intersection(aggregate.traits):
+    for trait in filter(cloud.traits.__contains__, aggregate.traits):
         lacking = [node for node in present if trait not in node.traits]
         if hosts := cloud.name_hosts(lacking):
             problem = f'the resource provider lacks {trait}'

@@ -17,16 +17,11 @@ from nova_ext_sched.osc import isolation_findings
 from nova_ext_sched.osc import isolation_plan
 from nova_ext_sched.osc import isolation_run
 
-# Names that people see of many.
+# What people see of many names, kinds of faults, aggregates without faults, or
+# changes of one sort; and of the aggregates with faults. No more than 60 lines
+# of 80 columns.
 _FEW = 5
-# Kinds of faults, and aggregates of all of them together: no more than 60
-# lines of 80 columns.
-_MOST_KINDS = 5
 _MOST_FAULTY = 10
-# Aggregates without faults.
-_MOST_FINE = 5
-# Changes of one sort.
-_MOST_CHANGES = 5
 
 _ALL = '-f json lists all'
 
@@ -155,15 +150,13 @@ class Report:
         """Write the totals, each kind of fault, and what to do."""
         out.say(self.head + (':' if self.faulty else '.'))
         out.counts([(len(mine), kind) for kind, mine in self._kinds])
-        shown = self._kinds[:_MOST_KINDS]
+        shown = self._kinds[:_FEW]
         for kind, mine in shown:
             _write_kind(out, kind, mine, _MOST_FAULTY // len(shown))
-        if more := [kind for kind, _ in self._kinds[_MOST_KINDS:]]:
-            out.say()
-            out.say(f'Also {", ".join(more)} ({_ALL}).')
+        if more := [kind for kind, _ in self._kinds[_FEW:]]:
+            out.section(f'Also {", ".join(more)} ({_ALL}).')
         if self.fine:
-            out.say()
-            out.say('Without faults:')
+            out.section('Without faults:')
             out.fold(
                 [
                     f'{messages.clean(aggregate.name)}, '
@@ -171,14 +164,13 @@ class Report:
                     f'requires {_few(aggregate.traits)}'
                     for aggregate, _ in self.fine
                 ],
-                _MOST_FINE,
+                _FEW,
                 lambda text: out.say(text, 2),
                 'aggregate',
                 _ALL,
             )
         if self.repairs:
-            out.say()
-            out.say(self.repairs)
+            out.section(self.repairs)
 
 
 def _write_kind(
@@ -187,8 +179,7 @@ def _write_kind(
     aggregates = messages.count('aggregate', len(mine))
     hosts = messages.count('host', len(_hosts(mine, {kind})))
     meant = isolation_findings.KINDS[kind]
-    out.say()
-    out.say(
+    out.section(
         f'{kind}, {aggregates}, {hosts}: {meant.consequence}. {meant.remedy}.'
     )
 
@@ -223,8 +214,7 @@ def write_steps(
         else:
             by_names.setdefault('', []).extend(plain)
     for result, changes in by_result.items():
-        out.say()
-        out.say(f'{result}:')
+        out.section(f'{result}:')
         for change, by_names in changes.items():
             ranked = sorted(by_names.items(), key=lambda one: -len(one[1]))
             out.fold(
@@ -233,14 +223,13 @@ def write_steps(
                     + f' ({len(folded)}): {_few(folded)}'
                     for names, folded in ranked
                 ],
-                _MOST_CHANGES,
+                _FEW,
                 lambda text: out.say(text, 2, hang=4),
                 'change',
                 _ALL,
             )
     if any(name.startswith(record) for step in steps for name in step.names):
-        out.say()
-        out.say(
+        out.section(
             f'With a trait sync gives {record}<trait>, by which sync --prune '
             f'takes back what sync gave and nothing else.'
         )

@@ -6,7 +6,6 @@ Every error names its request. URLs are shown without user and password, and
 long queries are cut. Tokens are never part of an error.
 """
 
-from collections.abc import Mapping
 import typing
 
 from nova_ext_sched import exception
@@ -27,9 +26,9 @@ class PlacementError(exception.NovaExtSchedError):
     status: int | None = None
     request_id: str | None = None
 
-    def add_context(self, context: Mapping[str, typing.Any]) -> None:
+    def add_context(self, **context: typing.Any) -> None:
         """Set those of the attributes that the error does not have yet."""
-        self.__dict__ = {**context, **self.__dict__}
+        self.__dict__ = context | self.__dict__
 
     def __str__(self) -> str:
         context = [f'{self.method} {self.url}']

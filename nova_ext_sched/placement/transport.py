@@ -91,7 +91,7 @@ class Transport:
         try:
             return self._send(call, read, needs, json)
         except errors.PlacementError as exc:
-            exc.add_context(call.context())
+            exc.add_context(**call.context())
             raise
 
     def _send(
@@ -172,20 +172,13 @@ class Transport:
 
     def _check_url(self, url: str) -> None:
         # keystoneauth would write a password in a URL to the log.
-        expected = (
-            'a URL without user and password (auth_type = http_basic has '
-            'options of its own for them)'
-        )
-        try:
-            if '@' not in parse.urlsplit(url).netloc:
-                return
-        except ValueError as exc:
-            expected = f'a URL ({messages.clean(exc)})'
-        raise exception.InvalidValue(
-            where=self._credentials,
-            expected=expected,
-            got=url.rpartition('@')[2],
-        )
+        if '@' in url:
+            raise exception.InvalidValue(
+                where=self._credentials,
+                expected='a URL without user and password (auth_type = '
+                'http_basic has options of its own for them)',
+                got=url.rpartition('@')[2],
+            )
 
     def _explain_no_token(
         self, exc: ks_exc.ClientException
@@ -194,14 +187,12 @@ class Transport:
             credentials=self._credentials, cause=messages.clean(exc, 1000)
         )
         if isinstance(exc, ks_exc.HttpError):
+            # Keystone may have answered with another place.
             failed.add_context(
-                {
-                    'method': exc.method,
-                    # Keystone may have answered with another place.
-                    'url': messages.clean((exc.url or '').rpartition('@')[2]),
-                    'status': exc.http_status,
-                    'request_id': exc.request_id,
-                }
+                method=exc.method,
+                url=messages.clean((exc.url or '').rpartition('@')[2]),
+                status=exc.http_status,
+                request_id=exc.request_id,
             )
         return failed
 
