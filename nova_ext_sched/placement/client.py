@@ -9,9 +9,6 @@ import random
 import time
 import typing
 
-from keystoneauth1 import adapter
-from oslo_config import cfg
-
 from nova_ext_sched import exception
 from nova_ext_sched import objects
 from nova_ext_sched.objects import syntax
@@ -19,7 +16,6 @@ from nova_ext_sched.placement import adapters
 from nova_ext_sched.placement import division
 from nova_ext_sched.placement import errors
 from nova_ext_sched.placement import microversion
-from nova_ext_sched.placement import transport
 
 Json = dict[str, typing.Any]
 Decide = Callable[[frozenset[str]], Iterable[str]]
@@ -42,7 +38,7 @@ _TRAITS = _Part('traits', microversion.TRAITS, syntax.check_trait)
 _AGGREGATES = _Part('aggregates', microversion.AGGREGATES, syntax.check_uuid)
 
 
-class PlacementClient:
+class PlacementClient(adapters.Base):
     """Reads and changes what placement stores.
 
     Every method raises an error of :mod:`nova_ext_sched.placement.errors`
@@ -54,55 +50,6 @@ class PlacementClient:
         retries and credentials
     :param credentials: where the credentials come from, for errors
     """
-
-    def __init__(
-        self, adapter: adapter.Adapter, credentials: str = 'the given adapter'
-    ) -> None:
-        self._transport = transport.Transport(adapter, credentials)
-
-    @classmethod
-    def from_conf(cls, conf: cfg.ConfigOpts) -> typing.Self:
-        """Return a client for the section ``[placement]`` of nova.conf.
-
-        :param conf: has read nova.conf; the options are registered here
-        :raises exception.InvalidValue: an option is missing or wrong
-        """
-        return cls(adapters.from_conf(conf), '[placement] of nova.conf')
-
-    @classmethod
-    def from_cloud(cls, name: str | None = None) -> typing.Self:
-        """Return a client for a cloud of clouds.yaml; needs openstacksdk.
-
-        :param name: None for the cloud that ``OS_CLOUD`` names
-        :raises exception.InvalidValue: openstacksdk is not installed, or the
-            cloud is not described well enough
-        """
-        credentials = f'cloud {name} of clouds.yaml' if name else 'clouds.yaml'
-        return cls(adapters.from_cloud(name), credentials)
-
-    @classmethod
-    def from_region(cls, region: typing.Any) -> typing.Self:
-        """Return a client on the session of a region of openstacksdk.
-
-        :param region: openstack.config.cloud_region.CloudRegion
-        """
-        return cls(adapters.from_region(region), f'cloud {region.name}')
-
-    @classmethod
-    def from_session(
-        cls, session: typing.Any, **options: typing.Any
-    ) -> typing.Self:
-        """Return a client on a keystoneauth1.session.Session.
-
-        The session's timeout applies. Without one the client waits for a
-        silent server for ever.
-
-        :param options: as keystoneauth's Adapter takes them, for example
-            ``region_name`` and ``interface``
-        """
-        return cls(
-            adapters.from_session(session, **options), 'the given session'
-        )
 
     def allocation_candidates(
         self,
