@@ -54,7 +54,10 @@ NAME_FAULT = (
 
 
 class Change(enum.StrEnum):
-    """What a step changes. The values are what users and programs read."""
+    """What a step changes, in the order in which it is done.
+
+    The values are what users and programs read.
+    """
 
     CREATE_TRAIT = 'create trait'
     ADD_TO_AGGREGATES = 'add to aggregates'
@@ -123,32 +126,33 @@ def make(
     by_host = isolation_cloud.index(
         (host, agg) for agg in aggregates for host in agg.hosts
     )
-    joins: list[Step] = []
-    additions: list[Step] = []
+    steps: list[Step] = []
     for host, mine in sorted(by_host.items()):
         traits = sorted(isolation_cloud.get_traits(mine))
         names = {agg.uuid: agg.name for agg in mine}
         nodes = sorted(cloud.nodes_by_host.get(host, ()))
         for node in nodes:
-            joins += _update(
-                Change.ADD_TO_AGGREGATES, node, frozenset(names).union, names
-            )
-            additions += _add(node, traits, cloud.traits)
+            join = frozenset(names).union
+            steps += _update(Change.ADD_TO_AGGREGATES, node, join, names)
+            steps += _add(node, traits, cloud.traits)
         if not nodes:
             reason = 'the host has no compute node with a resource provider'
-            step = Step(Change.ADD_TRAITS, traits, host, reason=reason)
-            additions.append(step)
-    removals: list[Step] = []
+            steps.append(Step(Change.ADD_TRAITS, traits, host, reason=reason))
+    wanted = isolation_cloud.get_traits(aggregates).union(
+        *(
+            step.names
+            for step in steps
+            if step.write and step.change == Change.ADD_TRAITS
+        )
+    )
+    steps += [_create(trait) for trait in sorted(wanted - cloud.traits)]
     uuids = {agg.uuid for agg in selected}
     for node in sorted(cloud.nodes) if prune else ():
         if not selected or node.host in by_host or node.aggregates & uuids:
             required = cloud.get_required_traits(node.host)
-            removals += _remove(node, required, operator_traits)
-    wanted = isolation_cloud.get_traits(aggregates).union(
-        *(step.names for step in additions if step.write)
-    )
-    creations = [_create(trait) for trait in sorted(wanted - cloud.traits)]
-    return [*creations, *joins, *additions, *removals]
+            steps += _remove(node, required, operator_traits)
+    order = list(Change)
+    return sorted(steps, key=lambda step: order.index(step.change))
 
 
 def add_traits(

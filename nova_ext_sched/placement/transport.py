@@ -87,31 +87,23 @@ class Transport:
         :raises errors.PlacementError: whatever went wrong; nothing is sent
             where the server's microversion cannot express the request
         """
-        call = _Call(method, path, params)
+        call = _Call(method, path, parse.urlencode(params), needs, json)
         try:
-            return self._send(call, read, needs, json)
+            return self._send(call, read)
         except errors.PlacementError as exc:
             exc.add_context(**call.context())
             raise
 
-    def _send(
-        self,
-        call: '_Call',
-        read: Callable[[typing.Any], T],
-        needs: microversion.Needs | None,
-        json: typing.Any,
-    ) -> T:
-        path = call.url
-        chosen = None
+    def _send(self, call: '_Call', read: Callable[[typing.Any], T]) -> T:
+        path, needs = call.url, call.needs
         try:
             call.url = self._prepare().rstrip('/') + path
-            if needs is not None:
-                chosen = microversion.choose(self.microversions, needs)
             response = call.response = self._adapter.request(
                 path + ('?' + call.query if call.query else ''),
                 call.method,
-                json=json,
-                microversion=chosen,
+                json=call.json,
+                microversion=needs
+                and microversion.choose(self.microversions, needs),
                 microversion_service_type='placement',
                 headers={'Accept': 'application/json'},
                 raise_exc=False,
@@ -125,12 +117,12 @@ class Transport:
         # keystoneauth does not translate OSError, as for a cafile or certfile
         # that is not there.
         except (ks_exc.ConnectionError, OSError) as exc:
-            raise _explain_failure(call, exc) from exc
+            raise call.explain_failure(exc) from exc
         # A token that placement refused was asked for anew.
         except ks_exc.ClientException as exc:
             raise self._explain_no_token(exc) from exc
         if response.status_code >= 400:
-            raise self._explain_refusal(call, response)
+            raise self._explain_refusal(call)
         value = answers.decode(response)
         try:
             if value is None and response.content:
@@ -151,28 +143,28 @@ class Transport:
         """
         adapter = self._adapter
         auth = adapter.auth or adapter.session.auth
-        self._check_url(getattr(auth, 'auth_url', None) or '')
+        self._check_url(getattr(auth, 'auth_url', None))
+        endpoint = None
         try:
-            endpoint = None
             with contextlib.suppress(ks_exc.CatalogException):
                 endpoint = adapter.get_endpoint()
-            if not endpoint:
-                raise errors.EndpointNotFound(
-                    credentials=self._credentials,
-                    wanted=messages.clean(
-                        f'service type {adapter.service_type}, interface '
-                        f'{adapter.interface}, region {adapter.region_name}'
-                    ),
-                )
             self._check_url(endpoint)
-            adapter.session.get_auth_headers(adapter.auth)
+            if endpoint:
+                adapter.session.get_auth_headers(adapter.auth)
+                return endpoint
         except ks_exc.ClientException as exc:
             raise self._explain_no_token(exc) from exc
-        return endpoint
+        raise errors.EndpointNotFound(
+            credentials=self._credentials,
+            wanted=messages.clean(
+                f'service type {adapter.service_type}, interface '
+                f'{adapter.interface}, region {adapter.region_name}'
+            ),
+        )
 
-    def _check_url(self, url: str) -> None:
+    def _check_url(self, url: str | None) -> None:
         # keystoneauth would write a password in a URL to the log.
-        if '@' in url:
+        if url and '@' in url:
             raise exception.InvalidValue(
                 where=self._credentials,
                 expected='a URL without user and password (auth_type = '
@@ -180,9 +172,7 @@ class Transport:
                 got=url.rpartition('@')[2],
             )
 
-    def _explain_no_token(
-        self, exc: ks_exc.ClientException
-    ) -> errors.AuthenticationFailed:
+    def _explain_no_token(self, exc: Exception) -> errors.PlacementError:
         failed = errors.AuthenticationFailed(
             credentials=self._credentials, cause=messages.clean(exc, 1000)
         )
@@ -196,10 +186,8 @@ class Transport:
             )
         return failed
 
-    def _explain_refusal(
-        self, call: '_Call', response: typing.Any
-    ) -> errors.PlacementError:
-        status = response.status_code
+    def _explain_refusal(self, call: '_Call') -> errors.PlacementError:
+        response, status = call.response, call.response.status_code
         detail = answers.get_detail(response)
         is_placements = answers.decode(response) is not None
         if call.is_long and any(words in detail for words in _LOST):
@@ -218,44 +206,25 @@ class Transport:
                 expected='an answer of placement to this request',
                 got=answers.describe(response),
             )
-        return errors.Refused(
-            problem=problem.format(credentials=self._credentials),
-            detail=detail,
-        )
-
-
-def _explain_failure(
-    call: '_Call', exc: BaseException
-) -> errors.PlacementError:
-    chain = [exc]
-    while cause := chain[-1].__cause__ or chain[-1].__context__:
-        if cause in chain:
-            break
-        chain.append(cause)
-    words = messages.clean(str(chain[-1]) or type(chain[-1]).__name__)
-    # A server that reads too long a request line may just hang up. One that
-    # refuses connections has read nothing.
-    if call.is_long and any(isinstance(one, _HUNG_UP) for one in chain):
-        return call.too_long(words)
-    return errors.ConnectionFailed(cause=words)
+        problem = problem.format(credentials=self._credentials)
+        return errors.Refused(problem=problem, detail=detail)
 
 
 @dataclasses.dataclass
 class _Call:
-    """What an error says about a request.
+    """A request, and what errors say about it.
 
     :ivar url: the path, until the endpoint is known
+    :ivar query: percent-encoded
     :ivar response: None, until there is one
     """
 
     method: str
     url: str
-    params: Params
+    query: str
+    needs: microversion.Needs | None
+    json: typing.Any
     response: typing.Any = None
-
-    @property
-    def query(self) -> str:
-        return parse.urlencode(self.params)
 
     @property
     def is_long(self) -> bool:
@@ -272,13 +241,25 @@ class _Call:
             found['request_id'] = request_id and messages.clean(request_id)
         return found
 
+    def explain_failure(self, exc: BaseException) -> errors.PlacementError:
+        chain = [exc]
+        while cause := chain[-1].__cause__ or chain[-1].__context__:
+            if cause in chain:
+                break
+            chain.append(cause)
+        words = messages.clean(str(chain[-1]) or type(chain[-1]).__name__)
+        # A server that reads too long a request line may just hang up. One
+        # that refuses connections has read nothing.
+        if self.is_long and any(isinstance(one, _HUNG_UP) for one in chain):
+            return self.too_long(words)
+        return errors.ConnectionFailed(cause=words)
+
     def too_long(self, detail: str) -> errors.QueryTooLong:
+        aggregates = sum(
+            value.count(',') + 1
+            for key, value in parse.parse_qsl(self.query)
+            if key.startswith('member_of')
+        )
         return errors.QueryTooLong(
-            detail=detail,
-            aggregates=sum(
-                value.count(',') + 1
-                for key, value in self.params
-                if key.startswith('member_of')
-            ),
-            size=len(self.query),
+            detail=detail, aggregates=aggregates, size=len(self.query)
         )
