@@ -3,7 +3,6 @@
 """``openstack aggregate isolation list`` and ``sync``."""
 
 import argparse
-from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Sequence
 import typing
@@ -64,23 +63,15 @@ class Command(lister.Lister, command.Lister):
             self.log.error(self.fault)
         return self.status
 
-    def read_cloud(
-        self, operator_traits: Collection[str] = (), by_name: bool = False
-    ) -> isolation_cloud.Cloud:
+    def read_cloud(self, **options: typing.Any) -> isolation_cloud.Cloud:
         """Return what nova and placement know, as the user may see it.
 
-        :param by_name: see :func:`.isolation_cloud.read`
+        :param options: see :func:`.isolation_cloud.read`
         """
         manager = self.app.client_manager
-        with progress.bar(
-            self.app.stderr, 'Reading nova and placement', 3
-        ) as advance:
+        with progress.bar(self.app.stderr, 'Reading nova and placement'):
             return isolation_cloud.read(
-                manager.compute,
-                manager.nova_ext_sched,
-                operator_traits,
-                advance,
-                by_name,
+                manager.compute, manager.nova_ext_sched, **options
             )
 
 
@@ -205,7 +196,7 @@ class SyncIsolation(Command):
         operator_traits = set(
             map(isolation_plan.check_operator_trait, parsed_args.trait)
         )
-        cloud = self.read_cloud(operator_traits)
+        cloud = self.read_cloud(operator_traits=operator_traits)
         self._steps = isolation_plan.make(
             cloud,
             [

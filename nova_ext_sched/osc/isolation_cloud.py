@@ -9,7 +9,6 @@ providers.
 """
 
 import collections
-from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -133,14 +132,12 @@ def read(
     compute: typing.Any,
     client: placement.PlacementClient,
     operator_traits: Collection[str] = (),
-    advance: Callable[[], None] = lambda: None,
     by_name: bool = False,
 ) -> Cloud:
     """Return what nova and placement say about isolation.
 
     :param compute: the compute proxy of openstacksdk
     :param operator_traits: traits that matter beside those of the aggregates
-    :param advance: called after each of the three parts
     :param by_name: see :func:`_list_nodes`
     """
     aggregates = [
@@ -153,9 +150,7 @@ def read(
         )
         for found in compute.aggregates(microversion=_MICROVERSION)
     ]
-    advance()
     listed = _list_nodes(compute, client.resource_providers(), by_name)
-    advance()
     known = client.traits()
     wanted = get_traits(aggregates).union(operator_traits)
     traits = {
@@ -190,7 +185,6 @@ def read(
         )
         for host, name, uuid in listed
     ]
-    advance()
     return Cloud(aggregates, nodes, known)
 
 

@@ -129,12 +129,13 @@ def make(
     steps: list[Step] = []
     for host, mine in sorted(by_host.items()):
         traits = sorted(isolation_cloud.get_traits(mine))
+        usable = [t for t in traits if t in cloud.traits or can_be_created(t)]
         names = {agg.uuid: agg.name for agg in mine}
         nodes = sorted(cloud.nodes_by_host.get(host, ()))
         for node in nodes:
             join = frozenset(names).union
             steps += _update(Change.ADD_TO_AGGREGATES, node, join, names)
-            steps += _add(node, traits, cloud.traits)
+            steps += _add(node, usable)
         if not nodes:
             reason = 'the host has no compute node with a resource provider'
             steps.append(Step(Change.ADD_TRAITS, traits, host, reason=reason))
@@ -226,23 +227,15 @@ def _create(trait: str) -> Step:
     )
 
 
-def _add(
-    node: isolation_cloud.Node, traits: Iterable[str], known: Collection[str]
-) -> Iterable[Step]:
-    lacking = [
-        trait
-        for trait in traits
-        if trait not in node.traits
-        and (trait in known or can_be_created(trait))
-    ]
-    reported = list(filter(is_reported, lacking))
-    given = [trait for trait in lacking if trait not in reported]
+def _add(node: isolation_cloud.Node, traits: list[str]) -> Iterable[Step]:
+    reported = list(filter(is_reported, traits))
+    given = set(traits).difference(reported)
     decide = functools.partial(add_traits, traits=given)
     yield from _update(Change.ADD_TRAITS, node, decide)
-    if reported:
+    if lacking := [name for name in reported if name not in node.traits]:
         yield Step(
             Change.ADD_TRAITS,
-            reported,
+            lacking,
             node.host,
             node.name,
             reason='nova-compute sets this trait itself where it is true',

@@ -198,10 +198,7 @@ class PlacementClient(adapters.Base):
         if fault.status != 409:
             raise fault
         raise errors.GenerationConflict(
-            method=fault.method,
-            url=fault.url,
-            status=fault.status,
-            request_id=fault.request_id,
+            **vars(fault),
             provider=uuid,
             sent=generation,
             current=self._exchange(part, uuid)[1],

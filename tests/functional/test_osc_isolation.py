@@ -594,8 +594,8 @@ class UnderWayTest(IsolationTestCase):
         self.assertIn('failed: add traits (1)', self.errors)
 
     def test_interrupted_and_run_again(self):
-        # Three parts are read, two traits created, a host given its trait.
-        with self.interrupted_after(6):
+        # Two traits are created, and a host is given its trait.
+        with self.interrupted_after(3):
             status, output, errors = self.openstack.run_apart(*SYNC)
         self.assertEqual((130, ''), (status, output))
         self.assertIn(
