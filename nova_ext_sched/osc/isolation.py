@@ -197,14 +197,19 @@ class SyncIsolation(Command):
             map(isolation_plan.check_operator_trait, parsed_args.trait)
         )
         cloud = self.read_cloud(operator_traits=operator_traits)
+        selected = [
+            aggregate_name.find(cloud.aggregates, name)
+            for name in parsed_args.aggregates
+        ]
+        for aggregate in selected:
+            if not aggregate.traits:
+                raise exception.InvalidValue(
+                    where=f'aggregate {aggregate.name}',
+                    expected='metadata trait:<NAME>=required',
+                    got=aggregate.metadata,
+                )
         self._steps = isolation_plan.make(
-            cloud,
-            [
-                _find_isolated(cloud.aggregates, name)
-                for name in parsed_args.aggregates
-            ],
-            parsed_args.prune,
-            operator_traits,
+            cloud, selected, parsed_args.prune, operator_traits
         )
         if not parsed_args.dry_run:
             self._carry_out()
@@ -247,16 +252,3 @@ class SyncIsolation(Command):
         done = isolation_plan.Status.DONE
         if any(step.status != done for step in self._steps):
             self.status = base.FAULT
-
-
-def _find_isolated(
-    aggregates: Iterable[isolation_cloud.Aggregate], name: str
-) -> isolation_cloud.Aggregate:
-    aggregate = aggregate_name.find(aggregates, name)
-    if not aggregate.traits:
-        raise exception.InvalidValue(
-            where=f'aggregate {name}',
-            expected='metadata trait:<NAME>=required',
-            got=aggregate.metadata,
-        )
-    return aggregate
