@@ -43,6 +43,10 @@ def _check_resources(
     }
 
 
+_TRAIT = base.Checked(syntax.check_trait)
+_UUID = base.Checked(syntax.check_uuid)
+
+
 @base.register
 class RequestGroup(base.NovaExtSchedObject):
     """What is asked of one provider, or of one tree of providers.
@@ -74,24 +78,15 @@ class RequestGroup(base.NovaExtSchedObject):
         'suffix': fields.Field(base.Checked(syntax.check_suffix), default=''),
         # Amounts by resource class, in the units of the class.
         'resources': fields.Field(base.Checked(_check_resources), default={}),
-        'required_traits': fields.Field(
-            fields.Set(base.Checked(syntax.check_trait)), default=set()
-        ),
-        'forbidden_traits': fields.Field(
-            fields.Set(base.Checked(syntax.check_trait)), default=set()
-        ),
+        'required_traits': fields.Field(fields.Set(_TRAIT), default=set()),
+        'forbidden_traits': fields.Field(fields.Set(_TRAIT), default=set()),
         # OR sets of UUIDs; each of the sets must hold.
         'required_aggregates': fields.Field(
-            fields.List(fields.List(base.Checked(syntax.check_uuid))),
-            default=[],
+            fields.List(fields.List(_UUID)), default=[]
         ),
-        'forbidden_aggregates': fields.Field(
-            fields.Set(base.Checked(syntax.check_uuid)), default=set()
-        ),
+        'forbidden_aggregates': fields.Field(fields.Set(_UUID), default=set()),
         # UUID of a provider, root or not, in whose tree to stay.
-        'in_tree': fields.Field(
-            base.Checked(syntax.check_uuid), nullable=True, default=None
-        ),
+        'in_tree': fields.Field(_UUID, nullable=True, default=None),
     }
 
     @classmethod
