@@ -83,8 +83,6 @@ class Command(command.Command):
 
 def _describe(exc: Exception) -> str:
     """Return what a fault says to an operator."""
-    if isinstance(exc, exception.NovaExtSchedError | cfg.Error):
-        return str(exc)
     if type(exc).__module__.startswith(('oslo_db.', 'sqlalchemy.')):
         # Its further lines are the statement.
         return (

@@ -9,7 +9,7 @@ is folded, with a count and the way to see all. A command inherits
     def write_text(self, out, rows):
         out.say('No host: 0 of 300 hosts can take it.')
         out.counts([(213, 'are full (MEMORY_MB)'), (87, 'are isolated')])
-        out.say()
+        out.section('What each stage refuses:')
         out.table(('Stage', 'Refuses'), [('placement', 213)])
         out.fold(rows, 20, lambda row: out.say(row['Server'], 2), 'server')
 
@@ -71,6 +71,11 @@ class Layout:
             break_on_hyphens=False,
         )
         self._write(found or [first])
+
+    def section(self, text: str) -> None:
+        """Write an empty line, and the paragraph that a part begins with."""
+        self.say()
+        self.say(text)
 
     def counts(
         self,

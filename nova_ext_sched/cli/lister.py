@@ -63,8 +63,8 @@ class Lister(lister.Lister):
         """
         raise NotImplementedError
 
-    def make_document(self, rows: list[Row]) -> object:
-        """Return everything in one piece; None where rows have it.
+    def make_document(self, rows: list[Row]) -> typing.Any:
+        """Return everything as one mapping; None where rows have it.
 
         :param rows: of all columns, by their names
         """
@@ -77,42 +77,27 @@ class Lister(lister.Lister):
         data: Iterable[Sequence[typing.Any]],
     ) -> int:
         """See cliff."""
-
-        def make_rows() -> list[Row]:
-            nonlocal data
-            data = list(data)
-            return [dict(zip(column_names, row, strict=True)) for row in data]
-
-        document = None
         if not (parsed_args.columns or parsed_args.sort_columns):
             if parsed_args.formatter == _TEXT:
                 out = layout.Layout(self.app.stdout, parsed_args.max_width)
-                self.write_text(out, make_rows())
+                self.write_text(out, _name_cells(column_names, data))
                 return 0
             if parsed_args.formatter in _DOCUMENTS:
-                document = self.make_document(make_rows())
-        if document is not None:
-            self._write_document(document, parsed_args)
-            return 0
+                data = list(data)
+                document = self.make_document(_name_cells(column_names, data))
+                if document is not None:
+                    self.formatter.emit_one(
+                        list(document),
+                        list(document.values()),
+                        self.app.stdout,
+                        parsed_args,
+                    )
+                    return 0
         if parsed_args.formatter in _FLAT:
             data = (list(map(_flatten, row)) for row in data)
         super().produce_output(parsed_args, column_names, data)
         self.sentence = self.sum_up()
         return 0
-
-    def _write_document(
-        self, document: object, parsed_args: argparse.Namespace
-    ) -> None:
-        stream = self.app.stdout
-        if parsed_args.formatter == 'json':
-            indent = None if parsed_args.noindent else 2
-            json.dump(document, stream, indent=indent)
-            stream.write('\n')
-        else:
-            # Where it is not wanted it need not be there.
-            import yaml
-
-            yaml.safe_dump(document, stream, sort_keys=False, width=79)
 
 
 def begin_document(format_: int) -> dict[str, typing.Any]:
@@ -138,6 +123,11 @@ def machine_readable(cell: object) -> object:
 
 
 def _flatten(cell: object) -> object:
-    if isinstance(cell, columns.FormattableColumn):
-        return json.dumps(cell.machine_readable())
-    return cell
+    value = machine_readable(cell)
+    return cell if value is cell else json.dumps(value)
+
+
+def _name_cells(
+    column_names: Sequence[str], data: Iterable[Sequence[typing.Any]]
+) -> list[Row]:
+    return [dict(zip(column_names, row, strict=True)) for row in data]

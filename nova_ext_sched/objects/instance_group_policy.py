@@ -4,15 +4,141 @@
 
 The specification "Complex Anti-Affinity Policies" names the object; nova
 keeps policy and rules on its InstanceGroup instead.
+
+Two request bodies create a server group: the one of the specification
+(``policy: {name, rules}``) and the one that nova took up in microversion 2.64
+(``policy`` and ``rules`` side by side). Here they are JSON schemas;
+:mod:`nova_ext_sched.schema` shows a description where a value has another
+form.
 """
 
 import typing
+import unicodedata
 
+import jsonschema
 from oslo_versionedobjects import fields
 
+from nova_ext_sched import exception
+from nova_ext_sched import messages
+from nova_ext_sched import schema
 from nova_ext_sched.objects import base
-from nova_ext_sched.objects import server_group_body
+from nova_ext_sched.policy import amount
 from nova_ext_sched.policy import anti_affinity
+
+Schema = dict[str, typing.Any]
+
+_FORMATS = jsonschema.FormatChecker(formats=())
+
+
+@_FORMATS.checks('name')
+def _is_name(text: typing.Any) -> bool:
+    """Return whether nova accepts the text as a name.
+
+    As nova.api.validation.parameter_types.valid_name_regex, which alone lets
+    a line break pass at the end. What is no string is for ``type`` to refuse.
+    """
+    return not isinstance(text, str) or (
+        text == text.strip()
+        and all(
+            char < '\uffff'
+            and (char.isprintable() or unicodedata.category(char) == 'Zs')
+            for char in text
+        )
+    )
+
+
+_LIMIT = anti_affinity.MAX_SERVER_PER_HOST
+_POLICIES = list(anti_affinity.POLICIES)
+_OTHERS = [name for name in _POLICIES if name != anti_affinity.POLICY]
+_NO_RULES = f'no rules, as {", ".join(_OTHERS)} have none'
+
+
+def _object(required: list[str], **keys: Schema) -> Schema:
+    """Return the schema of an object that has no other keys."""
+    noun = messages.agree(len(keys), 'key', 'keys')
+    return {
+        'type': 'object',
+        'description': f'an object with the {noun} {", ".join(keys)}',
+        'required': required,
+        'properties': keys,
+        'additionalProperties': False,
+    }
+
+
+def _policy(key: str, without_rules: Schema, **name: Schema) -> Schema:
+    """Return the schema of a policy and its rules.
+
+    :param key: the key of the policy's name
+    :param without_rules: what rules may be where the policy has none
+    :param name: what else stands beside them
+    """
+    without_rules = {**without_rules, 'description': _NO_RULES}
+    return {
+        **_object([*name, key], **name, **{key: _POLICY_NAME}, rules=_RULES),
+        'if': {'required': [key], 'properties': {key: {'enum': _OTHERS}}},
+        'then': {'properties': {'rules': without_rules}},
+    }
+
+
+_NAME = {
+    'type': 'string',
+    'format': 'name',
+    'minLength': 1,
+    'maxLength': 255,
+    'description': 'a name of 1 to 255 printable characters below U+FFFF, '
+    'without blanks at its ends',
+}
+_POLICY_NAME = {
+    'enum': _POLICIES,
+    'description': f'one of {", ".join(_POLICIES)}',
+}
+# nova.api.validation.parameter_types.positive_integer
+_POSITIVE_INTEGER = {
+    'type': ['integer', 'string'],
+    'minimum': 1,
+    'pattern': '^0*[1-9][0-9]*$',
+    'description': amount.EXPECTED,
+}
+_RULES = {
+    **_object([], **{_LIMIT: _POSITIVE_INTEGER}),
+    'description': f'an object of rules ({_LIMIT})',
+}
+
+#: Policy and rules alone.
+POLICY = _policy('policy', {'maxProperties': 0})
+#: The body of nova since microversion 2.64.
+NOVA = _object(
+    ['server_group'],
+    server_group=_policy('policy', {'maxProperties': 0}, name=_NAME),
+)
+#: The body of the specification, which has no place for empty rules where the
+#: policy has none.
+NESTED = _object(
+    ['server_group'],
+    server_group=_object(
+        ['name', 'policy'], name=_NAME, policy=_policy('name', {'enum': []})
+    ),
+)
+
+
+def validate(body: typing.Any, kind: Schema) -> None:
+    """Check a request body.
+
+    :param body: what ``json.loads`` made of it
+    :param kind: :data:`NESTED`, :data:`NOVA` or :data:`POLICY`
+    :raises exception.InvalidValues: one value or several are wrong
+    """
+    validator = schema.Validator(kind, format_checker=_FORMATS)
+    findings = [
+        exception.InvalidValue(
+            where=schema.format_path(finding.path) or 'body',
+            expected=finding.expected,
+            got=finding.value,
+        )
+        for finding in schema.find(validator.iter_errors(body))
+    ]
+    if findings:
+        raise exception.InvalidValues(findings)
 
 
 @base.register
@@ -45,12 +171,12 @@ class InstanceGroupPolicy(base.NovaExtSchedObject):
     ) -> None:
         # oslo.versionedobjects makes an empty object and sets its fields.
         if values:
-            server_group_body.validate(
+            validate(
                 {
                     'policy': values.get('policy'),
                     'rules': values.get('rules', {}),
                 },
-                server_group_body.POLICY,
+                POLICY,
             )
         super().__init__(context, **values)
 
@@ -66,7 +192,7 @@ class InstanceGroupPolicy(base.NovaExtSchedObject):
         :raises exception.InvalidValues: one value or several are wrong;
             ``where`` of each is its path in the body
         """
-        server_group_body.validate(body, server_group_body.NESTED)
+        validate(body, NESTED)
         policy = body['server_group']['policy']
         return cls(
             policy=policy['name'],
@@ -85,7 +211,7 @@ class InstanceGroupPolicy(base.NovaExtSchedObject):
         :param body: ``{"server_group": {"name": ..., "policy": ...,
             "rules": {...}}}``
         """
-        server_group_body.validate(body, server_group_body.NOVA)
+        validate(body, NOVA)
         group = body['server_group']
         return cls(
             policy=group['policy'],
@@ -107,7 +233,7 @@ class InstanceGroupPolicy(base.NovaExtSchedObject):
         if self.rules or self.policy == anti_affinity.POLICY:
             policy['rules'] = {**self.rules}
         body = {'server_group': {'name': name, 'policy': policy}}
-        server_group_body.validate(body, server_group_body.NESTED)
+        validate(body, NESTED)
         return body
 
     def to_nova_body(self, name: str) -> dict[str, typing.Any]:
@@ -117,5 +243,5 @@ class InstanceGroupPolicy(base.NovaExtSchedObject):
         """
         group = {'name': name, 'policy': self.policy, 'rules': {**self.rules}}
         body = {'server_group': group}
-        server_group_body.validate(body, server_group_body.NOVA)
+        validate(body, NOVA)
         return body

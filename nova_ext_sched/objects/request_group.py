@@ -32,10 +32,6 @@ from nova_ext_sched.objects import syntax
 _KEY = re.compile(r'(resources|required|member_of|in_tree)(.*)', re.DOTALL)
 
 
-def _check_suffix(value: str, where: str) -> str:
-    return value if value == '' else syntax.check_suffix(value, where)
-
-
 def _check_resources(
     value: Mapping[str, int | str], where: str
 ) -> dict[str, int]:
@@ -45,6 +41,10 @@ def _check_resources(
         )
         for name, amount in value.items()
     }
+
+
+_TRAIT = base.Checked(syntax.check_trait)
+_UUID = base.Checked(syntax.check_uuid)
 
 
 @base.register
@@ -75,27 +75,18 @@ class RequestGroup(base.NovaExtSchedObject):
 
     fields = {
         # '' for the group without a suffix.
-        'suffix': fields.Field(base.Checked(_check_suffix), default=''),
+        'suffix': fields.Field(base.Checked(syntax.check_suffix), default=''),
         # Amounts by resource class, in the units of the class.
         'resources': fields.Field(base.Checked(_check_resources), default={}),
-        'required_traits': fields.Field(
-            fields.Set(base.Checked(syntax.check_trait)), default=set()
-        ),
-        'forbidden_traits': fields.Field(
-            fields.Set(base.Checked(syntax.check_trait)), default=set()
-        ),
+        'required_traits': fields.Field(fields.Set(_TRAIT), default=set()),
+        'forbidden_traits': fields.Field(fields.Set(_TRAIT), default=set()),
         # OR sets of UUIDs; each of the sets must hold.
         'required_aggregates': fields.Field(
-            fields.List(fields.List(base.Checked(syntax.check_uuid))),
-            default=[],
+            fields.List(fields.List(_UUID)), default=[]
         ),
-        'forbidden_aggregates': fields.Field(
-            fields.Set(base.Checked(syntax.check_uuid)), default=set()
-        ),
+        'forbidden_aggregates': fields.Field(fields.Set(_UUID), default=set()),
         # UUID of a provider, root or not, in whose tree to stay.
-        'in_tree': fields.Field(
-            base.Checked(syntax.check_uuid), nullable=True, default=None
-        ),
+        'in_tree': fields.Field(_UUID, nullable=True, default=None),
     }
 
     @classmethod
@@ -129,11 +120,10 @@ class RequestGroup(base.NovaExtSchedObject):
             if kind == 'resources':
                 group.resources = _parse_resources(value, key)
             elif kind == 'required':
-                for name in value.split(','):
-                    if name.startswith('!'):
-                        group.forbidden_traits.add(name[1:])
-                    else:
-                        group.required_traits.add(name)
+                names = value.split(',')
+                forbidden = {name for name in names if name.startswith('!')}
+                group.required_traits = set(names) - forbidden
+                group.forbidden_traits = {name[1:] for name in forbidden}
             elif kind == 'in_tree':
                 group.in_tree = value
             elif value.startswith('!'):

@@ -3,12 +3,10 @@
 """``openstack aggregate isolation list`` and ``sync``."""
 
 import argparse
-from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Sequence
 import typing
 
-from osc_lib import exceptions as osc_exc
 from osc_lib.command import command
 
 from nova_ext_sched import exception
@@ -25,12 +23,6 @@ from nova_ext_sched.osc import isolation_run
 from nova_ext_sched.policy import isolation
 
 Table = tuple[Sequence[str], Iterable[Sequence[typing.Any]]]
-
-_NOT_MADE = (
-    isolation_plan.Status.FAILED,
-    isolation_plan.Status.IMPOSSIBLE,
-    isolation_plan.Status.NOT_TRIED,
-)
 
 
 class Command(lister.Lister, command.Lister):
@@ -53,6 +45,8 @@ class Command(lister.Lister, command.Lister):
     names: Sequence[str]
     #: What the command ends with; set by ``take_action``.
     status = base.FINE
+    #: What the command says last, as an error; set by ``take_action``.
+    fault = ''
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Run the command and return the exit status."""
@@ -62,38 +56,22 @@ class Command(lister.Lister, command.Lister):
         except (base.UsageError, exception.InvalidValue) as exc:
             self.log.error(exc)
             return base.USAGE
-        return self.status
-
-    def produce_output(
-        self,
-        parsed_args: argparse.Namespace,
-        column_names: Sequence[str],
-        data: typing.Any,
-    ) -> int:
-        """Write what is found; after rows its sum, on standard error."""
-        super().produce_output(parsed_args, column_names, data)
         if self.sentence:
             errors = layout.Layout(self.app.stderr, parsed_args.max_width)
             errors.say(self.sentence)
+        if self.fault:
+            self.log.error(self.fault)
         return self.status
 
-    def read_cloud(
-        self, operator_traits: Collection[str] = (), by_name: bool = False
-    ) -> isolation_cloud.Cloud:
+    def read_cloud(self, **options: typing.Any) -> isolation_cloud.Cloud:
         """Return what nova and placement know, as the user may see it.
 
-        :param by_name: see :func:`.isolation_cloud.read`
+        :param options: see :func:`.isolation_cloud.read`
         """
         manager = self.app.client_manager
-        with progress.bar(
-            self.app.stderr, 'Reading nova and placement', 3
-        ) as advance:
+        with progress.bar(self.app.stderr, 'Reading nova and placement'):
             return isolation_cloud.read(
-                manager.compute,
-                manager.nova_ext_sched,
-                operator_traits,
-                advance,
-                by_name,
+                manager.compute, manager.nova_ext_sched, **options
             )
 
 
@@ -143,19 +121,19 @@ class ListIsolation(Command):
             for agg in cloud.aggregates
             if agg.has_trait_keys
         ]
-        report = isolation_report.Report(found, not parsed_args.faults)
-        self._report = report
-        self.status = base.SOME_FOUND if report.faulty else base.FINE
+        self._report = isolation_report.Report(found, not parsed_args.faults)
+        if self._report.faulty:
+            self.status = base.SOME_FOUND
         return self.names, [
             (
                 agg.id,
                 agg.name,
                 agg.uuid,
-                lister.Several(list(agg.traits)),
-                lister.Several(list(agg.hosts)),
+                lister.Several(agg.traits),
+                lister.Several(agg.hosts),
                 isolation_report.FaultsColumn(findings),
             )
-            for agg, findings in (*report.faulty, *report.fine)
+            for agg, findings in (*self._report.faulty, *self._report.fine)
         ]
 
     def write_text(self, out: layout.Layout, rows: list[lister.Row]) -> None:
@@ -178,9 +156,6 @@ class SyncIsolation(Command):
     """
 
     names = ('Change', 'Names', 'Host', 'Provider', 'Result')
-
-    _steps: Sequence[isolation_plan.Step] = ()
-    _ended_by: Exception | None = None
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of the command line."""
@@ -221,18 +196,35 @@ class SyncIsolation(Command):
         operator_traits = set(
             map(isolation_plan.check_operator_trait, parsed_args.trait)
         )
-        cloud = self.read_cloud(operator_traits)
+        cloud = self.read_cloud(operator_traits=operator_traits)
+        selected = [
+            aggregate_name.find(cloud.aggregates, name)
+            for name in parsed_args.aggregates
+        ]
+        for aggregate in selected:
+            if not aggregate.traits:
+                raise exception.InvalidValue(
+                    where=f'aggregate {aggregate.name}',
+                    expected='metadata trait:<NAME>=required',
+                    got=aggregate.metadata,
+                )
         self._steps = isolation_plan.make(
-            cloud,
-            _select_aggregates(cloud, parsed_args.aggregates),
-            parsed_args.prune,
-            operator_traits,
+            cloud, selected, parsed_args.prune, operator_traits
         )
-        if parsed_args.dry_run:
-            self.status = base.SOME_FOUND if self._steps else base.FINE
-        else:
+        if not parsed_args.dry_run:
             self._carry_out()
-        return self.names, [_row(step) for step in self._steps]
+        elif self._steps:
+            self.status = base.SOME_FOUND
+        return self.names, [
+            (
+                str(step.change),
+                lister.Several(step.names),
+                step.host,
+                step.provider,
+                str(step.result),
+            )
+            for step in self._steps
+        ]
 
     def write_text(self, out: layout.Layout, rows: list[lister.Row]) -> None:
         """See the base."""
@@ -243,56 +235,20 @@ class SyncIsolation(Command):
         return isolation_run.summarize(self._steps)
 
     def _carry_out(self) -> None:
+        client = self.app.client_manager.nova_ext_sched
         total = sum(step.write is not None for step in self._steps)
-        with progress.bar(
-            self.app.stderr, 'Changing placement', total
-        ) as advance:
-            self._ended_by = isolation_run.carry_out(
-                self._steps, self.app.client_manager.nova_ext_sched, advance
-            )
-        if any(step.status in _NOT_MADE for step in self._steps):
-            self.status = base.FAULT
-
-    def run(self, parsed_args: argparse.Namespace) -> int:
-        """Run the command and return the exit status."""
+        bar = progress.bar(self.app.stderr, 'Changing placement', total)
         try:
-            status = super().run(parsed_args)
+            with bar as advance:
+                exc = isolation_run.carry_out(self._steps, client, advance)
         except KeyboardInterrupt:
-            if self._steps:
-                summary = isolation_run.summarize(self._steps)
-                self.app.stderr.write(f'Interrupted. {summary}\n')
+            self.app.stderr.write(f'Interrupted. {self.sum_up()}\n')
             raise
-        if self._ended_by is not None:
-            raise osc_exc.CommandError(
-                f'{self._ended_by}. Run the command again when the cause is '
-                f'gone; it makes the remaining changes.'
-            ) from self._ended_by
-        return status
-
-
-def _select_aggregates(
-    cloud: isolation_cloud.Cloud, wanted: Iterable[str]
-) -> set[str] | None:
-    if not wanted:
-        return None
-    selected = set()
-    for text in wanted:
-        aggregate = aggregate_name.find(cloud.aggregates, text)
-        if not aggregate.traits:
-            raise exception.InvalidValue(
-                where=f'aggregate {text}',
-                expected='metadata trait:<NAME>=required',
-                got=dict(aggregate.metadata),
+        if exc is not None:
+            self.fault = (
+                f'{exc}. Run the command again when the cause is gone; it '
+                f'makes the remaining changes.'
             )
-        selected.add(aggregate.uuid)
-    return selected
-
-
-def _row(step: isolation_plan.Step) -> tuple[typing.Any, ...]:
-    return (
-        str(step.change),
-        lister.Several(list(step.names)),
-        step.host,
-        step.provider,
-        str(step.result),
-    )
+        done = isolation_plan.Status.DONE
+        if any(step.status != done for step in self._steps):
+            self.status = base.FAULT

@@ -9,10 +9,10 @@ providers.
 """
 
 import collections
-from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
 from concurrent import futures
 import dataclasses
 import functools
@@ -48,23 +48,22 @@ class Aggregate:
     id: int
     uuid: str
     name: str
-    hosts: tuple[str, ...]
+    hosts: list[str]
     metadata: Mapping[str, str]
 
     @functools.cached_property
-    def _items(self) -> list[isolation.Item]:
-        return [isolation.read_item(*pair) for pair in self.metadata.items()]
-
-    @functools.cached_property
-    def traits(self) -> tuple[str, ...]:
+    def traits(self) -> list[str]:
         """The traits that the aggregate requires, in order."""
-        traits = {item.trait for item in self._items if item.trait is not None}
-        return tuple(sorted(traits))
+        items = [isolation.read_item(*pair) for pair in self.metadata.items()]
+        return sorted({one.trait for one in items if one.trait is not None})
 
     @property
     def has_trait_keys(self) -> bool:
         """Whether the aggregate is isolated, or was meant to be."""
-        return any(item != isolation.NOTHING for item in self._items)
+        return any(
+            isolation.read_item(*pair) != isolation.NOTHING
+            for pair in self.metadata.items()
+        )
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -96,8 +95,8 @@ class Cloud:
     :ivar traits: every trait that placement knows
     """
 
-    aggregates: tuple[Aggregate, ...]
-    nodes: tuple[Node, ...]
+    aggregates: Sequence[Aggregate]
+    nodes: Sequence[Node]
     traits: frozenset[str]
 
     @functools.cached_property
@@ -108,7 +107,12 @@ class Cloud:
     @functools.cached_property
     def isolated_by_host(self) -> Mapping[str, list[Aggregate]]:
         """The isolated aggregates of each host that is in one."""
-        return index_by_host(agg for agg in self.aggregates if agg.traits)
+        return index(
+            (host, agg)
+            for agg in self.aggregates
+            if agg.traits
+            for host in agg.hosts
+        )
 
     def get_required_traits(self, host: str) -> set[str]:
         """Return the traits that a host's isolated aggregates require."""
@@ -128,72 +132,59 @@ def read(
     compute: typing.Any,
     client: placement.PlacementClient,
     operator_traits: Collection[str] = (),
-    advance: Callable[[], None] = lambda: None,
     by_name: bool = False,
 ) -> Cloud:
     """Return what nova and placement say about isolation.
 
     :param compute: the compute proxy of openstacksdk
     :param operator_traits: traits that matter beside those of the aggregates
-    :param advance: called after each of the three parts
     :param by_name: see :func:`_list_nodes`
     """
-    aggregates = tuple(
+    aggregates = [
         Aggregate(
             id=found.id,
             uuid=found.uuid,
             name=found.name,
-            hosts=tuple(sorted(found.hosts or ())),
-            metadata=dict(found.metadata or {}),
+            hosts=sorted(found.hosts or ()),
+            metadata=found.metadata or {},
         )
         for found in compute.aggregates(microversion=_MICROVERSION)
-    )
-    advance()
-    providers = client.resource_providers()
-    listed = _list_nodes(compute, providers, by_name)
-    advance()
+    ]
+    listed = _list_nodes(compute, client.resource_providers(), by_name)
     known = client.traits()
     wanted = get_traits(aggregates).union(operator_traits)
-    relevant = [
+    traits = {
         trait
         for trait in client.traits(associated=True)
         if trait in wanted
         or trait.startswith(RECORD)
         or RECORD + trait in known
-    ]
+    }
+    queries = {
+        trait: objects.RequestGroup(required_traits={trait})
+        for trait in traits
+    } | {
+        agg.uuid: objects.RequestGroup(required_aggregates=[[agg.uuid]])
+        for agg in aggregates
+        if agg.has_trait_keys
+    }
+    # What is asked for that a provider has: traits, and UUIDs of aggregates.
+    has = collections.defaultdict(set)
     with futures.ThreadPoolExecutor(WORKERS) as pool:
-
-        def find(
-            names: Collection[str],
-            group_of: Callable[[str], objects.RequestGroup],
-        ) -> Mapping[str, list[str]]:
-            """Return which of the names each provider has."""
-            answers = pool.map(client.resource_providers, map(group_of, names))
-            return index(
-                (provider['uuid'], name)
-                for name, found in zip(names, answers, strict=True)
-                for provider in found
-            )
-
-        traits = find(
-            relevant,
-            lambda trait: objects.RequestGroup(required_traits={trait}),
-        )
-        memberships = find(
-            [agg.uuid for agg in aggregates if agg.has_trait_keys],
-            lambda uuid: objects.RequestGroup(required_aggregates=[[uuid]]),
-        )
-    nodes = tuple(
+        answers = pool.map(client.resource_providers, queries.values())
+        for name, providers in zip(queries, answers, strict=True):
+            for provider in providers:
+                has[provider['uuid']].add(name)
+    nodes = [
         Node(
             host=host,
             name=name,
             uuid=uuid,
-            traits=frozenset(traits.get(uuid, ())),
-            aggregates=frozenset(memberships.get(uuid, ())),
+            traits=frozenset(has[uuid] & traits),
+            aggregates=frozenset(has[uuid] - traits),
         )
         for host, name, uuid in listed
-    )
-    advance()
+    ]
     return Cloud(aggregates, nodes, known)
 
 
@@ -249,14 +240,7 @@ def get_records(traits: Iterable[str]) -> set[str]:
 
 def index(pairs: Iterable[tuple[str, T]]) -> Mapping[str, list[T]]:
     """Return the values of each key."""
-    found = collections.defaultdict(list)
+    found: dict[str, list[T]] = {}
     for key, value in pairs:
-        found[key].append(value)
-    return dict(found)
-
-
-def index_by_host(
-    aggregates: Iterable[Aggregate],
-) -> Mapping[str, list[Aggregate]]:
-    """Return the aggregates of each host that is in one."""
-    return index((host, agg) for agg in aggregates for host in agg.hosts)
+        found.setdefault(key, []).append(value)
+    return found

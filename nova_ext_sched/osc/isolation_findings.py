@@ -16,6 +16,7 @@ What would put it right is planned in
 """
 
 from collections.abc import Iterable
+import itertools
 import typing
 
 from nova_ext_sched import messages
@@ -98,6 +99,9 @@ KINDS = {
     ),
 }
 
+#: The kinds that let no server land on the hosts.
+CLOSING = {kind for kind, meant in KINDS.items() if meant.closes}
+
 
 class Finding(typing.NamedTuple):
     """Something that is wrong with an aggregate.
@@ -125,26 +129,19 @@ def find(
         (``forbid_by_trait``)
     """
     return [
-        *_find_in_metadata(aggregate),
-        *_find_in_traits(aggregate, cloud),
+        *_find_in_metadata(aggregate, cloud),
         *_find_in_hosts(aggregate, cloud),
-        *_conflicts(aggregate, cloud),
-        *_strays(aggregate, cloud, declared),
+        *_find_conflicts(aggregate, cloud),
+        *_find_outside(aggregate, cloud, declared),
     ]
 
 
-def _report(
-    kind: str, problem: str, hosts: list[str], by_sync: bool = False
-) -> list[Finding]:
-    return [Finding(kind, problem, hosts, by_sync)] if hosts else []
-
-
 def _find_in_metadata(
-    aggregate: isolation_cloud.Aggregate,
+    aggregate: isolation_cloud.Aggregate, cloud: isolation_cloud.Cloud
 ) -> Iterable[Finding]:
     for key, value in sorted(aggregate.metadata.items()):
         trait, fault = isolation.read_item(key, value)
-        # _find_in_traits reports a name that placement cannot have.
+        # A name that placement cannot have is reported below.
         if fault and (trait is None or isolation.is_trait_name(trait)):
             yield Finding(
                 'unread-value' if trait is None else 'misspelt',
@@ -152,60 +149,48 @@ def _find_in_metadata(
             )
     for problem in _FORCE.faults(aggregate.name, aggregate.metadata):
         yield Finding('force-metadata-check', messages.clean(problem, 1000))
-
-
-def _find_in_traits(
-    aggregate: isolation_cloud.Aggregate, cloud: isolation_cloud.Cloud
-) -> Iterable[Finding]:
     for trait in aggregate.traits:
+        problem = f'placement does not know {messages.clean(trait)}'
         if trait in cloud.traits:
             continue
-        problem = f'placement does not know {messages.clean(trait)}'
-        if fault := isolation_plan.find_name_fault(trait):
+        if isolation_plan.can_be_created(trait):
+            yield Finding('unknown-trait', problem, by_sync=True)
+        else:
+            fault = isolation_plan.NAME_FAULT
             problem += f', and it cannot be created: {fault}'
             yield Finding('impossible-trait', problem)
-        else:
-            yield Finding('unknown-trait', problem, by_sync=True)
 
 
 def _find_in_hosts(
     aggregate: isolation_cloud.Aggregate, cloud: isolation_cloud.Cloud
 ) -> Iterable[Finding]:
-    yield from _report(
-        'no-provider',
-        'no compute node with a resource provider',
-        [host for host in aggregate.hosts if host not in cloud.nodes_by_host],
-    )
-    nodes = [
-        node
-        for host in aggregate.hosts
-        for node in cloud.nodes_by_host.get(host, ())
-    ]
+    nodes = {
+        host: cloud.nodes_by_host.get(host, []) for host in aggregate.hosts
+    }
+    if hosts := [host for host in aggregate.hosts if not nodes[host]]:
+        problem = 'no compute node with a resource provider'
+        yield Finding('no-provider', problem, hosts)
+    present = list(itertools.chain(*nodes.values()))
     for trait in filter(cloud.traits.__contains__, aggregate.traits):
-        problem = f'the resource provider lacks {trait}'
-        is_reported = isolation_plan.is_reported(trait)
-        if is_reported:
-            problem += ', which nova-compute sets where it is true'
-        yield from _report(
-            'trait-missing',
-            problem,
-            cloud.name_hosts(n for n in nodes if trait not in n.traits),
-            by_sync=not is_reported,
-        )
-    yield from _report(
-        'not-mirrored',
-        'the resource provider is not in the placement aggregate',
-        cloud.name_hosts(
-            node for node in nodes if aggregate.uuid not in node.aggregates
-        ),
-        by_sync=True,
-    )
+        lacking = [node for node in present if trait not in node.traits]
+        if hosts := cloud.name_hosts(lacking):
+            problem = f'the resource provider lacks {trait}'
+            is_reported = isolation_plan.is_reported(trait)
+            if is_reported:
+                problem += ', which nova-compute sets where it is true'
+            yield Finding('trait-missing', problem, hosts, not is_reported)
+    outside = [n for n in present if aggregate.uuid not in n.aggregates]
+    if hosts := cloud.name_hosts(outside):
+        problem = 'the resource provider is not in the placement aggregate'
+        yield Finding('not-mirrored', problem, hosts, by_sync=True)
 
 
-def _conflicts(
+def _find_conflicts(
     aggregate: isolation_cloud.Aggregate, cloud: isolation_cloud.Cloud
 ) -> Iterable[Finding]:
-    if aggregate.traits and _FORCE.flag(aggregate.metadata):
+    if not aggregate.traits:
+        return
+    if _FORCE.flag(aggregate.metadata):
         yield Finding(
             'conflict',
             f'{force_metadata_check.FLAG} is on, so '
@@ -219,8 +204,7 @@ def _conflicts(
         for other in cloud.isolated_by_host.get(host, ())
     }
     for name, other in sorted(others.items()):
-        more = sorted(set(other.traits).difference(aggregate.traits))
-        if aggregate.traits and more:
+        if more := sorted(set(other.traits).difference(aggregate.traits)):
             yield Finding(
                 'conflict',
                 f'also hosts of aggregate {messages.clean(name)}, so they '
@@ -230,31 +214,33 @@ def _conflicts(
             )
 
 
-def _strays(
+def _find_outside(
     aggregate: isolation_cloud.Aggregate,
     cloud: isolation_cloud.Cloud,
     declared: isolation.DeclaredTraits,
 ) -> Iterable[Finding]:
-    yield from _report(
-        'stray-member',
-        'the resource provider is in the placement aggregate, but the host '
-        "is not in nova's aggregate",
-        cloud.name_hosts(
+    if hosts := cloud.name_hosts(
+        node
+        for node in cloud.nodes
+        if aggregate.uuid in node.aggregates
+        and node.host not in aggregate.hosts
+    ):
+        yield Finding(
+            'stray-member',
+            'the resource provider is in the placement aggregate, but the '
+            "host is not in nova's aggregate",
+            hosts,
+        )
+    for trait in filter(declared.__contains__, aggregate.traits):
+        if hosts := cloud.name_hosts(
             node
             for node in cloud.nodes
-            if aggregate.uuid in node.aggregates
-            and node.host not in aggregate.hosts
-        ),
-    )
-    for trait in filter(declared.__contains__, aggregate.traits):
-        yield from _report(
-            'trait-outside',
-            f'forbid_by_trait names {trait}, but hosts outside the '
-            f'aggregates that require it have it',
-            cloud.name_hosts(
-                node
-                for node in cloud.nodes
-                if trait in node.traits
-                and trait not in cloud.get_required_traits(node.host)
-            ),
-        )
+            if trait in node.traits
+            and trait not in cloud.get_required_traits(node.host)
+        ):
+            yield Finding(
+                'trait-outside',
+                f'forbid_by_trait names {trait}, but hosts outside the '
+                f'aggregates that require it have it',
+                hosts,
+            )

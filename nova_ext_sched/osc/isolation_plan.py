@@ -46,9 +46,18 @@ from nova_ext_sched.osc import isolation_cloud
 # would make a host share its inventory.
 _REPORTED = ('COMPUTE_', 'HW_', 'OWNER_', 'MISC_SHARES_VIA_AGGREGATE')
 
+#: Why a trait that placement does not know cannot be created.
+NAME_FAULT = (
+    'the name is neither a standard trait nor CUSTOM_ followed by A-Z, 0-9 '
+    'and _'
+)
+
 
 class Change(enum.StrEnum):
-    """What a step changes. The values are what users and programs read."""
+    """What a step changes, in the order in which it is done.
+
+    The values are what users and programs read.
+    """
 
     CREATE_TRAIT = 'create trait'
     ADD_TO_AGGREGATES = 'add to aggregates'
@@ -80,7 +89,7 @@ class Step:
     """
 
     change: Change
-    names: Sequence[str]
+    names: list[str]
     host: str = ''
     provider: str = ''
     write: Callable[[placement.PlacementClient], object] | None = None
@@ -99,7 +108,7 @@ class Step:
 
 def make(
     cloud: isolation_cloud.Cloud,
-    selected: Collection[str] | None = None,
+    selected: Sequence[isolation_cloud.Aggregate] = (),
     prune: bool = False,
     operator_traits: Collection[str] = (),
 ) -> list[Step]:
@@ -108,46 +117,43 @@ def make(
     Hosts are put into placement's aggregates before they get traits: what
     was begun and interrupted keeps requests out and lets none in.
 
-    :param selected: UUIDs of the aggregates to set up, and to whose nodes
-        pruning is bounded; None for all
+    :param selected: the aggregates to set up, and to whose nodes pruning is
+        bounded; empty for all
     :param prune: whether to remove traits that no aggregate requires
     :param operator_traits: traits to remove without a record
     """
-    aggregates = [
-        aggregate
-        for aggregate in cloud.aggregates
-        if aggregate.traits
-        and (selected is None or aggregate.uuid in selected)
-    ]
-    by_host = isolation_cloud.index_by_host(aggregates)
-    joins: list[Step] = []
-    additions: list[Step] = []
-    for host in sorted(by_host):
-        traits = sorted(isolation_cloud.get_traits(by_host[host]))
-        names = {agg.uuid: agg.name for agg in by_host[host]}
-        for node in sorted(cloud.nodes_by_host.get(host, ())):
-            joins += _update(
-                Change.ADD_TO_AGGREGATES, node, frozenset(names).union, names
-            )
-            additions += _add(node, traits, cloud.traits)
-        if host not in cloud.nodes_by_host:
-            reason = 'the host has no compute node with a resource provider'
-            step = Step(Change.ADD_TRAITS, traits, host, reason=reason)
-            additions.append(step)
-    removals: list[Step] = []
-    for node in sorted(cloud.nodes) if prune else ():
-        if (
-            selected is None
-            or node.host in by_host
-            or not node.aggregates.isdisjoint(selected)
-        ):
-            required = cloud.get_required_traits(node.host)
-            removals += _remove(node, required, operator_traits)
-    wanted = isolation_cloud.get_traits(aggregates).union(
-        *(step.names for step in additions if step.write)
+    aggregates = selected or [agg for agg in cloud.aggregates if agg.traits]
+    by_host = isolation_cloud.index(
+        (host, agg) for agg in aggregates for host in agg.hosts
     )
-    creations = [_create(trait) for trait in sorted(wanted - cloud.traits)]
-    return [*creations, *joins, *additions, *removals]
+    steps: list[Step] = []
+    for host, mine in sorted(by_host.items()):
+        traits = sorted(isolation_cloud.get_traits(mine))
+        usable = [t for t in traits if t in cloud.traits or can_be_created(t)]
+        names = {agg.uuid: agg.name for agg in mine}
+        nodes = sorted(cloud.nodes_by_host.get(host, ()))
+        for node in nodes:
+            join = frozenset(names).union
+            steps += _update(Change.ADD_TO_AGGREGATES, node, join, names)
+            steps += _add(node, usable)
+        if not nodes:
+            reason = 'the host has no compute node with a resource provider'
+            steps.append(Step(Change.ADD_TRAITS, traits, host, reason=reason))
+    wanted = isolation_cloud.get_traits(aggregates).union(
+        *(
+            step.names
+            for step in steps
+            if step.write and step.change == Change.ADD_TRAITS
+        )
+    )
+    steps += [_create(trait) for trait in sorted(wanted - cloud.traits)]
+    uuids = {agg.uuid for agg in selected}
+    for node in sorted(cloud.nodes) if prune else ():
+        if not selected or node.host in by_host or node.aggregates & uuids:
+            required = cloud.get_required_traits(node.host)
+            steps += _remove(node, required, operator_traits)
+    order = list(Change)
+    return sorted(steps, key=lambda step: order.index(step.change))
 
 
 def add_traits(
@@ -203,48 +209,33 @@ def is_reported(trait: str) -> bool:
     return trait.startswith(_REPORTED)
 
 
-def find_name_fault(trait: str) -> str:
-    """Return why a trait of the name cannot be created; empty if it can."""
+def can_be_created(trait: str) -> bool:
+    """Return whether sync can create a trait of the name."""
     try:
-        syntax.check_custom_trait(trait, 'trait')
+        return bool(syntax.check_custom_trait(trait, 'trait'))
     except exception.InvalidValue:
-        return (
-            'the name is neither a standard trait nor CUSTOM_ followed by '
-            'A-Z, 0-9 and _'
-        )
-    return ''
+        return False
 
 
 def _create(trait: str) -> Step:
-    def write(client: placement.PlacementClient) -> None:
-        client.ensure_traits([trait])
-
-    fault = find_name_fault(trait)
+    if not can_be_created(trait):
+        return Step(Change.CREATE_TRAIT, [trait], reason=NAME_FAULT)
     return Step(
         Change.CREATE_TRAIT,
         [trait],
-        write=None if fault else write,
-        reason=fault,
+        write=lambda client: client.ensure_traits([trait]),
     )
 
 
-def _add(
-    node: isolation_cloud.Node, traits: Iterable[str], known: Collection[str]
-) -> Iterable[Step]:
-    lacking = [
-        trait
-        for trait in traits
-        if trait not in node.traits
-        and (trait in known or not find_name_fault(trait))
-    ]
-    reported = list(filter(is_reported, lacking))
-    given = [trait for trait in lacking if trait not in reported]
+def _add(node: isolation_cloud.Node, traits: list[str]) -> Iterable[Step]:
+    reported = list(filter(is_reported, traits))
+    given = set(traits).difference(reported)
     decide = functools.partial(add_traits, traits=given)
     yield from _update(Change.ADD_TRAITS, node, decide)
-    if reported:
+    if lacking := [name for name in reported if name not in node.traits]:
         yield Step(
             Change.ADD_TRAITS,
-            reported,
+            lacking,
             node.host,
             node.name,
             reason='nova-compute sets this trait itself where it is true',
@@ -281,13 +272,11 @@ def _update(
     :param names: of aggregates, by UUID; None for traits
     """
 
-    def write(client: placement.PlacementClient) -> None:
-        if names is None:
-            client.update_traits(node.uuid, decide)
-        else:
-            client.update_aggregates(node.uuid, decide)
+    def write(client: placement.PlacementClient) -> object:
+        update = client.update_aggregates if names else client.update_traits
+        return update(node.uuid, decide)
 
-    current = node.traits if names is None else node.aggregates
+    current = node.aggregates if names else node.traits
     if changed := decide(current) ^ current:
         shown = sorted((names or {}).get(name, name) for name in changed)
         yield Step(change, shown, node.host, node.name, write)

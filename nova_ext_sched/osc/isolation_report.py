@@ -2,7 +2,8 @@
 
 """What people read of isolation: the totals, then the worst."""
 
-from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Container
 from collections.abc import Iterable
 from collections.abc import Sequence
 import typing
@@ -16,20 +17,20 @@ from nova_ext_sched.osc import isolation_findings
 from nova_ext_sched.osc import isolation_plan
 from nova_ext_sched.osc import isolation_run
 
-# Names that people see of many.
+# What people see of many names, kinds of faults, aggregates without faults, or
+# changes of one sort; and of the aggregates with faults. No more than 60 lines
+# of 80 columns.
 _FEW = 5
-# Kinds of faults, and aggregates of all of them together: no more than 60
-# lines of 80 columns.
-_MOST_KINDS = 5
 _MOST_FAULTY = 10
-# Aggregates without faults.
-_MOST_FINE = 5
-# Changes of one sort.
-_MOST_CHANGES = 5
 
 _ALL = '-f json lists all'
 
-Faulty = tuple[isolation_cloud.Aggregate, Sequence[isolation_findings.Finding]]
+#: An aggregate with a ``trait:`` key, and what is wrong with it.
+Judged = tuple[isolation_cloud.Aggregate, list[isolation_findings.Finding]]
+
+
+def _few(names: Sequence[str]) -> str:
+    return messages.first_few(names, _FEW)
 
 
 def describe(finding: isolation_findings.Finding) -> str:
@@ -53,40 +54,52 @@ class FaultsColumn(
         return [fault._asdict() for fault in self._value]
 
 
+def _hosts(judged: Iterable[Judged], kinds: Container[str]) -> set[str]:
+    """Return the hosts that findings of some kinds are about."""
+    return {
+        host
+        for aggregate, findings in judged
+        for one in findings
+        if one.kind in kinds
+        for host in one.hosts or aggregate.hosts
+    }
+
+
+def _rank(judged: Collection[Judged], kinds: set[str]) -> tuple[int, ...]:
+    """Return a key by which the worst is first.
+
+    Worst is what leaves most hosts that no server can land on, then what
+    concerns most hosts, then most aggregates.
+    """
+    closed = _hosts(judged, kinds & isolation_findings.CLOSING)
+    return -len(closed), -len(_hosts(judged, kinds)), -len(judged)
+
+
 class Report:
     """What is wrong with isolated aggregates, the worst first.
 
-    Worst is what leaves most hosts that no server can land on, then what
-    concerns most hosts.
-
-    :param found: every aggregate with a ``trait:`` key, and its findings
+    :param found: every aggregate with a ``trait:`` key
     :param with_fine: whether to show those without faults
     :ivar faulty: those that have some
     :ivar fine: the others, by name
     """
 
-    def __init__(
-        self, found: Iterable[Faulty], with_fine: bool = True
-    ) -> None:
+    def __init__(self, found: Iterable[Judged], with_fine: bool) -> None:
         found = sorted(found, key=lambda one: one[0].name)
         self._number = len(found)
         self.fine = [one for one in found if with_fine and not one[1]]
         self.faulty = sorted(
             (one for one in found if one[1]),
-            key=lambda one: (-len(_closed(one)), -len(_hosts(one))),
+            key=lambda one: _rank([one], {*isolation_findings.KINDS}),
         )
-        by_kind: dict[str, list[Faulty]] = {}
+        by_kind: dict[str, dict[str, Judged]] = {}
         for aggregate, findings in self.faulty:
-            for kind in dict.fromkeys(one.kind for one in findings):
-                mine = [one for one in findings if one.kind == kind]
-                by_kind.setdefault(kind, []).append((aggregate, mine))
+            for one in findings:
+                mine = by_kind.setdefault(one.kind, {})
+                mine[aggregate.uuid] = aggregate, findings
         self._kinds = sorted(
-            by_kind.items(),
-            key=lambda item: (
-                -len(_union(_closed, item[1])),
-                -len(_union(_hosts, item[1])),
-                -len(item[1]),
-            ),
+            ((kind, list(mine.values())) for kind, mine in by_kind.items()),
+            key=lambda item: _rank(item[1], {item[0]}),
         )
 
     @property
@@ -104,10 +117,9 @@ class Report:
             'with a trait: key has faults',
             'with a trait: key have faults',
         )
-        if closed := len(_union(_closed, self.faulty)):
-            text += (
-                f', and no server can land on {messages.count("host", closed)}'
-            )
+        if closed := len(_hosts(self.faulty, isolation_findings.CLOSING)):
+            hosts = messages.count('host', closed)
+            text += f', and no server can land on {hosts}'
         return text
 
     @property
@@ -136,83 +148,49 @@ class Report:
 
     def write(self, out: layout.Layout) -> None:
         """Write the totals, each kind of fault, and what to do."""
-        if not self.faulty:
-            out.say(f'{self.head}.')
-        else:
-            out.say(f'{self.head}:')
-            out.counts([(len(mine), kind) for kind, mine in self._kinds])
-        shown = self._kinds[:_MOST_KINDS]
+        out.say(self.head + (':' if self.faulty else '.'))
+        out.counts([(len(mine), kind) for kind, mine in self._kinds])
+        shown = self._kinds[:_FEW]
         for kind, mine in shown:
-            _write_kind(out, kind, mine, max(1, _MOST_FAULTY // len(shown)))
-        if more := [kind for kind, _ in self._kinds[_MOST_KINDS:]]:
-            out.say()
-            out.say(f'Also {", ".join(more)} ({_ALL}).')
+            _write_kind(out, kind, mine, _MOST_FAULTY // len(shown))
+        if more := [kind for kind, _ in self._kinds[_FEW:]]:
+            out.section(f'Also {", ".join(more)} ({_ALL}).')
         if self.fine:
-            out.say()
-            out.say('Without faults:')
+            out.section('Without faults:')
             out.fold(
-                self.fine,
-                _MOST_FINE,
-                lambda one: out.say(_introduce(one[0]), 2),
+                [
+                    f'{messages.clean(aggregate.name)}, '
+                    f'{messages.count("host", len(aggregate.hosts))}: '
+                    f'requires {_few(aggregate.traits)}'
+                    for aggregate, _ in self.fine
+                ],
+                _FEW,
+                lambda text: out.say(text, 2),
                 'aggregate',
                 _ALL,
             )
         if self.repairs:
-            out.say()
-            out.say(self.repairs)
+            out.section(self.repairs)
 
 
 def _write_kind(
-    out: layout.Layout, kind: str, mine: Sequence[Faulty], most: int
+    out: layout.Layout, kind: str, mine: Sequence[Judged], most: int
 ) -> None:
     aggregates = messages.count('aggregate', len(mine))
-    hosts = messages.count('host', len(_union(_hosts, mine)))
+    hosts = messages.count('host', len(_hosts(mine, {kind})))
     meant = isolation_findings.KINDS[kind]
-    out.say()
-    out.say(
+    out.section(
         f'{kind}, {aggregates}, {hosts}: {meant.consequence}. {meant.remedy}.'
     )
 
-    def write(one: Faulty) -> None:
+    def write(one: Judged) -> None:
         aggregate, findings = one
         for finding in findings:
-            name = messages.clean(aggregate.name)
-            out.say(f'{name}: {describe(finding)}', 2)
+            if finding.kind == kind:
+                name = messages.clean(aggregate.name)
+                out.say(f'{name}: {describe(finding)}', 2)
 
     out.fold(mine, most, write, 'aggregate', _ALL)
-
-
-def _introduce(aggregate: isolation_cloud.Aggregate) -> str:
-    return (
-        f'{messages.clean(aggregate.name)}, '
-        f'{messages.count("host", len(aggregate.hosts))}: '
-        + (
-            f'requires {_few(aggregate.traits)}'
-            if aggregate.traits
-            else 'not isolated'
-        )
-    )
-
-
-def _hosts(faulty: Faulty) -> set[str]:
-    """Return the hosts that findings of an aggregate are about."""
-    aggregate, findings = faulty
-    return {host for one in findings for host in one.hosts or aggregate.hosts}
-
-
-def _closed(faulty: Faulty) -> set[str]:
-    """Return the hosts on which they let no server land."""
-    aggregate, findings = faulty
-    kinds = isolation_findings.KINDS
-    return _hosts(
-        (aggregate, [one for one in findings if kinds[one.kind].closes])
-    )
-
-
-def _union(
-    hosts: Callable[[Faulty], set[str]], faulty: Iterable[Faulty]
-) -> set[str]:
-    return {host for one in faulty for host in hosts(one)}
 
 
 def write_steps(
@@ -224,20 +202,19 @@ def write_steps(
     about.
     """
     out.say(isolation_run.summarize(steps))
+    record = isolation_cloud.RECORD
     by_result: dict[str, dict[str, dict[str, list[str]]]] = {}
-    records = False
     for step in steps:
-        plain = _without_records(step.names)
-        records |= any(map(_is_record, step.names))
+        records = {record + name for name in step.names}
+        plain = [name for name in step.names if name not in records]
         changes = by_result.setdefault(step.result, {})
-        names, folded = '', plain
+        by_names = changes.setdefault(step.change, {})
         if step.host:
-            names, folded = _few(plain), [step.host]
-        found = changes.setdefault(step.change, {}).setdefault(names, [])
-        found.extend(folded)
+            by_names.setdefault(_few(plain), []).append(step.host)
+        else:
+            by_names.setdefault('', []).extend(plain)
     for result, changes in by_result.items():
-        out.say()
-        out.say(f'{result}:')
+        out.section(f'{result}:')
         for change, by_names in changes.items():
             ranked = sorted(by_names.items(), key=lambda one: -len(one[1]))
             out.fold(
@@ -246,32 +223,13 @@ def write_steps(
                     + f' ({len(folded)}): {_few(folded)}'
                     for names, folded in ranked
                 ],
-                _MOST_CHANGES,
+                _FEW,
                 lambda text: out.say(text, 2, hang=4),
                 'change',
                 _ALL,
             )
-    if records:
-        out.say()
-        out.say(
-            f'With a trait sync gives {isolation_cloud.RECORD}<trait>, by '
-            f'which sync --prune takes back what sync gave and nothing else.'
+    if any(name.startswith(record) for step in steps for name in step.names):
+        out.section(
+            f'With a trait sync gives {record}<trait>, by which sync --prune '
+            f'takes back what sync gave and nothing else.'
         )
-
-
-def _without_records(names: Sequence[str]) -> list[str]:
-    """Return names without the record of each that has one."""
-    return [
-        name
-        for name in names
-        if name.removeprefix(isolation_cloud.RECORD) not in names
-        or not _is_record(name)
-    ]
-
-
-def _is_record(name: str) -> bool:
-    return name.startswith(isolation_cloud.RECORD)
-
-
-def _few(names: Sequence[str]) -> str:
-    return messages.first_few(names, _FEW)

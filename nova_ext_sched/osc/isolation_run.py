@@ -7,7 +7,6 @@ from collections.abc import Callable
 from collections.abc import Sequence
 from concurrent import futures
 import itertools
-import threading
 
 from nova_ext_sched import placement
 from nova_ext_sched.osc.isolation_plan import Change
@@ -27,7 +26,7 @@ def carry_out(
     steps: Sequence[Step],
     client: placement.PlacementClient,
     advance: Callable[[], None] = lambda: None,
-) -> errors.PlacementError | None:
+) -> BaseException | None:
     """Do what is planned, several providers at a time.
 
     What became of a step is in its ``status``, up to date at any time.
@@ -35,11 +34,10 @@ def carry_out(
     :param advance: called after each step
     :returns: the error that ended the run early, None if none did
     """
-    stopped = threading.Event()
-    ended_by: list[errors.PlacementError] = []
+    ended_by: list[BaseException] = []
 
     def attempt(step: Step) -> None:
-        if stopped.is_set() or step.write is None:
+        if ended_by or step.write is None:
             return
         try:
             step.write(client)
@@ -47,7 +45,6 @@ def carry_out(
             step.status, step.reason = Status.FAILED, str(exc)
             if exc.status not in _ONE_STEP:
                 ended_by.append(exc)
-                stopped.set()
         else:
             step.status = Status.DONE
 
@@ -66,10 +63,10 @@ def carry_out(
                 for batch in ([first], others):
                     for _ in pool.map(attempt, batch):
                         advance()
-        except BaseException:
-            stopped.set()
+        except BaseException as exc:
+            ended_by.append(exc)
             raise
-    return ended_by[0] if ended_by else None
+    return next(iter(ended_by), None)
 
 
 def summarize(steps: Sequence[Step]) -> str:

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Adapters of keystoneauth for placement, from configuration.
-
-What the functions take and raise is described at the constructors of
-:class:`nova_ext_sched.placement.PlacementClient` with the same names.
+"""How a client of placement gets its adapter of keystoneauth.
 
 The options are keystoneauth's own, so nova.conf is read as nova reads it. If
 the operator set no retries and no timeout, ours apply: a tool that hangs, or
@@ -20,6 +17,7 @@ from oslo_config import cfg
 
 from nova_ext_sched import exception
 from nova_ext_sched import messages
+from nova_ext_sched.placement import transport
 
 SERVICE_TYPE = 'placement'
 GROUP = 'placement'
@@ -37,83 +35,120 @@ _DEFAULTS = {
 }
 
 
-def from_conf(conf: cfg.ConfigOpts) -> adapter.Adapter:
-    """Return the adapter that ``[placement]`` of nova.conf describes."""
-    _register_opts(conf)
-    try:
-        auth = loading.load_auth_from_conf_options(conf, GROUP)
-        if auth is None:
-            raise ks_exc.MissingRequiredOptions([loading.Opt('auth_type')])
-        session = loading.load_session_from_conf_options(
-            conf, GROUP, auth=auth
+class Base:
+    """What stands on an adapter for placement.
+
+    :param adapter: a keystoneauth1.adapter.Adapter for placement, with its
+        retries and credentials
+    :param credentials: where the credentials come from, for errors
+    """
+
+    def __init__(
+        self, adapter: adapter.Adapter, credentials: str = 'the given adapter'
+    ) -> None:
+        self._transport = transport.Transport(adapter, credentials)
+
+    @classmethod
+    def from_conf(cls, conf: cfg.ConfigOpts) -> typing.Self:
+        """Return a client for the section ``[placement]`` of nova.conf.
+
+        :param conf: has read nova.conf; the options are registered here
+        :raises exception.InvalidValue: an option is missing or wrong
+        """
+        # As nova does it.
+        loading.register_auth_conf_options(conf, GROUP)
+        loading.register_session_conf_options(conf, GROUP)
+        # nova's own form of these has the same names.
+        with contextlib.suppress(cfg.DuplicateOptError):
+            loading.register_adapter_conf_options(
+                conf, GROUP, include_deprecated=False
+            )
+        conf.set_default('timeout', TIMEOUT, GROUP)
+        conf.set_default('valid_interfaces', ['internal', 'public'], GROUP)
+        for name, value in _DEFAULTS.items():
+            conf.set_default(name, value, GROUP)
+        try:
+            auth = loading.load_auth_from_conf_options(conf, GROUP)
+            if auth is None:
+                raise ks_exc.MissingRequiredOptions([loading.Opt('auth_type')])
+            session = loading.load_session_from_conf_options(
+                conf, GROUP, auth=auth
+            )
+            made = loading.load_adapter_from_conf_options(
+                conf, GROUP, session=session, auth=auth
+            )
+        except (ks_exc.ClientException, TypeError) as exc:
+            # It raises TypeError for options that exclude one another.
+            raise exception.InvalidValue(
+                where=f'[{GROUP}]',
+                expected="an auth_type and keystoneauth's options for it",
+                got=str(exc),
+            ) from exc
+        return cls(made, f'[{GROUP}] of nova.conf')
+
+    @classmethod
+    def from_cloud(cls, name: str | None = None) -> typing.Self:
+        """Return a client for a cloud of clouds.yaml; needs openstacksdk.
+
+        :param name: None for the cloud that ``OS_CLOUD`` names
+        :raises exception.InvalidValue: openstacksdk is not installed, or the
+            cloud is not described well enough
+        """
+        try:
+            from openstack import config
+            from openstack import exceptions as sdk_exc
+        except ImportError as exc:
+            raise exception.InvalidValue(
+                where='clouds.yaml',
+                expected='openstacksdk, which reads the file, to be installed',
+                got=str(exc),
+            ) from exc
+        try:
+            return cls.from_region(
+                config.OpenStackConfig().get_one(cloud=name)
+            )
+        except (sdk_exc.ConfigException, ks_exc.ClientException) as exc:
+            raise exception.InvalidValue(
+                where='clouds.yaml',
+                expected=f'a cloud {messages.clean(name or "")}'.rstrip(),
+                got=str(exc),
+            ) from exc
+
+    @classmethod
+    def from_region(cls, region: typing.Any) -> typing.Self:
+        """Return a client on the session of a region of openstacksdk.
+
+        :param region: openstack.config.cloud_region.CloudRegion
+        """
+        session = region.get_session()
+        if session.timeout is None:
+            session.timeout = TIMEOUT
+        made = _make(
+            session,
+            service_name=region.get_service_name(SERVICE_TYPE),
+            interface=region.get_interface(SERVICE_TYPE),
+            region_name=region.get_region_name(SERVICE_TYPE),
+            endpoint_override=region.get_endpoint(SERVICE_TYPE),
+            connect_retries=region.get_connect_retries(SERVICE_TYPE),
+            status_code_retries=region.get_status_code_retries(SERVICE_TYPE),
         )
-        return loading.load_adapter_from_conf_options(
-            conf, GROUP, session=session, auth=auth
-        )
-    except (ks_exc.ClientException, TypeError) as exc:
-        # keystoneauth raises TypeError for options that exclude one another.
-        raise exception.InvalidValue(
-            where=f'[{GROUP}]',
-            expected="an auth_type and keystoneauth's options for it",
-            got=str(exc),
-        ) from exc
+        return cls(made, f'cloud {region.name}')
+
+    @classmethod
+    def from_session(
+        cls, session: typing.Any, **options: typing.Any
+    ) -> typing.Self:
+        """Return a client on a keystoneauth1.session.Session.
+
+        The session's timeout applies. Without one the client waits for a
+        silent server for ever.
+
+        :param options: as keystoneauth's Adapter takes them, for example
+            ``region_name`` and ``interface``
+        """
+        return cls(_make(session, **options), 'the given session')
 
 
-def _register_opts(conf: cfg.ConfigOpts) -> None:
-    # As nova does it.
-    loading.register_auth_conf_options(conf, GROUP)
-    loading.register_session_conf_options(conf, GROUP)
-    # nova's own form of these has the same names.
-    with contextlib.suppress(cfg.DuplicateOptError):
-        loading.register_adapter_conf_options(
-            conf, GROUP, include_deprecated=False
-        )
-    conf.set_default('timeout', TIMEOUT, GROUP)
-    conf.set_default('valid_interfaces', ['internal', 'public'], GROUP)
-    for name, value in _DEFAULTS.items():
-        conf.set_default(name, value, GROUP)
-
-
-def from_cloud(name: str | None) -> adapter.Adapter:
-    """Return an adapter for a cloud of clouds.yaml."""
-    try:
-        from openstack import config
-        from openstack import exceptions as sdk_exc
-    except ImportError as exc:
-        raise exception.InvalidValue(
-            where='clouds.yaml',
-            expected='openstacksdk, which reads the file, to be installed',
-            got=str(exc),
-        ) from exc
-    try:
-        return from_region(config.OpenStackConfig().get_one(cloud=name))
-    except (sdk_exc.ConfigException, ks_exc.ClientException) as exc:
-        raise exception.InvalidValue(
-            where='clouds.yaml',
-            expected=f'a cloud {messages.clean(name)}' if name else 'a cloud',
-            got=str(exc),
-        ) from exc
-
-
-def from_region(region: typing.Any) -> adapter.Adapter:
-    """Return an adapter for a region of a cloud, on the region's session."""
-    session = region.get_session()
-    if session.timeout is None:
-        session.timeout = TIMEOUT
-    return from_session(
-        session,
-        service_name=region.get_service_name(SERVICE_TYPE),
-        interface=region.get_interface(SERVICE_TYPE),
-        region_name=region.get_region_name(SERVICE_TYPE),
-        endpoint_override=region.get_endpoint(SERVICE_TYPE),
-        connect_retries=region.get_connect_retries(SERVICE_TYPE),
-        status_code_retries=region.get_status_code_retries(SERVICE_TYPE),
-    )
-
-
-def from_session(
-    session: typing.Any, **options: typing.Any
-) -> adapter.Adapter:
-    """Return an adapter on a session that has credentials."""
+def _make(session: typing.Any, **options: typing.Any) -> adapter.Adapter:
     given = {name: opt for name, opt in options.items() if opt is not None}
     return adapter.Adapter(session, **_DEFAULTS | given)

@@ -9,9 +9,6 @@ import random
 import time
 import typing
 
-from keystoneauth1 import adapter
-from oslo_config import cfg
-
 from nova_ext_sched import exception
 from nova_ext_sched import objects
 from nova_ext_sched.objects import syntax
@@ -19,7 +16,6 @@ from nova_ext_sched.placement import adapters
 from nova_ext_sched.placement import division
 from nova_ext_sched.placement import errors
 from nova_ext_sched.placement import microversion
-from nova_ext_sched.placement import transport
 
 Json = dict[str, typing.Any]
 Decide = Callable[[frozenset[str]], Iterable[str]]
@@ -42,7 +38,7 @@ _TRAITS = _Part('traits', microversion.TRAITS, syntax.check_trait)
 _AGGREGATES = _Part('aggregates', microversion.AGGREGATES, syntax.check_uuid)
 
 
-class PlacementClient:
+class PlacementClient(adapters.Base):
     """Reads and changes what placement stores.
 
     Every method raises an error of :mod:`nova_ext_sched.placement.errors`
@@ -54,55 +50,6 @@ class PlacementClient:
         retries and credentials
     :param credentials: where the credentials come from, for errors
     """
-
-    def __init__(
-        self, adapter: adapter.Adapter, credentials: str = 'the given adapter'
-    ) -> None:
-        self._transport = transport.Transport(adapter, credentials)
-
-    @classmethod
-    def from_conf(cls, conf: cfg.ConfigOpts) -> typing.Self:
-        """Return a client for the section ``[placement]`` of nova.conf.
-
-        :param conf: has read nova.conf; the options are registered here
-        :raises exception.InvalidValue: an option is missing or wrong
-        """
-        return cls(adapters.from_conf(conf), '[placement] of nova.conf')
-
-    @classmethod
-    def from_cloud(cls, name: str | None = None) -> typing.Self:
-        """Return a client for a cloud of clouds.yaml; needs openstacksdk.
-
-        :param name: None for the cloud that ``OS_CLOUD`` names
-        :raises exception.InvalidValue: openstacksdk is not installed, or the
-            cloud is not described well enough
-        """
-        credentials = f'cloud {name} of clouds.yaml' if name else 'clouds.yaml'
-        return cls(adapters.from_cloud(name), credentials)
-
-    @classmethod
-    def from_region(cls, region: typing.Any) -> typing.Self:
-        """Return a client on the session of a region of openstacksdk.
-
-        :param region: openstack.config.cloud_region.CloudRegion
-        """
-        return cls(adapters.from_region(region), f'cloud {region.name}')
-
-    @classmethod
-    def from_session(
-        cls, session: typing.Any, **options: typing.Any
-    ) -> typing.Self:
-        """Return a client on a keystoneauth1.session.Session.
-
-        The session's timeout applies. Without one the client waits for a
-        silent server for ever.
-
-        :param options: as keystoneauth's Adapter takes them, for example
-            ``region_name`` and ``interface``
-        """
-        return cls(
-            adapters.from_session(session, **options), 'the given session'
-        )
 
     def allocation_candidates(
         self,
@@ -230,51 +177,44 @@ class PlacementClient:
         for attempt in range(_ATTEMPTS):
             # So that writers who met once do not meet again.
             time.sleep(random.uniform(0, _WAIT * attempt))
-            current, generation = self._read(part, uuid)
+            current, generation = self._exchange(part, uuid)
             wanted = frozenset(decide(current))
             if wanted == current:
                 return current
+            names = [part.check(name, part.name) for name in wanted]
+            body = {
+                part.name: sorted(names),
+                'resource_provider_generation': generation,
+            }
             try:
-                return self._write(part, uuid, wanted, generation)
+                return self._exchange(part, uuid, body)[0]
             except errors.Refused as exc:
                 # Placement also answers 500 where two updates of traits
                 # overlap, or where its database ended one of them (MySQL:
-                # 1213, Deadlock found). The next read
-                # shows whether it did.
+                # 1213, Deadlock found). The next read shows whether it did.
                 if exc.status not in (409, 500):
                     raise
                 fault = exc
         if fault.status != 409:
             raise fault
         raise errors.GenerationConflict(
-            method=fault.method,
-            url=fault.url,
-            status=fault.status,
-            request_id=fault.request_id,
+            **vars(fault),
             provider=uuid,
             sent=generation,
-            current=self._read(part, uuid)[1],
+            current=self._exchange(part, uuid)[1],
             attempts=_ATTEMPTS,
         ) from fault
 
-    def _read(self, part: _Part, uuid: str) -> tuple[frozenset[str], int]:
-        return self._send_part('GET', part, uuid)
-
-    def _write(
-        self, part: _Part, uuid: str, names: Iterable[str], generation: int
-    ) -> frozenset[str]:
-        body = {
-            part.name: sorted(part.check(name, part.name) for name in names),
-            'resource_provider_generation': generation,
-        }
-        return self._send_part('PUT', part, uuid, body)[0]
-
-    def _send_part(
-        self, method: str, part: _Part, uuid: str, body: Json | None = None
+    def _exchange(
+        self, part: _Part, uuid: str, body: Json | None = None
     ) -> tuple[frozenset[str], int]:
+        """Read a part of a provider, or write it where there is a body.
+
+        :returns: the names in it, and the provider's generation
+        """
         uuid = syntax.check_uuid(uuid, 'resource provider')
         return self._transport.request(
-            method,
+            'PUT' if body else 'GET',
             f'/resource_providers/{uuid}/{part.name}',
             lambda json: (
                 frozenset(json[part.name]),

@@ -6,6 +6,8 @@ Every error names its request. URLs are shown without user and password, and
 long queries are cut. Tokens are never part of an error.
 """
 
+import typing
+
 from nova_ext_sched import exception
 
 
@@ -23,6 +25,10 @@ class PlacementError(exception.NovaExtSchedError):
     url: str
     status: int | None = None
     request_id: str | None = None
+
+    def add_context(self, **context: typing.Any) -> None:
+        """Set those of the attributes that the error does not have yet."""
+        self.__dict__ = context | self.__dict__
 
     def __str__(self) -> str:
         context = [f'{self.method} {self.url}']

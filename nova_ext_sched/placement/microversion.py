@@ -50,7 +50,7 @@ def read_range(json: typing.Any) -> Range:
     )
 
 
-def choose(server: Range, needs: Needs, method: str, path: str) -> str:
+def choose(server: Range, needs: Needs) -> str:
     """Return the microversion to send a request with.
 
     :raises errors.MicroversionUnsupported: the server, or this client, knows
@@ -61,8 +61,6 @@ def choose(server: Range, needs: Needs, method: str, path: str) -> str:
     lacking = sorted((v, words) for words, v in needs.items() if v > usable)
     if lacking:
         raise errors.MicroversionUnsupported(
-            method=method,
-            url=path,
             needed=show(lacking[-1][0]),
             features=', '.join(f'{words}: {show(v)}' for v, words in lacking),
             minimum=show(server[0]),

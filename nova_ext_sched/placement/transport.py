@@ -87,31 +87,42 @@ class Transport:
         :raises errors.PlacementError: whatever went wrong; nothing is sent
             where the server's microversion cannot express the request
         """
-        chosen = None
-        if needs is not None:
-            chosen = microversion.choose(
-                self.microversions, needs, method, path
-            )
-        call = _Call(method, path, params)
+        call = _Call(method, path, parse.urlencode(params), needs, json)
         try:
-            call.url = self._find_endpoint(call).rstrip('/') + path
-            # Apart from the request, so that a fault of keystone's is not
-            # taken for one of placement's. keystoneauth keeps the token.
-            self._adapter.session.get_auth_headers(self._adapter.auth)
-            call.is_sent = True
-            response = self._adapter.request(
+            return self._send(call, read)
+        except errors.PlacementError as exc:
+            exc.add_context(**call.context())
+            raise
+
+    def _send(self, call: '_Call', read: Callable[[typing.Any], T]) -> T:
+        path, needs = call.url, call.needs
+        try:
+            call.url = self._prepare().rstrip('/') + path
+            response = call.response = self._adapter.request(
                 path + ('?' + call.query if call.query else ''),
-                method,
-                json=json,
-                microversion=chosen,
+                call.method,
+                json=call.json,
+                microversion=needs
+                and microversion.choose(self.microversions, needs),
                 microversion_service_type='placement',
                 headers={'Accept': 'application/json'},
                 raise_exc=False,
             )
-        except (ks_exc.ClientException, OSError) as exc:
-            raise self._failure(call, exc) from exc
+        except ks_exc.ConnectTimeout as exc:
+            timeout = self._adapter.session.timeout
+            raise errors.TimedOut(
+                credentials=self._credentials,
+                timeout='not set' if timeout is None else f'{timeout:g} s',
+            ) from exc
+        # keystoneauth does not translate OSError, as for a cafile or certfile
+        # that is not there.
+        except (ks_exc.ConnectionError, OSError) as exc:
+            raise call.explain_failure(exc) from exc
+        # A token that placement refused was asked for anew.
+        except ks_exc.ClientException as exc:
+            raise self._explain_no_token(exc) from exc
         if response.status_code >= 400:
-            raise self._refusal(call, response)
+            raise self._explain_refusal(call)
         value = answers.decode(response)
         try:
             if value is None and response.content:
@@ -122,98 +133,71 @@ class Transport:
             raise errors.UnexpectedAnswer(
                 expected="placement's JSON of this request",
                 got=f'{answers.describe(response)} ({cause})',
-                **call.context(response),
             ) from exc
 
-    def _find_endpoint(self, call: '_Call') -> str:
+    def _prepare(self) -> str:
+        """Return the endpoint, once keystone has given a token.
+
+        Apart from the request, so that a fault of keystone's is not taken for
+        one of placement's. keystoneauth keeps the token.
+        """
         adapter = self._adapter
         auth = adapter.auth or adapter.session.auth
         self._check_url(getattr(auth, 'auth_url', None))
-        with contextlib.suppress(ks_exc.CatalogException):
-            if endpoint := adapter.get_endpoint():
-                return self._check_url(endpoint)
+        endpoint = None
+        try:
+            with contextlib.suppress(ks_exc.CatalogException):
+                endpoint = adapter.get_endpoint()
+            self._check_url(endpoint)
+            if endpoint:
+                adapter.session.get_auth_headers(adapter.auth)
+                return endpoint
+        except ks_exc.ClientException as exc:
+            raise self._explain_no_token(exc) from exc
         raise errors.EndpointNotFound(
             credentials=self._credentials,
             wanted=messages.clean(
                 f'service type {adapter.service_type}, interface '
                 f'{adapter.interface}, region {adapter.region_name}'
             ),
-            **call.context(),
         )
 
-    def _check_url(self, url: typing.Any) -> typing.Any:
+    def _check_url(self, url: str | None) -> None:
         # keystoneauth would write a password in a URL to the log.
-        expected = (
-            'a URL without user and password (auth_type = http_basic has '
-            'options of its own for them)'
-        )
-        try:
-            if not url or '@' not in parse.urlsplit(url).netloc:
-                return url
-        except ValueError as exc:
-            expected = f'a URL ({messages.clean(exc)})'
-        raise exception.InvalidValue(
-            where=self._credentials,
-            expected=expected,
-            got=url.rpartition('@')[2],
-        )
-
-    def _failure(self, call: '_Call', exc: Exception) -> errors.PlacementError:
-        """Return our error for a request without an answer."""
-        context = call.context()
-        chain: list[BaseException] = [exc]
-        while cause := chain[-1].__cause__ or chain[-1].__context__:
-            if cause in chain:
-                break
-            chain.append(cause)
-        words = messages.clean(str(chain[-1]) or type(chain[-1]).__name__)
-        if call.is_sent and isinstance(exc, ks_exc.ConnectTimeout):
-            timeout = self._adapter.session.timeout
-            return errors.TimedOut(
-                credentials=self._credentials,
-                timeout='not set' if timeout is None else f'{timeout:g} s',
-                **context,
+        if url and '@' in url:
+            raise exception.InvalidValue(
+                where=self._credentials,
+                expected='a URL without user and password (auth_type = '
+                'http_basic has options of its own for them)',
+                got=url.rpartition('@')[2],
             )
-        # keystoneauth does not translate OSError, as for a cafile or certfile
-        # that is not there.
-        if isinstance(exc, OSError) or (
-            call.is_sent and isinstance(exc, ks_exc.ConnectionError)
-        ):
-            # A server that reads too long a request line may just hang up.
-            # One that refuses connections has read nothing.
-            if call.is_long and any(isinstance(e, _HUNG_UP) for e in chain):
-                return call.too_long(words)
-            return errors.ConnectionFailed(cause=words, **context)
-        # Also in the request: a token that placement refused is asked for
-        # anew meanwhile.
-        if isinstance(exc, ks_exc.HttpError):
-            context = {
-                'method': exc.method,
-                # Keystone may have answered with another place.
-                'url': messages.clean((exc.url or '').rpartition('@')[2]),
-                'status': exc.http_status,
-                'request_id': exc.request_id,
-            }
-        return errors.AuthenticationFailed(
-            credentials=self._credentials,
-            cause=messages.clean(exc, 1000),
-            **context,
-        )
 
-    def _refusal(
-        self, call: '_Call', response: typing.Any
-    ) -> errors.PlacementError:
-        status = response.status_code
+    def _explain_no_token(self, exc: Exception) -> errors.PlacementError:
+        failed = errors.AuthenticationFailed(
+            credentials=self._credentials, cause=messages.clean(exc, 1000)
+        )
+        if isinstance(exc, ks_exc.HttpError):
+            # Keystone may have answered with another place.
+            failed.add_context(
+                method=exc.method,
+                url=messages.clean((exc.url or '').rpartition('@')[2]),
+                status=exc.http_status,
+                request_id=exc.request_id,
+            )
+        return failed
+
+    def _explain_refusal(self, call: '_Call') -> errors.PlacementError:
+        response, status = call.response, call.response.status_code
         detail = answers.get_detail(response)
         is_placements = answers.decode(response) is not None
         if call.is_long and any(words in detail for words in _LOST):
-            return call.too_long('it was lost on the way', response)
+            return call.too_long('it was lost on the way')
         if status in (414, 431) or (
             call.is_long
             and not is_placements
             and status in (400, 413, 500, 502)
         ):
-            return call.too_long(detail, response)
+            return call.too_long(detail)
         problem = _PROBLEMS.get(
             status, 'placement failed' if status >= 500 else ''
         )
@@ -221,53 +205,61 @@ class Transport:
             return errors.UnexpectedAnswer(
                 expected='an answer of placement to this request',
                 got=answers.describe(response),
-                **call.context(response),
             )
-        return errors.Refused(
-            problem=problem.format(credentials=self._credentials),
-            detail=detail,
-            **call.context(response),
-        )
+        problem = problem.format(credentials=self._credentials)
+        return errors.Refused(problem=problem, detail=detail)
 
 
 @dataclasses.dataclass
 class _Call:
-    """What an error says about a request."""
+    """A request, and what errors say about it.
+
+    :ivar url: the path, until the endpoint is known
+    :ivar query: percent-encoded
+    :ivar response: None, until there is one
+    """
 
     method: str
     url: str
-    params: Params
-    is_sent: bool = False
-
-    @property
-    def query(self) -> str:
-        return parse.urlencode(self.params)
+    query: str
+    needs: microversion.Needs | None
+    json: typing.Any
+    response: typing.Any = None
 
     @property
     def is_long(self) -> bool:
         return len(self.query) >= _LONG
 
-    def context(self, response: typing.Any = None) -> dict[str, typing.Any]:
+    def context(self) -> dict[str, typing.Any]:
         url, query = messages.clean(self.url, 500), self.query
         if len(query) > _SHOWN:
             query = f'{query[:_SHOWN]}... ({len(query)} bytes)'
         found = {'method': self.method, 'url': f'{url}?{query}'.rstrip('?')}
-        if response is not None:
-            request_id = response.headers.get('x-openstack-request-id')
-            found['status'] = response.status_code
+        if self.response is not None:
+            request_id = self.response.headers.get('x-openstack-request-id')
+            found['status'] = self.response.status_code
             found['request_id'] = request_id and messages.clean(request_id)
         return found
 
-    def too_long(
-        self, detail: str, response: typing.Any = None
-    ) -> errors.QueryTooLong:
+    def explain_failure(self, exc: BaseException) -> errors.PlacementError:
+        chain = [exc]
+        while cause := chain[-1].__cause__ or chain[-1].__context__:
+            if cause in chain:
+                break
+            chain.append(cause)
+        words = messages.clean(str(chain[-1]) or type(chain[-1]).__name__)
+        # A server that reads too long a request line may just hang up. One
+        # that refuses connections has read nothing.
+        if self.is_long and any(isinstance(one, _HUNG_UP) for one in chain):
+            return self.too_long(words)
+        return errors.ConnectionFailed(cause=words)
+
+    def too_long(self, detail: str) -> errors.QueryTooLong:
+        aggregates = sum(
+            value.count(',') + 1
+            for key, value in parse.parse_qsl(self.query)
+            if key.startswith('member_of')
+        )
         return errors.QueryTooLong(
-            detail=detail,
-            aggregates=sum(
-                value.count(',') + 1
-                for key, value in self.params
-                if key.startswith('member_of')
-            ),
-            size=len(self.query),
-            **self.context(response),
+            detail=detail, aggregates=aggregates, size=len(self.query)
         )

@@ -232,22 +232,27 @@ class ChangeTest(base.PlacementTestCase):
 
         :param times: the numbers of the reads, from 1
         """
-        read = self.client._read
+        exchange = self.client._exchange
         reads = []
 
-        def read_and_be_late(part, uuid):
-            found = read(part, uuid)
-            reads.append(found)
-            if len(reads) in times:
-                name = f'CUSTOM_OTHERS_{len(reads)}'
-                self.raw.put(f'/traits/{name}', microversion='1.6')
-                others, generation = read(client._TRAITS, uuid)
-                self.client._write(
-                    client._TRAITS, uuid, others | {name}, generation
-                )
+        def exchange_and_be_late(part, uuid, body=None):
+            found = exchange(part, uuid, body)
+            if body is None:
+                reads.append(found)
+                if len(reads) in times:
+                    write_as_another(uuid, f'CUSTOM_OTHERS_{len(reads)}')
             return found
 
-        self.patch(self.client, '_read', read_and_be_late)
+        def write_as_another(uuid, name):
+            self.raw.put(f'/traits/{name}', microversion='1.6')
+            others, generation = exchange(client._TRAITS, uuid)
+            body = {
+                'traits': sorted(others | {name}),
+                'resource_provider_generation': generation,
+            }
+            exchange(client._TRAITS, uuid, body)
+
+        self.patch(self.client, '_exchange', exchange_and_be_late)
 
     def test_ensure_traits(self):
         names = ['CUSTOM_A', 'CUSTOM_B', 'COMPUTE_NODE']
@@ -292,10 +297,10 @@ class ChangeTest(base.PlacementTestCase):
 
     def test_nothing_is_sent_where_nothing_changes(self):
         self.client.update_aggregates(self.host, adding(A))
-        before = self.client._read(client._AGGREGATES, self.host)
+        before = self.client._exchange(client._AGGREGATES, self.host)
         self.client.update_aggregates(self.host, adding(A))
         self.assertEqual(
-            before, self.client._read(client._AGGREGATES, self.host)
+            before, self.client._exchange(client._AGGREGATES, self.host)
         )
 
     def test_a_conflict_is_tried_again_from_a_fresh_read(self):
@@ -313,7 +318,7 @@ class ChangeTest(base.PlacementTestCase):
     def test_conflicts_without_end(self):
         self.client.ensure_traits(['CUSTOM_A'])
         self.interfere(*range(1, 100))
-        _, first = self.client._read(client._AGGREGATES, self.host)
+        _, first = self.client._exchange(client._AGGREGATES, self.host)
         for update, wanted in (
             (self.client.update_traits, 'CUSTOM_A'),
             (self.client.update_aggregates, A),

@@ -286,7 +286,8 @@ class BothSidesTestCase(FlatTestCase):
                     f'needs microversion {needed} ', str(caught.exception)
                 )
                 self.assertIn(
-                    f'the server has 1.0 to {self.maximum};',
+                    f'the server has 1.0 to {self.maximum}; nothing was sent '
+                    f'(GET {self.raw.get_endpoint()}/',
                     str(caught.exception),
                 )
 

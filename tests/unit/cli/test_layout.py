@@ -34,12 +34,12 @@ class LayoutTestCase(testtools.TestCase):
 
     def test_paragraphs(self):
         out = self.make(40)
-        out.say('The first words of a text that is long enough to wrap')
+        out.section('The first words of a text that is long enough to wrap')
         out.say()
         out.say('and words that are set in, with those that follow', 2, hang=4)
         out.say('words beside the label, those that follow too', 1, 'label  ')
         self.assertEqual(
-            'The first words of a text that is long\n'
+            '\nThe first words of a text that is long\n'
             '  enough to wrap\n'
             '\n'
             '  and words that are set in, with those\n'

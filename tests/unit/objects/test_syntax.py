@@ -45,8 +45,8 @@ CASES = [
     ),
     (
         syntax.check_suffix,
-        ['1', '_net-1', 'x' * 64],
-        ['', 'a b', 'x' * 65, '1\n', '\u0661'],
+        ['', '1', '_net-1', 'x' * 64],
+        ['a b', 'x' * 65, '1\n', '\u0661'],
     ),
     (
         syntax.check_amount,

@@ -173,7 +173,7 @@ class PlanTestCase(testtools.TestCase):
             [make_aggregate(1, ['h1'], X), make_aggregate(2, ['h2'], X)],
             [make_node('h1'), make_node('h2', X, record(X))],
         )
-        steps = plan.make(cloud, selected=['uuid1'], prune=True)
+        steps = plan.make(cloud, cloud.aggregates[:1], prune=True)
         self.assertEqual({'h1', ''}, {step.host for step in steps} | {''})
 
     def test_pruning_is_bounded_to_the_selected_aggregates(self):
@@ -193,10 +193,10 @@ class PlanTestCase(testtools.TestCase):
             known=[X, record(X), Y, Z],
         )
         for selected, hosts in (
-            (['uuid1'], ['h1', 'ironic', 'member']),
-            (['uuid2'], ['h2']),
-            (['uuid1', 'uuid2'], ['h1', 'h2', 'ironic', 'member']),
-            (None, ['h1', 'h2', 'ironic', 'left', 'member']),
+            (cloud.aggregates[:1], ['h1', 'ironic', 'member']),
+            (cloud.aggregates[1:], ['h2']),
+            (cloud.aggregates, ['h1', 'h2', 'ironic', 'member']),
+            ([], ['h1', 'h2', 'ironic', 'left', 'member']),
         ):
             for operator_traits in ([], [X]):
                 steps = plan.make(cloud, selected, True, operator_traits)

@@ -11,7 +11,6 @@ from nova.conf import utils as nova_conf
 
 from nova_ext_sched import exception
 from nova_ext_sched import placement
-from nova_ext_sched.placement import adapters
 from tests.unit.placement import support
 
 ADMIN_TOKEN = {
@@ -40,8 +39,12 @@ class FromConfTest(unittest.TestCase):
     def conf(self, options):
         return support.read_conf(self, options)
 
+    def make(self, conf):
+        client = placement.PlacementClient.from_conf(conf)
+        return client._transport._adapter
+
     def test_our_defaults(self):
-        made = adapters.from_conf(self.conf(ADMIN_TOKEN))
+        made = self.make(self.conf(ADMIN_TOKEN))
         self.assertEqual(60, made.session.timeout)
         self.assertEqual(2, made.connect_retries)
         self.assertEqual(3, made.status_code_retries)
@@ -64,7 +67,7 @@ class FromConfTest(unittest.TestCase):
                 'endpoint_override': 'http://127.0.0.1/other',
             }
         )
-        made = adapters.from_conf(conf)
+        made = self.make(conf)
         self.assertEqual(5, made.session.timeout)
         self.assertEqual(0, made.connect_retries)
         self.assertEqual(7, made.status_code_retries)
@@ -78,14 +81,13 @@ class FromConfTest(unittest.TestCase):
     def test_where_nova_registered_its_options(self):
         conf = self.conf(ADMIN_TOKEN | {'region_name': 'here'})
         nova_conf.register_ksa_opts(conf, 'placement', 'placement')
-        made = adapters.from_conf(conf)
+        made = self.make(conf)
         self.assertEqual('here', made.region_name)
         self.assertEqual(2, made.connect_retries)
         # And the other way round.
         conf = self.conf(ADMIN_TOKEN)
-        adapters._register_opts(conf)
-        adapters._register_opts(conf)
-        self.assertEqual('placement', conf.placement.service_type)
+        self.make(conf)
+        self.assertEqual('placement', self.make(conf).service_type)
 
     @ddt.idata(WRONG)
     @ddt.unpack
