@@ -32,9 +32,10 @@ def ask(
         both by UUID of the cell
     """
     context = nova_context.get_admin_context()
-    answers: dict[str, futures.Future[typing.Any]] = {}
+    answers = {}
     for mapping in mappings:
-        answers[mapping.uuid] = answer = futures.Future()
+        answer: futures.Future[typing.Any] = futures.Future()
+        answers[mapping.uuid] = answer
         # The context stays a cell's, as nova itself uses it.
         with nova_context.target_cell(context, mapping) as cctxt:
             # A process ends without waiting for a database that hangs.

@@ -30,9 +30,8 @@ SETTLED = 60.0
 #: Age at which a row that nova has not finished is no longer waited for.
 ABANDONED = datetime.timedelta(hours=2)
 
-# "nxsw": whose file it is, and the form of its tables.
+# "nxsw": whose file it is. Another form of its table is to have another one.
 _APPLICATION_ID = 0x6E787377
-_VERSION = 1
 
 # How each file of SQLite begins.
 _BEGINNING = b'SQLite format 3\0'
@@ -56,12 +55,6 @@ class Mark:
     )
     _settled: int = dataclasses.field(default=0, compare=False, repr=False)
 
-    def begin(self, passed: int) -> None:
-        """Go on behind an ID, whatever was handled."""
-        self.passed = self._settled = passed
-        self.handled = set()
-        self._seen.clear()
-
     def is_new(self, row: refusals.Row) -> bool:
         """Return whether a row is to be handled.
 
@@ -78,10 +71,6 @@ class Mark:
             and row.id not in self.handled
             and not row.is_open
         )
-
-    def add(self, row_id: int) -> None:
-        """Note that a row was handled."""
-        self.handled.add(row_id)
 
     def see(self, newest: int, moment: float) -> None:
         """Note the highest ID that there is.
@@ -133,34 +122,27 @@ class File:
     def __init__(self, path: pathlib.Path | None) -> None:
         self.path = path
         if path is not None:
-            file = records.open_private(path, os.O_RDWR | os.O_CREAT)
-            beginning = os.read(file, len(_BEGINNING))
-            os.close(file)
-            # SQLite takes a file of few bytes for an empty one.
-            if beginning not in (b'', _BEGINNING):
-                raise self._refuse('a file of another kind')
+            with records.open_private(path) as file:
+                # SQLite takes a file of few bytes for an empty one.
+                beginning = os.pread(file.fileno(), len(_BEGINNING), 0)
+                if beginning not in (b'', _BEGINNING):
+                    raise self._refuse('a file of another kind')
         self._database = sqlite3.connect(path or ':memory:', timeout=0)
+        ask = self._database.execute
         try:
-            self._database.execute('PRAGMA locking_mode = EXCLUSIVE')
-            self._database.execute('BEGIN EXCLUSIVE')
-            self._check()
+            ask('PRAGMA locking_mode = EXCLUSIVE')
+            ask('BEGIN EXCLUSIVE')
+            if ask('SELECT * FROM sqlite_master').fetchone() is None:
+                ask(f'PRAGMA application_id = {_APPLICATION_ID}')
+                ask(
+                    'CREATE TABLE marks (cell TEXT, kind TEXT, passed INTEGER,'
+                    ' handled TEXT, looked REAL, PRIMARY KEY (cell, kind))'
+                )
+            if ask('PRAGMA application_id').fetchone() != (_APPLICATION_ID,):
+                raise self._refuse('another database')
+            self._database.commit()
         except sqlite3.Error as exc:
             raise self._refuse(str(exc)) from exc
-
-    def _check(self) -> None:
-        ask = self._database.execute
-        if ask('SELECT COUNT(*) FROM sqlite_master').fetchone() == (0,):
-            ask(f'PRAGMA application_id = {_APPLICATION_ID}')
-            ask(f'PRAGMA user_version = {_VERSION}')
-            ask(
-                'CREATE TABLE marks (cell TEXT, kind TEXT, passed INTEGER, '
-                'handled TEXT, looked REAL, PRIMARY KEY (cell, kind))'
-            )
-        [application] = ask('PRAGMA application_id').fetchone()
-        [version] = ask('PRAGMA user_version').fetchone()
-        if (application, version) != (_APPLICATION_ID, _VERSION):
-            raise self._refuse('another database')
-        self._database.commit()
 
     def _refuse(self, got: str) -> exception.InvalidValue:
         return exception.InvalidValue(

@@ -25,7 +25,7 @@ def make(
     """Return the record of a refusal.
 
     :returns: what JSON can hold, without secrets, at most
-        :data:`.bound.RECORD_BYTES` long
+        :data:`.records.RECORD_BYTES` long
     """
     asked = answer.request or {}
     found = {

@@ -2,7 +2,6 @@
 
 """One turn of the watcher: read refusals, explain them, keep the records."""
 
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import datetime
@@ -35,16 +34,6 @@ _BATCH = 100
 # When so many refusals in a row cannot be explained, the others of the turn
 # wait: what has to be asked is away for all.
 _MOST_FAILURES = 3
-
-
-class _Waiting(typing.NamedTuple):
-    cell: str
-    kind: str
-    row: refusals.Row
-
-    @property
-    def key(self) -> tuple[str, str, int]:
-        return self.cell, self.kind, self.row.id
 
 
 class Watcher:
@@ -98,8 +87,9 @@ class Watcher:
             one.looked for kinds in marks.values() for one in kinds.values()
         ]
         self._known = kept.known(max(looks, default=time.time()), state.path)
-        # Since when refusals wait, and why the last one did.
-        self._since: dict[tuple[str, str, int], float] = {}
+        # Since when refusals wait, by the names of their rows, and why the
+        # last one did.
+        self._since: dict[str, float] = {}
         self._problem = ''
         self._now = 0.0
         self._failures = 0
@@ -116,32 +106,33 @@ class Watcher:
         self._failures = 0
         self._explain.begin_turn()
         with self._signals.allowed():
-            self._begin_new_cells()
-            pages = self._read()
+            rows = self._read()
         waiting = sorted(
-            self._find_new(pages),
-            key=lambda one: (one.key in self._since, one.row.time, one.row.id),
+            (
+                row
+                for each in rows.values()
+                for row in each
+                if self._is_new(row)
+            ),
+            key=lambda row: (row.name in self._since, row.time, row.id),
         )
         self._metrics.waiting.set(len(waiting))
         count = 0
         try:
-            for start in range(0, len(waiting), _BATCH):
-                if start:
-                    self._advance(pages)
-                batch = waiting[start : start + _BATCH]
-                for one, refusal in self._complete(batch):
-                    self._signals.check()
-                    if self._is_known(refusal):
-                        pass
-                    elif self._record(one, refusal):
-                        count += 1
-                    else:
-                        continue
-                    self._since.pop(one.key, None)
-                    self._marks[one.cell][one.kind].add(one.row.id)
-                    self._metrics.waiting.dec()
+            for number, row in enumerate(waiting):
+                if number and number % _BATCH == 0:
+                    self._advance(rows)
+                if (row.name, record.show(row.time)) in self._known:
+                    pass
+                elif self._record(row):
+                    count += 1
+                else:
+                    continue
+                self._since.pop(row.name, None)
+                self._marks[row.cell][row.kind].handled.add(row.id)
+                self._metrics.waiting.dec()
         finally:
-            self._advance(pages)
+            self._advance(rows)
         if not waiting:
             self._since.clear()
         if not self._since:
@@ -149,56 +140,49 @@ class Watcher:
         self._metrics.worked()
         return count
 
-    def _is_known(self, refusal: refusals.Refusal) -> bool:
-        return (refusal.id, record.show(refusal.time)) in self._known
-
-    def _begin_new_cells(self) -> None:
-        found = self._cells.ask(
-            refusals.last_ids, lambda uuid: uuid not in self._marks
-        )
-        for cell, ids in found.items():
-            self._marks[cell] = {
-                kind: position.Mark(one, looked=time.time())
-                for kind, one in ids.items()
-            }
-
-    def _read(self) -> dict[str, dict[str, refusals.Page]]:
-        def read(ctxt: typing.Any) -> dict[str, refusals.Page]:
-            kinds = self._marks[ctxt.cell_uuid]
-            after = {kind: mark.passed for kind, mark in kinds.items()}
-            pages = refusals.read(ctxt, after)
-            if all(pages[kind].newest >= after[kind] for kind in kinds):
-                return pages
-            self._set_back(ctxt, pages)
-            return refusals.read(
-                ctxt, {kind: mark.passed for kind, mark in kinds.items()}
+    def _read(self) -> dict[str, list[refusals.Row]]:
+        """Return the rows that are not passed yet, by their cell."""
+        found = self._cells.ask(self._read_cell, lambda uuid: True)
+        rows = {}
+        for cell, (rows[cell], newest) in found.items():
+            marks = self._marks.setdefault(
+                cell,
+                {kind: position.Mark(one) for kind, one in newest.items()},
             )
-
-        pages = self._cells.ask(read, self._marks.__contains__)
-        for cell, kinds in pages.items():
-            for kind, page in kinds.items():
-                mark = self._marks[cell][kind]
-                mark.see(page.newest, timeutils.now())
+            for kind, mark in marks.items():
+                mark.see(newest[kind], timeutils.now())
                 mark.looked = time.time()
         names = self._cells.names()
         self._metrics.unread.set(len(self._cells.silent))
-        self._metrics.looked_at(
-            names.values(), [names[cell] for cell in pages]
-        )
-        return pages
+        self._metrics.looked_at(names.values(), [names[cell] for cell in rows])
+        return rows
 
-    def _set_back(
-        self, ctxt: typing.Any, pages: Mapping[str, refusals.Page]
-    ) -> None:
-        """Go on where a cell's database was restored, or rows archived."""
+    def _read_cell(
+        self, ctxt: typing.Any
+    ) -> tuple[list[refusals.Row], dict[str, int]]:
+        marks = self._marks.get(ctxt.cell_uuid)
+        if marks is None:
+            return refusals.read(ctxt, None)
+        rows, newest = refusals.read(ctxt, _passed(marks))
+        if self._set_back(ctxt, newest):
+            rows, newest = refusals.read(ctxt, _passed(marks))
+        return rows, newest
+
+    def _set_back(self, ctxt: typing.Any, newest: Mapping[str, int]) -> bool:
+        """Go back where a cell's database was restored, or rows archived.
+
+        :returns: whether they were
+        """
         cell = self._cells.names()[ctxt.cell_uuid]
-        for kind, mark in self._marks[ctxt.cell_uuid].items():
-            if pages[kind].newest >= mark.passed:
-                continue
+        marks = self._marks[ctxt.cell_uuid]
+        behind = [kind for kind in marks if newest[kind] < marks[kind].passed]
+        for kind in behind:
             looked = datetime.datetime.fromtimestamp(
-                mark.looked, datetime.UTC
-            ).replace(tzinfo=None)
-            passed = refusals.last_id_before(ctxt, kind, looked)
+                marks[kind].looked, datetime.UTC
+            )
+            passed = refusals.last_id_before(
+                ctxt, kind, timeutils.normalize_time(looked)
+            )
             LOG.warning(
                 'Cell %(cell)s: its newest %(kind)s has ID %(newest)s, and '
                 '%(passed)s was recorded already. Its database was restored '
@@ -207,54 +191,43 @@ class Watcher:
                 {
                     'cell': cell,
                     'kind': kind,
-                    'newest': pages[kind].newest,
-                    'passed': mark.passed,
+                    'newest': newest[kind],
+                    'passed': marks[kind].passed,
                     'new': passed,
                 },
             )
-            mark.begin(passed)
-        self._metrics.set_back.labels(cell).inc()
+            marks[kind] = position.Mark(passed)
+        if behind:
+            self._metrics.set_back.labels(cell).inc()
+        return bool(behind)
 
-    def _find_new(
-        self, pages: Mapping[str, Mapping[str, refusals.Page]]
-    ) -> Iterator[_Waiting]:
-        for cell, kinds in pages.items():
-            for kind, page in kinds.items():
-                for row in filter(self._marks[cell][kind].is_new, page.rows):
-                    yield _Waiting(cell, kind, row)
+    def _is_new(self, row: refusals.Row) -> bool:
+        return self._marks[row.cell][row.kind].is_new(row)
 
-    def _complete(
-        self, batch: Sequence[_Waiting]
-    ) -> Iterator[tuple[_Waiting, refusals.Refusal]]:
-        """Yield the refusals, but for those of cells that do not answer."""
-        rows: dict[str, list[refusals.Row]] = {}
-        for one in batch:
-            rows.setdefault(one.cell, []).append(one.row)
-
-        def read(ctxt: typing.Any) -> list[refusals.Action | None]:
-            return [
-                refusals.read_action(ctxt, row) for row in rows[ctxt.cell_uuid]
-            ]
-
-        with self._signals.allowed():
-            found = self._cells.ask(read, rows.__contains__)
-        actions = {cell: iter(each) for cell, each in found.items()}
-        for one in batch:
-            if one.cell in actions:
-                action = next(actions[one.cell])
-                yield one, refusals.make(one.cell, one.kind, one.row, action)
-
-    def _record(self, one: _Waiting, refusal: refusals.Refusal) -> bool:
+    def _record(self, row: refusals.Row) -> bool:
         """Record a refusal; return False if it has to wait."""
+        with self._signals.allowed():
+            found = self._cells.ask(
+                lambda ctxt: refusals.complete(ctxt, row),
+                lambda uuid: (
+                    uuid == row.cell and uuid not in self._cells.silent
+                ),
+            )
+        if row.cell not in found:
+            return False
+        refusal = found[row.cell]
         try:
             if self._failures >= _MOST_FAILURES:
                 raise explainer.Unavailable(self._problem)
             answer = self._explain.explain(refusal)
         except explainer.Unavailable as exc:
             self._failures += 1
-            since = self._since.setdefault(one.key, self._now)
+            since = self._since.setdefault(row.name, self._now)
             if self._now - since < PATIENCE:
-                self._warn(str(exc))
+                # An outage is one line of the log.
+                if not self._problem:
+                    LOG.warning('Refusals wait to be explained: %s', exc)
+                self._problem = str(exc)
                 return False
             answer = explainer.Answer(reason='unavailable', detail=str(exc))
         else:
@@ -271,17 +244,14 @@ class Watcher:
         self._metrics.worked()
         return True
 
-    def _warn(self, problem: str) -> None:
-        # An outage is one line of the log.
-        if not self._problem:
-            LOG.warning('Refusals wait to be explained: %s', problem)
-        self._problem = problem
-
-    def _advance(
-        self, pages: Mapping[str, Mapping[str, refusals.Page]]
-    ) -> None:
+    def _advance(self, rows: Mapping[str, Sequence[refusals.Row]]) -> None:
         now = timeutils.utcnow()
-        for cell, kinds in pages.items():
-            for kind, page in kinds.items():
-                self._marks[cell][kind].advance(page.rows, self._now, now)
+        for cell, each in rows.items():
+            for kind, mark in self._marks[cell].items():
+                own = [row for row in each if row.kind == kind]
+                mark.advance(own, self._now, now)
         self._state.write(self._marks)
+
+
+def _passed(marks: Mapping[str, position.Mark]) -> dict[str, int]:
+    return {kind: mark.passed for kind, mark in marks.items()}

@@ -220,12 +220,12 @@ class ExplainerTestCase(testtools.TestCase):
                 f'cell:fault:{server}',
                 None,
                 server,
-                f'name of {server}',
+                f'{message}found.',
                 operation,
                 'req-1',
                 'p',
                 'u',
-                f'{message}found.',
+                f'name of {server}',
             )
         )
 
@@ -471,7 +471,7 @@ class AskTestCase(testtools.TestCase):
 
     def ask(self, operation):
         refusal = refusals.Refusal(
-            'id', None, 'server', 'web', operation, 'req-1', 'p', 'u', 'words'
+            'id', None, 'server', 'words', operation, 'req-1', 'p', 'u', 'web'
         )
         return explainer._ask('context', refusal, self.spec)
 
@@ -560,7 +560,7 @@ class AskedTestCase(testtools.TestCase):
 
     def describe(self, operation):
         refusal = refusals.Refusal(
-            'id', None, 'server', 'web', operation, 'req-1', 'p', 'u', 'words'
+            'id', None, 'server', 'words', operation, 'req-1', 'p', 'u', 'web'
         )
         spec = types.SimpleNamespace(flavor='old')
         return explainer._describe_asked('context', refusal, spec)
@@ -657,12 +657,8 @@ class NewFlavorTestCase(testtools.TestCase):
             'id',
             datetime.datetime(2026, 1, 2, 3, 4, 10),
             'server',
-            'web',
-            'resize',
-            'req-1',
-            'p',
-            'u',
             'words',
+            'resize',
         )
         return explainer._read_new_flavor('context', refusal)
 

@@ -21,7 +21,9 @@ NOW = datetime.datetime(2026, 1, 2, 3, 4, 5)
 
 def row(number, is_open=False, age=0):
     time = NOW - datetime.timedelta(seconds=age)
-    return refusals.Row(number, time, 'server', 'no host', is_open)
+    return refusals.Row(
+        'cell', 'fault', number, time, 'server', 'no host', is_open
+    )
 
 
 @ddt.ddt
@@ -70,7 +72,7 @@ class MarkTestCase(testtools.TestCase):
         mark.see(9, 100)
         mark.advance([row(7)], 160, NOW)
         self.assertEqual(6, mark.passed)
-        mark.add(7)
+        mark.handled.add(7)
         mark.advance([row(7)], 161, NOW)
         self.assertEqual(9, mark.passed)
 
@@ -83,16 +85,6 @@ class MarkTestCase(testtools.TestCase):
         ):  # fmt: skip
             mark.advance([], moment, NOW)
             self.assertEqual(passed, mark.passed, moment)
-
-    def test_begin_behind_an_id(self):
-        mark = position.Mark(50, {60})
-        mark.see(60, 100)
-        mark.begin(7)
-        mark.advance([], 500, NOW)
-        self.assertEqual(position.Mark(7), mark)
-        mark.see(8, 500)
-        mark.advance([], 560, NOW)
-        self.assertEqual(8, mark.passed)
 
 
 @given(
@@ -116,7 +108,7 @@ def test_each_row_is_handled_once_in_whatever_order_rows_appear(case):
         for one in rows:
             if mark.is_new(one):
                 handled.append(one.id)
-                mark.add(one.id)
+                mark.handled.add(one.id)
         # A turn takes a sixth of the time in which rows settle.
         moment = turn * position.SETTLED / 6
         seen = [one for one, at in visible.items() if at <= turn]
@@ -148,7 +140,7 @@ class FileTestCase(testtools.TestCase):
         }
         self.open().write(marks)
         self.assertEqual(marks, self.open().read())
-        marks['cell']['fault'].begin(10)
+        marks['cell']['fault'] = position.Mark(10)
         self.file.write(marks)
         self.assertEqual(marks, self.open().read())
         self.assertEqual([self.path], list(self.folder.iterdir()))
@@ -182,7 +174,7 @@ class FileTestCase(testtools.TestCase):
         self.assertRefused('a file of another kind')
         self.assertEqual(content, self.path.read_bytes())
 
-    @ddt.data('CREATE TABLE other (x)', 'PRAGMA user_version = 2')
+    @ddt.data('CREATE TABLE other (x)', 'PRAGMA application_id = 2')
     def test_another_database(self, statement):
         if 'PRAGMA' in statement:
             self.open().write({})

@@ -24,12 +24,12 @@ class MakeTestCase(testtools.TestCase):
             'cell:fault:7',
             NOW - datetime.timedelta(seconds=age),
             'server',
-            'web',
+            'No valid host was found.',
             'boot',
             'req-1',
             'project',
             'user',
-            'No valid host was found.',
+            'web',
         )
         return record.make(refusal._replace(**fields), answer)
 

@@ -55,6 +55,8 @@ class Cells:
     def add(self, cell, row_id, age=0, kind='fault', **fields):
         self.rows[cell][kind].append(
             refusals.Row(
+                cell,
+                kind,
                 row_id,
                 timeutils.utcnow() - datetime.timedelta(seconds=age),
                 f'{cell}-{kind}-{row_id}',
@@ -80,36 +82,32 @@ class Cells:
         return found
 
 
-def last_ids(context):
-    if context.cell_uuid in context.cells.without_ids:
-        raise ConnectionError()
-    return {
-        kind: max((row.id for row in rows), default=0)
-        for kind, rows in context.cells.rows[context.cell_uuid].items()
-    }
-
-
 def last_id_before(context, kind, time):
     rows = context.cells.rows[context.cell_uuid][kind]
     return max((row.id for row in rows if row.time < time), default=0)
 
 
 def read(context, after):
-    context.cells.on_read()
-    return {
-        kind: refusals.Page(
-            [row for row in rows if row.id > after[kind]],
-            max((row.id for row in rows), default=0),
-        )
-        for kind, rows in context.cells.rows[context.cell_uuid].items()
+    cells, cell = context.cells, context.cell_uuid
+    cells.on_read()
+    if after is None and cell in cells.without_ids:
+        raise ConnectionError()
+    rows = [row for rows in cells.rows[cell].values() for row in rows]
+    newest = {
+        kind: max((row.id for row in rows), default=0)
+        for kind, rows in cells.rows[cell].items()
     }
+    new = [row for row in rows if after and row.id > after[row.kind]]
+    return new, newest
 
 
-def read_action(context, row):
+def complete(context, row):
     context.cells.actions_read += 1
     if context.cell_uuid in context.cells.without_actions:
         raise ConnectionError()
-    return refusals.Action('create', f'req-{row.server}', 'p', 'u', 'web')
+    return refusals.Refusal(
+        row.name, row.time, row.server, row.message, 'boot'
+    )
 
 
 class Explainer:
@@ -150,7 +148,7 @@ class WatcherTestCase(testtools.TestCase):
         self.now = self.begin = NOW.replace(tzinfo=datetime.UTC).timestamp()
         for name in ('oslo_utils.timeutils.now', 'time.time'):
             self.useFixture(fixtures.MonkeyPatch(name, lambda: self.now))
-        for function in (last_ids, last_id_before, read, read_action):
+        for function in (last_id_before, read, complete):
             self.useFixture(
                 fixtures.MonkeyPatch(
                     f'nova_ext_sched.cmd.watch.refusals.{function.__name__}',
