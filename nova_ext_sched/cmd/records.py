@@ -135,8 +135,8 @@ class Records:
             file.close()
             raise exception.InvalidValue(
                 where=str(path),
-                expected='a file of records, or none, that no other '
-                'nova-ext-sched watch writes',
+                expected='a file that no other nova-ext-sched watch writes, '
+                'with nothing but records',
                 got=got,
             )
         if self._file is not None:

@@ -15,9 +15,7 @@ from nova_ext_sched.cmd import request_options
 from nova_ext_sched.cmd.capacity import host_manager
 from nova_ext_sched.cmd.capacity import survey
 from nova_ext_sched.cmd.watch import explainer
-from nova_ext_sched.cmd.watch import interrupt
 from nova_ext_sched.cmd.watch import metrics
-from nova_ext_sched.cmd.watch import timer
 
 LOG = logging.getLogger(__name__)
 
@@ -43,43 +41,26 @@ class Capacity:
     placement or a database does not answer  absent, as all that follow are
     =======================================  ==============================
 
-    :param interval: seconds from the beginning of a count to that of the
-        next; None for never
     :param wanted: IDs or names of flavors, each with the UUID of an image or
         an empty text, as the operator wrote them: they are the labels
     """
 
     def __init__(
-        self,
-        figures: metrics.Metrics,
-        signals: interrupt.Interrupt,
-        interval: float | None,
-        wanted: Sequence[tuple[str, str]],
+        self, figures: metrics.Metrics, wanted: Sequence[tuple[str, str]]
     ) -> None:
         self._metrics = figures
-        self._signals = signals
-        self._timer = timer.Timer(interval)
         self._wanted = list(dict.fromkeys(wanted))
         # Why flavors were not counted the last time.
         self._known: set[str] = set()
-        if interval is not None:
-            for one in self._wanted:
-                figures.capacity_interval.labels(*one).set(interval)
 
-    def turn(self) -> None:
-        """Count if it is time.
-
-        :raises interrupt.Stop: a signal arrived
-        """
-        if not self._timer.is_due():
-            return
+    def count(self) -> None:
+        """Count all of them."""
         # The flavors of each problem: an outage is one line of the log.
         problems: dict[str, list[tuple[str, str]]] = {}
         cloud = _Cloud()
         for number, one in enumerate(self._wanted):
             try:
-                with self._signals.allowed():
-                    servers = cloud.count(*one)
+                servers = cloud.count(*one)
             except explainer.AWAY as exc:
                 # It is away for all, and each might wait for an answer.
                 problems[messages.describe(exc)] = self._wanted[number:]

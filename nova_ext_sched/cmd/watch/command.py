@@ -151,12 +151,20 @@ class Watch(nova_command.Command):
                 got=str(exc),
             ) from exc
         signals.install()
-        audit = audits.Audits(figures, signals, parsed_args.audit_interval)
-        counting = capacity.Capacity(
-            figures,
+        counted = parsed_args.capacity
+        if parsed_args.audit_interval:
+            figures.show(figures.audit_interval, parsed_args.audit_interval)
+        for one in counted:
+            figures.capacity_interval.labels(*one).set(
+                parsed_args.capacity_interval
+            )
+        audit = loop.Timer(
+            signals, parsed_args.audit_interval, lambda: audits.count(figures)
+        )
+        counting = loop.Timer(
             signals,
             parsed_args.capacity_interval,
-            parsed_args.capacity,
+            capacity.Capacity(figures, counted).count,
         )
 
         def turn() -> None:

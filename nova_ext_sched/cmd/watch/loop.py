@@ -10,12 +10,44 @@ import time
 
 import nova.conf
 from oslo_log import log as logging
+from oslo_utils import timeutils
 
 from nova_ext_sched import messages
 from nova_ext_sched.cmd.watch import interrupt
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
+
+
+class Timer:
+    """Calls a function every now and then, first at once.
+
+    :param interval: seconds from the beginning of one call to that of the
+        next; None for never
+    :param work: a signal ends it at any moment
+    """
+
+    def __init__(
+        self,
+        signals: interrupt.Interrupt,
+        interval: float | None,
+        work: Callable[[], None],
+    ) -> None:
+        self._signals = signals
+        self._interval = interval
+        self._work = work
+        self._next = 0.0
+
+    def turn(self) -> None:
+        """Call it if it is time.
+
+        :raises interrupt.Stop: a signal arrived
+        """
+        now = timeutils.now()
+        if self._interval is not None and now >= self._next:
+            self._next = now + self._interval
+            with self._signals.allowed():
+                self._work()
 
 
 def run(
@@ -33,41 +65,36 @@ def run(
     last = ''
     while True:
         try:
-            turn()
-            if last:
-                LOG.warning('Records are written again.')
-            last = ''
+            last = _take(turn, last)
             with signals.allowed():
                 time.sleep(interval)
         except interrupt.Stop:
             if signals.pending != signal.SIGHUP:
                 return
-            _begin_anew()
+            if CONF.reload_config_files():
+                interrupt.hold()
+                os.execv(sys.executable, sys.orig_argv)
+            LOG.error('nova.conf cannot be read; the options of before stay.')
             signals.pending = None
-        except Exception as exc:
-            # An outage is one line of the log, a traceback its first.
-            problem = messages.describe(exc)
-            if problem != last:
-                LOG.error(
-                    'Refusals wait to be recorded: %s',
-                    problem,
-                    exc_info=not isinstance(exc, OSError),
-                )
-            last = problem
-            _wait(signals, interval)
 
 
-def _wait(signals: interrupt.Interrupt, interval: float) -> None:
+def _take(turn: Callable[[], None], last: str) -> str:
+    """Take a turn; return what it failed for.
+
+    :param last: what the turn before failed for
+    """
     try:
-        with signals.allowed():
-            time.sleep(interval)
-    except interrupt.Stop:
-        # The next turn stops where it begins.
-        pass
-
-
-def _begin_anew() -> None:
-    if CONF.reload_config_files():
-        interrupt.hold()
-        os.execv(sys.executable, sys.orig_argv)
-    LOG.error('nova.conf cannot be read; the options of before stay.')
+        turn()
+    except Exception as exc:
+        # An outage is one line of the log, a traceback its first.
+        problem = messages.describe(exc)
+        if problem != last:
+            LOG.error(
+                'Refusals wait to be recorded: %s',
+                problem,
+                exc_info=not isinstance(exc, OSError),
+            )
+        return problem
+    if last:
+        LOG.warning('Records are written again.')
+    return ''

@@ -32,6 +32,8 @@ class Metrics:
         registry = self.registry
         counter = functools.partial(prometheus.Counter, registry=registry)
         gauge = functools.partial(prometheus.Gauge, registry=registry)
+        # Registered by show().
+        hidden = functools.partial(prometheus.Gauge, registry=None)
         histogram = functools.partial(prometheus.Histogram, registry=registry)
         self.refusals = counter(
             'nova_ext_sched_refusals',
@@ -67,11 +69,10 @@ class Metrics:
             'nova_ext_sched_options_old',
             'Whether nova.conf has changed since the watcher read it.',
         )
-        self.looked = prometheus.Gauge(
+        self.looked = hidden(
             'nova_ext_sched_look_timestamp_seconds',
             'When the watcher last read the cells or recorded a refusal, in '
             'seconds since the epoch.',
-            registry=None,
         )
         self.cell_looked = gauge(
             'nova_ext_sched_cell_look_timestamp_seconds',
@@ -89,15 +90,13 @@ class Metrics:
             'Servers that violate a policy, when they were audited last.',
             ['policy'],
         )
-        self.audited = prometheus.Gauge(
+        self.audited = hidden(
             'nova_ext_sched_audit_timestamp_seconds',
             'When servers were audited last, in seconds since the epoch.',
-            registry=None,
         )
-        self.audit_interval = prometheus.Gauge(
+        self.audit_interval = hidden(
             'nova_ext_sched_audit_interval_seconds',
             'Time from the beginning of an audit to that of the next.',
-            registry=None,
         )
         flavor = ['flavor', 'image']
         self.capacity = gauge(

@@ -2,8 +2,7 @@
 
 """Whether nova.conf has changed since this process read it."""
 
-import glob
-import hashlib
+import contextlib
 import pathlib
 
 import nova.conf
@@ -45,17 +44,14 @@ class Options:
         return [_REMARK] if is_old else []
 
 
-def _read() -> dict[str, str]:
-    """Return what the files hold, by path; those that are away are missing."""
-    paths = [*CONF.config_file]
+def _read() -> dict[pathlib.Path, bytes]:
+    """Return what the files hold; those that are away are missing."""
+    paths = [pathlib.Path(path) for path in CONF.config_file]
     for folder in CONF.config_dir:
-        paths += glob.glob(f'{glob.escape(folder)}/*.conf')
+        paths += pathlib.Path(folder).glob('*.conf')
     found = {}
     for path in paths:
-        try:
-            content = pathlib.Path(path).read_bytes()
-        except OSError:
-            # It may be in the making.
-            continue
-        found[path] = hashlib.sha256(content).hexdigest()
+        # It may be in the making.
+        with contextlib.suppress(OSError):
+            found[path] = path.read_bytes()
     return found

@@ -144,7 +144,9 @@ class RecordsTestCase(testtools.TestCase):
         self.write('a')
         self.path.unlink()
         self.path.write_text(text)
-        self.assertRefused('a file of rec', self.records.write, record('b'))
+        self.assertRefused(
+            'nothing but records', self.records.write, record('b')
+        )
         self.assertEqual(text, self.path.read_text())
 
     def test_a_disk_that_gets_full_leaves_whole_lines(self):

@@ -9,11 +9,11 @@ import testtools
 
 from nova_ext_sched import exception
 from nova_ext_sched.cli import base
-from nova_ext_sched.cmd.watch import audits
 from nova_ext_sched.cmd.watch import capacity
 from nova_ext_sched.cmd.watch import command
 from nova_ext_sched.cmd.watch import explainer
 from nova_ext_sched.cmd.watch import interrupt
+from nova_ext_sched.cmd.watch import loop
 from nova_ext_sched.cmd.watch import metrics
 from nova_ext_sched.cmd.watch import position
 from nova_ext_sched.cmd.watch import watcher
@@ -40,16 +40,18 @@ class CommandTestCase(testtools.TestCase):
         self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         self.calls = []
         self.note(interrupt.Interrupt, 'install')
-        self.note(metrics.Metrics, 'serve')
-        self.note(audits.Audits, 'turn')
-        self.note(capacity.Capacity, 'turn')
+        self.note(metrics.Metrics, 'serve', self.serve)
+        self.note(loop.Timer, 'turn')
         self.note(watcher.Watcher, 'turn')
         self.note(explainer.Explainer, '__init__')
-        self.note(audits.Audits, '__init__')
+        self.note(loop.Timer, '__init__')
         self.note(capacity.Capacity, '__init__')
         self.note(position.File, '__init__', position.File.__init__)
         self.patch('os._exit', self.end)
         self.patch('nova_ext_sched.cmd.watch.loop.run', self.loop)
+
+    def serve(self, figures, *args):
+        self.registry = figures.registry
 
     def patch(self, name, replacement):
         self.useFixture(fixtures.MonkeyPatch(name, replacement))
@@ -91,12 +93,13 @@ class CommandTestCase(testtools.TestCase):
                 ('Explainer', '__init__', 30),
                 ('File', '__init__', None),
                 ('Interrupt', 'install'),
-                ('Audits', '__init__', None),
-                ('Capacity', '__init__', None, []),
+                ('Timer', '__init__', None),
+                ('Capacity', '__init__', []),
+                ('Timer', '__init__', None),
                 ('loop', 'run', 5.0),
                 ('Watcher', 'turn'),
-                ('Audits', 'turn'),
-                ('Capacity', 'turn'),
+                ('Timer', 'turn'),
+                ('Timer', 'turn'),
             ],
             self.run_command(),
         )
@@ -108,12 +111,13 @@ class CommandTestCase(testtools.TestCase):
                 ('File', '__init__', self.folder / 'state'),
                 ('Metrics', 'serve', 9653, '::1'),
                 ('Interrupt', 'install'),
-                ('Audits', '__init__', 31536000.0),
-                ('Capacity', '__init__', 900.0, [('a b', ''), ('c', IMAGE)]),
+                ('Timer', '__init__', 31536000.0),
+                ('Capacity', '__init__', [('a b', ''), ('c', IMAGE)]),
+                ('Timer', '__init__', 900.0),
                 ('loop', 'run', 0.5),
                 ('Watcher', 'turn'),
-                ('Audits', 'turn'),
-                ('Capacity', 'turn'),
+                ('Timer', 'turn'),
+                ('Timer', 'turn'),
             ],
             self.run_command(
                 '--interval=0.5',
@@ -128,6 +132,15 @@ class CommandTestCase(testtools.TestCase):
                 f'--capacity=c,{IMAGE}',
             ),
         )
+        for name, labels, expected in (
+            ('audit', {}, 31536000),
+            ('capacity', {'flavor': 'a b', 'image': ''}, 900),
+            ('capacity', {'flavor': 'c', 'image': IMAGE}, 900),
+        ):
+            value = self.registry.get_sample_value(
+                f'nova_ext_sched_{name}_interval_seconds', labels
+            )
+            self.assertEqual(expected, value)
 
     def test_metrics_are_for_this_machine(self):
         self.assertIn(

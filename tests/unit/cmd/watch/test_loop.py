@@ -11,6 +11,49 @@ from nova_ext_sched.cmd.watch import interrupt
 from nova_ext_sched.cmd.watch import loop
 
 
+class TimerTestCase(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.now = 0.0
+        self.useFixture(
+            fixtures.MonkeyPatch('oslo_utils.timeutils.now', lambda: self.now)
+        )
+        self.signals = interrupt.Interrupt()
+        self.begun = []
+
+    def work(self):
+        """Work for 50 seconds."""
+        self.begun.append(self.now)
+        self.now += 50
+
+    def begun_at(self, interval, *times):
+        timer = loop.Timer(self.signals, interval, self.work)
+        for self.now in times:
+            timer.turn()
+        return self.begun
+
+    def test_from_the_beginning_of_one_to_that_of_the_next(self):
+        self.assertEqual(
+            [1000, 1060, 1120],
+            self.begun_at(60, 1000, 1059.9, 1060, 1061, 1119.9, 1120),
+        )
+
+    def test_never(self):
+        self.assertEqual([], self.begun_at(None, 1000, 2000))
+
+    def test_a_signal_ends_it(self):
+        """Also one that has arrived before."""
+
+        def arrive():
+            self.signals._handle(signal.SIGTERM, None)
+            self.fail('the signal did not end the work')
+
+        timer = loop.Timer(self.signals, 60, arrive)
+        self.assertRaises(interrupt.Stop, timer.turn)
+        self.assertRaises(interrupt.Stop, self.begun_at, 60, 1000)
+        self.assertEqual([], self.begun)
+
+
 class LoopTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
