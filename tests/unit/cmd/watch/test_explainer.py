@@ -543,6 +543,11 @@ class AskedTestCase(testtools.TestCase):
         self.problem = None
         for name, replacement in {
             '_read_new_flavor': self.read_new_flavor,
+            'objects.RequestSpec.get_by_instance_uuid': (
+                lambda class_, ctxt, server: types.SimpleNamespace(
+                    flavor='old'
+                )
+            ),
             'document.describe_request': (
                 lambda spec, server: (spec.flavor, server)
             ),
@@ -562,8 +567,7 @@ class AskedTestCase(testtools.TestCase):
         refusal = refusals.Refusal(
             'id', None, 'server', 'words', operation, 'req-1', 'p', 'u', 'web'
         )
-        spec = types.SimpleNamespace(flavor='old')
-        return explainer._describe_asked('context', refusal, spec)
+        return explainer._describe_asked('context', refusal)
 
     @ddt.data(('resize', 'new'), ('boot', 'old'), ('migrate', 'old'))
     @ddt.unpack
@@ -571,7 +575,7 @@ class AskedTestCase(testtools.TestCase):
         self.assertEqual((expected, 'server'), self.describe(operation))
 
     @ddt.data(
-        exception.InvalidValue(where='x', expected='y', got='z'),
+        explainer._Gone('no migration'),
         nova_exception.InstanceMappingNotFound(uuid='server'),
     )
     def test_a_resize_whose_flavor_is_gone(self, problem):
@@ -670,5 +674,5 @@ class NewFlavorTestCase(testtools.TestCase):
 
     def test_none(self):
         self.add(9, 11)
-        error = self.assertRaises(exception.InvalidValue, self.read)
+        error = self.assertRaises(explainer._Gone, self.read)
         self.assertIn('server server', str(error))
