@@ -20,8 +20,12 @@ from nova_ext_sched.filters import base
 
 CONF = nova.conf.CONF
 
-# What all else is.
-_OTHER = 'other'
+#: What all else is, and what nova has no action of.
+OTHER = 'other'
+
+#: Every value of ``operation``.
+OPERATIONS = (*refusals.OPERATIONS.values(), OTHER)
+
 _TRAITS = 'required traits'
 _CUSTOM_RESOURCE = 'custom resource'
 
@@ -43,7 +47,6 @@ _KINDS = (
 class Labels:
     """The values of the labels, by nova.conf.
 
-    :ivar operations: every value of ``operation``
     :ivar constraints: every value of ``constraint``
     :raises exception.NovaExtSchedError: nova-scheduler would not start with
         this nova.conf
@@ -61,7 +64,6 @@ class Labels:
             if one.__name__ in enabled or hasattr(one, 'policies')
             for policy in base.policies_of(one)
         ]
-        self.operations = {*refusals.OPERATIONS.values(), _OTHER}
         self.constraints = {
             *explainer.REASONS,
             'none',
@@ -76,7 +78,7 @@ class Labels:
             *os_resource_classes.STANDARDS,
             _TRAITS,
             _CUSTOM_RESOURCE,
-            _OTHER,
+            OTHER,
         }
 
     def constraint(self, cause: str) -> str:
@@ -100,8 +102,4 @@ class Labels:
             return _TRAITS
         if os_resource_classes.is_custom(cause):
             return _CUSTOM_RESOURCE
-        return _OTHER
-
-    def operation(self, name: str) -> str:
-        """Return the label of an operation; nova may have new ones."""
-        return name if name in self.operations else _OTHER
+        return OTHER

@@ -78,9 +78,7 @@ class Watcher:
         self._signals = signals
         self._labels = labels.Labels()
         figures.begin(
-            self._labels.operations,
-            self._labels.constraints,
-            explainer.REASONS,
+            labels.OPERATIONS, self._labels.constraints, explainer.REASONS
         )
         self._marks = marks = state.read()
         looks = [
@@ -142,7 +140,7 @@ class Watcher:
 
     def _read(self) -> dict[str, list[refusals.Row]]:
         """Return the rows that are not passed yet, by their cell."""
-        found = self._cells.ask(self._read_cell, lambda uuid: True)
+        found = self._cells.ask(self._read_cell)
         rows = {}
         for cell, (rows[cell], newest) in found.items():
             marks = self._marks.setdefault(
@@ -152,7 +150,7 @@ class Watcher:
             for kind, mark in marks.items():
                 mark.see(newest[kind], timeutils.now())
                 mark.looked = time.time()
-        names = self._cells.names()
+        names = self._cells.names
         self._metrics.unread.set(len(self._cells.silent))
         self._metrics.looked_at(names.values(), [names[cell] for cell in rows])
         return rows
@@ -173,7 +171,7 @@ class Watcher:
 
         :returns: whether they were
         """
-        cell = self._cells.names()[ctxt.cell_uuid]
+        cell = self._cells.names[ctxt.cell_uuid]
         marks = self._marks[ctxt.cell_uuid]
         behind = [kind for kind in marks if newest[kind] < marks[kind].passed]
         for kind in behind:
@@ -206,12 +204,11 @@ class Watcher:
 
     def _record(self, row: refusals.Row) -> bool:
         """Record a refusal; return False if it has to wait."""
+        if row.cell in self._cells.silent:
+            return False
         with self._signals.allowed():
             found = self._cells.ask(
-                lambda ctxt: refusals.complete(ctxt, row),
-                lambda uuid: (
-                    uuid == row.cell and uuid not in self._cells.silent
-                ),
+                lambda ctxt: refusals.complete(ctxt, row), row.cell
             )
         if row.cell not in found:
             return False
@@ -238,7 +235,7 @@ class Watcher:
         if answer.document is None:
             self._metrics.unexplained.labels(answer.reason).inc()
         self._metrics.refusals.labels(
-            self._labels.operation(refusal.operation),
+            refusal.operation or labels.OTHER,
             self._labels.constraint(answer.constraint),
         ).inc()
         self._metrics.worked()

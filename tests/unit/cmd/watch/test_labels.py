@@ -6,7 +6,6 @@ import testtools
 
 from nova_ext_sched.cmd.watch import explainer
 from nova_ext_sched.cmd.watch import labels
-from nova_ext_sched.cmd.watch import refusals
 
 CONF = nova.conf.CONF
 
@@ -63,12 +62,3 @@ class LabelsTestCase(testtools.TestCase):
     def test_no_more_than_there_can_be(self):
         """Each is a series for each operation."""
         self.assertLess(len(self.labels.constraints), 100)
-
-    @ddt.data(*refusals.OPERATIONS.values())
-    def test_known_operation(self, name):
-        self.assertEqual(name, self.labels.operation(name))
-
-    @ddt.data('', 'confirmResize')
-    def test_other_operation(self, name):
-        self.assertEqual('other', self.labels.operation(name))
-        self.assertIn('other', self.labels.operations)

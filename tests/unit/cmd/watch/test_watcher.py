@@ -51,6 +51,7 @@ class Cells:
         #: What is called when rows are read.
         self.on_read = lambda: None
         self.actions_read = 0
+        self.operation = 'boot'
 
     def add(self, cell, row_id, age=0, kind='fault', **fields):
         self.rows[cell][kind].append(
@@ -65,15 +66,16 @@ class Cells:
             )
         )
 
+    @property
     def names(self):
         return {cell: f'name of {cell}' for cell in self.rows}
 
-    def ask(self, select, concerns):
+    def ask(self, select, only=None):
         found = {}
         for cell in self.rows:
             if cell in self.silent:
                 continue
-            if concerns(cell):
+            if only in (None, cell):
                 context = types.SimpleNamespace(cell_uuid=cell, cells=self)
                 try:
                     found[cell] = select(context)
@@ -106,7 +108,7 @@ def complete(context, row):
     if context.cell_uuid in context.cells.without_actions:
         raise ConnectionError()
     return refusals.Refusal(
-        row.name, row.time, row.server, row.message, 'boot'
+        row.name, row.time, row.server, row.message, context.cells.operation
     )
 
 
@@ -565,6 +567,20 @@ class WatcherTestCase(testtools.TestCase):
             1, self.figure('refusals_unexplained_total', reason='gone')
         )
         self.assertIsNone(self.figure('refusals_unexplained_total', reason=''))
+
+    def test_one_that_nova_has_no_action_of(self):
+        self.cells.add('a', 1)
+        self.cells.operation = ''
+        self.turn()
+        self.assertEqual('', self.records.written[0]['operation'])
+        self.assertEqual(
+            1,
+            self.figure(
+                'refusals_total',
+                operation='other',
+                constraint='server group',
+            ),
+        )
 
     def test_a_turn_begins_a_turn_of_explanations(self):
         before = self.explainer.turns
