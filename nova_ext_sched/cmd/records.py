@@ -15,7 +15,6 @@ import io
 import json
 import os
 import pathlib
-import stat
 import sys
 import typing
 import zlib
@@ -76,17 +75,14 @@ class Records:
         if self._path is None:
             return set()
         found = set()
-        for name in glob.glob(f'{glob.escape(str(self._path))}*'):
-            path = pathlib.Path(name)
-            if apart_from is not None and path.samefile(apart_from):
-                continue
-            status = path.stat()
+        for path in self._path.parent.glob(f'{glob.escape(self._path.name)}*'):
             if (
-                stat.S_ISREG(status.st_mode)
-                and status.st_mtime >= since - _CLOCKS
+                path.is_file()
+                and path.stat().st_mtime >= since - _CLOCKS
+                and not (apart_from and path.samefile(apart_from))
             ):
-                for line in _last_lines(path):
-                    if record := _parse(line):
+                for record in map(_parse, _last_lines(path)):
+                    if record:
                         found.add((record['id'], record['refused']))
         return found
 
@@ -127,7 +123,7 @@ class Records:
         got: object = b''
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            if path.is_file():
                 got = os.pread(file.fileno(), len(_BEGINNING), 0)
         except BlockingIOError:
             got = 'one that another process has locked'
@@ -186,12 +182,9 @@ def _parse(line: bytes) -> dict[str, typing.Any]:
         record = json.loads(line)
     except (ValueError, RecursionError):
         return {}
-    return (
-        record
-        if isinstance(record, dict)
-        and all(
-            isinstance(record.get(key), str)
-            for key in ('id', 'refused', 'server')
-        )
-        else {}
-    )
+    named = ('id', 'refused', 'server')
+    if isinstance(record, dict) and all(
+        isinstance(record.get(key), str) for key in named
+    ):
+        return record
+    return {}

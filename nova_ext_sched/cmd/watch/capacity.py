@@ -57,10 +57,12 @@ class Capacity:
         """Count all of them."""
         # The flavors of each problem: an outage is one line of the log.
         problems: dict[str, list[tuple[str, str]]] = {}
-        cloud = _Cloud()
+        # Its hosts are read once.
+        scheduler: host_manager.HostManager | None = None
         for number, one in enumerate(self._wanted):
             try:
-                servers = cloud.count(*one)
+                scheduler = scheduler or host_manager.HostManager()
+                servers = _count(scheduler, *one)
             except explainer.AWAY as exc:
                 # It is away for all, and each might wait for an answer.
                 problems[messages.describe(exc)] = self._wanted[number:]
@@ -86,35 +88,21 @@ class Capacity:
         self._known = set(problems)
 
 
-class _Cloud:
-    """The cloud at one moment; its hosts are read once."""
-
-    def __init__(self) -> None:
-        self._scheduler: host_manager.HostManager | None = None
-        self._surveys: dict[str, survey.Survey] = {}
-
-    def count(self, flavor: str, image: str) -> float:
-        """Return how many servers fit, ``math.inf`` for any number."""
-        if self._scheduler is None:
-            self._scheduler = host_manager.HostManager()
-        if image not in self._surveys:
-            self._surveys[image] = survey.Survey(
-                _describe_request(image), self._scheduler
-            )
-        [wanted] = self._surveys[image].get_flavors([flavor])
-        found = self._surveys[image].count(wanted)
-        for cell in self._scheduler.enabled_cells:
-            if reason := self._scheduler.silent_cells.get(cell.uuid):
-                raise nova_scheduler.CellFailed(
-                    cell=self._scheduler.cell_name(cell.uuid), cause=reason
-                )
-        if found.fault:
-            raise _Fault(fault=found.fault)
-        return math.inf if found.servers is None else found.servers
-
-
-def _describe_request(image: str) -> argparse.Namespace:
-    """Return the options of a server that has nothing but an image."""
+def _count(
+    scheduler: host_manager.HostManager, flavor: str, image: str
+) -> float:
+    """Return how many servers fit, ``math.inf`` for any number."""
     parser = argparse.ArgumentParser()
     request_options.add(parser)
-    return parser.parse_args([f'--image={image}'] if image else [])
+    # A server that has nothing but an image.
+    wanted = parser.parse_args([f'--image={image}'] if image else [])
+    counting = survey.Survey(wanted, scheduler)
+    [found] = map(counting.count, counting.get_flavors([flavor]))
+    for cell in scheduler.enabled_cells:
+        if reason := scheduler.silent_cells.get(cell.uuid):
+            raise nova_scheduler.CellFailed(
+                cell=scheduler.cell_name(cell.uuid), cause=reason
+            )
+    if found.fault:
+        raise _Fault(fault=found.fault)
+    return math.inf if found.servers is None else found.servers

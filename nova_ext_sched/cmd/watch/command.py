@@ -123,7 +123,7 @@ class Watch(nova_command.Command):
 
         signals = interrupt.Interrupt()
         path, state = parsed_args.records, parsed_args.state
-        if path is not None and state is None:
+        if path and not state:
             state = path.with_name(f'{path.name}.state')
         figures = metrics.Metrics()
         try:
@@ -151,26 +151,23 @@ class Watch(nova_command.Command):
                 got=str(exc),
             ) from exc
         signals.install()
-        counted = parsed_args.capacity
-        if parsed_args.audit_interval:
-            figures.show(figures.audit_interval, parsed_args.audit_interval)
-        for one in counted:
-            figures.capacity_interval.labels(*one).set(
-                parsed_args.capacity_interval
-            )
-        audit = loop.Timer(
-            signals, parsed_args.audit_interval, lambda: audits.count(figures)
-        )
+        interval = parsed_args.audit_interval
+        if interval:
+            figures.show(figures.audit_interval, interval)
+        audit = loop.Timer(interval, lambda: audits.count(figures))
+        wanted = parsed_args.capacity
+        interval = parsed_args.capacity_interval
+        for one in wanted:
+            figures.capacity_interval.labels(*one).set(interval)
         counting = loop.Timer(
-            signals,
-            parsed_args.capacity_interval,
-            capacity.Capacity(figures, counted).count,
+            interval, capacity.Capacity(figures, wanted).count
         )
 
         def turn() -> None:
             found.turn()
-            audit.turn()
-            counting.turn()
+            with signals.allowed():
+                audit.turn()
+                counting.turn()
 
         loop.run(signals, turn, parsed_args.interval)
         # Everything is written. Python would wait for the threads that wait

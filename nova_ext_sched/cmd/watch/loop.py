@@ -24,30 +24,21 @@ class Timer:
 
     :param interval: seconds from the beginning of one call to that of the
         next; None for never
-    :param work: a signal ends it at any moment
     """
 
     def __init__(
-        self,
-        signals: interrupt.Interrupt,
-        interval: float | None,
-        work: Callable[[], None],
+        self, interval: float | None, work: Callable[[], None]
     ) -> None:
-        self._signals = signals
         self._interval = interval
         self._work = work
         self._next = 0.0
 
     def turn(self) -> None:
-        """Call it if it is time.
-
-        :raises interrupt.Stop: a signal arrived
-        """
+        """Call it if it is time."""
         now = timeutils.now()
         if self._interval is not None and now >= self._next:
             self._next = now + self._interval
-            with self._signals.allowed():
-                self._work()
+            self._work()
 
 
 def run(

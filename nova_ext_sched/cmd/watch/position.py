@@ -94,12 +94,12 @@ class Mark:
         """
         while self._seen and self._seen[0][0] <= moment - SETTLED:
             self._settled = self._seen.popleft()[1]
-        settled = max(self._settled, self.passed)
-        for row in rows:
-            waits = row.is_open and now - row.time < ABANDONED
-            if row.id <= settled and (waits or self.is_new(row)):
-                settled = row.id - 1
-        self.passed = settled
+        held = [
+            row.id - 1
+            for row in rows
+            if self.is_new(row) or (row.is_open and now - row.time < ABANDONED)
+        ]
+        self.passed = min([max(self._settled, self.passed), *held])
         self.handled = {one for one in self.handled if one > self.passed}
 
 

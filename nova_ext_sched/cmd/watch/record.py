@@ -68,15 +68,9 @@ def _say_when(
         f'This is the cloud of {document["time"]}, '
         f'{messages.count("minute", seconds // 60)} after the refusal'
     )
-    answer = document['answer']
-    return {
-        **document,
-        'answer': {
-            **answer,
-            'late': late,
-            'sentence': f'{late}. {answer["sentence"]}',
-        },
-    }
+    sentence = f'{late}. {document["answer"]["sentence"]}'
+    answer = document['answer'] | {'late': late, 'sentence': sentence}
+    return document | {'answer': answer}
 
 
 def _identify(

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import pathlib
+import signal
 
 import ddt
 import fixtures
@@ -48,7 +49,9 @@ class CommandTestCase(testtools.TestCase):
         self.note(capacity.Capacity, '__init__')
         self.note(position.File, '__init__', position.File.__init__)
         self.patch('os._exit', self.end)
-        self.patch('nova_ext_sched.cmd.watch.loop.run', self.loop)
+        self.patch(
+            'nova_ext_sched.cmd.watch.loop.run', lambda *args: self.loop(*args)
+        )
 
     def serve(self, figures, *args):
         self.registry = figures.registry
@@ -141,6 +144,24 @@ class CommandTestCase(testtools.TestCase):
                 f'nova_ext_sched_{name}_interval_seconds', labels
             )
             self.assertEqual(expected, value)
+
+    def test_a_signal_ends_audits_and_counts(self):
+        """Also one that has arrived before."""
+        begun = []
+
+        def arrive(timer):
+            begun.append(timer)
+            self.signals._handle(signal.SIGTERM, None)
+
+        self.patch('nova_ext_sched.cmd.watch.loop.Timer.turn', arrive)
+        self.loop = self.take_two_turns
+        self.run_command()
+        self.assertEqual(1, len(begun))
+
+    def take_two_turns(self, signals, turn, interval):
+        self.signals = signals
+        for _ in range(2):
+            self.assertRaises(interrupt.Stop, turn)
 
     def test_metrics_are_for_this_machine(self):
         self.assertIn(

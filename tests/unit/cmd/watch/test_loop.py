@@ -18,7 +18,6 @@ class TimerTestCase(testtools.TestCase):
         self.useFixture(
             fixtures.MonkeyPatch('oslo_utils.timeutils.now', lambda: self.now)
         )
-        self.signals = interrupt.Interrupt()
         self.begun = []
 
     def work(self):
@@ -27,7 +26,7 @@ class TimerTestCase(testtools.TestCase):
         self.now += 50
 
     def begun_at(self, interval, *times):
-        timer = loop.Timer(self.signals, interval, self.work)
+        timer = loop.Timer(interval, self.work)
         for self.now in times:
             timer.turn()
         return self.begun
@@ -40,18 +39,6 @@ class TimerTestCase(testtools.TestCase):
 
     def test_never(self):
         self.assertEqual([], self.begun_at(None, 1000, 2000))
-
-    def test_a_signal_ends_it(self):
-        """Also one that has arrived before."""
-
-        def arrive():
-            self.signals._handle(signal.SIGTERM, None)
-            self.fail('the signal did not end the work')
-
-        timer = loop.Timer(self.signals, 60, arrive)
-        self.assertRaises(interrupt.Stop, timer.turn)
-        self.assertRaises(interrupt.Stop, self.begun_at, 60, 1000)
-        self.assertEqual([], self.begun)
 
 
 class LoopTestCase(testtools.TestCase):
