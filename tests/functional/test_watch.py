@@ -32,7 +32,6 @@ from nova_ext_sched.cmd.watch import command
 from nova_ext_sched.cmd.watch import explainer
 from nova_ext_sched.cmd.watch import interrupt
 from nova_ext_sched.cmd.watch import metrics
-from nova_ext_sched.cmd.watch import options
 from nova_ext_sched.cmd.watch import position
 from nova_ext_sched.cmd.watch import watcher
 from tests import samples
@@ -74,12 +73,7 @@ class WatchTestCase(base.CloudTestCase):
         signals = interrupt.Interrupt()
         return watcher.Watcher(
             cells.Cells(),
-            explainer.Explainer(
-                self.metrics,
-                signals,
-                self.most,
-                options.Options(self.metrics),
-            ),
+            explainer.Explainer(self.metrics, signals, self.most),
             self.kept,
             self.file,
             self.metrics,

@@ -117,7 +117,6 @@ class Watch(nova_command.Command):
         from nova_ext_sched.cmd.watch import explainer
         from nova_ext_sched.cmd.watch import loop
         from nova_ext_sched.cmd.watch import metrics
-        from nova_ext_sched.cmd.watch import options
         from nova_ext_sched.cmd.watch import position
         from nova_ext_sched.cmd.watch import watcher
 
@@ -130,10 +129,7 @@ class Watch(nova_command.Command):
             found = watcher.Watcher(
                 cells.Cells(),
                 explainer.Explainer(
-                    figures,
-                    signals,
-                    parsed_args.explanations_per_minute,
-                    options.Options(figures),
+                    figures, signals, parsed_args.explanations_per_minute
                 ),
                 records.Records(path),
                 position.File(state),
@@ -151,17 +147,19 @@ class Watch(nova_command.Command):
                 got=str(exc),
             ) from exc
         signals.install()
-        interval = parsed_args.audit_interval
-        if interval:
-            figures.show(figures.audit_interval, interval)
-        audit = loop.Timer(interval, lambda: audits.count(figures))
-        wanted = parsed_args.capacity
-        interval = parsed_args.capacity_interval
-        for one in wanted:
-            figures.capacity_interval.labels(*one).set(interval)
-        counting = loop.Timer(
-            interval, capacity.Capacity(figures, wanted).count
+        audit = loop.Timer(
+            parsed_args.audit_interval, lambda: audits.count(figures)
         )
+        counting = loop.Timer(
+            parsed_args.capacity_interval,
+            capacity.Capacity(figures, parsed_args.capacity).count,
+        )
+        if parsed_args.audit_interval:
+            figures.show(figures.audit_interval, parsed_args.audit_interval)
+        for one in parsed_args.capacity:
+            figures.capacity_interval.labels(*one).set(
+                parsed_args.capacity_interval
+            )
 
         def turn() -> None:
             found.turn()

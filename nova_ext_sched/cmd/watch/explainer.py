@@ -2,7 +2,6 @@
 
 """Asks explain why nova refused an operation, as soon as it is known."""
 
-import collections
 from collections.abc import Iterable
 import json
 import typing
@@ -139,14 +138,13 @@ class Explainer:
         figures: metrics.Metrics,
         signals: interrupt.Interrupt,
         most: int,
-        used: options.Options,
     ) -> None:
-        self._options = used
+        self._options = options.Options(figures)
         self._metrics = figures
         self._signals = signals
         self._most = most
         self._now = 0.0
-        self._begun: collections.deque[float] = collections.deque()
+        self._begun: list[float] = []
         self._shared: dict[str, tuple[float, Document]] = {}
         self._remarks: list[str] = []
 
@@ -154,8 +152,7 @@ class Explainer:
         """Let what was done more than a minute ago count no longer."""
         self._now = now = timeutils.now()
         self._remarks = self._options.remarks()
-        while self._begun and self._begun[0] <= now - 60:
-            self._begun.popleft()
+        self._begun = [begun for begun in self._begun if begun > now - 60]
         self._shared = {
             key: kept
             for key, kept in self._shared.items()

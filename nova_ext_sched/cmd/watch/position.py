@@ -11,7 +11,6 @@ do not matter.
 
 import collections
 from collections.abc import Iterable
-from collections.abc import Mapping
 import dataclasses
 import datetime
 import json
@@ -103,7 +102,8 @@ class Mark:
         self.handled = {one for one in self.handled if one > self.passed}
 
 
-Marks = dict[str, dict[str, Mark]]
+#: By cell and kind.
+Marks = dict[tuple[str, str], Mark]
 
 
 class File:
@@ -153,36 +153,27 @@ class File:
         )
 
     def read(self) -> Marks:
-        """Return the marks by cell and kind."""
-        marks: Marks = {}
-        for cell, kind, passed, handled, looked in self._database.execute(
-            'SELECT cell, kind, passed, handled, looked FROM marks'
-        ):
-            marks.setdefault(cell, {})[kind] = Mark(
-                passed, set(json.loads(handled)), looked
+        """Return the marks."""
+        return {
+            (cell, kind): Mark(passed, set(json.loads(handled)), looked)
+            for cell, kind, passed, handled, looked in self._database.execute(
+                'SELECT cell, kind, passed, handled, looked FROM marks'
             )
-        return marks
+        }
 
-    def write(self, marks: Mapping[str, Mapping[str, Mark]]) -> None:
+    def write(self, marks: Marks) -> None:
         """Keep marks, on the disk when this returns.
 
         :raises OSError: they cannot be written; those of before are kept
         """
+        rows = [
+            (*place, one.passed, json.dumps(sorted(one.handled)), one.looked)
+            for place, one in marks.items()
+        ]
         try:
             with self._database:
                 self._database.executemany(
-                    'REPLACE INTO marks VALUES (?, ?, ?, ?, ?)',
-                    [
-                        (
-                            cell,
-                            kind,
-                            mark.passed,
-                            json.dumps(sorted(mark.handled)),
-                            mark.looked,
-                        )
-                        for cell, kinds in marks.items()
-                        for kind, mark in kinds.items()
-                    ],
+                    'REPLACE INTO marks VALUES (?, ?, ?, ?, ?)', rows
                 )
         except sqlite3.Error as exc:
             raise OSError(f'{self.path}: {exc}') from exc

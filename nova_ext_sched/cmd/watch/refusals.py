@@ -57,7 +57,7 @@ class Row(typing.NamedTuple):
     """A row that may be a refusal.
 
     :ivar cell: the UUID of its cell
-    :ivar kind: a key of what :func:`read` returns the newest IDs by
+    :ivar kind: which of nova's tables it is of
     :ivar id: grows with time, but rows may become visible in another order
     :ivar time: when nova wrote it, in UTC
     :ivar server: the server's UUID
@@ -72,6 +72,11 @@ class Row(typing.NamedTuple):
     server: str
     message: str
     is_open: bool = False
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Where its ID counts: the cell and the kind."""
+        return self.cell, self.kind
 
     @property
     def name(self) -> str:
@@ -121,17 +126,18 @@ def last_id_before(
 @main_db.pick_context_manager_reader
 def read(
     context: typing.Any, after: Mapping[str, int] | None
-) -> tuple[list[Row], dict[str, int]]:
+) -> tuple[dict[str, list[Row]], dict[str, int]]:
     """Return what a cell has after the given IDs.
 
     This is one select over ranges of primary keys.
 
     :param context: of the cell
     :param after: an ID for each kind of row; None for no rows
-    :returns: those that may be refusals, in any order, and the highest ID of
-        each kind of row that there is, 0 without one
+    :returns: those that may be refusals, in any order, and the highest ID
+        that there is, 0 without one; both by the kind of row
     """
-    rows, newest = [], dict.fromkeys(_MODELS, 0)
+    rows: dict[str, list[Row]] = {kind: [] for kind in _MODELS}
+    newest = dict.fromkeys(_MODELS, 0)
     parts = [part for kind in _MODELS for part in _select(kind, after)]
     for kind, row_id, time, *others in context.session.execute(
         sa.union_all(*parts)
@@ -139,7 +145,8 @@ def read(
         if time is None:
             newest[kind] = row_id or 0
         else:
-            rows.append(Row(context.cell_uuid, kind, row_id, time, *others))
+            row = Row(context.cell_uuid, kind, row_id, time, *others)
+            rows[kind].append(row)
     return rows, newest
 
 

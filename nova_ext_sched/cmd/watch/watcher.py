@@ -35,6 +35,9 @@ _BATCH = 100
 # wait: what has to be asked is away for all.
 _MOST_FAILURES = 3
 
+# Those of each kind of each cell.
+Rows = Mapping[tuple[str, str], Sequence[refusals.Row]]
+
 
 class Watcher:
     """Keeps a record of every refusal, each once, in the order of their times.
@@ -80,10 +83,8 @@ class Watcher:
         figures.begin(
             labels.OPERATIONS, self._labels.constraints, explainer.REASONS
         )
-        self._marks = marks = state.read()
-        looks = [
-            one.looked for kinds in marks.values() for one in kinds.values()
-        ]
+        self._marks = state.read()
+        looks = [mark.looked for mark in self._marks.values()]
         self._known = kept.known(max(looks, default=time.time()), state.path)
         # Since when refusals wait, by the names of their rows, and why the
         # last one did.
@@ -108,9 +109,9 @@ class Watcher:
         waiting = sorted(
             (
                 row
-                for each in rows.values()
+                for place, each in rows.items()
                 for row in each
-                if self._is_new(row)
+                if self._marks[place].is_new(row)
             ),
             key=lambda row: (row.name in self._since, row.time, row.id),
         )
@@ -127,7 +128,7 @@ class Watcher:
                 else:
                     continue
                 self._since.pop(row.name, None)
-                self._marks[row.cell][row.kind].handled.add(row.id)
+                self._marks[row.place].handled.add(row.id)
                 self._metrics.waiting.dec()
         finally:
             self._advance(rows)
@@ -138,45 +139,39 @@ class Watcher:
         self._metrics.worked()
         return count
 
-    def _read(self) -> dict[str, list[refusals.Row]]:
-        """Return the rows that are not passed yet, by their cell."""
-        found = self._cells.ask(self._read_cell)
+    def _read(self) -> Rows:
         rows = {}
-        for cell, (rows[cell], newest) in found.items():
-            marks = self._marks.setdefault(
-                cell,
-                {kind: position.Mark(one) for kind, one in newest.items()},
-            )
-            for kind, mark in marks.items():
+        found = self._cells.ask(self._read_cell)
+        for cell, (by_kind, newest) in found.items():
+            for kind, each in by_kind.items():
+                rows[cell, kind] = each
+                mark = self._marks.setdefault(
+                    (cell, kind), position.Mark(newest[kind])
+                )
                 mark.see(newest[kind], timeutils.now())
                 mark.looked = time.time()
         names = self._cells.names
         self._metrics.unread.set(len(self._cells.silent))
-        self._metrics.looked_at(names.values(), [names[cell] for cell in rows])
+        self._metrics.looked_at(
+            names.values(), [names[cell] for cell in found]
+        )
         return rows
 
     def _read_cell(
         self, ctxt: typing.Any
-    ) -> tuple[list[refusals.Row], dict[str, int]]:
-        marks = self._marks.get(ctxt.cell_uuid)
-        if marks is None:
-            return refusals.read(ctxt, None)
-        rows, newest = refusals.read(ctxt, _passed(marks))
-        if self._set_back(ctxt, newest):
-            rows, newest = refusals.read(ctxt, _passed(marks))
-        return rows, newest
-
-    def _set_back(self, ctxt: typing.Any, newest: Mapping[str, int]) -> bool:
-        """Go back where a cell's database was restored, or rows archived.
-
-        :returns: whether they were
-        """
-        cell = self._cells.names[ctxt.cell_uuid]
-        marks = self._marks[ctxt.cell_uuid]
-        behind = [kind for kind in marks if newest[kind] < marks[kind].passed]
+    ) -> tuple[dict[str, list[refusals.Row]], dict[str, int]]:
+        """Read a cell; its database may be restored, or rows archived."""
+        cell = ctxt.cell_uuid
+        after = {
+            kind: mark.passed
+            for (uuid, kind), mark in self._marks.items()
+            if uuid == cell
+        }
+        rows, newest = refusals.read(ctxt, after or None)
+        behind = [kind for kind in after if newest[kind] < after[kind]]
         for kind in behind:
             looked = datetime.datetime.fromtimestamp(
-                marks[kind].looked, datetime.UTC
+                self._marks[cell, kind].looked, datetime.UTC
             )
             passed = refusals.last_id_before(
                 ctxt, kind, timeutils.normalize_time(looked)
@@ -187,20 +182,19 @@ class Watcher:
                 'or made anew, or rows were archived. Records go on behind '
                 'ID %(new)s.',
                 {
-                    'cell': cell,
+                    'cell': self._cells.names[cell],
                     'kind': kind,
                     'newest': newest[kind],
-                    'passed': marks[kind].passed,
+                    'passed': after[kind],
                     'new': passed,
                 },
             )
-            marks[kind] = position.Mark(passed)
+            after[kind] = passed
+            self._marks[cell, kind] = position.Mark(passed)
         if behind:
-            self._metrics.set_back.labels(cell).inc()
-        return bool(behind)
-
-    def _is_new(self, row: refusals.Row) -> bool:
-        return self._marks[row.cell][row.kind].is_new(row)
+            self._metrics.set_back.labels(self._cells.names[cell]).inc()
+            return refusals.read(ctxt, after)
+        return rows, newest
 
     def _record(self, row: refusals.Row) -> bool:
         """Record a refusal; return False if it has to wait."""
@@ -241,14 +235,8 @@ class Watcher:
         self._metrics.worked()
         return True
 
-    def _advance(self, rows: Mapping[str, Sequence[refusals.Row]]) -> None:
+    def _advance(self, rows: Rows) -> None:
         now = timeutils.utcnow()
-        for cell, each in rows.items():
-            for kind, mark in self._marks[cell].items():
-                own = [row for row in each if row.kind == kind]
-                mark.advance(own, self._now, now)
+        for place, each in rows.items():
+            self._marks[place].advance(each, self._now, now)
         self._state.write(self._marks)
-
-
-def _passed(marks: Mapping[str, position.Mark]) -> dict[str, int]:
-    return {kind: mark.passed for kind, mark in marks.items()}

@@ -191,9 +191,8 @@ class ExplainerTestCase(testtools.TestCase):
         self.signals = interrupt.Interrupt()
         self.remarks = []
         self.options = types.SimpleNamespace(remarks=lambda: self.remarks)
-        self.explainer = explainer.Explainer(
-            self.metrics, self.signals, 3, self.options
-        )
+        self.explainer = explainer.Explainer(self.metrics, self.signals, 3)
+        self.explainer._options = self.options
 
     def get_stored(self, class_, context, server):
         if self.unstored:

@@ -135,12 +135,12 @@ class FileTestCase(testtools.TestCase):
 
     def test_what_is_written_is_read(self):
         marks = {
-            'cell': {'fault': position.Mark(7, {9, 8}, 1.5)},
-            'other': {'event': position.Mark(2)},
+            ('cell', 'fault'): position.Mark(7, {9, 8}, 1.5),
+            ('other', 'event'): position.Mark(2),
         }
         self.open().write(marks)
         self.assertEqual(marks, self.open().read())
-        marks['cell']['fault'] = position.Mark(10)
+        marks['cell', 'fault'] = position.Mark(10)
         self.file.write(marks)
         self.assertEqual(marks, self.open().read())
         self.assertEqual([self.path], list(self.folder.iterdir()))
@@ -149,7 +149,7 @@ class FileTestCase(testtools.TestCase):
         self.assertEqual({}, self.open().read())
 
     def test_nothing_is_kept(self):
-        marks = {'cell': {'fault': position.Mark(7)}}
+        marks = {('cell', 'fault'): position.Mark(7)}
         position.File(None).write(marks)
         self.assertEqual({}, position.File(None).read())
 
@@ -190,14 +190,14 @@ class FileTestCase(testtools.TestCase):
         self.open()
 
     def test_a_disk_that_is_full_leaves_what_was_there(self):
-        first = {'cell': {'fault': position.Mark(7)}}
+        first = {('cell', 'fault'): position.Mark(7)}
         self.open().write(first)
         [pages] = self.file._database.execute('PRAGMA page_count').fetchone()
         self.file._database.execute(f'PRAGMA max_page_count = {pages}')
         error = self.assertRaises(
             OSError,
             self.file.write,
-            {'cell': {'fault': position.Mark(8, set(range(9, 9999)))}},
+            {('cell', 'fault'): position.Mark(8, set(range(9, 9999)))},
         )
         self.assertIn(f'{self.path}: database or disk is full', str(error))
         self.assertEqual(first, self.open().read())

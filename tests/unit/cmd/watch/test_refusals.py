@@ -84,8 +84,11 @@ class RefusalsMixin:
     def read(self, after=NONE):
         """Return the rows, those of faults first, and the newest IDs."""
         rows, newest = refusals.read(self.ctxt, after)
-        rows.sort(key=lambda row: (row.kind != 'fault', row.id))
-        return rows, newest
+        found = []
+        for kind in ('fault', 'event'):
+            self.assertLessEqual({row.kind for row in rows[kind]}, {kind})
+            found += sorted(rows[kind], key=lambda row: row.id)
+        return found, newest
 
     def test_faults(self):
         found = [
@@ -151,7 +154,7 @@ class RefusalsMixin:
         rows, newest = self.read({'fault': first, 'event': 0})
         self.assertEqual([second], [row.id for row in rows])
         self.assertEqual({'fault': second, 'event': 0}, newest)
-        self.assertEqual(([], newest), refusals.read(self.ctxt, None))
+        self.assertEqual(([], newest), self.read(None))
 
     def test_the_newest_is_of_every_sort(self):
         """Passed or not: a restored database is told by it."""

@@ -94,12 +94,14 @@ def read(context, after):
     cells.on_read()
     if after is None and cell in cells.without_ids:
         raise ConnectionError()
-    rows = [row for rows in cells.rows[cell].values() for row in rows]
+    new = {
+        kind: [row for row in rows if after and row.id > after[kind]]
+        for kind, rows in cells.rows[cell].items()
+    }
     newest = {
         kind: max((row.id for row in rows), default=0)
         for kind, rows in cells.rows[cell].items()
     }
-    new = [row for row in rows if after and row.id > after[row.kind]]
     return new, newest
 
 
