@@ -173,6 +173,9 @@ class ExplainerTestCase(testtools.TestCase):
             'oslo_utils.timeutils.now': lambda: self.now,
             'nova.objects.RequestSpec.get_by_instance_uuid': self.get_stored,
             'nova_ext_sched.cmd.watch.explainer._ask': self.ask,
+            'nova_ext_sched.cmd.watch.options.Options': lambda figures: (
+                types.SimpleNamespace(remarks=lambda: self.remarks)
+            ),
             'nova_ext_sched.cmd.watch.explainer._make_key': lambda one: one,
             'nova_ext_sched.cmd.nova_scheduler.context': lambda: 'context',
             'nova_ext_sched.cmd.explain.document.describe_request': (
@@ -190,9 +193,7 @@ class ExplainerTestCase(testtools.TestCase):
         self.metrics = metrics.Metrics()
         self.signals = interrupt.Interrupt()
         self.remarks = []
-        self.options = types.SimpleNamespace(remarks=lambda: self.remarks)
         self.explainer = explainer.Explainer(self.metrics, self.signals, 3)
-        self.explainer._options = self.options
 
     def get_stored(self, class_, context, server):
         if self.unstored:
