@@ -176,7 +176,7 @@ class Explainer:
         except Exception as exc:
             LOG.exception(
                 'Refusal %(id)s cannot be explained',
-                {'id': messages.clean(refusal.id)},
+                {'id': messages.clean(refusal.name)},
             )
             return Answer(reason='error', detail=messages.describe(exc))
 

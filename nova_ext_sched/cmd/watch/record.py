@@ -30,7 +30,7 @@ def make(
     asked = answer.request or {}
     found = {
         'format': FORMAT,
-        'id': refusal.id,
+        'id': refusal.name,
         'refused': show(refusal.time),
         'recorded': show(timeutils.utcnow()),
         'request_id': refusal.request_id,

@@ -22,6 +22,7 @@ the same, not finished yet                  is waited for
 
 from collections.abc import Iterator
 from collections.abc import Mapping
+import dataclasses
 import datetime
 import typing
 
@@ -53,7 +54,8 @@ _SCHEDULE = 'schedule_instances'
 _CLOCKS = datetime.timedelta(seconds=30)
 
 
-class Row(typing.NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Row:
     """A row that may be a refusal.
 
     :ivar cell: the UUID of its cell
@@ -80,34 +82,28 @@ class Row(typing.NamedTuple):
 
     @property
     def name(self) -> str:
-        """What stands for the row among those of all cells."""
+        """What stands for it among the rows of all cells."""
         return f'{self.cell}:{self.kind}:{self.id}'
-
-
-class Refusal(typing.NamedTuple):
-    """An operation that ended for want of a host.
-
-    :ivar id: the same whenever it is read
-    :ivar time: when nova noted it, in UTC
-    :ivar message: nova's words
-    :ivar operation: a value of :data:`OPERATIONS`; empty where nova has no
-        action of it
-    """
-
-    id: str
-    time: datetime.datetime
-    server: str
-    message: str
-    operation: str = ''
-    request_id: str | None = None
-    project_id: str | None = None
-    user_id: str | None = None
-    server_name: str | None = None
 
     @property
     def is_by_scheduler(self) -> bool:
         """Whether the scheduler, or conductor before it, found no host."""
         return self.message.startswith(NO_VALID_HOST)
+
+
+@dataclasses.dataclass(frozen=True)
+class Refusal(Row):
+    """A row, and the operation that ended for want of a host.
+
+    :ivar operation: a value of :data:`OPERATIONS`; empty where nova has no
+        action of it
+    """
+
+    operation: str = ''
+    request_id: str | None = None
+    project_id: str | None = None
+    user_id: str | None = None
+    server_name: str | None = None
 
 
 @main_db.pick_context_manager_reader
@@ -241,11 +237,5 @@ def complete(context: typing.Any, row: Row) -> Refusal:
         .limit(1)
     ).first()
     name, *others = latest or ['']
-    return Refusal(
-        row.name,
-        row.time,
-        row.server,
-        row.message,
-        OPERATIONS.get(name, ''),
-        *others,
-    )
+    fields = [*dataclasses.astuple(row), OPERATIONS.get(name, ''), *others]
+    return Refusal(*fields)

@@ -47,6 +47,12 @@ def document(hosts, left=0, *causes, end=None):
     }
 
 
+def refuse(operation, time=None):
+    return refusals.Refusal(
+        'cell', 'fault', 7, time, 'server', 'words', operation=operation
+    )
+
+
 @ddt.ddt
 class ConstraintTestCase(testtools.TestCase):
     @ddt.data(
@@ -217,15 +223,14 @@ class ExplainerTestCase(testtools.TestCase):
     def explain(self, server, operation='boot', message='No valid host was '):
         return self.explainer.explain(
             refusals.Refusal(
-                f'cell:fault:{server}',
+                'cell',
+                'fault',
+                server,
                 None,
                 server,
                 f'{message}found.',
-                operation,
-                'req-1',
-                'p',
-                'u',
-                f'name of {server}',
+                operation=operation,
+                server_name=f'name of {server}',
             )
         )
 
@@ -470,9 +475,7 @@ class AskTestCase(testtools.TestCase):
         )
 
     def ask(self, operation):
-        refusal = refusals.Refusal(
-            'id', None, 'server', 'words', operation, 'req-1', 'p', 'u', 'web'
-        )
+        refusal = refuse(operation)
         return explainer._ask('context', refusal, self.spec)
 
     @ddt.data(
@@ -564,9 +567,7 @@ class AskedTestCase(testtools.TestCase):
         return 'new'
 
     def describe(self, operation):
-        refusal = refusals.Refusal(
-            'id', None, 'server', 'words', operation, 'req-1', 'p', 'u', 'web'
-        )
+        refusal = refuse(operation)
         return explainer._describe_asked('context', refusal)
 
     @ddt.data(('resize', 'new'), ('boot', 'old'), ('migrate', 'old'))
@@ -657,13 +658,7 @@ class NewFlavorTestCase(testtools.TestCase):
         )
 
     def read(self):
-        refusal = refusals.Refusal(
-            'id',
-            datetime.datetime(2026, 1, 2, 3, 4, 10),
-            'server',
-            'words',
-            'resize',
-        )
+        refusal = refuse('resize', datetime.datetime(2026, 1, 2, 3, 4, 10))
         return explainer._read_new_flavor('context', refusal)
 
     def test_the_latest_that_had_begun(self):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import dataclasses
 import datetime
 
 import ddt
@@ -190,17 +191,14 @@ class RefusalsMixin:
         [row] = self.read()[0]
         self.assertEqual(
             refusals.Refusal(
-                f'cell:fault:{row.id}',
-                NOW,
-                self.server,
-                NO_VALID_HOST,
+                *dataclasses.astuple(row),
                 'resize',
                 'req-resize',
                 'p',
                 'u',
                 'web',
             ),
-            refusals.complete(self.ctxt, row._replace(cell='cell')),
+            refusals.complete(self.ctxt, row),
         )
 
     @ddt.data(*refusals.OPERATIONS.items())
@@ -250,7 +248,7 @@ class RefusalsMixin:
         self.fault(NO_VALID_HOST)
         [row] = self.read()[0]
         self.assertEqual(
-            refusals.Refusal(row.name, NOW, self.server, NO_VALID_HOST),
+            refusals.Refusal(**dataclasses.asdict(row)),
             refusals.complete(self.ctxt, row),
         )
 
@@ -300,12 +298,13 @@ class PostgresqlTestCase(RefusalsMixin, testtools.TestCase):
 
 
 @ddt.ddt
-class RefusalTestCase(testtools.TestCase):
+class RowTestCase(testtools.TestCase):
     @ddt.data(
         (NO_VALID_HOST, True),
         ('Exceeded maximum number of retries. Exhausted all hosts.', False),
     )
     @ddt.unpack
     def test_by_the_scheduler(self, message, expected):
-        found = refusals.Refusal('cell:fault:7', NOW, 'server', message)
-        self.assertIs(expected, found.is_by_scheduler)
+        row = refusals.Row('cell', 'fault', 7, NOW, 'server', message)
+        self.assertIs(expected, row.is_by_scheduler)
+        self.assertEqual('cell:fault:7', row.name)

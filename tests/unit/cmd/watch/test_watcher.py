@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import contextlib
+import dataclasses
 import datetime
 import json
 import pathlib
@@ -110,7 +111,7 @@ def complete(context, row):
     if context.cell_uuid in context.cells.without_actions:
         raise ConnectionError()
     return refusals.Refusal(
-        row.name, row.time, row.server, row.message, context.cells.operation
+        **dataclasses.asdict(row), operation=context.cells.operation
     )
 
 
