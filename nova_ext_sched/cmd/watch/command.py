@@ -21,7 +21,8 @@ MOST = 30
 # time.sleep() does not take every number.
 _MOST_SECONDS = 365 * 86400.0
 
-_UUID = re.compile('[0-9a-fA-F-]{32,36}')
+# An ID or a name, and the UUID of an image.
+_FLAVOR = re.compile('([^,]+)(?:,([0-9a-fA-F-]{32,36}))?')
 
 
 class Watch(nova_command.Command):
@@ -174,13 +175,13 @@ class Watch(nova_command.Command):
 
 
 def _flavor_and_image(text: str) -> tuple[str, str]:
-    flavor, _, image = text.partition(',')
-    if not flavor or (',' in text and not _UUID.fullmatch(image)):
+    found = _FLAVOR.fullmatch(text)
+    if found is None:
         raise argparse.ArgumentTypeError(
             'expected FLAVOR or FLAVOR,IMAGE with the UUID of an image (a '
             f'flavor whose name has a comma goes by its ID), got {text!r}'
         )
-    return flavor, image
+    return found[1], found[2] or ''
 
 
 def _seconds(text: str) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 import json
 import typing
 
+import cachetools
 from keystoneauth1 import exceptions as ks_exc
 from nova import context as nova_context
 from nova import exception as nova_exception
@@ -145,7 +146,9 @@ class Explainer:
         self._most = most
         self._now = 0.0
         self._begun: list[float] = []
-        self._shared: dict[str, tuple[float, Document]] = {}
+        self._shared: cachetools.TTLCache[str, Document] = cachetools.TTLCache(
+            most, SHARED_SECONDS, timer=lambda: self._now
+        )
         self._remarks: list[str] = []
 
     def begin_turn(self) -> None:
@@ -153,11 +156,6 @@ class Explainer:
         self._now = now = timeutils.now()
         self._remarks = self._options.remarks()
         self._begun = [begun for begun in self._begun if begun > now - 60]
-        self._shared = {
-            key: kept
-            for key, kept in self._shared.items()
-            if kept[0] > now - SHARED_SECONDS
-        }
 
     def explain(self, refusal: refusals.Refusal) -> Answer:
         """Return why an operation was refused.
@@ -191,8 +189,7 @@ class Explainer:
             )
         stored = objects.RequestSpec.get_by_instance_uuid(ctxt, refusal.server)
         key = _make_key(stored) if refusal.operation == 'boot' else ''
-        if key in self._shared:
-            found = self._shared[key][1]
+        if found := self._shared.get(key):
             own = document.describe_request(
                 stored, server=refusal.server, server_name=refusal.server_name
             )
@@ -221,7 +218,7 @@ class Explainer:
             self._begun.pop()
             raise
         if key:
-            self._shared[key] = self._now, found
+            self._shared[key] = found
         return Answer(found)
 
 

@@ -12,8 +12,8 @@ import nova.conf
 from oslo_log import log as logging
 from oslo_utils import timeutils
 
-from nova_ext_sched import messages
 from nova_ext_sched.cmd.watch import interrupt
+from nova_ext_sched.request_filters import outage
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
@@ -53,10 +53,15 @@ def run(
         :class:`.interrupt.Stop` ends the turn
     :param interval: seconds between two turns
     """
-    last = ''
+    failing = outage.Outage(__name__)
     while True:
         try:
-            last = _take(turn, last)
+            try:
+                turn()
+            except Exception as exc:
+                failing.begin('Refusals wait to be recorded', exc)
+            else:
+                failing.end('Records are written')
             with signals.allowed():
                 time.sleep(interval)
         except interrupt.Stop:
@@ -67,25 +72,3 @@ def run(
                 os.execv(sys.executable, sys.orig_argv)
             LOG.error('nova.conf cannot be read; the options of before stay.')
             signals.pending = None
-
-
-def _take(turn: Callable[[], None], last: str) -> str:
-    """Take a turn; return what it failed for.
-
-    :param last: what the turn before failed for
-    """
-    try:
-        turn()
-    except Exception as exc:
-        # An outage is one line of the log, a traceback its first.
-        problem = messages.describe(exc)
-        if problem != last:
-            LOG.error(
-                'Refusals wait to be recorded: %s',
-                problem,
-                exc_info=not isinstance(exc, OSError),
-            )
-        return problem
-    if last:
-        LOG.warning('Records are written again.')
-    return ''

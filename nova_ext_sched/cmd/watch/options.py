@@ -6,12 +6,12 @@ import contextlib
 import pathlib
 
 import nova.conf
-from oslo_log import log as logging
 
+from nova_ext_sched import log_once
 from nova_ext_sched.cmd.watch import metrics
 
 CONF = nova.conf.CONF
-LOG = logging.getLogger(__name__)
+LOG_ONCE = log_once.LogOnce(__name__)
 
 _REMARK = (
     'nova.conf has changed since nova-ext-sched watch read it, so this was '
@@ -29,7 +29,6 @@ class Options:
     def __init__(self, figures: metrics.Metrics) -> None:
         self._metrics = figures
         self._used = _read()
-        self._is_known = False
 
     def remarks(self) -> list[str]:
         """Return what an explanation has to say of the options.
@@ -38,10 +37,10 @@ class Options:
         """
         is_old = _read() != self._used
         self._metrics.old_options.set(is_old)
-        if is_old and not self._is_known:
-            LOG.warning('%s.', _REMARK)
-        self._is_known = is_old
-        return [_REMARK] if is_old else []
+        if not is_old:
+            return []
+        LOG_ONCE.warning(f'{_REMARK}.')
+        return [_REMARK]
 
 
 def _read() -> dict[pathlib.Path, bytes]:

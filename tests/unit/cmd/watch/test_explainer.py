@@ -385,7 +385,7 @@ class ExplainerTestCase(testtools.TestCase):
     def test_what_is_shared_is_short(self):
         """A minute holds many."""
         found = self.explain('a1').document
-        [(_, kept)] = self.explainer._shared.values()
+        [kept] = self.explainer._shared.values()
         for one in (found, kept, self.explain('a2').document):
             self.assertEqual(20, len(one['order']))
 

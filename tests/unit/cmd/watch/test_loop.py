@@ -48,14 +48,20 @@ class LoopTestCase(testtools.TestCase):
         self.log = self.useFixture(fixtures.FakeLogger(level=logging.INFO))
         self.turns = []
 
-    def run_loop(self, *results):
+    def run_loop(self, *results, step=1):
         """Take turns; each raises or returns a result, then it is told to end.
 
+        :param step: seconds from one turn to the next
         :returns: how often a turn was taken
         """
         left = list(results)
+        now = [0]
+        self.useFixture(
+            fixtures.MonkeyPatch('oslo_utils.timeutils.now', lambda: now[0])
+        )
 
         def turn():
+            now[0] += step
             self.turns.append(len(left))
             if not left:
                 self.signals.pending = signal.SIGTERM
@@ -72,17 +78,20 @@ class LoopTestCase(testtools.TestCase):
         self.assertEqual('', self.log.output)
 
     def test_an_outage_is_one_line(self):
+        """And one at its end, half a minute after the last failure."""
         full = OSError('No space left on device')
-        self.assertEqual(5, self.run_loop(full, full, full, None))
+        self.assertEqual(
+            6, self.run_loop(full, full, full, None, None, step=16)
+        )
         self.assertEqual(
             'Refusals wait to be recorded: OSError: No space left on device\n'
-            'Records are written again.\n',
+            'Records are written again, after 3 failures in 32 seconds.\n',
             self.log.output,
         )
 
     def test_the_next_outage_is_another_line(self):
         full = OSError('No space left on device')
-        self.run_loop(full, None, full, None)
+        self.run_loop(full, None, full, None, step=31)
         self.assertEqual(2, self.log.output.count('No space left'))
         self.assertEqual(2, self.log.output.count('are written again'))
 
