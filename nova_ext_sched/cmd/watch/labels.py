@@ -7,6 +7,8 @@ host satisfies. None of them is a label: each would be a series for the life
 of the process, and of Prometheus' memory.
 """
 
+import itertools
+
 import nova.conf
 from nova.scheduler import filters
 from nova.scheduler import request_filter
@@ -15,6 +17,7 @@ import os_resource_classes
 from nova_ext_sched.cmd.explain import placement
 from nova_ext_sched.cmd.explain import policies
 from nova_ext_sched.cmd.watch import explainer
+from nova_ext_sched.cmd.watch import metrics
 from nova_ext_sched.cmd.watch import refusals
 from nova_ext_sched.filters import base
 
@@ -47,12 +50,14 @@ _KINDS = (
 class Labels:
     """The values of the labels, by nova.conf.
 
+    The series of all refusals begin with 0.
+
     :ivar constraints: every value of ``constraint``
     :raises exception.NovaExtSchedError: nova-scheduler would not start with
         this nova.conf
     """
 
-    def __init__(self) -> None:
+    def __init__(self, figures: metrics.Metrics) -> None:
         classes = filters.HostFilterHandler().get_matching_classes(
             CONF.filter_scheduler.available_filters
         )
@@ -80,6 +85,20 @@ class Labels:
             _CUSTOM_RESOURCE,
             OTHER,
         }
+
+        self._refusals = figures.refusals
+        for labels in itertools.product(OPERATIONS, self.constraints):
+            figures.refusals.labels(*labels)
+        for reason in explainer.REASONS:
+            figures.unexplained.labels(reason)
+
+    def count(self, operation: str, cause: str) -> None:
+        """Count a refusal.
+
+        :param operation: empty where nova has no action of it
+        :param cause: see :meth:`constraint`
+        """
+        self._refusals.labels(operation or OTHER, self.constraint(cause)).inc()
 
     def constraint(self, cause: str) -> str:
         """Return the label of a cause.

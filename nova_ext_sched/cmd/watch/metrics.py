@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 import contextlib
 import functools
-import itertools
 import time
 
 import prometheus_client as prometheus
@@ -119,21 +118,6 @@ class Metrics:
         )
         self._shown: set[prometheus.Gauge] = set()
         self._cells: set[str] = set()
-
-    def begin(
-        self,
-        operations: Iterable[str],
-        constraints: Iterable[str],
-        reasons: Iterable[str],
-    ) -> None:
-        """Let the series of all refusals begin with 0.
-
-        :param operations: every value of that label; likewise the others
-        """
-        for labels in itertools.product(operations, constraints):
-            self.refusals.labels(*labels)
-        for reason in reasons:
-            self.unexplained.labels(reason)
 
     def looked_at(self, cells: Iterable[str], answered: Iterable[str]) -> None:
         """Note that the cells were read.

@@ -79,10 +79,7 @@ class Watcher:
         self._state = state
         self._metrics = figures
         self._signals = signals
-        self._labels = labels.Labels()
-        figures.begin(
-            labels.OPERATIONS, self._labels.constraints, explainer.REASONS
-        )
+        self._labels = labels.Labels(figures)
         self._marks = state.read()
         looks = [mark.looked for mark in self._marks.values()]
         self._known = kept.known(max(looks, default=time.time()), state.path)
@@ -228,10 +225,7 @@ class Watcher:
         self._metrics.delay.observe(max(0.0, delay.total_seconds()))
         if answer.document is None:
             self._metrics.unexplained.labels(answer.reason).inc()
-        self._metrics.refusals.labels(
-            refusal.operation or labels.OTHER,
-            self._labels.constraint(answer.constraint),
-        ).inc()
+        self._labels.count(refusal.operation, answer.constraint)
         self._metrics.worked()
         return True
 
