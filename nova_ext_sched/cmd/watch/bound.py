@@ -42,12 +42,11 @@ def shorten(document: Document) -> Document:
         is
     """
     for limits in _LIMITS:
-        scissors = _Scissors(*limits)
-        found = scissors.cut(document)
-        if scissors.left_out:
+        found, left_out = _cut(document, *limits)
+        if left_out:
             places = (
                 f'{messages.clean(place, 40)} ({number})'
-                for place, number in scissors.left_out.items()
+                for place, number in left_out.items()
             )
             found['remarks'].append(
                 f'Left out, because a record has a bound: {", ".join(places)}'
@@ -59,53 +58,52 @@ def shorten(document: Document) -> Document:
 
 def clean(value: typing.Any) -> typing.Any:
     """Return what JSON can hold without secrets, each text within a bound."""
-    return _Scissors(*_LIMITS[1]).cut(value)
+    return _cut(value, *_LIMITS[1])[0]
 
 
-class _Scissors:
-    """Returns values with fewer entries and characters.
+def _cut(
+    value: typing.Any, entries: int, characters: int
+) -> tuple[typing.Any, collections.Counter[str]]:
+    """Return a value with fewer entries and characters.
 
-    :ivar left_out: how many entries are missing, and how many texts are cut,
-        by where they stood
+    :returns: the value, and how many entries are missing and how many texts
+        are cut, by where they stood
     """
+    left_out: collections.Counter[str] = collections.Counter()
 
-    def __init__(self, entries: int, characters: int) -> None:
-        self._entries = entries
-        self._characters = characters
-        self.left_out: collections.Counter[str] = collections.Counter()
-
-    def cut(self, value: typing.Any, *path: str) -> typing.Any:
-        if isinstance(value, str):
-            text = messages.without_secrets(value)
-            if len(text) <= self._characters:
+    def cut(one: typing.Any, *path: str) -> typing.Any:
+        place = '.'.join(path[:2])
+        if isinstance(one, str):
+            text = messages.without_secrets(one)
+            if len(text) <= characters:
                 return text
-            self._note(path, 1)
-            return text[: self._characters] + '...'
-        if isinstance(value, list):
-            kept = self._choose(value, path)
-            self._note(path, len(value) - len(kept))
-            return [self.cut(one, *path) for one in kept]
-        if isinstance(value, dict):
-            most = max(self._entries, _LEAST_KEYS)
-            self._note(path, max(0, len(value) - most))
+            left_out[place] += 1
+            return f'{text[:characters]}...'
+        if isinstance(one, list):
+            kept = _choose(one, place, entries)
+            left_out[place] += len(one) - len(kept)
+            return [cut(each, *path) for each in kept]
+        if isinstance(one, dict):
+            keys = list(one)[: max(entries, _LEAST_KEYS)]
+            left_out[place] += len(one) - len(keys)
             return {
-                self.cut(key, *path, 'keys'): self.cut(one, *path, key)
-                for key, one in list(value.items())[:most]
+                cut(key, *path, 'keys'): cut(one[key], *path, key)
+                for key in keys
             }
-        return value
+        return one
 
-    def _choose(
-        self, values: list[typing.Any], path: tuple[str, ...]
-    ) -> list[typing.Any]:
-        if path == ('order',):
-            return values[: min(self._entries, _MOST_HOSTS)]
-        if path != ('constraints',):
-            return values[: self._entries]
-        ranked = sorted(
-            range(len(values)), key=lambda one: -(values[one]['refused'] or 0)
-        )
-        return [values[one] for one in sorted(ranked[: self._entries])]
+    # Without those of which nothing is missing.
+    return cut(value), +left_out
 
-    def _note(self, path: tuple[str, ...], number: int) -> None:
-        if number:
-            self.left_out['.'.join(path[:2])] += number
+
+def _choose(
+    values: list[typing.Any], place: str, most: int
+) -> list[typing.Any]:
+    if place == 'order':
+        return values[: min(most, _MOST_HOSTS)]
+    if place != 'constraints':
+        return values[:most]
+    ranked = sorted(
+        range(len(values)), key=lambda one: -(values[one]['refused'] or 0)
+    )
+    return [values[one] for one in sorted(ranked[:most])]
