@@ -3,6 +3,7 @@
 """Asks explain why nova refused an operation, as soon as it is known."""
 
 from collections.abc import Iterable
+import dataclasses
 import json
 import typing
 
@@ -125,29 +126,26 @@ class Answer(typing.NamedTuple):
         return str(document.get_cause(self.document))
 
 
+@dataclasses.dataclass
 class Explainer:
     """Explains refusals, a bounded number in each minute and each turn.
 
     Where an explanation takes long, a burst of many different requests would
     else be recorded hours late.
 
-    :param most: explanations in a minute; one that is shared counts once
+    :ivar most: explanations in a minute; one that is shared counts once
     """
 
-    def __init__(
-        self,
-        figures: metrics.Metrics,
-        signals: interrupt.Interrupt,
-        most: int,
-    ) -> None:
-        self._options = options.Options(figures)
-        self._metrics = figures
-        self._signals = signals
-        self._most = most
+    figures: metrics.Metrics
+    signals: interrupt.Interrupt
+    most: int
+
+    def __post_init__(self) -> None:
+        self._options = options.Options(self.figures)
         self._now = 0.0
         self._begun: list[float] = []
         self._shared: cachetools.TTLCache[str, Document] = cachetools.TTLCache(
-            most, SHARED_SECONDS, timer=lambda: self._now
+            self.most, SHARED_SECONDS, timer=lambda: self._now
         )
         self._remarks: list[str] = []
 
@@ -200,16 +198,16 @@ class Explainer:
                 for key in ('server', 'server_name', 'image')
             }
             return Answer({**found, 'request': request})
-        if len(self._begun) >= self._most:
+        if len(self._begun) >= self.most:
             return Answer(
                 reason='limit',
-                detail=f'More than {self._most} different requests were '
+                detail=f'More than {self.most} different requests were '
                 f'refused within a minute.',
                 asked=_describe_asked(ctxt, refusal),
             )
         self._begun.append(self._now)
         try:
-            with self._metrics.explanations.time(), self._signals.allowed():
+            with self.figures.explanations.time(), self.signals.allowed():
                 found = _ask(ctxt, refusal, stored)
             found['remarks'] += self._remarks
             found = bound.shorten(found)

@@ -4,6 +4,7 @@
 
 from collections.abc import Mapping
 from collections.abc import Sequence
+import dataclasses
 import datetime
 import time
 import typing
@@ -39,6 +40,7 @@ _MOST_FAILURES = 3
 Rows = Mapping[tuple[str, str], Sequence[refusals.Row]]
 
 
+@dataclasses.dataclass
 class Watcher:
     """Keeps a record of every refusal, each once, in the order of their times.
 
@@ -64,25 +66,20 @@ class Watcher:
     In a cell that the state does not have, it begins at the present.
     """
 
-    def __init__(
-        self,
-        asked: cells.Cells,
-        explain: explainer.Explainer,
-        kept: records.Records,
-        state: position.File,
-        figures: metrics.Metrics,
-        signals: interrupt.Interrupt,
-    ) -> None:
-        self._cells = asked
-        self._explain = explain
-        self._records = kept
-        self._state = state
-        self._metrics = figures
-        self._signals = signals
-        self._labels = labels.Labels(figures)
-        self._marks = state.read()
+    asked: cells.Cells
+    explaining: explainer.Explainer
+    kept: records.Records
+    state: position.File
+    figures: metrics.Metrics
+    signals: interrupt.Interrupt
+
+    def __post_init__(self) -> None:
+        self._labels = labels.Labels(self.figures)
+        self._marks = self.state.read()
         looks = [mark.looked for mark in self._marks.values()]
-        self._known = kept.known(max(looks, default=time.time()), state.path)
+        self._known = self.kept.known(
+            max(looks, default=time.time()), self.state.path
+        )
         # Since when refusals wait, by the names of their rows, and why the
         # last one did.
         self._since: dict[str, float] = {}
@@ -100,8 +97,8 @@ class Watcher:
         """
         self._now = timeutils.now()
         self._failures = 0
-        self._explain.begin_turn()
-        with self._signals.allowed():
+        self.explaining.begin_turn()
+        with self.signals.allowed():
             rows = self._read()
         waiting = sorted(
             (
@@ -112,7 +109,7 @@ class Watcher:
             ),
             key=lambda row: (row.name in self._since, row.time, row.id),
         )
-        self._metrics.waiting.set(len(waiting))
+        self.figures.waiting.set(len(waiting))
         count = 0
         try:
             for number, row in enumerate(waiting):
@@ -126,19 +123,19 @@ class Watcher:
                     continue
                 self._since.pop(row.name, None)
                 self._marks[row.place].handled.add(row.id)
-                self._metrics.waiting.dec()
+                self.figures.waiting.dec()
         finally:
             self._advance(rows)
         if not waiting:
             self._since.clear()
         if not self._since:
             self._problem = ''
-        self._metrics.worked()
+        self.figures.worked()
         return count
 
     def _read(self) -> Rows:
         rows = {}
-        found = self._cells.ask(self._read_cell)
+        found = self.asked.ask(self._read_cell)
         for cell, (by_kind, newest) in found.items():
             for kind, each in by_kind.items():
                 rows[cell, kind] = each
@@ -147,11 +144,9 @@ class Watcher:
                 )
                 mark.see(newest[kind], timeutils.now())
                 mark.looked = time.time()
-        names = self._cells.names
-        self._metrics.unread.set(len(self._cells.silent))
-        self._metrics.looked_at(
-            names.values(), [names[cell] for cell in found]
-        )
+        names = self.asked.names
+        self.figures.unread.set(len(self.asked.silent))
+        self.figures.looked_at(names.values(), [names[cell] for cell in found])
         return rows
 
     def _read_cell(
@@ -179,7 +174,7 @@ class Watcher:
                 'or made anew, or rows were archived. Records go on behind '
                 'ID %(new)s.',
                 {
-                    'cell': self._cells.names[cell],
+                    'cell': self.asked.names[cell],
                     'kind': kind,
                     'newest': newest[kind],
                     'passed': after[kind],
@@ -189,16 +184,16 @@ class Watcher:
             after[kind] = passed
             self._marks[cell, kind] = position.Mark(passed)
         if behind:
-            self._metrics.set_back.labels(self._cells.names[cell]).inc()
+            self.figures.set_back.labels(self.asked.names[cell]).inc()
             return refusals.read(ctxt, after)
         return rows, newest
 
     def _record(self, row: refusals.Row) -> bool:
         """Record a refusal; return False if it has to wait."""
-        if row.cell in self._cells.silent:
+        if row.cell in self.asked.silent:
             return False
-        with self._signals.allowed():
-            found = self._cells.ask(
+        with self.signals.allowed():
+            found = self.asked.ask(
                 lambda ctxt: refusals.complete(ctxt, row), row.cell
             )
         if row.cell not in found:
@@ -207,7 +202,7 @@ class Watcher:
         try:
             if self._failures >= _MOST_FAILURES:
                 raise explainer.Unavailable(self._problem)
-            answer = self._explain.explain(refusal)
+            answer = self.explaining.explain(refusal)
         except explainer.Unavailable as exc:
             self._failures += 1
             since = self._since.setdefault(row.name, self._now)
@@ -220,17 +215,17 @@ class Watcher:
             answer = explainer.Answer(reason='unavailable', detail=str(exc))
         else:
             self._failures = 0
-        self._records.write(record.make(refusal, answer))
+        self.kept.write(record.make(refusal, answer))
         delay = timeutils.utcnow() - refusal.time
-        self._metrics.delay.observe(max(0.0, delay.total_seconds()))
+        self.figures.delay.observe(max(0.0, delay.total_seconds()))
         if answer.document is None:
-            self._metrics.unexplained.labels(answer.reason).inc()
+            self.figures.unexplained.labels(answer.reason).inc()
         self._labels.count(refusal.operation, answer.constraint)
-        self._metrics.worked()
+        self.figures.worked()
         return True
 
     def _advance(self, rows: Rows) -> None:
         now = timeutils.utcnow()
         for place, each in rows.items():
             self._marks[place].advance(each, self._now, now)
-        self._state.write(self._marks)
+        self.state.write(self._marks)
