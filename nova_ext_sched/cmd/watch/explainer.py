@@ -100,13 +100,6 @@ class Answer(typing.NamedTuple):
     asked: Document | None = None
 
     @property
-    def request(self) -> Document | None:
-        """What was asked for, with or without an explanation."""
-        return (
-            self.asked if self.document is None else self.document['request']
-        )
-
-    @property
     def constraint(self) -> str:
         """Why there was no host: the cause that the answer ranks first.
 

@@ -27,7 +27,7 @@ def make(
     :returns: what JSON can hold, without secrets, at most
         :data:`.records.RECORD_BYTES` long
     """
-    asked = answer.request or {}
+    asked = (answer.document or {}).get('request', answer.asked) or {}
     found = {
         'format': FORMAT,
         'id': refusal.name,

@@ -240,7 +240,7 @@ class ExplainerTestCase(testtools.TestCase):
     @staticmethod
     def of(answer):
         """Return what a request that is not explained asked, and for whom."""
-        return answer.request['of'], answer.request['server']
+        return answer.asked['of'], answer.asked['server']
 
     def at(self, now):
         self.now = now
@@ -316,7 +316,7 @@ class ExplainerTestCase(testtools.TestCase):
     def test_after_tries_on_hosts_and_gone(self, problem):
         self.unstored = problem
         answer = self.explain('a', message='Exceeded maximum number of ')
-        self.assertEqual(('retries', None), (answer.reason, answer.request))
+        self.assertEqual(('retries', None), (answer.reason, answer.asked))
 
     @ddt.data(
         nova_scheduler.PlacementFailed(query='/x', cause='503'),
