@@ -176,20 +176,16 @@ class Checks(upgradecheck.UpgradeCommands):
     def _data(self) -> operators_data.OperatorsData | Exception:
         ctxt = nova_context.get_admin_context()
         try:
-            return operators_data.OperatorsData(
-                CONF,
-                {
-                    aggregate.name: aggregate.metadata
-                    for aggregate in objects.AggregateList.get_all(ctxt)
-                },
-                {
-                    flavor.name: flavor.extra_specs
-                    for flavor in objects.FlavorList.get_all(ctxt)
-                },
-            )
+            aggregates = objects.AggregateList.get_all(ctxt)
+            flavors = objects.FlavorList.get_all(ctxt)
         except Exception as exc:
             # oslo.db, SQLAlchemy, the driver: whichever it is, it is said.
             return exc
+        return operators_data.OperatorsData(
+            CONF,
+            {one.name: one.metadata for one in aggregates},
+            {one.name: one.extra_specs for one in flavors},
+        )
 
     def _database(self) -> upgradecheck.Result:
         if isinstance(self._data, Exception):

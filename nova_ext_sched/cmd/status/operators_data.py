@@ -84,30 +84,28 @@ class OperatorsData(typing.NamedTuple):
         requires less than it says. A flavor may name a reservation that no
         aggregate has.
         """
+        rules = self._rules
+        if 'flavor' not in self.conf.nova_ext_sched.member_sources:
+            rules = reservation.Rules()
+        carried = set().union(*self.aggregates.values())
         for name, specs in sorted(self.flavors.items()):
+            subject = f'flavor {messages.clean(name)}: extra spec '
             for key, value in sorted(specs.items()):
                 if _TRAIT.match(key) and value not in _TRAIT_VALUES:
                     yield (
-                        f'flavor {messages.clean(name)}: extra spec '
-                        f'{messages.quoted(key)}: expected required or '
-                        f'forbidden, got {messages.quoted(value)}; nova '
+                        f'{subject}{messages.quoted(key)}: expected required '
+                        f'or forbidden, got {messages.quoted(value)}; nova '
                         f'ignores it'
+                    )
+            for key in rules.request(rules.keys_among(specs), None).required:
+                if key not in carried:
+                    yield (
+                        f'{subject}{messages.quoted(key)}: no aggregate has '
+                        f'this metadata key, so servers with the flavor find '
+                        f'no host'
                     )
         if _INSTANCE_TYPE.is_on(self.conf):
             yield from self._check_instance_types('flavor ')
-        if 'flavor' not in self.conf.nova_ext_sched.member_sources:
-            return
-        carried = set().union(*self.aggregates.values())
-        for name, specs in sorted(self.flavors.items()):
-            keys = self._rules.keys_among(specs)
-            for key in self._rules.request(keys, None).required:
-                if key not in carried:
-                    yield (
-                        f'flavor {messages.clean(name)}: extra spec '
-                        f'{messages.quoted(key)}: no aggregate has this '
-                        f'metadata key, so servers with the flavor find no '
-                        f'host'
-                    )
 
     @property
     def _rules(self) -> reservation.Rules:

@@ -209,7 +209,8 @@ class ExplainerTestCase(testtools.TestCase):
 
     def ask(self, context, refusal, stored):
         self.asked.append(refusal.server)
-        self.signals.check()
+        with self.signals.allowed():
+            pass
         if self.problem:
             raise self.problem
         return {

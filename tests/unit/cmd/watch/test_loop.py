@@ -65,7 +65,8 @@ class LoopTestCase(testtools.TestCase):
             self.turns.append(len(left))
             if not left:
                 self.signals.pending = signal.SIGTERM
-                self.signals.check()
+                with self.signals.allowed():
+                    pass
             result = left.pop(0)
             if isinstance(result, BaseException):
                 raise result
@@ -121,7 +122,8 @@ class LoopTestCase(testtools.TestCase):
 
         def turn():
             self.signals.pending = signal.SIGTERM if held else signal.SIGHUP
-            self.signals.check()
+            with self.signals.allowed():
+                pass
 
         loop.run(self.signals, turn, 0.001)
         self.assertEqual([True], [signal.SIGHUP in one for one in held])
@@ -142,7 +144,8 @@ class LoopTestCase(testtools.TestCase):
                 self.signals.pending = signal.SIGHUP
             else:
                 self.signals.pending = signal.SIGTERM
-            self.signals.check()
+            with self.signals.allowed():
+                pass
 
         loop.run(self.signals, hup, 0.001)
         self.assertEqual(['hup', 'hup'], self.turns)
