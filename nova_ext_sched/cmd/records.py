@@ -44,8 +44,7 @@ class Records:
 
     A line is in the file as a whole or not at all. When another file takes
     the place of the file, or none is there, the next record goes to a new
-    one, which its owner and group alone can read. One process at a time
-    writes a file.
+    one. One process at a time writes a file.
 
     :param path: None for standard output
     :raises OSError: the file cannot be written
@@ -119,7 +118,7 @@ class Records:
                 path.stat(), os.fstat(self._file.fileno())
             ):
                 return self._file
-        file = open_private(path)
+        file = open(path, 'a+b', buffering=0)
         got: object = b''
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -156,15 +155,6 @@ def find(path: pathlib.Path, wanted: str) -> dict[str, typing.Any] | None:
                 if wanted in (record.get('request_id'), record.get('server')):
                     found = record
     return found
-
-
-def open_private(path: pathlib.Path) -> io.FileIO:
-    """Open a file to append; others than owner and group cannot read it."""
-    before = os.umask(0o027)
-    try:
-        return open(path, 'a+b', buffering=0)
-    finally:
-        os.umask(before)
 
 
 def _last_lines(path: pathlib.Path) -> Iterator[bytes]:

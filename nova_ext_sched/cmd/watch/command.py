@@ -126,6 +126,8 @@ class Watch(nova_command.Command):
         if path and not state:
             state = path.with_name(f'{path.name}.state')
         figures = metrics.Metrics()
+        # Its owner and group alone read what it writes.
+        os.umask(0o027)
         try:
             found = watcher.Watcher(
                 cells.Cells(),

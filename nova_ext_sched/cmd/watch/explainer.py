@@ -140,12 +140,10 @@ class Explainer:
         self._shared: cachetools.TTLCache[str, Document] = cachetools.TTLCache(
             self.most, SHARED_SECONDS, timer=lambda: self._now
         )
-        self._remarks: list[str] = []
 
     def begin_turn(self) -> None:
         """Let what was done more than a minute ago count no longer."""
         self._now = now = timeutils.now()
-        self._remarks = self._options.remarks()
         self._begun = [begun for begun in self._begun if begun > now - 60]
 
     def explain(self, refusal: refusals.Refusal) -> Answer:
@@ -202,7 +200,7 @@ class Explainer:
         try:
             with self.figures.explanations.time(), self.signals.allowed():
                 found = _ask(ctxt, refusal, stored)
-            found['remarks'] += self._remarks
+            found['remarks'] += self._options.remarks()
             found = bound.shorten(found)
         except AWAY:
             # It is tried again, which must not use up the minute.

@@ -27,17 +27,18 @@ class Options:
     """
 
     def __init__(self, figures: metrics.Metrics) -> None:
-        self._metrics = figures
         self._used = _read()
+        figures.old_options.set_function(self._are_old)
+
+    def _are_old(self) -> bool:
+        return _read() != self._used
 
     def remarks(self) -> list[str]:
         """Return what an explanation has to say of the options.
 
         The log says it once.
         """
-        is_old = _read() != self._used
-        self._metrics.old_options.set(is_old)
-        if not is_old:
+        if not self._are_old():
             return []
         LOG_ONCE.warning(f'{_REMARK}.')
         return [_REMARK]

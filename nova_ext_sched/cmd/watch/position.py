@@ -14,12 +14,10 @@ from collections.abc import Iterable
 import dataclasses
 import datetime
 import json
-import os
 import pathlib
 import sqlite3
 
 from nova_ext_sched import exception
-from nova_ext_sched.cmd import records
 from nova_ext_sched.cmd.watch import refusals
 
 #: Seconds after which no further row is expected before a row that was seen:
@@ -122,10 +120,10 @@ class File:
     def __init__(self, path: pathlib.Path | None) -> None:
         self.path = path
         if path is not None:
-            with records.open_private(path) as file:
+            with path.open('a+b') as file:
+                file.seek(0)
                 # SQLite takes a file of few bytes for an empty one.
-                beginning = os.pread(file.fileno(), len(_BEGINNING), 0)
-                if beginning not in (b'', _BEGINNING):
+                if file.read(len(_BEGINNING)) not in (b'', _BEGINNING):
                     raise self._refuse('a file of another kind')
         self._database = sqlite3.connect(path or ':memory:', timeout=0)
         ask = self._database.execute

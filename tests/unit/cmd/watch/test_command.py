@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import os
 import pathlib
 import signal
 
@@ -40,6 +41,7 @@ class CommandTestCase(testtools.TestCase):
         super().setUp()
         self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         self.calls = []
+        self.addCleanup(os.umask, os.umask(0o022))
         self.note(interrupt.Interrupt, 'install')
         self.note(metrics.Metrics, 'serve', self.serve)
         self.note(loop.Timer, 'turn')
@@ -174,6 +176,23 @@ class CommandTestCase(testtools.TestCase):
             ('File', '__init__', self.folder / 'records.json.state'),
             self.run_command(f'--records={self.folder}/records.json'),
         )
+
+    def test_owner_and_group_alone_read_them(self):
+        """Each file that it makes; not one that logrotate made."""
+        made = self.folder / 'made'
+        made.touch()
+        made.chmod(0o644)
+        for mask, name, expected in (
+            (0, 'first', 0o640),
+            (0o077, 'second', 0o640),
+            (0, 'made', 0o644),
+        ):
+            os.umask(mask)
+            records = self.folder / name
+            self.run_command(f'--records={records}')
+            state = self.folder / f'{name}.state'
+            self.assertEqual(expected, records.stat().st_mode & 0o777)
+            self.assertEqual(0o640, state.stat().st_mode & 0o777)
 
     def test_a_state_without_records(self):
         self.assertIn(

@@ -2,7 +2,6 @@
 
 import contextlib
 import datetime
-import os
 import pathlib
 import sqlite3
 
@@ -152,13 +151,6 @@ class FileTestCase(testtools.TestCase):
         marks = {('cell', 'fault'): position.Mark(7)}
         position.File(None).write(marks)
         self.assertEqual({}, position.File(None).read())
-
-    def test_owner_and_group_alone_read_it(self):
-        for mask in (0, 0o077):
-            self.addCleanup(os.umask, os.umask(mask))
-            self.path.unlink(missing_ok=True)
-            self.open()
-            self.assertEqual(0o640, self.path.stat().st_mode & 0o777)
 
     def assertRefused(self, got):
         error = self.assertRaises(
