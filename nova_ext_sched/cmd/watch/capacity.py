@@ -8,7 +8,6 @@ import math
 
 from oslo_log import log as logging
 
-from nova_ext_sched import exception
 from nova_ext_sched import messages
 from nova_ext_sched.cmd import nova_scheduler
 from nova_ext_sched.cmd import request_options
@@ -18,12 +17,6 @@ from nova_ext_sched.cmd.watch import explainer
 from nova_ext_sched.cmd.watch import metrics
 
 LOG = logging.getLogger(__name__)
-
-
-class _Fault(exception.NovaExtSchedError):
-    """There is no number; the text says why."""
-
-    message = '{fault}'
 
 
 class Capacity:
@@ -62,13 +55,15 @@ class Capacity:
         for number, one in enumerate(self._wanted):
             try:
                 scheduler = scheduler or host_manager.HostManager()
-                servers = _count(scheduler, *one)
+                servers, problem = _count(scheduler, *one)
             except explainer.AWAY as exc:
                 # It is away for all, and each might wait for an answer.
                 problems[messages.describe(exc)] = self._wanted[number:]
                 break
             except Exception as exc:
-                problems.setdefault(messages.describe(exc), []).append(one)
+                problem = messages.describe(exc)
+            if problem:
+                problems.setdefault(problem, []).append(one)
             else:
                 self._metrics.capacity_counted(*one, servers)
         for problem, wanted in problems.items():
@@ -90,8 +85,11 @@ class Capacity:
 
 def _count(
     scheduler: host_manager.HostManager, flavor: str, image: str
-) -> float:
-    """Return how many servers fit, ``math.inf`` for any number."""
+) -> tuple[float, str]:
+    """Return how many servers fit, and why there is no number.
+
+    :returns: ``math.inf`` for any number; no text where there is a number
+    """
     parser = argparse.ArgumentParser()
     request_options.add(parser)
     # A server that has nothing but an image.
@@ -103,6 +101,5 @@ def _count(
             raise nova_scheduler.CellFailed(
                 cell=scheduler.cell_name(cell.uuid), cause=reason
             )
-    if found.fault:
-        raise _Fault(fault=found.fault)
-    return math.inf if found.servers is None else found.servers
+    servers = math.inf if found.servers is None else found.servers
+    return servers, found.fault

@@ -150,10 +150,10 @@ class Watch(nova_command.Command):
                 got=str(exc),
             ) from exc
         signals.install()
-        audit = loop.Timer(
+        audit = loop.every(
             parsed_args.audit_interval, lambda: audits.count(figures)
         )
-        counting = loop.Timer(
+        count = loop.every(
             parsed_args.capacity_interval,
             capacity.Capacity(figures, parsed_args.capacity).count,
         )
@@ -167,8 +167,8 @@ class Watch(nova_command.Command):
         def turn() -> None:
             found.turn()
             with signals.allowed():
-                audit.turn()
-                counting.turn()
+                audit()
+                count()
 
         loop.run(signals, turn, parsed_args.interval)
         # Everything is written. Python would wait for the threads that wait

@@ -19,26 +19,24 @@ CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 
-class Timer:
-    """Calls a function every now and then, first at once.
+def every(
+    interval: float | None, work: Callable[[], None]
+) -> Callable[[], None]:
+    """Return a function that calls another if it is time, first at once.
 
     :param interval: seconds from the beginning of one call to that of the
         next; None for never
     """
+    due = 0.0
 
-    def __init__(
-        self, interval: float | None, work: Callable[[], None]
-    ) -> None:
-        self._interval = interval
-        self._work = work
-        self._next = 0.0
-
-    def turn(self) -> None:
-        """Call it if it is time."""
+    def turn() -> None:
+        nonlocal due
         now = timeutils.now()
-        if self._interval is not None and now >= self._next:
-            self._next = now + self._interval
-            self._work()
+        if interval is not None and now >= due:
+            due = now + interval
+            work()
+
+    return turn
 
 
 def run(

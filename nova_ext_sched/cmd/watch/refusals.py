@@ -176,10 +176,7 @@ def _select_faults(label: typing.Any, is_after: typing.Any) -> sa.Select:
 
 def _is_refusal(words: typing.Any) -> typing.Any:
     return sa.or_(
-        *(
-            words.startswith(text, autoescape=True)
-            for text in (NO_VALID_HOST, NO_HOST_LEFT)
-        )
+        words.startswith(NO_VALID_HOST), words.startswith(NO_HOST_LEFT)
     )
 
 

@@ -15,7 +15,6 @@ from nova_ext_sched.cmd.watch import capacity
 from nova_ext_sched.cmd.watch import command
 from nova_ext_sched.cmd.watch import explainer
 from nova_ext_sched.cmd.watch import interrupt
-from nova_ext_sched.cmd.watch import loop
 from nova_ext_sched.cmd.watch import metrics
 from nova_ext_sched.cmd.watch import position
 from nova_ext_sched.cmd.watch import watcher
@@ -44,12 +43,11 @@ class CommandTestCase(testtools.TestCase):
         self.addCleanup(os.umask, os.umask(0o022))
         self.note(interrupt.Interrupt, 'install')
         self.note(metrics.Metrics, 'serve', self.serve)
-        self.note(loop.Timer, 'turn')
         self.note(watcher.Watcher, 'turn')
         self.note(explainer.Explainer, '__init__')
-        self.note(loop.Timer, '__init__')
         self.note(capacity.Capacity, '__init__')
         self.note(position.File, '__init__', position.File.__init__)
+        self.patch('nova_ext_sched.cmd.watch.loop.every', self.every)
         self.patch('os._exit', self.end)
         self.patch(
             'nova_ext_sched.cmd.watch.loop.run', lambda *args: self.loop(*args)
@@ -75,6 +73,10 @@ class CommandTestCase(testtools.TestCase):
 
         self.patch(f'{class_.__module__}.{class_.__name__}.{name}', call)
 
+    def every(self, interval, work):
+        self.calls.append(('loop', 'every', interval))
+        return lambda: self.calls.append(('every', interval))
+
     def loop(self, signals, turn, interval):
         self.calls.append(('loop', 'run', interval))
         turn()
@@ -98,13 +100,13 @@ class CommandTestCase(testtools.TestCase):
                 ('Explainer', '__init__', 30),
                 ('File', '__init__', None),
                 ('Interrupt', 'install'),
-                ('Timer', '__init__', None),
+                ('loop', 'every', None),
                 ('Capacity', '__init__', []),
-                ('Timer', '__init__', None),
+                ('loop', 'every', None),
                 ('loop', 'run', 5.0),
                 ('Watcher', 'turn'),
-                ('Timer', 'turn'),
-                ('Timer', 'turn'),
+                ('every', None),
+                ('every', None),
             ],
             self.run_command(),
         )
@@ -116,13 +118,13 @@ class CommandTestCase(testtools.TestCase):
                 ('File', '__init__', self.folder / 'state'),
                 ('Metrics', 'serve', 9653, '::1'),
                 ('Interrupt', 'install'),
-                ('Timer', '__init__', 31536000.0),
+                ('loop', 'every', 31536000.0),
                 ('Capacity', '__init__', [('a b', ''), ('c', IMAGE)]),
-                ('Timer', '__init__', 900.0),
+                ('loop', 'every', 900.0),
                 ('loop', 'run', 0.5),
                 ('Watcher', 'turn'),
-                ('Timer', 'turn'),
-                ('Timer', 'turn'),
+                ('every', 31536000.0),
+                ('every', 900.0),
             ],
             self.run_command(
                 '--interval=0.5',
@@ -151,11 +153,11 @@ class CommandTestCase(testtools.TestCase):
         """Also one that has arrived before."""
         begun = []
 
-        def arrive(timer):
-            begun.append(timer)
+        def arrive():
+            begun.append(True)
             self.signals._handle(signal.SIGTERM, None)
 
-        self.patch('nova_ext_sched.cmd.watch.loop.Timer.turn', arrive)
+        self.patch('nova_ext_sched.cmd.watch.loop.every', lambda *_: arrive)
         self.loop = self.take_two_turns
         self.run_command()
         self.assertEqual(1, len(begun))

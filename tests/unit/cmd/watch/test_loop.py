@@ -11,7 +11,7 @@ from nova_ext_sched.cmd.watch import interrupt
 from nova_ext_sched.cmd.watch import loop
 
 
-class TimerTestCase(testtools.TestCase):
+class EveryTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.now = 0.0
@@ -26,9 +26,9 @@ class TimerTestCase(testtools.TestCase):
         self.now += 50
 
     def begun_at(self, interval, *times):
-        timer = loop.Timer(interval, self.work)
+        turn = loop.every(interval, self.work)
         for self.now in times:
-            timer.turn()
+            turn()
         return self.begun
 
     def test_from_the_beginning_of_one_to_that_of_the_next(self):
