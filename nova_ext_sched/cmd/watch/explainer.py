@@ -2,7 +2,6 @@
 
 """Asks explain why nova refused an operation, as soon as it is known."""
 
-from collections.abc import Iterable
 import dataclasses
 import json
 import typing
@@ -13,6 +12,7 @@ from nova import context as nova_context
 from nova import exception as nova_exception
 from nova import objects
 import nova.conf
+from nova.objects import base as objects_base
 from openstack import exceptions as sdk_exception
 from oslo_config import cfg
 from oslo_db import exception as db_exception
@@ -310,16 +310,7 @@ def _read_new_flavor(
 
 def _describe_image(image: typing.Any) -> dict[str, typing.Any]:
     """Return an image of a request spec as nova.image.glance gives it."""
-    properties = _get_fields(image.properties, image.properties.fields)
-    for trait in properties.pop('traits_required', ()):
-        properties[f'trait:{trait}'] = 'required'
-    return {
-        **_get_fields(image, ('id', 'name', 'min_ram', 'min_disk')),
-        'properties': properties,
-    }
-
-
-def _get_fields(
-    one: typing.Any, names: Iterable[str]
-) -> dict[str, typing.Any]:
-    return {name: getattr(one, name) for name in names if name in one}
+    found: dict[str, typing.Any] = objects_base.obj_to_primitive(image)
+    for trait in found['properties'].pop('traits_required', ()):
+        found['properties'][f'trait:{trait}'] = 'required'
+    return found

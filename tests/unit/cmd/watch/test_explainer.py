@@ -603,6 +603,7 @@ class ImageTestCase(testtools.TestCase):
                 'name': 'debian',
                 'min_ram': 64,
                 'min_disk': 3,
+                'size': 7,
                 'properties': {
                     'hw_cpu_sockets': 2,
                     'trait:CUSTOM_A': 'required',
