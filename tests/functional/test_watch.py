@@ -63,7 +63,7 @@ class WatchTestCase(base.CloudTestCase):
         self.state = folder / 'state'
         self.watcher = self.watch()
         # The first turn notes where the cells stand.
-        self.assertEqual(0, self.watcher.turn())
+        self.assertEqual([], self.recorded())
 
     def watch(self):
         self.end()
@@ -89,10 +89,8 @@ class WatchTestCase(base.CloudTestCase):
     def recorded(self):
         """Take a turn; return the records that it wrote."""
         before = self.read()
-        count = self.watcher.turn()
-        new = self.read()[len(before) :]
-        self.assertEqual(count, len(new))
-        return new
+        self.watcher.turn()
+        return self.read()[len(before) :]
 
     def read(self):
         if not self.records.exists():
@@ -678,7 +676,7 @@ class BurstTest(WatchTestCase):
         """Return what a turn asks of each database, by its name."""
         statements = []
         with self.listening(statements):
-            self.assertEqual(0, self.watcher.turn())
+            self.assertEqual([], self.recorded())
         names = {
             self.cell_engine('cell0'): 'cell0',
             self.cell_engine('cell1'): 'cell1',

@@ -87,10 +87,9 @@ class Watcher:
         self._now = 0.0
         self._failures = 0
 
-    def turn(self) -> int:
+    def turn(self) -> None:
         """Record what nova refused since the last turn.
 
-        :returns: the number of records
         :raises OSError: a record or the state cannot be written; the next
             turn tries again
         :raises interrupt.Stop: a signal arrived
@@ -110,20 +109,15 @@ class Watcher:
             key=lambda row: (row.name in self._since, row.time, row.id),
         )
         self.figures.waiting.set(len(waiting))
-        count = 0
         try:
             for number, row in enumerate(waiting):
                 if number and number % _BATCH == 0:
                     self._advance(rows)
-                if (row.name, record.show(row.time)) in self._known:
-                    pass
-                elif self._record(row):
-                    count += 1
-                else:
-                    continue
-                self._since.pop(row.name, None)
-                self._marks[row.place].handled.add(row.id)
-                self.figures.waiting.dec()
+                is_known = (row.name, record.show(row.time)) in self._known
+                if is_known or self._record(row):
+                    self._since.pop(row.name, None)
+                    self._marks[row.place].handled.add(row.id)
+                    self.figures.waiting.dec()
         finally:
             self._advance(rows)
         if not waiting:
@@ -131,7 +125,6 @@ class Watcher:
         if not self._since:
             self._problem = ''
         self.figures.worked()
-        return count
 
     def _read(self) -> Rows:
         rows = {}

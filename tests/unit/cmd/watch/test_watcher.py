@@ -168,7 +168,7 @@ class WatcherTestCase(testtools.TestCase):
         self.explainer = Explainer()
         self.records = Records()
         self.watcher = self.watch()
-        self.assertEqual(0, self.watcher.turn())
+        self.assertEqual([], self.turn())
 
     def watch(self):
         self.end()
@@ -192,10 +192,8 @@ class WatcherTestCase(testtools.TestCase):
     def turn(self):
         """Take a turn; return the servers of the records that it wrote."""
         before = len(self.servers())
-        count = self.watcher.turn()
-        found = self.servers()[before:]
-        self.assertEqual(count, len(found))
-        return found
+        self.watcher.turn()
+        return self.servers()[before:]
 
     def servers(self):
         return [record['server'] for record in self.records.written]
