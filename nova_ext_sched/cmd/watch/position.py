@@ -17,6 +17,8 @@ import json
 import pathlib
 import sqlite3
 
+from oslo_utils import timeutils
+
 from nova_ext_sched import exception
 from nova_ext_sched.cmd.watch import refusals
 
@@ -77,24 +79,19 @@ class Mark:
         if newest > (self._seen[-1][1] if self._seen else self._settled):
             self._seen.append((moment, newest))
 
-    def advance(
-        self,
-        rows: Iterable[refusals.Row],
-        moment: float,
-        now: datetime.datetime,
-    ) -> None:
+    def advance(self, rows: Iterable[refusals.Row], moment: float) -> None:
         """Pass what is settled, up to the first row that still has to wait.
 
         :param rows: those above :attr:`passed`, in any order
         :param moment: not after they were read, by the clock of :meth:`see`
-        :param now: in UTC
         """
         while self._seen and self._seen[0][0] <= moment - SETTLED:
             self._settled = self._seen.popleft()[1]
+        begun = timeutils.utcnow() - ABANDONED
         held = [
             row.id - 1
             for row in rows
-            if self.is_new(row) or (row.is_open and now - row.time < ABANDONED)
+            if self.is_new(row) or (row.is_open and row.time > begun)
         ]
         self.passed = min([max(self._settled, self.passed), *held])
         self.handled = {one for one in self.handled if one > self.passed}

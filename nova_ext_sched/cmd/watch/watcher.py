@@ -218,7 +218,6 @@ class Watcher:
         return True
 
     def _advance(self, rows: Rows) -> None:
-        now = timeutils.utcnow()
         for place, each in rows.items():
-            self._marks[place].advance(each, self._now, now)
+            self._marks[place].advance(each, self._now)
         self.state.write(self._marks)

@@ -9,6 +9,7 @@ import ddt
 import fixtures
 from hypothesis import given
 from hypothesis import strategies as st
+from oslo_utils import fixture as utils_fixture
 import testtools
 
 from nova_ext_sched import exception
@@ -27,6 +28,10 @@ def row(number, is_open=False, age=0):
 
 @ddt.ddt
 class MarkTestCase(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.useFixture(utils_fixture.TimeFixture(NOW))
+
     @ddt.data(
         (row(4), False),
         (row(5), False),
@@ -61,18 +66,18 @@ class MarkTestCase(testtools.TestCase):
     def test_advance(self, rows, handled, seen, passed, left):
         mark = position.Mark(5, set(handled))
         mark.see(seen, 100)
-        mark.advance(rows, 159.9, NOW)
+        mark.advance(rows, 159.9)
         self.assertEqual(position.Mark(5, set(handled)), mark)
-        mark.advance(rows, 160, NOW)
+        mark.advance(rows, 160)
         self.assertEqual(position.Mark(passed, left), mark)
 
     def test_what_was_held_is_passed_later(self):
         mark = position.Mark(5)
         mark.see(9, 100)
-        mark.advance([row(7)], 160, NOW)
+        mark.advance([row(7)], 160)
         self.assertEqual(6, mark.passed)
         mark.handled.add(7)
-        mark.advance([row(7)], 161, NOW)
+        mark.advance([row(7)], 161)
         self.assertEqual(9, mark.passed)
 
     def test_each_id_by_when_it_was_first_seen(self):
@@ -82,7 +87,7 @@ class MarkTestCase(testtools.TestCase):
         for moment, passed in (
             (159, 5), (160, 6), (179, 6), (180, 8), (189, 8), (500, 9)
         ):  # fmt: skip
-            mark.advance([], moment, NOW)
+            mark.advance([], moment)
             self.assertEqual(passed, mark.passed, moment)
 
 
@@ -112,7 +117,7 @@ def test_each_row_is_handled_once_in_whatever_order_rows_appear(case):
         moment = turn * position.SETTLED / 6
         seen = [one for one, at in visible.items() if at <= turn]
         mark.see(max(seen, default=0), moment)
-        mark.advance(rows, moment, NOW)
+        mark.advance(rows, moment)
     assert sorted(handled) == sorted(ids)
     assert mark == position.Mark(max(ids, default=0), set())
 
