@@ -90,36 +90,37 @@ class MarkTestCase(testtools.TestCase):
             mark.advance([], moment)
             self.assertEqual(passed, mark.passed, moment)
 
-
-@given(
-    st.lists(st.integers(1, 30), unique=True).flatmap(
-        lambda ids: st.tuples(
-            st.just(ids), st.lists(st.integers(0, 5), min_size=len(ids))
+    @given(
+        st.lists(st.integers(1, 30), unique=True).flatmap(
+            lambda ids: st.tuples(
+                st.just(ids), st.lists(st.integers(0, 5), min_size=len(ids))
+            )
         )
     )
-)
-def test_each_row_is_handled_once_in_whatever_order_rows_appear(case):
-    """A row becomes visible up to five turns after its ID was given."""
-    ids, delays = case
-    visible = {one: at + delays[at] for at, one in enumerate(sorted(ids))}
-    mark, handled = position.Mark(0), []
-    for turn in range(len(ids) + 18):
-        rows = [
-            row(one)
-            for one, at in sorted(visible.items())
-            if at <= turn and one > mark.passed
-        ]
-        for one in rows:
-            if mark.is_new(one):
-                handled.append(one.id)
-                mark.handled.add(one.id)
-        # A turn takes a sixth of the time in which rows settle.
-        moment = turn * position.SETTLED / 6
-        seen = [one for one, at in visible.items() if at <= turn]
-        mark.see(max(seen, default=0), moment)
-        mark.advance(rows, moment)
-    assert sorted(handled) == sorted(ids)
-    assert mark == position.Mark(max(ids, default=0), set())
+    def test_each_row_is_handled_once_in_whatever_order_rows_appear(
+        self, case
+    ):
+        """A row becomes visible up to five turns after its ID was given."""
+        ids, delays = case
+        visible = {one: at + delays[at] for at, one in enumerate(sorted(ids))}
+        mark, handled = position.Mark(0), []
+        for turn in range(len(ids) + 18):
+            rows = [
+                row(one)
+                for one, at in sorted(visible.items())
+                if at <= turn and one > mark.passed
+            ]
+            for one in rows:
+                if mark.is_new(one):
+                    handled.append(one.id)
+                    mark.handled.add(one.id)
+            # A turn takes a sixth of the time in which rows settle.
+            moment = turn * position.SETTLED / 6
+            seen = [one for one, at in visible.items() if at <= turn]
+            mark.see(max(seen, default=0), moment)
+            mark.advance(rows, moment)
+        self.assertEqual(sorted(ids), sorted(handled))
+        self.assertEqual(position.Mark(max(ids, default=0)), mark)
 
 
 @ddt.ddt
