@@ -3,6 +3,7 @@
 """The cells that are watched, cell0 included."""
 
 from collections.abc import Callable
+from collections.abc import Iterable
 import typing
 
 from nova import context as nova_context
@@ -33,7 +34,7 @@ class Cells:
     def __init__(self) -> None:
         self.names: dict[str, str] = {}
         self.silent: set[str] = set()
-        self._mappings: list[typing.Any] = []
+        self._mappings: Iterable[typing.Any] = ()
         self._until = 0.0
         # The cells that are being asked, by UUID.
         self._busy: set[str] = set()
@@ -80,11 +81,8 @@ class Cells:
     def _refresh(self) -> None:
         self._until = timeutils.now() + REFRESH_SECONDS
         try:
-            self._mappings = list(
-                objects.CellMappingList.get_all(
-                    nova_context.get_admin_context()
-                )
-            )
+            ctxt = nova_context.get_admin_context()
+            self._mappings = objects.CellMappingList.get_all(ctxt)
         except Exception as exc:
             # The cells of before still have refusals.
             LOG.warning(

@@ -13,11 +13,6 @@ from nova_ext_sched.cli import base
 from nova_ext_sched.cmd import nova_command
 from nova_ext_sched.cmd.watch import interrupt
 
-#: Seconds between two looks at the databases.
-INTERVAL = 5.0
-#: Explanations in a minute.
-MOST = 30
-
 # time.sleep() does not take every number.
 _MOST_SECONDS = 365 * 86400.0
 
@@ -39,7 +34,7 @@ class Watch(nova_command.Command):
             '--interval',
             metavar='SECONDS',
             type=_seconds,
-            default=INTERVAL,
+            default=5.0,
             help='between two looks at the databases (default: %(default)g)',
         )
         parser.add_argument(
@@ -61,7 +56,7 @@ class Watch(nova_command.Command):
             '--explanations-per-minute',
             metavar='NUMBER',
             type=base.read_amount,
-            default=MOST,
+            default=30,
             help='further refusals are recorded without an explanation '
             '(default: %(default)s)',
         )
