@@ -3,6 +3,7 @@
 """The command ``nova-ext-sched watch``."""
 
 import argparse
+import contextlib
 import os
 import pathlib
 import re
@@ -182,12 +183,9 @@ def _flavor_and_image(text: str) -> tuple[str, str]:
 
 
 def _seconds(text: str) -> float:
-    try:
-        found = float(text)
-    except ValueError:
-        found = 0.0
-    if not 0 < found <= _MOST_SECONDS:
-        raise argparse.ArgumentTypeError(
-            f'expected a number of seconds above 0, up to a year, got {text!r}'
-        )
-    return found
+    with contextlib.suppress(ValueError):
+        if 0 < float(text) <= _MOST_SECONDS:
+            return float(text)
+    raise argparse.ArgumentTypeError(
+        f'expected a number of seconds above 0, up to a year, got {text!r}'
+    )

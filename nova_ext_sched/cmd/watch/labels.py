@@ -85,7 +85,6 @@ class Labels:
             _CUSTOM_RESOURCE,
             OTHER,
         }
-
         self._refusals = figures.refusals
         for labels in itertools.product(OPERATIONS, self.constraints):
             figures.refusals.labels(*labels)

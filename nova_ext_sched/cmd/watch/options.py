@@ -28,17 +28,14 @@ class Options:
 
     def __init__(self, figures: metrics.Metrics) -> None:
         self._used = _read()
-        figures.old_options.set_function(self._are_old)
-
-    def _are_old(self) -> bool:
-        return _read() != self._used
+        figures.old_options.set_function(lambda: _read() != self._used)
 
     def remarks(self) -> list[str]:
         """Return what an explanation has to say of the options.
 
         The log says it once.
         """
-        if not self._are_old():
+        if _read() == self._used:
             return []
         LOG_ONCE.warning(f'{_REMARK}.')
         return [_REMARK]
