@@ -4,11 +4,11 @@
 
 from collections.abc import Callable
 from collections.abc import Iterable
+from concurrent import futures
 import threading
 import typing
 
 from nova import context as nova_context
-from oslo_utils import timeutils
 
 from nova_ext_sched import messages
 
@@ -32,41 +32,34 @@ def ask(
         both by UUID of the cell
     """
     context = nova_context.get_admin_context()
-    questions = {one.uuid: _Question(context, one, select) for one in mappings}
-    for question in questions.values():
-        question.start()
-    deadline = timeutils.now() + seconds
-    for question in questions.values():
-        question.join(max(0.0, deadline - timeutils.now()))
+    answers = {}
+    for mapping in mappings:
+        answer: futures.Future[typing.Any] = futures.Future()
+        answers[mapping.uuid] = answer
+        # The context stays a cell's, as nova itself uses it.
+        with nova_context.target_cell(context, mapping) as cctxt:
+            # A process ends without waiting for a database that hangs.
+            threading.Thread(
+                target=_ask, args=(answer, select, cctxt), daemon=True
+            ).start()
+    futures.wait(answers.values(), seconds)
     found, silent = {}, {}
-    for uuid, question in questions.items():
-        if question.is_alive():
+    for uuid, answer in answers.items():
+        if not answer.done():
             silent[uuid] = f'no answer in {seconds} seconds'
-        elif question.problem is not None:
-            silent[uuid] = messages.describe(question.problem)
+        elif problem := answer.exception():
+            silent[uuid] = messages.describe(problem)
         else:
-            found[uuid] = question.answer
+            found[uuid] = answer.result()
     return found, silent
 
 
-class _Question(threading.Thread):
-    def __init__(
-        self,
-        context: typing.Any,
-        mapping: typing.Any,
-        select: Callable[[typing.Any], typing.Any],
-    ) -> None:
-        # A process ends without waiting for a database that hangs.
-        super().__init__(daemon=True)
-        self.answer: typing.Any = None
-        self.problem: Exception | None = None
-        self._select = select
-        with nova_context.target_cell(context, mapping) as self._context:
-            # The context stays a cell's, as nova itself uses it.
-            pass
-
-    def run(self) -> None:
-        try:
-            self.answer = self._select(self._context)
-        except Exception as exc:
-            self.problem = exc
+def _ask(
+    answer: futures.Future[typing.Any],
+    select: Callable[[typing.Any], typing.Any],
+    cctxt: typing.Any,
+) -> None:
+    try:
+        answer.set_result(select(cctxt))
+    except Exception as exc:
+        answer.set_exception(exc)

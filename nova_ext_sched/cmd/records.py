@@ -15,7 +15,6 @@ import io
 import json
 import os
 import pathlib
-import stat
 import sys
 import typing
 import zlib
@@ -25,15 +24,16 @@ from nova_ext_sched import exception
 #: Where explain looks by default; the documentation's systemd unit writes it.
 PATH = pathlib.Path('/var/log/nova/nova-ext-sched-watch.json')
 
-# How each record begins, and so a file of records.
+#: Bytes of a record, with its line break.
+RECORD_BYTES = 64 * 1024
+
+# How each record begins, and so a file of records, or what a crash left of it.
 _BEGINNING = b'{"format":'
+_BEGINNINGS = [_BEGINNING[:end] for end in range(len(_BEGINNING) + 1)]
 
 # A crash may come between a record and the note of the position. At most this
 # many bytes are looked through for records of before: hundreds.
 _TAIL = 16 * 2**20
-
-# Bytes that are read at once to find where the last line ends.
-_PIECE = 4096
 
 # Seconds by which the time of a file may lie before that of a process.
 _CLOCKS = 60
@@ -44,8 +44,7 @@ class Records:
 
     A line is in the file as a whole or not at all. When another file takes
     the place of the file, or none is there, the next record goes to a new
-    one, which its owner and group alone can read. One process at a time
-    writes a file.
+    one. One process at a time writes a file.
 
     :param path: None for standard output
     :raises OSError: the file cannot be written
@@ -75,14 +74,11 @@ class Records:
         if self._path is None:
             return set()
         found = set()
-        for name in glob.glob(f'{glob.escape(str(self._path))}*'):
-            path = pathlib.Path(name)
-            if apart_from is not None and path.samefile(apart_from):
-                continue
-            status = path.stat()
+        for path in self._path.parent.glob(f'{glob.escape(self._path.name)}*'):
             if (
-                stat.S_ISREG(status.st_mode)
-                and status.st_mtime >= since - _CLOCKS
+                path.is_file()
+                and path.stat().st_mtime >= since - _CLOCKS
+                and not (apart_from and path.samefile(apart_from))
             ):
                 for record in map(_parse, _last_lines(path)):
                     if record:
@@ -100,7 +96,11 @@ class Records:
             sys.stdout.flush()
             return
         file = self._open(self._path)
-        end = _find_end(file)
+        # A crash may have left a piece of a line.
+        size = file.seek(0, os.SEEK_END)
+        start = max(0, size - RECORD_BYTES)
+        tail = os.pread(file.fileno(), RECORD_BYTES, start)
+        end = start + tail.rfind(b'\n') + 1
         file.truncate(end)
         try:
             rest = memoryview(line.encode())
@@ -118,26 +118,22 @@ class Records:
                 path.stat(), os.fstat(self._file.fileno())
             ):
                 return self._file
-        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
-        file = open(open_private(path, flags), 'a+b', buffering=0)
+        file = open(path, 'a+b', buffering=0)
+        got: object = b''
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as exc:
+            if path.is_file():
+                got = os.pread(file.fileno(), len(_BEGINNING), 0)
+        except BlockingIOError:
+            got = 'one that another process has locked'
+        if got not in _BEGINNINGS:
             file.close()
             raise exception.InvalidValue(
                 where=str(path),
-                expected='a file that no other nova-ext-sched watch writes',
-                got='one that another process has locked',
-            ) from exc
-        if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            got = os.pread(file.fileno(), len(_BEGINNING), 0)
-            if not _BEGINNING.startswith(got):
-                file.close()
-                raise exception.InvalidValue(
-                    where=str(path),
-                    expected='a file of records, or none',
-                    got=got,
-                )
+                expected='a file that no other nova-ext-sched watch writes, '
+                'with nothing but records',
+                got=got,
+            )
         if self._file is not None:
             self._file.close()
         self._file = file
@@ -161,37 +157,13 @@ def find(path: pathlib.Path, wanted: str) -> dict[str, typing.Any] | None:
     return found
 
 
-def open_private(path: pathlib.Path, flags: int) -> int:
-    """As os.open; others than owner and group cannot read what it makes."""
-    before = os.umask(0o027)
-    try:
-        return os.open(path, flags, 0o640)
-    finally:
-        os.umask(before)
-
-
 def _last_lines(path: pathlib.Path) -> Iterator[bytes]:
+    opened = gzip.open if path.suffix == '.gz' else open
     # gzip may be at work.
     with contextlib.suppress(EOFError, gzip.BadGzipFile, zlib.error):
-        if path.suffix == '.gz':
-            with gzip.open(path) as lines:
-                yield from lines
-        else:
-            with path.open('rb') as file:
-                file.seek(max(0, path.stat().st_size - _TAIL))
-                yield from file
-
-
-def _find_end(file: io.FileIO) -> int:
-    """Return where the last whole line ends; a crash may leave a piece."""
-    end = file.seek(0, os.SEEK_END)
-    start = end
-    while start:
-        start = max(0, start - _PIECE)
-        file.seek(start)
-        if newline := file.read(end - start).rfind(b'\n') + 1:
-            return start + newline
-    return 0
+        with opened(path, 'rb') as file:
+            file.seek(max(0, path.stat().st_size - _TAIL))
+            yield from file
 
 
 def _parse(line: bytes) -> dict[str, typing.Any]:
@@ -200,12 +172,9 @@ def _parse(line: bytes) -> dict[str, typing.Any]:
         record = json.loads(line)
     except (ValueError, RecursionError):
         return {}
-    return (
-        record
-        if isinstance(record, dict)
-        and all(
-            isinstance(record.get(key), str)
-            for key in ('id', 'refused', 'server')
-        )
-        else {}
-    )
+    named = ('id', 'refused', 'server')
+    if isinstance(record, dict) and all(
+        isinstance(record.get(key), str) for key in named
+    ):
+        return record
+    return {}

@@ -606,7 +606,7 @@ class CommandTest(test_base.BaseTestCase):
         )
 
     def test_config_file_before_the_end(self):
-        # Every place: tests/unit/cmd/status/test_command.py.
+        # Every place: tests/unit/cmd/status/test_main.py.
         file = self.write_conf()
         done = self.run_command(
             'upgrade', '--config-file', file, 'check', '--json'

@@ -10,7 +10,6 @@ from nova.db.main import api as main_db
 import prometheus_client
 
 from nova_ext_sched.cmd.watch import capacity as watched
-from nova_ext_sched.cmd.watch import interrupt
 from nova_ext_sched.cmd.watch import metrics
 from tests import samples
 from tests.functional import base
@@ -25,10 +24,6 @@ class WatchCapacityTestCase(capacity.CapacityTestCase):
 
     def setUp(self):
         super().setUp()
-        self.now = 1000.0
-        self.useFixture(
-            fixtures.MonkeyPatch('oslo_utils.timeutils.now', lambda: self.now)
-        )
         self.isolate('windows', ['host1'], TRAIT)
         for flavor in self.admin_api.get_flavors():
             self.admin_api.delete_flavor(flavor['id'])
@@ -38,16 +33,12 @@ class WatchCapacityTestCase(capacity.CapacityTestCase):
         self.licensed = self.image(props={f'trait:{TRAIT}': 'required'})
         self.metrics = metrics.Metrics()
         self.capacity_of = watched.Capacity(
-            self.metrics,
-            interrupt.Interrupt(),
-            60,
-            [('small', ''), ('small', self.licensed)],
+            self.metrics, [('small', ''), ('small', self.licensed)]
         )
 
     def count(self):
         """Count; return the figures without an image and with it."""
-        self.now += 60
-        self.capacity_of.turn()
+        self.capacity_of.count()
         return [
             self.metrics.registry.get_sample_value(
                 'nova_ext_sched_capacity_servers',

@@ -2,10 +2,9 @@
 
 """The checks of ``nova-ext-sched-status upgrade check``."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 import functools
 import importlib.metadata
-import typing
 
 from keystoneauth1 import exceptions as ks_exc
 from nova import context as nova_context
@@ -21,9 +20,6 @@ from nova_ext_sched import exception
 from nova_ext_sched import filters
 from nova_ext_sched import messages
 from nova_ext_sched.cmd.status import operators_data
-from nova_ext_sched.conf import blazar
-from nova_ext_sched.policy import blazar as blazar_policy
-from nova_ext_sched.policy import reservation
 
 CONF = nova.conf.CONF
 
@@ -33,8 +29,6 @@ NEWEST = 34
 
 #: What nova's queries for candidates need, and so ours.
 PLACEMENT = '1.36'
-
-INSTANCE_TYPE = 'AggregateInstanceTypeFilter'
 
 # How many problems of one check are shown.
 _SHOWN = 10
@@ -50,27 +44,20 @@ def _warning(details: str) -> upgradecheck.Result:
     return upgradecheck.Result(upgradecheck.Code.WARNING, details)
 
 
-def _warnings(sentences: Sequence[str], *remedy: str) -> upgradecheck.Result:
+def _warnings(sentences: Iterable[str], *remedy: str) -> upgradecheck.Result:
     # Of the first problems; success where there is none.
-    if not sentences:
+    found = [text.removesuffix('.') + '.' for text in sentences]
+    if not found:
         return _SUCCESS
-    shown = list(sentences[:_SHOWN])
-    if more := len(sentences) - len(shown):
-        shown.append('And ' + messages.count('more problem', more))
-    shown += remedy
-    return _warning(' '.join(text.removesuffix('.') + '.' for text in shown))
+    shown = found[:_SHOWN]
+    if more := len(found) - len(shown):
+        shown.append(f'And {messages.count("more problem", more)}.')
+    return _warning(' '.join([*shown, *remedy]))
 
 
 _NOT_CHECKED = _warning(
     'Not checked, because the API database cannot be read.'
 )
-
-
-class _Data(typing.NamedTuple):
-    """Aggregates' metadata and flavors' extra specs, by name."""
-
-    aggregates: operators_data.Named
-    flavors: operators_data.Named
 
 
 class Checks(upgradecheck.UpgradeCommands):
@@ -186,97 +173,45 @@ class Checks(upgradecheck.UpgradeCommands):
         )
 
     @functools.cached_property
-    def _data(self) -> _Data | Exception:
+    def _data(self) -> operators_data.OperatorsData | Exception:
+        ctxt = nova_context.get_admin_context()
         try:
-            ctxt = nova_context.get_admin_context()
-            return _Data(
-                aggregates={
-                    aggregate.name: aggregate.metadata
-                    for aggregate in objects.AggregateList.get_all(ctxt)
-                },
-                flavors={
-                    flavor.name: flavor.extra_specs
-                    for flavor in objects.FlavorList.get_all(ctxt)
-                },
-            )
+            aggregates = objects.AggregateList.get_all(ctxt)
+            flavors = objects.FlavorList.get_all(ctxt)
         except Exception as exc:
             # oslo.db, SQLAlchemy, the driver: whichever it is, it is said.
             return exc
-
-    def _database(self) -> upgradecheck.Result:
-        if isinstance(self._data, _Data):
-            return _SUCCESS
-        return _failure(
-            f'The aggregates and flavors cannot be read from the API '
-            f'database: {messages.describe(self._data)}. Check [api_database] '
-            f'connection of nova.conf, and run the check where the database '
-            f'can be reached.'
+        return operators_data.OperatorsData(
+            CONF,
+            {one.name: one.metadata for one in aggregates},
+            {one.name: one.extra_specs for one in flavors},
         )
 
+    def _database(self) -> upgradecheck.Result:
+        if isinstance(self._data, Exception):
+            return _failure(
+                f'The aggregates and flavors cannot be read from the API '
+                f'database: {messages.describe(self._data)}. Check '
+                f'[api_database] connection of nova.conf, and run the check '
+                f'where the database can be reached.'
+            )
+        return _SUCCESS
+
     def _aggregates(self) -> upgradecheck.Result:
-        if not isinstance(self._data, _Data):
+        if isinstance(self._data, Exception):
             return _NOT_CHECKED
-        ours = CONF.nova_ext_sched
-        aggregates, flavors = self._data
-        problems = []
-        if ours.enable_isolated_aggregate_filtering:
-            reading = operators_data.read_isolation(aggregates)
-            problems += reading.faults
-            if 'image' not in ours.isolation_trait_sources:
-                problems += operators_data.check_openers(
-                    reading.traits, flavors
-                )
-        if INSTANCE_TYPE in CONF.filter_scheduler.enabled_filters:
-            problems += self._get_type_faults('aggregate ')
-        elif forcing := operators_data.forcing_aggregates(aggregates):
-            problems.append(
-                f'force_metadata_check is on in '
-                f'{messages.first_few(forcing)}, but {INSTANCE_TYPE} is not '
-                f'in [filter_scheduler] enabled_filters, so nothing is '
-                f'forced. Add the filter.'
-            )
-        pool = CONF[blazar.GROUP.name].aggregate_freepool_name
-        if blazar_policy.DECLARATION.is_on(CONF) and pool not in aggregates:
-            problems.append(
-                f'BlazarFilter is enabled, but there is no aggregate '
-                f'{messages.clean(pool)}: any server may land on the hosts '
-                f'that Blazar manages and nobody has reserved. Set '
-                f'[{blazar.GROUP.name}] aggregate_freepool_name to the name '
-                f"of Blazar's pool of free hosts."
-            )
         return _warnings(
-            problems,
+            self._data.check_aggregates(),
             'Correct the metadata with openstack aggregate set --property.',
         )
 
     def _flavors(self) -> upgradecheck.Result:
-        if not isinstance(self._data, _Data):
+        if isinstance(self._data, Exception):
             return _NOT_CHECKED
-        ours = CONF.nova_ext_sched
-        problems = operators_data.check_traits(self._data.flavors)
-        if INSTANCE_TYPE in CONF.filter_scheduler.enabled_filters:
-            problems += self._get_type_faults('flavor ')
-        if 'flavor' in ours.member_sources:
-            problems += operators_data.check_reservations(
-                *self._data, reservation.Rules.from_options(ours)
-            )
         return _warnings(
-            problems,
+            self._data.check_flavors(),
             'Correct the extra specs with openstack flavor set --property.',
         )
-
-    def _get_type_faults(self, subject: str) -> list[str]:
-        ours = CONF.nova_ext_sched
-        assert isinstance(self._data, _Data)
-        return [
-            fault
-            for fault in operators_data.check_instance_types(
-                *self._data,
-                ours.force_metadata_check_ignored_keys,
-                reservation.Rules.from_options(ours).prefixes,
-            )
-            if fault.startswith(subject)
-        ]
 
     _upgrade_checks = (
         ('Release of nova', _nova_release),

@@ -6,15 +6,19 @@ Runs where nova-scheduler runs, with its nova.conf. Imports nothing of nova
 until it knows that nova is installed.
 """
 
+import argparse
+from collections.abc import Sequence
 import importlib.util
 import logging
 import sys
+import traceback
 
+# As of nova-status.
 _UNEXPECTED = 255
 
 
 def main() -> int:
-    """Run ``upgrade check``.
+    """Run ``upgrade check`` with the nova.conf that the command line names.
 
     :returns: 0 if all is well, 1 if a check warns, 2 if one fails,
         255 for anything unexpected, as nova-status
@@ -29,9 +33,50 @@ def main() -> int:
         return _UNEXPECTED
     # The checks say it, with what to do; once is enough.
     logging.getLogger('nova_ext_sched').setLevel(logging.ERROR)
-    from nova_ext_sched.cmd.status import command
+    from nova import config
+    from nova import objects
+    from oslo_config import cfg
+    from oslo_upgradecheck import upgradecheck
 
-    return command.run(sys.argv)
+    from nova_ext_sched import conf
+    from nova_ext_sched.cmd.status import checks
+
+    objects.register_all()
+    conf.register_opts(checks.CONF)
+    upgradecheck.register_cli_options(checks.CONF, checks.Checks())
+    # For --json, which it looks up there.
+    upgradecheck.CONF = checks.CONF
+    try:
+        # As nova's own commands do: libraries of nova's, osprofiler for one,
+        # read options that only this registers.
+        config.parse_args(files_first(sys.argv), init_rpc=False)
+        # A value of ours that is not of its form, as what nova itself reads.
+        conf.check_values(checks.CONF)
+        return checks.CONF.command.action_fn()
+    except cfg.Error as exc:
+        print(f'nova-ext-sched-status: {exc}', file=sys.stderr)
+    except Exception:
+        traceback.print_exc()
+    return _UNEXPECTED
+
+
+def files_first(argv: Sequence[str]) -> list[str]:
+    """Return a command line with the files of configuration at the front.
+
+    oslo.config takes ``--config-file`` and ``--config-dir`` before ``upgrade``
+    alone; here they may stand after it too.
+    """
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    for option in ('--config-file', '--config-dir'):
+        parser.add_argument(
+            option,
+            action='append',
+            default=[],
+            type=f'{option}={{}}'.format,
+            dest='files',
+        )
+    known, others = parser.parse_known_args(list(argv[1:]))
+    return [argv[0], *known.files, *others]
 
 
 if __name__ == '__main__':

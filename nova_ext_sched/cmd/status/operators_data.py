@@ -7,13 +7,16 @@ all of it beforehand. Both call the same functions, so the check reports
 exactly what the filters refuse.
 """
 
-from collections.abc import Collection
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Set
 import re
+import typing
 
 from nova_ext_sched import messages
+from nova_ext_sched.conf import blazar as blazar_options
 from nova_ext_sched.policy import aggregate_instance_type
+from nova_ext_sched.policy import blazar
 from nova_ext_sched.policy import force_metadata_check
 from nova_ext_sched.policy import isolation
 from nova_ext_sched.policy import reservation
@@ -24,108 +27,139 @@ Named = Mapping[str, Mapping[str, str]]
 _TRAIT = re.compile(r'trait[a-zA-Z0-9_-]{0,64}:')
 _TRAIT_VALUES = ('required', 'forbidden')
 
+_INSTANCE_TYPE = aggregate_instance_type.DECLARATION
 
-def read_isolation(aggregates: Named) -> isolation.Reading:
-    """Return the isolated aggregates, and what is wrong in their metadata.
 
-    :param aggregates: metadata by the aggregate's name
+class OperatorsData(typing.NamedTuple):
+    """What operators wrote, and what is wrong in it under the options.
+
+    :ivar conf: nova's configuration with our options registered
+    :ivar aggregates: metadata by the aggregate's name
+    :ivar flavors: extra specs by the flavor's name
     """
-    return isolation.read(
-        (name, name, key, value)
-        for name, metadata in sorted(aggregates.items())
-        for key, value in sorted(metadata.items())
-    )
 
+    conf: typing.Any
+    aggregates: Named
+    flavors: Named
 
-def check_traits(flavors: Named) -> list[str]:
-    """Return what is wrong in the ``trait:`` extra specs of flavors.
+    def check_aggregates(self) -> Iterator[str]:
+        """Yield what is wrong in the metadata of aggregates."""
+        ours = self.conf.nova_ext_sched
+        if ours.enable_isolated_aggregate_filtering:
+            traits, faults = isolation.read(
+                (name, name, key, value)
+                for name, metadata in sorted(self.aggregates.items())
+                for key, value in sorted(metadata.items())
+            )
+            yield from faults
+            if 'image' not in ours.isolation_trait_sources:
+                yield from self._check_openers(traits)
+        force = force_metadata_check.ForceMetadataCheck()
+        if _INSTANCE_TYPE.is_on(self.conf):
+            yield from self._check_instance_types('aggregate ')
+        elif forcing := sorted(
+            name for name, md in self.aggregates.items() if force.flag(md)
+        ):
+            yield (
+                f'force_metadata_check is on in '
+                f'{messages.first_few(forcing)}, but '
+                f'{_INSTANCE_TYPE.host_filter} is not in [filter_scheduler] '
+                f'enabled_filters, so nothing is forced. Add the filter.'
+            )
+        group = blazar_options.GROUP.name
+        pool = self.conf[group].aggregate_freepool_name
+        if blazar.DECLARATION.is_on(self.conf) and pool not in self.aggregates:
+            yield (
+                f'BlazarFilter is enabled, but there is no aggregate '
+                f'{messages.clean(pool)}: any server may land on the hosts '
+                f'that Blazar manages and nobody has reserved. Set [{group}] '
+                f"aggregate_freepool_name to the name of Blazar's pool of "
+                f'free hosts.'
+            )
 
-    nova ignores such an extra spec, so the flavor requires less than it says.
+    def check_flavors(self) -> Iterator[str]:
+        """Yield what is wrong in the extra specs of flavors.
 
-    :param flavors: extra specs by the flavor's name
-    """
-    return [
-        f'flavor {messages.clean(name)}: extra spec {messages.quoted(key)}: '
-        f'expected required or forbidden, got {messages.quoted(value)}; nova '
-        f'ignores it'
-        for name, specs in sorted(flavors.items())
-        for key, value in sorted(specs.items())
-        if _TRAIT.match(key) and value not in _TRAIT_VALUES
-    ]
+        nova ignores a ``trait:`` extra spec of another value, so the flavor
+        requires less than it says. A flavor may name a reservation that no
+        aggregate has.
+        """
+        rules = self._rules
+        if 'flavor' not in self.conf.nova_ext_sched.member_sources:
+            rules = reservation.Rules()
+        carried = set().union(*self.aggregates.values())
+        for name, specs in sorted(self.flavors.items()):
+            subject = f'flavor {messages.clean(name)}: extra spec '
+            for key, value in sorted(specs.items()):
+                if _TRAIT.match(key) and value not in _TRAIT_VALUES:
+                    yield (
+                        f'{subject}{messages.quoted(key)}: expected required '
+                        f'or forbidden, got {messages.quoted(value)}; nova '
+                        f'ignores it'
+                    )
+            for key in rules.request(rules.keys_among(specs), None).required:
+                if key not in carried:
+                    yield (
+                        f'{subject}{messages.quoted(key)}: no aggregate has '
+                        f'this metadata key, so servers with the flavor find '
+                        f'no host'
+                    )
+        if _INSTANCE_TYPE.is_on(self.conf):
+            yield from self._check_instance_types('flavor ')
 
+    @property
+    def _rules(self) -> reservation.Rules:
+        return reservation.Rules.from_options(self.conf.nova_ext_sched)
 
-def check_openers(
-    required: Mapping[str, Set[str]], flavors: Named
-) -> list[str]:
-    """Return which isolated aggregates no flavor opens.
+    def _check_openers(
+        self, required: Mapping[str, Set[str]]
+    ) -> Iterator[str]:
+        """Yield which isolated aggregates no flavor opens.
 
-    For clouds where the traits of images do not count.
+        For clouds where the traits of images do not count.
 
-    :param required: the traits that each isolated aggregate requires, by name
-    :param flavors: extra specs by the flavor's name
-    """
-    offered = [
-        {
-            key.partition(':')[2]
-            for key, value in specs.items()
-            if _TRAIT.match(key) and value == isolation.REQUIRED
-        }
-        for specs in flavors.values()
-    ]
-    return [
-        f'aggregate {messages.clean(name)}: no flavor requires '
-        f'{messages.first_few(sorted(traits))} in its extra specs, and '
-        f'isolation_trait_sources does not have image, so only traits of '
-        f'ports and device profiles open it'
-        for name, traits in sorted(required.items())
-        if not any(traits <= mine for mine in offered)
-    ]
+        :param required: the traits that each isolated aggregate requires
+        """
+        offered = [
+            {
+                key.partition(':')[2]
+                for key, value in specs.items()
+                if _TRAIT.match(key) and value == isolation.REQUIRED
+            }
+            for specs in self.flavors.values()
+        ]
+        for name, traits in sorted(required.items()):
+            if not any(traits <= mine for mine in offered):
+                yield (
+                    f'aggregate {messages.clean(name)}: no flavor requires '
+                    f'{messages.first_few(sorted(traits))} in its extra '
+                    f'specs, and isolation_trait_sources does not have image, '
+                    f'so only traits of ports and device profiles open it'
+                )
 
+    def _check_instance_types(self, subject: str) -> Iterator[str]:
+        """Yield what AggregateInstanceTypeFilter cannot read of a subject.
 
-def check_reservations(
-    aggregates: Named, flavors: Named, rules: reservation.Rules
-) -> list[str]:
-    """Return which flavors name a reservation that no aggregate has."""
-    carried = {key for metadata in aggregates.values() for key in metadata}
-    return [
-        f'flavor {messages.clean(name)}: extra spec {messages.quoted(key)}: '
-        f'no aggregate has this metadata key, so servers with the flavor '
-        f'find no host'
-        for name, specs in sorted(flavors.items())
-        for key in rules.request(rules.keys_among(specs), None).required
-        if key not in carried
-    ]
-
-
-def check_instance_types(
-    aggregates: Named,
-    flavors: Named,
-    ignored: Collection[str] = (),
-    reserved_prefixes: Collection[str] = (),
-) -> list[str]:
-    """Return what AggregateInstanceTypeFilter cannot read.
-
-    Each flavor meets each aggregate, because a value may be malformed only
-    for a flavor that compares it as a number.
-
-    :param ignored: ``force_metadata_check_ignored_keys``
-    :param reserved_prefixes: prefixes of keys of reserved aggregates
-    """
-    # A fault of an aggregate is met by every flavor.
-    found: dict[str, None] = {}
-    for name, specs in [('without extra specs', {}), *sorted(flavors.items())]:
-        decision = aggregate_instance_type.Decision(
-            name, specs, ignored, reserved_prefixes
-        )
-        found |= dict.fromkeys(decision.request_faults)
-        for aggregate, metadata in sorted(aggregates.items()):
-            # Odd where there is something to report.
-            if decision.read(metadata) & 1:
-                found |= dict.fromkeys(decision.faults(aggregate, metadata))
-    return list(found)
-
-
-def forcing_aggregates(aggregates: Named) -> list[str]:
-    """Return the names of the aggregates that force their metadata."""
-    force = force_metadata_check.ForceMetadataCheck()
-    return sorted(name for name, md in aggregates.items() if force.flag(md))
+        Each flavor meets each aggregate, because a value may be malformed only
+        for a flavor that compares it as a number.
+        """
+        # A fault of an aggregate is met by every flavor.
+        found: dict[str, None] = {}
+        for name, specs in [
+            ('without extra specs', {}),
+            *sorted(self.flavors.items()),
+        ]:
+            decision = aggregate_instance_type.Decision(
+                name,
+                specs,
+                self.conf.nova_ext_sched.force_metadata_check_ignored_keys,
+                self._rules.prefixes,
+            )
+            found |= dict.fromkeys(decision.request_faults)
+            for aggregate, metadata in sorted(self.aggregates.items()):
+                # Odd where there is something to report.
+                if decision.read(metadata) & 1:
+                    found |= dict.fromkeys(
+                        decision.faults(aggregate, metadata)
+                    )
+        return (fault for fault in found if fault.startswith(subject))

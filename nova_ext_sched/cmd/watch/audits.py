@@ -9,72 +9,43 @@ from nova_ext_sched.cmd import nova_scheduler
 from nova_ext_sched.cmd.audit import auditor
 from nova_ext_sched.cmd.audit import host_manager
 from nova_ext_sched.cmd.audit import policies
-from nova_ext_sched.cmd.watch import interrupt
 from nova_ext_sched.cmd.watch import metrics
-from nova_ext_sched.cmd.watch import timer
 
 LOG = logging.getLogger(__name__)
 
 
-class Audits:
-    """Audits all servers for the metrics.
+def count(figures: metrics.Metrics) -> None:
+    """Audit all servers for the metrics.
 
     While an audit runs, refusals wait: 10,000 servers take some ten seconds.
-
-    :param interval: seconds from the beginning of an audit to that of the
-        next; None for never
+    One that could not read every server leaves the figures, and their age, as
+    they were.
     """
-
-    def __init__(
-        self,
-        figures: metrics.Metrics,
-        signals: interrupt.Interrupt,
-        interval: float | None,
-    ) -> None:
-        self._metrics = figures
-        self._signals = signals
-        self._timer = timer.Timer(interval)
-        if interval is not None:
-            figures.show(figures.audit_interval, interval)
-
-    def turn(self) -> None:
-        """Audit if it is time.
-
-        An audit that could not read every server leaves the figures, and
-        their age, as they were.
-
-        :raises interrupt.Stop: a signal arrived
-        """
-        if not self._timer.is_due():
-            return
-        try:
-            with self._signals.allowed():
-                found = self._audit()
-        except Exception as exc:
-            LOG.warning('The audit failed: %s', messages.describe(exc))
-            return
-        if found.faults or found.totals.not_judged:
-            LOG.warning(
-                'The audit is not complete: %(number)s not judged. %(faults)s',
-                {
-                    'number': messages.count(
-                        'server', found.totals.not_judged
-                    ),
-                    'faults': messages.first_few(found.faults),
-                },
-            )
-        else:
-            self._metrics.audit_done(found.totals.policies)
-
-    @staticmethod
-    def _audit() -> auditor.Auditor:
-        ctxt = nova_scheduler.context()
-        scheduler = host_manager.HostManager()
-        found = auditor.Auditor(
-            ctxt, scheduler, policies.Policies(ctxt, scheduler)
+    try:
+        found = _audit()
+    except Exception as exc:
+        LOG.warning('The audit failed: %s', messages.describe(exc))
+        return
+    if found.faults or found.totals.not_judged:
+        LOG.warning(
+            'The audit is not complete: %(number)s not judged. %(faults)s',
+            {
+                'number': messages.count('server', found.totals.not_judged),
+                'faults': messages.first_few(found.faults),
+            },
         )
-        found.count()
-        for _ in found.findings():
-            # The totals alone are of interest.
-            continue
-        return found
+    else:
+        figures.audit_done(found.totals.policies)
+
+
+def _audit() -> auditor.Auditor:
+    ctxt = nova_scheduler.context()
+    scheduler = host_manager.HostManager()
+    found = auditor.Auditor(
+        ctxt, scheduler, policies.Policies(ctxt, scheduler)
+    )
+    found.count()
+    for _ in found.findings():
+        # The totals alone are of interest.
+        continue
+    return found

@@ -2,17 +2,15 @@
 
 """Keeps what was written by others within bounds, and secrets out of it."""
 
-from collections.abc import Iterator
+import collections
 import json
 import typing
 
 from nova_ext_sched import messages
-
-#: Bytes of a record, with its line break.
-RECORD_BYTES = 64 * 1024
+from nova_ext_sched.cmd import records
 
 # Of an explanation; the rest of a record is small.
-_EXPLANATION_BYTES = RECORD_BYTES - 8 * 1024
+_EXPLANATION_BYTES = records.RECORD_BYTES - 8 * 1024
 
 # How many hosts of the scheduler's order are kept.
 _MOST_HOSTS = 20
@@ -44,79 +42,68 @@ def shorten(document: Document) -> Document:
         is
     """
     for limits in _LIMITS:
-        left_out: dict[str, int] = {}
-        found = {
-            **document,
-            'order': document['order'][:_MOST_HOSTS],
-            'constraints': _choose(document['constraints'], limits[0]),
-        }
-        for key in ('order', 'constraints'):
-            if number := len(document[key]) - len(found[key]):
-                left_out[key] = number
-        found = _cut(found, limits, (), left_out)
+        found, left_out = _cut(document, *limits)
         if left_out:
-            found['remarks'].append(
-                'Left out, because a record has a bound: '
-                + ', '.join(_describe(left_out))
+            places = (
+                f'{messages.clean(place, 40)} ({number})'
+                for place, number in left_out.items()
             )
-        if size(found) <= _EXPLANATION_BYTES:
+            found['remarks'].append(
+                f'Left out, because a record has a bound: {", ".join(places)}'
+            )
+        if len(json.dumps(found, separators=(',', ':'))) <= _EXPLANATION_BYTES:
             break
     return found
 
 
 def clean(value: typing.Any) -> typing.Any:
     """Return what JSON can hold without secrets, each text within a bound."""
-    return _cut(value, _LIMITS[1], (), {})
-
-
-def size(document: Document) -> int:
-    """Return the number of bytes of a document as a record has it."""
-    return len(json.dumps(document, separators=(',', ':')))
-
-
-def _choose(constraints: list[Document], most: int) -> list[Document]:
-    chosen = sorted(
-        range(len(constraints)),
-        key=lambda number: -(constraints[number]['refused'] or 0),
-    )[:most]
-    return [constraints[number] for number in sorted(chosen)]
+    return _cut(value, *_LIMITS[1])[0]
 
 
 def _cut(
-    value: typing.Any,
-    limits: tuple[int, int],
-    path: tuple[str, ...],
-    left_out: dict[str, int],
-) -> typing.Any:
+    value: typing.Any, entries: int, characters: int
+) -> tuple[typing.Any, collections.Counter[str]]:
     """Return a value with fewer entries and characters.
 
-    :param left_out: gets how many entries are missing, and how many texts are
-        cut, by where they stood
+    :returns: the value, and how many entries are missing and how many texts
+        are cut, by where they stood
     """
-    entries, characters = limits
-    if isinstance(value, dict):
-        entries = max(entries, _LEAST_KEYS)
-    place = '.'.join(path[:2])
-    if isinstance(value, str):
-        text = messages.without_secrets(value)
-        if len(text) > characters:
-            left_out[place] = left_out.get(place, 0) + 1
-            return text[:characters] + '...'
-        return text
-    if not isinstance(value, list | dict):
-        return value
-    if more := max(0, len(value) - entries):
-        left_out[place] = left_out.get(place, 0) + more
-    if isinstance(value, list):
-        return [_cut(one, limits, path, left_out) for one in value[:entries]]
-    return {
-        _cut(key, limits, (*path, 'keys'), left_out): _cut(
-            one, limits, (*path, key), left_out
-        )
-        for key, one in list(value.items())[:entries]
-    }
+    left_out: collections.Counter[str] = collections.Counter()
+
+    def cut(one: typing.Any, *path: str) -> typing.Any:
+        place = '.'.join(path[:2])
+        if isinstance(one, str):
+            text = messages.without_secrets(one)
+            if len(text) <= characters:
+                return text
+            left_out[place] += 1
+            return f'{text[:characters]}...'
+        if isinstance(one, list):
+            kept = _choose(one, place, entries)
+            left_out[place] += len(one) - len(kept)
+            return [cut(each, *path) for each in kept]
+        if isinstance(one, dict):
+            keys = list(one)[: max(entries, _LEAST_KEYS)]
+            left_out[place] += len(one) - len(keys)
+            return {
+                cut(key, *path, 'keys'): cut(one[key], *path, key)
+                for key in keys
+            }
+        return one
+
+    # Without those of which nothing is missing.
+    return cut(value), +left_out
 
 
-def _describe(left_out: dict[str, int]) -> Iterator[str]:
-    for place, number in left_out.items():
-        yield f'{messages.clean(place, 40)} ({number})'
+def _choose(
+    values: list[typing.Any], place: str, most: int
+) -> list[typing.Any]:
+    if place == 'order':
+        return values[: min(most, _MOST_HOSTS)]
+    if place != 'constraints':
+        return values[:most]
+    ranked = sorted(
+        range(len(values)), key=lambda one: -(values[one]['refused'] or 0)
+    )
+    return [values[one] for one in sorted(ranked[:most])]

@@ -8,24 +8,15 @@ import math
 
 from oslo_log import log as logging
 
-from nova_ext_sched import exception
 from nova_ext_sched import messages
 from nova_ext_sched.cmd import nova_scheduler
 from nova_ext_sched.cmd import request_options
 from nova_ext_sched.cmd.capacity import host_manager
 from nova_ext_sched.cmd.capacity import survey
 from nova_ext_sched.cmd.watch import explainer
-from nova_ext_sched.cmd.watch import interrupt
 from nova_ext_sched.cmd.watch import metrics
-from nova_ext_sched.cmd.watch import timer
 
 LOG = logging.getLogger(__name__)
-
-
-class _Fault(exception.NovaExtSchedError):
-    """There is no number; the text says why."""
-
-    message = '{fault}'
 
 
 class Capacity:
@@ -43,49 +34,36 @@ class Capacity:
     placement or a database does not answer  absent, as all that follow are
     =======================================  ==============================
 
-    :param interval: seconds from the beginning of a count to that of the
-        next; None for never
     :param wanted: IDs or names of flavors, each with the UUID of an image or
         an empty text, as the operator wrote them: they are the labels
     """
 
     def __init__(
-        self,
-        figures: metrics.Metrics,
-        signals: interrupt.Interrupt,
-        interval: float | None,
-        wanted: Sequence[tuple[str, str]],
+        self, figures: metrics.Metrics, wanted: Sequence[tuple[str, str]]
     ) -> None:
         self._metrics = figures
-        self._signals = signals
-        self._timer = timer.Timer(interval)
         self._wanted = list(dict.fromkeys(wanted))
         # Why flavors were not counted the last time.
         self._known: set[str] = set()
-        if interval is not None:
-            for one in self._wanted:
-                figures.capacity_interval.labels(*one).set(interval)
 
-    def turn(self) -> None:
-        """Count if it is time.
-
-        :raises interrupt.Stop: a signal arrived
-        """
-        if not self._timer.is_due():
-            return
+    def count(self) -> None:
+        """Count all of them."""
         # The flavors of each problem: an outage is one line of the log.
         problems: dict[str, list[tuple[str, str]]] = {}
-        cloud = _Cloud()
+        # Its hosts are read once.
+        scheduler: host_manager.HostManager | None = None
         for number, one in enumerate(self._wanted):
             try:
-                with self._signals.allowed():
-                    servers = cloud.count(*one)
+                scheduler = scheduler or host_manager.HostManager()
+                servers, problem = _count(scheduler, *one)
             except explainer.AWAY as exc:
                 # It is away for all, and each might wait for an answer.
                 problems[messages.describe(exc)] = self._wanted[number:]
                 break
             except Exception as exc:
-                problems.setdefault(messages.describe(exc), []).append(one)
+                problem = messages.describe(exc)
+            if problem:
+                problems.setdefault(problem, []).append(one)
             else:
                 self._metrics.capacity_counted(*one, servers)
         for problem, wanted in problems.items():
@@ -105,35 +83,23 @@ class Capacity:
         self._known = set(problems)
 
 
-class _Cloud:
-    """The cloud at one moment; its hosts are read once."""
+def _count(
+    scheduler: host_manager.HostManager, flavor: str, image: str
+) -> tuple[float, str]:
+    """Return how many servers fit, and why there is no number.
 
-    def __init__(self) -> None:
-        self._scheduler: host_manager.HostManager | None = None
-        self._surveys: dict[str, survey.Survey] = {}
-
-    def count(self, flavor: str, image: str) -> float:
-        """Return how many servers fit, ``math.inf`` for any number."""
-        if self._scheduler is None:
-            self._scheduler = host_manager.HostManager()
-        if image not in self._surveys:
-            self._surveys[image] = survey.Survey(
-                _describe_request(image), self._scheduler
-            )
-        [wanted] = self._surveys[image].get_flavors([flavor])
-        found = self._surveys[image].count(wanted)
-        for cell in self._scheduler.enabled_cells:
-            if reason := self._scheduler.silent_cells.get(cell.uuid):
-                raise nova_scheduler.CellFailed(
-                    cell=self._scheduler.cell_name(cell.uuid), cause=reason
-                )
-        if found.fault:
-            raise _Fault(fault=found.fault)
-        return math.inf if found.servers is None else found.servers
-
-
-def _describe_request(image: str) -> argparse.Namespace:
-    """Return the options of a server that has nothing but an image."""
+    :returns: ``math.inf`` for any number; no text where there is a number
+    """
     parser = argparse.ArgumentParser()
     request_options.add(parser)
-    return parser.parse_args([f'--image={image}'] if image else [])
+    # A server that has nothing but an image.
+    wanted = parser.parse_args([f'--image={image}'] if image else [])
+    counting = survey.Survey(wanted, scheduler)
+    [found] = map(counting.count, counting.get_flavors([flavor]))
+    for cell in scheduler.enabled_cells:
+        if reason := scheduler.silent_cells.get(cell.uuid):
+            raise nova_scheduler.CellFailed(
+                cell=scheduler.cell_name(cell.uuid), cause=reason
+            )
+    servers = math.inf if found.servers is None else found.servers
+    return servers, found.fault

@@ -3,6 +3,7 @@
 """The cells that are watched, cell0 included."""
 
 from collections.abc import Callable
+from collections.abc import Iterable
 import typing
 
 from nova import context as nova_context
@@ -25,28 +26,23 @@ ANSWER_SECONDS = 10
 class Cells:
     """Asks cells, and remembers which of them do not answer.
 
+    :ivar names: of all cells, by UUID
     :ivar silent: the cells that did not answer when they were asked last, by
         UUID
     """
 
     def __init__(self) -> None:
+        self.names: dict[str, str] = {}
         self.silent: set[str] = set()
-        self._mappings: list[typing.Any] = []
+        self._mappings: Iterable[typing.Any] = ()
         self._until = 0.0
         # The cells that are being asked, by UUID.
         self._busy: set[str] = set()
 
-    def names(self) -> dict[str, str]:
-        """Return the names of the cells, by UUID."""
-        return {
-            one.uuid: messages.clean(one.name or one.uuid)
-            for one in self._get_mappings()
-        }
-
     def ask(
         self,
         select: Callable[[typing.Any], typing.Any],
-        concerns: Callable[[str], bool],
+        cell: str | None = None,
     ) -> dict[str, typing.Any]:
         """Return what a function returns for each cell, by the cell's UUID.
 
@@ -55,13 +51,10 @@ class Cells:
 
         :param select: called with a nova RequestContext of the cell, whose
             ``cell_uuid`` is set
-        :param concerns: returns whether a cell is asked, by its UUID
+        :param cell: the UUID of the only cell to ask; None for all
         """
-        mappings = [
-            one
-            for one in self._get_mappings()
-            if concerns(one.uuid) and one.uuid not in self._busy
-        ]
+        if timeutils.now() >= self._until:
+            self._refresh()
 
         def call(cctxt: typing.Any) -> typing.Any:
             self._busy.add(cctxt.cell_uuid)
@@ -70,33 +63,35 @@ class Cells:
             finally:
                 self._busy.discard(cctxt.cell_uuid)
 
+        mappings = [
+            one
+            for one in self._mappings
+            if cell in (None, one.uuid) and one.uuid not in self._busy
+        ]
         found, silent = cells.ask(mappings, call, ANSWER_SECONDS)
-        names = self.names()
-        for uuid, reason in silent.items():
-            if uuid not in self.silent:
-                LOG.warning(
-                    'Cell %(cell)s does not answer. Its refusals are recorded '
-                    'when it does: %(reason)s',
-                    {'cell': names[uuid], 'reason': reason},
-                )
-        self.silent -= found.keys()
-        self.silent |= silent.keys()
+        for uuid in silent.keys() - self.silent:
+            LOG.warning(
+                'Cell %(cell)s does not answer. Its refusals are recorded '
+                'when it does: %(reason)s',
+                {'cell': self.names[uuid], 'reason': silent[uuid]},
+            )
+        self.silent = self.silent - found.keys() | silent.keys()
         return found
 
-    def _get_mappings(self) -> list[typing.Any]:
-        if timeutils.now() >= self._until:
-            try:
-                self._mappings = list(
-                    objects.CellMappingList.get_all(
-                        nova_context.get_admin_context()
-                    )
-                )
-            except Exception as exc:
-                # The cells of before still have refusals.
-                LOG.warning(
-                    'The cells cannot be read from the API database '
-                    '([api_database] connection): %s',
-                    messages.describe(exc),
-                )
-            self._until = timeutils.now() + REFRESH_SECONDS
-        return self._mappings
+    def _refresh(self) -> None:
+        self._until = timeutils.now() + REFRESH_SECONDS
+        try:
+            ctxt = nova_context.get_admin_context()
+            self._mappings = objects.CellMappingList.get_all(ctxt)
+        except Exception as exc:
+            # The cells of before still have refusals.
+            LOG.warning(
+                'The cells cannot be read from the API database '
+                '([api_database] connection): %s',
+                messages.describe(exc),
+            )
+        self.names = {
+            one.uuid: messages.clean(one.name or one.uuid)
+            for one in self._mappings
+        }
+        self.silent &= self.names.keys()

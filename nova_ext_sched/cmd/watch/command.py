@@ -3,6 +3,7 @@
 """The command ``nova-ext-sched watch``."""
 
 import argparse
+import contextlib
 import os
 import pathlib
 import re
@@ -13,15 +14,11 @@ from nova_ext_sched.cli import base
 from nova_ext_sched.cmd import nova_command
 from nova_ext_sched.cmd.watch import interrupt
 
-#: Seconds between two looks at the databases.
-INTERVAL = 5.0
-#: Explanations in a minute.
-MOST = 30
-
 # time.sleep() does not take every number.
 _MOST_SECONDS = 365 * 86400.0
 
-_UUID = re.compile('[0-9a-fA-F-]{32,36}')
+# An ID or a name, and the UUID of an image.
+_FLAVOR = re.compile('([^,]+)(?:,([0-9a-fA-F-]{32,36}))?')
 
 
 class Watch(nova_command.Command):
@@ -38,7 +35,7 @@ class Watch(nova_command.Command):
             '--interval',
             metavar='SECONDS',
             type=_seconds,
-            default=INTERVAL,
+            default=5.0,
             help='between two looks at the databases (default: %(default)g)',
         )
         parser.add_argument(
@@ -60,7 +57,7 @@ class Watch(nova_command.Command):
             '--explanations-per-minute',
             metavar='NUMBER',
             type=base.read_amount,
-            default=MOST,
+            default=30,
             help='further refusals are recorded without an explanation '
             '(default: %(default)s)',
         )
@@ -117,23 +114,21 @@ class Watch(nova_command.Command):
         from nova_ext_sched.cmd.watch import explainer
         from nova_ext_sched.cmd.watch import loop
         from nova_ext_sched.cmd.watch import metrics
-        from nova_ext_sched.cmd.watch import options
         from nova_ext_sched.cmd.watch import position
         from nova_ext_sched.cmd.watch import watcher
 
         signals = interrupt.Interrupt()
         path, state = parsed_args.records, parsed_args.state
-        if path is not None and state is None:
+        if path and not state:
             state = path.with_name(f'{path.name}.state')
         figures = metrics.Metrics()
+        # Its owner and group alone read what it writes.
+        os.umask(0o027)
         try:
             found = watcher.Watcher(
                 cells.Cells(),
                 explainer.Explainer(
-                    figures,
-                    signals,
-                    parsed_args.explanations_per_minute,
-                    options.Options(figures),
+                    figures, signals, parsed_args.explanations_per_minute
                 ),
                 records.Records(path),
                 position.File(state),
@@ -151,18 +146,25 @@ class Watch(nova_command.Command):
                 got=str(exc),
             ) from exc
         signals.install()
-        audit = audits.Audits(figures, signals, parsed_args.audit_interval)
-        counting = capacity.Capacity(
-            figures,
-            signals,
-            parsed_args.capacity_interval,
-            parsed_args.capacity,
+        audit = loop.every(
+            parsed_args.audit_interval, lambda: audits.count(figures)
         )
+        count = loop.every(
+            parsed_args.capacity_interval,
+            capacity.Capacity(figures, parsed_args.capacity).count,
+        )
+        if parsed_args.audit_interval:
+            figures.show(figures.audit_interval, parsed_args.audit_interval)
+        for one in parsed_args.capacity:
+            figures.capacity_interval.labels(*one).set(
+                parsed_args.capacity_interval
+            )
 
         def turn() -> None:
             found.turn()
-            audit.turn()
-            counting.turn()
+            with signals.allowed():
+                audit()
+                count()
 
         loop.run(signals, turn, parsed_args.interval)
         # Everything is written. Python would wait for the threads that wait
@@ -171,22 +173,19 @@ class Watch(nova_command.Command):
 
 
 def _flavor_and_image(text: str) -> tuple[str, str]:
-    flavor, _, image = text.partition(',')
-    if not flavor or (',' in text and not _UUID.fullmatch(image)):
+    found = _FLAVOR.fullmatch(text)
+    if found is None:
         raise argparse.ArgumentTypeError(
             'expected FLAVOR or FLAVOR,IMAGE with the UUID of an image (a '
             f'flavor whose name has a comma goes by its ID), got {text!r}'
         )
-    return flavor, image
+    return found[1], found[2] or ''
 
 
 def _seconds(text: str) -> float:
-    try:
-        found = float(text)
-    except ValueError:
-        found = 0.0
-    if not 0 < found <= _MOST_SECONDS:
-        raise argparse.ArgumentTypeError(
-            f'expected a number of seconds above 0, up to a year, got {text!r}'
-        )
-    return found
+    with contextlib.suppress(ValueError):
+        if 0 < float(text) <= _MOST_SECONDS:
+            return float(text)
+    raise argparse.ArgumentTypeError(
+        f'expected a number of seconds above 0, up to a year, got {text!r}'
+    )

@@ -2,16 +2,17 @@
 
 """Asks explain why nova refused an operation, as soon as it is known."""
 
-import collections
-import hashlib
+import dataclasses
 import json
 import typing
 
+import cachetools
 from keystoneauth1 import exceptions as ks_exc
 from nova import context as nova_context
 from nova import exception as nova_exception
 from nova import objects
 import nova.conf
+from nova.objects import base as objects_base
 from openstack import exceptions as sdk_exception
 from oslo_config import cfg
 from oslo_db import exception as db_exception
@@ -49,7 +50,13 @@ AWAY = (
     sa.exc.SQLAlchemyError,
 )
 
+
+class _Gone(Exception):
+    """The server, or what it was to become, is not there any more."""
+
+
 _GONE = (
+    _Gone,
     nova_exception.InstanceNotFound,
     nova_exception.InstanceMappingNotFound,
     nova_exception.RequestSpecNotFound,
@@ -69,10 +76,6 @@ _CONFIGURATION = (
 REASONS = ('retries', 'limit', 'gone', 'unavailable', 'configuration', 'error')
 
 Document = dict[str, typing.Any]
-
-
-class _Gone(Exception):
-    """The server, or what it was to become, is not there any more."""
 
 
 class Unavailable(Exception):
@@ -97,13 +100,6 @@ class Answer(typing.NamedTuple):
     asked: Document | None = None
 
     @property
-    def request(self) -> Document | None:
-        """What was asked for, with or without an explanation."""
-        return (
-            self.asked if self.document is None else self.document['request']
-        )
-
-    @property
     def constraint(self) -> str:
         """Why there was no host: the cause that the answer ranks first.
 
@@ -123,42 +119,32 @@ class Answer(typing.NamedTuple):
         return str(document.get_cause(self.document))
 
 
+@dataclasses.dataclass
 class Explainer:
     """Explains refusals, a bounded number in each minute and each turn.
 
     Where an explanation takes long, a burst of many different requests would
     else be recorded hours late.
 
-    :param most: explanations in a minute; one that is shared counts once
+    :ivar most: explanations in a minute; one that is shared counts once
     """
 
-    def __init__(
-        self,
-        figures: metrics.Metrics,
-        signals: interrupt.Interrupt,
-        most: int,
-        used: options.Options,
-    ) -> None:
-        self._options = used
-        self._metrics = figures
-        self._signals = signals
-        self._most = most
+    figures: metrics.Metrics
+    signals: interrupt.Interrupt
+    most: int
+
+    def __post_init__(self) -> None:
+        self._options = options.Options(self.figures)
         self._now = 0.0
-        self._begun: collections.deque[float] = collections.deque()
-        self._shared: dict[str, tuple[float, Document]] = {}
-        self._remarks: list[str] = []
+        self._begun: list[float] = []
+        self._shared: cachetools.TTLCache[str, Document] = cachetools.TTLCache(
+            self.most, SHARED_SECONDS, timer=lambda: self._now
+        )
 
     def begin_turn(self) -> None:
         """Let what was done more than a minute ago count no longer."""
         self._now = now = timeutils.now()
-        self._remarks = self._options.remarks()
-        while self._begun and self._begun[0] <= now - 60:
-            self._begun.popleft()
-        self._shared = {
-            key: kept
-            for key, kept in self._shared.items()
-            if kept[0] > now - SHARED_SECONDS
-        }
+        self._begun = [begun for begun in self._begun if begun > now - 60]
 
     def explain(self, refusal: refusals.Refusal) -> Answer:
         """Return why an operation was refused.
@@ -167,7 +153,7 @@ class Explainer:
         """
         try:
             return self._explain(refusal)
-        except (_Gone, *_GONE) as exc:
+        except _GONE as exc:
             return Answer(reason='gone', detail=str(exc))
         except _CONFIGURATION as exc:
             LOG.error('nova.conf cannot be used: %s', messages.describe(exc))
@@ -177,7 +163,7 @@ class Explainer:
         except Exception as exc:
             LOG.exception(
                 'Refusal %(id)s cannot be explained',
-                {'id': messages.clean(refusal.id)},
+                {'id': messages.clean(refusal.name)},
             )
             return Answer(reason='error', detail=messages.describe(exc))
 
@@ -192,58 +178,48 @@ class Explainer:
             )
         stored = objects.RequestSpec.get_by_instance_uuid(ctxt, refusal.server)
         key = _make_key(stored) if refusal.operation == 'boot' else ''
-        if key in self._shared:
-            found = self._shared[key][1]
-            return Answer(self._adapt(found, refusal, stored))
-        if len(self._begun) >= self._most:
+        if found := self._shared.get(key):
+            own = document.describe_request(
+                stored, server=refusal.server, server_name=refusal.server_name
+            )
+            # Equal requests may be of servers with other names, and of images
+            # that differ in nothing but ID.
+            request = found['request'] | {
+                key: bound.clean(own[key])
+                for key in ('server', 'server_name', 'image')
+            }
+            return Answer({**found, 'request': request})
+        if len(self._begun) >= self.most:
             return Answer(
                 reason='limit',
-                detail=f'More than {self._most} different requests were '
+                detail=f'More than {self.most} different requests were '
                 f'refused within a minute.',
-                asked=_describe_asked(ctxt, refusal, stored),
+                asked=_describe_asked(ctxt, refusal),
             )
         self._begun.append(self._now)
         try:
-            with self._metrics.explanations.time(), self._signals.allowed():
+            with self.figures.explanations.time(), self.signals.allowed():
                 found = _ask(ctxt, refusal, stored)
-            found['remarks'] += self._remarks
+            found['remarks'] += self._options.remarks()
             found = bound.shorten(found)
         except AWAY:
             # It is tried again, which must not use up the minute.
             self._begun.pop()
             raise
         if key:
-            self._shared[key] = self._now, found
+            self._shared[key] = found
         return Answer(found)
-
-    @staticmethod
-    def _adapt(
-        found: Document, refusal: refusals.Refusal, stored: typing.Any
-    ) -> Document:
-        own = document.describe_request(
-            stored, server=refusal.server, server_name=refusal.server_name
-        )
-        # Equal requests may be of servers with other names, and of images
-        # that differ in nothing but ID.
-        shown = ('server', 'server_name', 'image')
-        request = found['request'] | {
-            key: bound.clean(own[key]) for key in shown
-        }
-        return {**found, 'request': request}
 
 
 def _describe_asked(
-    ctxt: typing.Any, refusal: refusals.Refusal, stored: typing.Any = None
+    ctxt: typing.Any, refusal: refusals.Refusal
 ) -> Document | None:
     """Return what a request asked for; None where it is gone."""
     try:
-        if stored is None:
-            stored = objects.RequestSpec.get_by_instance_uuid(
-                ctxt, refusal.server
-            )
+        stored = objects.RequestSpec.get_by_instance_uuid(ctxt, refusal.server)
         if refusal.operation == 'resize':
             stored.flavor = _read_new_flavor(ctxt, refusal)
-    except (*_GONE, exception.InvalidValue):
+    except _GONE:
         return None
     return document.describe_request(stored, server=refusal.server)
 
@@ -260,28 +236,20 @@ def _make_key(spec_obj: typing.Any) -> str:
     image = found['nova_object.data'].get('image')
     if image and 'image' not in CONF.nova_ext_sched.member_sources:
         image['nova_object.data'].pop('id', None)
-    text = json.dumps(_strip(found), sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
+    plain = json.loads(json.dumps(found), object_hook=_strip)
+    return json.dumps(plain, sort_keys=True)
 
 
-def _strip(value: typing.Any) -> typing.Any:
-    """Return a primitive of nova without what each server has of its own.
+def _strip(primitive: dict[str, typing.Any]) -> dict[str, typing.Any]:
+    """Drop of an object of nova what each server has of its own.
 
     Only what nova itself wrote is left out: a member may write the same names
     as hints.
     """
-    if isinstance(value, list):
-        return [_strip(one) for one in value]
-    if not isinstance(value, dict) or 'nova_object.data' not in value:
-        return value
-    return {
-        'name': value['nova_object.name'],
-        'data': {
-            key: _strip(one)
-            for key, one in value['nova_object.data'].items()
-            if key != 'instance_uuid'
-        },
-    }
+    if 'nova_object.data' in primitive:
+        primitive.pop('nova_object.changes', None)
+        primitive['nova_object.data'].pop('instance_uuid', None)
+    return primitive
 
 
 def _ask(
@@ -290,13 +258,20 @@ def _ask(
     scheduler = nova_scheduler.ReadOnlyHostManager()
     instances = spec_obj.num_instances
     found = explanation.start(scheduler)
+    arguments: dict[str, typing.Any] = {}
+    if refusal.operation == 'resize':
+        arguments['flavor'] = _read_new_flavor(ctxt, refusal)
     try:
         server = explain_server.Server(ctxt, refusal.server, spec_obj)
         if refusal.operation == 'boot':
             # All servers of one call found a host, or none did.
             spec_obj.num_instances = instances
+        elif refusal.operation == 'rebuild':
+            arguments['image'] = _describe_image(spec_obj.image)
+            arguments['client'] = scheduler.placement
         with explanation.conducting(found):
-            _prepare(ctxt, server, refusal, scheduler)
+            operate = getattr(server, refusal.operation.replace('-', '_'))
+            operate(**arguments)
     except exception.InvalidValue as exc:
         raise _Gone(str(exc)) from exc
     request = document.describe_request(
@@ -309,65 +284,33 @@ def _ask(
     return document.build(found, request, detailed=[])
 
 
-def _prepare(
-    ctxt: typing.Any,
-    server: explain_server.Server,
-    refusal: refusals.Refusal,
-    scheduler: nova_scheduler.ReadOnlyHostManager,
-) -> None:
-    arguments: dict[str, typing.Any] = {}
-    if refusal.operation == 'resize':
-        arguments['flavor'] = _read_new_flavor(ctxt, refusal)
-    elif refusal.operation == 'rebuild':
-        arguments['image'] = _describe_image(server.spec_obj.image)
-        arguments['client'] = scheduler.placement
-    getattr(server, refusal.operation.replace('-', '_'))(**arguments)
-
-
 def _read_new_flavor(
     ctxt: typing.Any, refusal: refusals.Refusal
 ) -> typing.Any:
     """Return the nova Flavor of the resize that was refused."""
     uuid = refusal.server
-    cell = objects.InstanceMapping.get_by_instance_uuid(
-        ctxt, uuid
-    ).cell_mapping
-    with nova_context.target_cell(ctxt, cell) as cctxt:
+    mapping = objects.InstanceMapping.get_by_instance_uuid(ctxt, uuid)
+    with nova_context.target_cell(ctxt, mapping.cell_mapping) as cctxt:
         migrations = objects.MigrationList.get_by_filters(
             cctxt, {'instance_uuid': uuid, 'migration_type': 'resize'}
         )
-        # Conductor notes both times.
-        latest = max(
-            (
-                one
-                for one in migrations
-                if timeutils.normalize_time(one.created_at) <= refusal.time
-            ),
-            key=lambda one: one.id,
-            default=None,
+    # Conductor notes both times.
+    begun = {
+        one.id: one.new_instance_type_id
+        for one in migrations
+        if timeutils.normalize_time(one.created_at) <= refusal.time
+    }
+    if not begun:
+        raise _Gone(
+            f'server {uuid}: expected a migration with the flavor of its '
+            f'resize, got none'
         )
-    if latest is None:
-        raise exception.InvalidValue(
-            where=f'server {uuid}',
-            expected='a migration with the flavor of its resize',
-            got='none',
-        )
-    return objects.Flavor.get_by_id(ctxt, latest.new_instance_type_id)
+    return objects.Flavor.get_by_id(ctxt, begun[max(begun)])
 
 
 def _describe_image(image: typing.Any) -> dict[str, typing.Any]:
     """Return an image of a request spec as nova.image.glance gives it."""
-    properties = {
-        field: getattr(image.properties, field)
-        for field in image.properties.fields
-        if field in image.properties and field != 'traits_required'
-    }
-    if 'traits_required' in image.properties:
-        for trait in image.properties.traits_required:
-            properties[f'trait:{trait}'] = 'required'
-    found = {
-        field: getattr(image, field)
-        for field in ('id', 'name', 'min_ram', 'min_disk')
-        if field in image
-    }
-    return {**found, 'properties': properties}
+    found: dict[str, typing.Any] = objects_base.obj_to_primitive(image)
+    for trait in found['properties'].pop('traits_required', ()):
+        found['properties'][f'trait:{trait}'] = 'required'
+    return found

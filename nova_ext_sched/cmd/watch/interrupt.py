@@ -48,14 +48,6 @@ class Interrupt:
             signal.signal(number, self._handle)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
 
-    def check(self) -> None:
-        """Stop here if a signal has arrived.
-
-        :raises Stop: one has
-        """
-        if self.pending is not None:
-            raise Stop()
-
     @contextlib.contextmanager
     def allowed(self) -> Iterator[None]:
         """Let a signal end the block at any moment.
@@ -64,7 +56,8 @@ class Interrupt:
         """
         self._is_allowed = True
         try:
-            self.check()
+            if self.pending is not None:
+                raise Stop()
             yield
         finally:
             self._is_allowed = False
@@ -74,4 +67,4 @@ class Interrupt:
         if self.pending in (None, signal.SIGHUP):
             self.pending = number
         if self._is_allowed:
-            self.check()
+            raise Stop()

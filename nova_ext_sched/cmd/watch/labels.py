@@ -7,6 +7,8 @@ host satisfies. None of them is a label: each would be a series for the life
 of the process, and of Prometheus' memory.
 """
 
+import itertools
+
 import nova.conf
 from nova.scheduler import filters
 from nova.scheduler import request_filter
@@ -15,13 +17,18 @@ import os_resource_classes
 from nova_ext_sched.cmd.explain import placement
 from nova_ext_sched.cmd.explain import policies
 from nova_ext_sched.cmd.watch import explainer
+from nova_ext_sched.cmd.watch import metrics
 from nova_ext_sched.cmd.watch import refusals
 from nova_ext_sched.filters import base
 
 CONF = nova.conf.CONF
 
-# What all else is.
-_OTHER = 'other'
+#: What all else is, and what nova has no action of.
+OTHER = 'other'
+
+#: Every value of ``operation``.
+OPERATIONS = (*refusals.OPERATIONS.values(), OTHER)
+
 _TRAITS = 'required traits'
 _CUSTOM_RESOURCE = 'custom resource'
 
@@ -43,13 +50,14 @@ _KINDS = (
 class Labels:
     """The values of the labels, by nova.conf.
 
-    :ivar operations: every value of ``operation``
+    The series of all refusals begin with 0.
+
     :ivar constraints: every value of ``constraint``
     :raises exception.NovaExtSchedError: nova-scheduler would not start with
         this nova.conf
     """
 
-    def __init__(self) -> None:
+    def __init__(self, figures: metrics.Metrics) -> None:
         classes = filters.HostFilterHandler().get_matching_classes(
             CONF.filter_scheduler.available_filters
         )
@@ -61,7 +69,6 @@ class Labels:
             if one.__name__ in enabled or hasattr(one, 'policies')
             for policy in base.policies_of(one)
         ]
-        self.operations = {*refusals.OPERATIONS.values(), _OTHER}
         self.constraints = {
             *explainer.REASONS,
             'none',
@@ -76,8 +83,21 @@ class Labels:
             *os_resource_classes.STANDARDS,
             _TRAITS,
             _CUSTOM_RESOURCE,
-            _OTHER,
+            OTHER,
         }
+        self._refusals = figures.refusals
+        for labels in itertools.product(OPERATIONS, self.constraints):
+            figures.refusals.labels(*labels)
+        for reason in explainer.REASONS:
+            figures.unexplained.labels(reason)
+
+    def count(self, operation: str, cause: str) -> None:
+        """Count a refusal.
+
+        :param operation: empty where nova has no action of it
+        :param cause: see :meth:`constraint`
+        """
+        self._refusals.labels(operation or OTHER, self.constraint(cause)).inc()
 
     def constraint(self, cause: str) -> str:
         """Return the label of a cause.
@@ -100,8 +120,4 @@ class Labels:
             return _TRAITS
         if os_resource_classes.is_custom(cause):
             return _CUSTOM_RESOURCE
-        return _OTHER
-
-    def operation(self, name: str) -> str:
-        """Return the label of an operation; nova may have new ones."""
-        return name if name in self.operations else _OTHER
+        return OTHER

@@ -10,12 +10,33 @@ import time
 
 import nova.conf
 from oslo_log import log as logging
+from oslo_utils import timeutils
 
-from nova_ext_sched import messages
 from nova_ext_sched.cmd.watch import interrupt
+from nova_ext_sched.request_filters import outage
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
+
+
+def every(
+    interval: float | None, work: Callable[[], None]
+) -> Callable[[], None]:
+    """Return a function that calls another if it is time, first at once.
+
+    :param interval: seconds from the beginning of one call to that of the
+        next; None for never
+    """
+    due = 0.0
+
+    def turn() -> None:
+        nonlocal due
+        now = timeutils.now()
+        if interval is not None and now >= due:
+            due = now + interval
+            work()
+
+    return turn
 
 
 def run(
@@ -30,44 +51,22 @@ def run(
         :class:`.interrupt.Stop` ends the turn
     :param interval: seconds between two turns
     """
-    last = ''
+    failing = outage.Outage(__name__)
     while True:
         try:
-            turn()
-            if last:
-                LOG.warning('Records are written again.')
-            last = ''
+            try:
+                turn()
+            except Exception as exc:
+                failing.begin('Refusals wait to be recorded', exc)
+            else:
+                failing.end('Records are written')
             with signals.allowed():
                 time.sleep(interval)
         except interrupt.Stop:
             if signals.pending != signal.SIGHUP:
                 return
-            _begin_anew()
+            if CONF.reload_config_files():
+                interrupt.hold()
+                os.execv(sys.executable, sys.orig_argv)
+            LOG.error('nova.conf cannot be read; the options of before stay.')
             signals.pending = None
-        except Exception as exc:
-            # An outage is one line of the log, a traceback its first.
-            problem = messages.describe(exc)
-            if problem != last:
-                LOG.error(
-                    'Refusals wait to be recorded: %s',
-                    problem,
-                    exc_info=not isinstance(exc, OSError),
-                )
-            last = problem
-            _wait(signals, interval)
-
-
-def _wait(signals: interrupt.Interrupt, interval: float) -> None:
-    try:
-        with signals.allowed():
-            time.sleep(interval)
-    except interrupt.Stop:
-        # The next turn stops where it begins.
-        pass
-
-
-def _begin_anew() -> None:
-    if CONF.reload_config_files():
-        interrupt.hold()
-        os.execv(sys.executable, sys.orig_argv)
-    LOG.error('nova.conf cannot be read; the options of before stay.')

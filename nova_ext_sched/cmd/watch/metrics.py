@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 import contextlib
 import functools
-import itertools
 import time
 
 import prometheus_client as prometheus
@@ -32,6 +31,8 @@ class Metrics:
         registry = self.registry
         counter = functools.partial(prometheus.Counter, registry=registry)
         gauge = functools.partial(prometheus.Gauge, registry=registry)
+        # Registered by show().
+        hidden = functools.partial(prometheus.Gauge, registry=None)
         histogram = functools.partial(prometheus.Histogram, registry=registry)
         self.refusals = counter(
             'nova_ext_sched_refusals',
@@ -67,11 +68,10 @@ class Metrics:
             'nova_ext_sched_options_old',
             'Whether nova.conf has changed since the watcher read it.',
         )
-        self.looked = prometheus.Gauge(
+        self.looked = hidden(
             'nova_ext_sched_look_timestamp_seconds',
             'When the watcher last read the cells or recorded a refusal, in '
             'seconds since the epoch.',
-            registry=None,
         )
         self.cell_looked = gauge(
             'nova_ext_sched_cell_look_timestamp_seconds',
@@ -89,15 +89,13 @@ class Metrics:
             'Servers that violate a policy, when they were audited last.',
             ['policy'],
         )
-        self.audited = prometheus.Gauge(
+        self.audited = hidden(
             'nova_ext_sched_audit_timestamp_seconds',
             'When servers were audited last, in seconds since the epoch.',
-            registry=None,
         )
-        self.audit_interval = prometheus.Gauge(
+        self.audit_interval = hidden(
             'nova_ext_sched_audit_interval_seconds',
             'Time from the beginning of an audit to that of the next.',
-            registry=None,
         )
         flavor = ['flavor', 'image']
         self.capacity = gauge(
@@ -120,21 +118,6 @@ class Metrics:
         )
         self._shown: set[prometheus.Gauge] = set()
         self._cells: set[str] = set()
-
-    def begin(
-        self,
-        operations: Iterable[str],
-        constraints: Iterable[str],
-        reasons: Iterable[str],
-    ) -> None:
-        """Let the series of all refusals begin with 0.
-
-        :param operations: every value of that label; likewise the others
-        """
-        for labels in itertools.product(operations, constraints):
-            self.refusals.labels(*labels)
-        for reason in reasons:
-            self.unexplained.labels(reason)
 
     def looked_at(self, cells: Iterable[str], answered: Iterable[str]) -> None:
         """Note that the cells were read.

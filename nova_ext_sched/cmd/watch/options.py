@@ -2,17 +2,16 @@
 
 """Whether nova.conf has changed since this process read it."""
 
-import glob
-import hashlib
+import contextlib
 import pathlib
 
 import nova.conf
-from oslo_log import log as logging
 
+from nova_ext_sched import log_once
 from nova_ext_sched.cmd.watch import metrics
 
 CONF = nova.conf.CONF
-LOG = logging.getLogger(__name__)
+LOG_ONCE = log_once.LogOnce(__name__)
 
 _REMARK = (
     'nova.conf has changed since nova-ext-sched watch read it, so this was '
@@ -28,34 +27,28 @@ class Options:
     """
 
     def __init__(self, figures: metrics.Metrics) -> None:
-        self._metrics = figures
         self._used = _read()
-        self._is_known = False
+        figures.old_options.set_function(lambda: _read() != self._used)
 
     def remarks(self) -> list[str]:
         """Return what an explanation has to say of the options.
 
         The log says it once.
         """
-        is_old = _read() != self._used
-        self._metrics.old_options.set(is_old)
-        if is_old and not self._is_known:
-            LOG.warning('%s.', _REMARK)
-        self._is_known = is_old
-        return [_REMARK] if is_old else []
+        if _read() == self._used:
+            return []
+        LOG_ONCE.warning(f'{_REMARK}.')
+        return [_REMARK]
 
 
-def _read() -> dict[str, str]:
-    """Return what the files hold, by path; those that are away are missing."""
-    paths = [*CONF.config_file]
+def _read() -> dict[pathlib.Path, bytes]:
+    """Return what the files hold; those that are away are missing."""
+    paths = [pathlib.Path(path) for path in CONF.config_file]
     for folder in CONF.config_dir:
-        paths += glob.glob(f'{glob.escape(folder)}/*.conf')
+        paths += pathlib.Path(folder).glob('*.conf')
     found = {}
     for path in paths:
-        try:
-            content = pathlib.Path(path).read_bytes()
-        except OSError:
-            # It may be in the making.
-            continue
-        found[path] = hashlib.sha256(content).hexdigest()
+        # It may be in the making.
+        with contextlib.suppress(OSError):
+            found[path] = path.read_bytes()
     return found

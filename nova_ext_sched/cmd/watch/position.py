@@ -11,16 +11,15 @@ do not matter.
 
 import collections
 from collections.abc import Iterable
-from collections.abc import Mapping
 import dataclasses
 import datetime
 import json
-import os
 import pathlib
 import sqlite3
 
+from oslo_utils import timeutils
+
 from nova_ext_sched import exception
-from nova_ext_sched.cmd import records
 from nova_ext_sched.cmd.watch import refusals
 
 #: Seconds after which no further row is expected before a row that was seen:
@@ -30,9 +29,8 @@ SETTLED = 60.0
 #: Age at which a row that nova has not finished is no longer waited for.
 ABANDONED = datetime.timedelta(hours=2)
 
-# "nxsw": whose file it is, and the form of its tables.
+# "nxsw": whose file it is. Another form of its table is to have another one.
 _APPLICATION_ID = 0x6E787377
-_VERSION = 1
 
 # How each file of SQLite begins.
 _BEGINNING = b'SQLite format 3\0'
@@ -56,12 +54,6 @@ class Mark:
     )
     _settled: int = dataclasses.field(default=0, compare=False, repr=False)
 
-    def begin(self, passed: int) -> None:
-        """Go on behind an ID, whatever was handled."""
-        self.passed = self._settled = passed
-        self.handled = set()
-        self._seen.clear()
-
     def is_new(self, row: refusals.Row) -> bool:
         """Return whether a row is to be handled.
 
@@ -79,10 +71,6 @@ class Mark:
             and not row.is_open
         )
 
-    def add(self, row_id: int) -> None:
-        """Note that a row was handled."""
-        self.handled.add(row_id)
-
     def see(self, newest: int, moment: float) -> None:
         """Note the highest ID that there is.
 
@@ -91,30 +79,26 @@ class Mark:
         if newest > (self._seen[-1][1] if self._seen else self._settled):
             self._seen.append((moment, newest))
 
-    def advance(
-        self,
-        rows: Iterable[refusals.Row],
-        moment: float,
-        now: datetime.datetime,
-    ) -> None:
+    def advance(self, rows: Iterable[refusals.Row], moment: float) -> None:
         """Pass what is settled, up to the first row that still has to wait.
 
         :param rows: those above :attr:`passed`, in any order
         :param moment: not after they were read, by the clock of :meth:`see`
-        :param now: in UTC
         """
         while self._seen and self._seen[0][0] <= moment - SETTLED:
             self._settled = self._seen.popleft()[1]
-        settled = max(self._settled, self.passed)
-        for row in rows:
-            waits = row.is_open and now - row.time < ABANDONED
-            if row.id <= settled and (waits or self.is_new(row)):
-                settled = row.id - 1
-        self.passed = settled
+        begun = timeutils.utcnow() - ABANDONED
+        held = [
+            row.id - 1
+            for row in rows
+            if self.is_new(row) or (row.is_open and row.time > begun)
+        ]
+        self.passed = min([max(self._settled, self.passed), *held])
         self.handled = {one for one in self.handled if one > self.passed}
 
 
-Marks = dict[str, dict[str, Mark]]
+#: By cell and kind.
+Marks = dict[tuple[str, str], Mark]
 
 
 class File:
@@ -133,34 +117,27 @@ class File:
     def __init__(self, path: pathlib.Path | None) -> None:
         self.path = path
         if path is not None:
-            file = records.open_private(path, os.O_RDWR | os.O_CREAT)
-            beginning = os.read(file, len(_BEGINNING))
-            os.close(file)
-            # SQLite takes a file of few bytes for an empty one.
-            if beginning not in (b'', _BEGINNING):
-                raise self._refuse('a file of another kind')
+            with path.open('a+b') as file:
+                file.seek(0)
+                # SQLite takes a file of few bytes for an empty one.
+                if file.read(len(_BEGINNING)) not in (b'', _BEGINNING):
+                    raise self._refuse('a file of another kind')
         self._database = sqlite3.connect(path or ':memory:', timeout=0)
+        ask = self._database.execute
         try:
-            self._database.execute('PRAGMA locking_mode = EXCLUSIVE')
-            self._database.execute('BEGIN EXCLUSIVE')
-            self._check()
+            ask('PRAGMA locking_mode = EXCLUSIVE')
+            ask('BEGIN EXCLUSIVE')
+            if ask('SELECT * FROM sqlite_master').fetchone() is None:
+                ask(f'PRAGMA application_id = {_APPLICATION_ID}')
+                ask(
+                    'CREATE TABLE marks (cell TEXT, kind TEXT, passed INTEGER,'
+                    ' handled TEXT, looked REAL, PRIMARY KEY (cell, kind))'
+                )
+            if ask('PRAGMA application_id').fetchone() != (_APPLICATION_ID,):
+                raise self._refuse('another database')
+            self._database.commit()
         except sqlite3.Error as exc:
             raise self._refuse(str(exc)) from exc
-
-    def _check(self) -> None:
-        ask = self._database.execute
-        if ask('SELECT COUNT(*) FROM sqlite_master').fetchone() == (0,):
-            ask(f'PRAGMA application_id = {_APPLICATION_ID}')
-            ask(f'PRAGMA user_version = {_VERSION}')
-            ask(
-                'CREATE TABLE marks (cell TEXT, kind TEXT, passed INTEGER, '
-                'handled TEXT, looked REAL, PRIMARY KEY (cell, kind))'
-            )
-        [application] = ask('PRAGMA application_id').fetchone()
-        [version] = ask('PRAGMA user_version').fetchone()
-        if (application, version) != (_APPLICATION_ID, _VERSION):
-            raise self._refuse('another database')
-        self._database.commit()
 
     def _refuse(self, got: str) -> exception.InvalidValue:
         return exception.InvalidValue(
@@ -171,36 +148,27 @@ class File:
         )
 
     def read(self) -> Marks:
-        """Return the marks by cell and kind."""
-        marks: Marks = {}
-        for cell, kind, passed, handled, looked in self._database.execute(
-            'SELECT cell, kind, passed, handled, looked FROM marks'
-        ):
-            marks.setdefault(cell, {})[kind] = Mark(
-                passed, set(json.loads(handled)), looked
+        """Return the marks."""
+        return {
+            (cell, kind): Mark(passed, set(json.loads(handled)), looked)
+            for cell, kind, passed, handled, looked in self._database.execute(
+                'SELECT cell, kind, passed, handled, looked FROM marks'
             )
-        return marks
+        }
 
-    def write(self, marks: Mapping[str, Mapping[str, Mark]]) -> None:
+    def write(self, marks: Marks) -> None:
         """Keep marks, on the disk when this returns.
 
         :raises OSError: they cannot be written; those of before are kept
         """
+        rows = [
+            (*place, one.passed, json.dumps(sorted(one.handled)), one.looked)
+            for place, one in marks.items()
+        ]
         try:
             with self._database:
                 self._database.executemany(
-                    'REPLACE INTO marks VALUES (?, ?, ?, ?, ?)',
-                    [
-                        (
-                            cell,
-                            kind,
-                            mark.passed,
-                            json.dumps(sorted(mark.handled)),
-                            mark.looked,
-                        )
-                        for cell, kinds in marks.items()
-                        for kind, mark in kinds.items()
-                    ],
+                    'REPLACE INTO marks VALUES (?, ?, ?, ?, ?)', rows
                 )
         except sqlite3.Error as exc:
             raise OSError(f'{self.path}: {exc}') from exc

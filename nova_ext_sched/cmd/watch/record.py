@@ -25,12 +25,12 @@ def make(
     """Return the record of a refusal.
 
     :returns: what JSON can hold, without secrets, at most
-        :data:`.bound.RECORD_BYTES` long
+        :data:`.records.RECORD_BYTES` long
     """
-    asked = answer.request or {}
+    asked = (answer.document or {}).get('request', answer.asked) or {}
     found = {
         'format': FORMAT,
-        'id': refusal.id,
+        'id': refusal.name,
         'refused': show(refusal.time),
         'recorded': show(timeutils.utcnow()),
         'request_id': refusal.request_id,
@@ -68,15 +68,9 @@ def _say_when(
         f'This is the cloud of {document["time"]}, '
         f'{messages.count("minute", seconds // 60)} after the refusal'
     )
-    answer = document['answer']
-    return {
-        **document,
-        'answer': {
-            **answer,
-            'late': late,
-            'sentence': f'{late}. {answer["sentence"]}',
-        },
-    }
+    sentence = f'{late}. {document["answer"]["sentence"]}'
+    answer = document['answer'] | {'late': late, 'sentence': sentence}
+    return document | {'answer': answer}
 
 
 def _identify(

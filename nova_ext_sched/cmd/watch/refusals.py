@@ -22,6 +22,7 @@ the same, not finished yet                  is waited for
 
 from collections.abc import Iterator
 from collections.abc import Mapping
+import dataclasses
 import datetime
 import typing
 
@@ -53,9 +54,12 @@ _SCHEDULE = 'schedule_instances'
 _CLOCKS = datetime.timedelta(seconds=30)
 
 
-class Row(typing.NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Row:
     """A row that may be a refusal.
 
+    :ivar cell: the UUID of its cell
+    :ivar kind: which of nova's tables it is of
     :ivar id: grows with time, but rows may become visible in another order
     :ivar time: when nova wrote it, in UTC
     :ivar server: the server's UUID
@@ -63,42 +67,23 @@ class Row(typing.NamedTuple):
     :ivar is_open: nova has not finished the row
     """
 
+    cell: str
+    kind: str
     id: int
     time: datetime.datetime
     server: str
     message: str
     is_open: bool = False
 
+    @property
+    def place(self) -> tuple[str, str]:
+        """Where its ID counts: the cell and the kind."""
+        return self.cell, self.kind
 
-class Action(typing.NamedTuple):
-    """What was to be done with a server, and who wanted it."""
-
-    name: str
-    request_id: str | None
-    project_id: str | None
-    user_id: str | None
-    server_name: str | None
-
-
-class Refusal(typing.NamedTuple):
-    """An operation that ended for want of a host.
-
-    :ivar id: ``CELL:KIND:ROW``, the same whenever it is read
-    :ivar time: when nova noted it, in UTC
-    :ivar operation: a value of :data:`OPERATIONS`, or nova's action where
-        that has none
-    :ivar message: nova's words
-    """
-
-    id: str
-    time: datetime.datetime
-    server: str
-    server_name: str | None
-    operation: str
-    request_id: str | None
-    project_id: str | None
-    user_id: str | None
-    message: str
+    @property
+    def name(self) -> str:
+        """What stands for it among the rows of all cells."""
+        return f'{self.cell}:{self.kind}:{self.id}'
 
     @property
     def is_by_scheduler(self) -> bool:
@@ -106,21 +91,19 @@ class Refusal(typing.NamedTuple):
         return self.message.startswith(NO_VALID_HOST)
 
 
-class Page(typing.NamedTuple):
-    """What one kind of row of a cell has after an ID.
+@dataclasses.dataclass(frozen=True)
+class Refusal(Row):
+    """A row, and the operation that ended for want of a host.
 
-    :ivar rows: those that may be refusals, in any order
-    :ivar newest: the highest ID of any row that there is, 0 without one
+    :ivar operation: a value of :data:`OPERATIONS`; empty where nova has no
+        action of it
     """
 
-    rows: list[Row]
-    newest: int
-
-
-@main_db.pick_context_manager_reader
-def last_ids(context: typing.Any) -> dict[str, int]:
-    """Return the highest ID of each kind of row that a cell has."""
-    return {kind: _last_id(context, kind) for kind in _MODELS}
+    operation: str = ''
+    request_id: str | None = None
+    project_id: str | None = None
+    user_id: str | None = None
+    server_name: str | None = None
 
 
 @main_db.pick_context_manager_reader
@@ -131,38 +114,36 @@ def last_id_before(
 
     This reads every row of the kind.
     """
-    return _last_id(context, kind, _MODELS[kind].created_at < time)
-
-
-def _last_id(context: typing.Any, kind: str, *where: typing.Any) -> int:
-    query = sa.select(sa.func.max(_MODELS[kind].id)).where(*where)
+    model = _MODELS[kind]
+    query = sa.select(sa.func.max(model.id)).where(model.created_at < time)
     return context.session.execute(query).scalar() or 0
 
 
 @main_db.pick_context_manager_reader
-def read(context: typing.Any, after: Mapping[str, int]) -> dict[str, Page]:
+def read(
+    context: typing.Any, after: Mapping[str, int] | None
+) -> tuple[dict[str, list[Row]], dict[str, int]]:
     """Return what a cell has after the given IDs.
 
     This is one select over ranges of primary keys.
 
-    :param after: an ID for each kind of row, as :func:`last_ids` has them
+    :param context: of the cell
+    :param after: an ID for each kind of row; None for no rows
+    :returns: those that may be refusals, in any order, and the highest ID
+        that there is, 0 without one; both by the kind of row
     """
-    parts = [*(part for kind in _MODELS for part in _select(kind, after))]
-    pages = {kind: Page([], 0) for kind in _MODELS}
-    for (
-        kind,
-        row_id,
-        time,
-        server,
-        message,
-        is_open,
-    ) in context.session.execute(sa.union_all(*parts)):
-        if time is not None:
-            row = Row(row_id, time, server, message, bool(is_open))
-            pages[kind].rows.append(row)
-        elif row_id is not None:
-            pages[kind] = pages[kind]._replace(newest=row_id)
-    return pages
+    rows: dict[str, list[Row]] = {kind: [] for kind in _MODELS}
+    newest = dict.fromkeys(_MODELS, 0)
+    parts = [part for kind in _MODELS for part in _select(kind, after)]
+    for kind, row_id, time, *others in context.session.execute(
+        sa.union_all(*parts)
+    ):
+        if time is None:
+            newest[kind] = row_id or 0
+        else:
+            row = Row(context.cell_uuid, kind, row_id, time, *others)
+            rows[kind].append(row)
+    return rows, newest
 
 
 _MODELS: Mapping[str, typing.Any] = {
@@ -171,15 +152,12 @@ _MODELS: Mapping[str, typing.Any] = {
 }
 
 
-def _select(kind: str, after: Mapping[str, int]) -> Iterator[sa.Select]:
+def _select(kind: str, after: Mapping[str, int] | None) -> Iterator[sa.Select]:
     model = _MODELS[kind]
     label = sa.literal(kind).label('kind')
-    is_after = model.id > after[kind]
-    yield (
-        _select_faults(label, is_after)
-        if kind == 'fault'
-        else (_select_events(label, is_after))
-    )
+    if after is not None:
+        select = _select_faults if kind == 'fault' else _select_events
+        yield select(label, model.id > after[kind])
     nothing = [sa.null().label(name) for name in 'tsmo']
     yield sa.select(label, sa.func.max(model.id), *nothing)
 
@@ -198,10 +176,7 @@ def _select_faults(label: typing.Any, is_after: typing.Any) -> sa.Select:
 
 def _is_refusal(words: typing.Any) -> typing.Any:
     return sa.or_(
-        *(
-            words.startswith(text, autoescape=True)
-            for text in (NO_VALID_HOST, NO_HOST_LEFT)
-        )
+        words.startswith(NO_VALID_HOST), words.startswith(NO_HOST_LEFT)
     )
 
 
@@ -226,14 +201,14 @@ def _select_events(label: typing.Any, is_after: typing.Any) -> sa.Select:
 
 
 @main_db.pick_context_manager_reader
-def read_action(context: typing.Any, row: Row) -> Action | None:
-    """Return what was to be done with the server of a row.
+def complete(context: typing.Any, row: Row) -> Refusal:
+    """Return the refusal that a row tells of.
 
-    That is the latest action on the server that conductor had begun when it
-    wrote the row. Both times are by conductor's clock. An action without an
-    event of conductor has nova-api's time alone.
+    The operation is the latest action on the server that conductor had begun
+    when it wrote the row. Both times are by conductor's clock. An action
+    without an event of conductor has nova-api's time alone.
 
-    :returns: None where the cell has no such action
+    :param context: of the row's cell
     """
     action, event = models.InstanceAction, models.InstanceActionEvent
     is_begun = (
@@ -258,24 +233,6 @@ def read_action(context: typing.Any, row: Row) -> Action | None:
         .order_by(sa.case((is_begun, 0), else_=1), action.id.desc())
         .limit(1)
     ).first()
-    return None if latest is None else Action(*latest)
-
-
-def make(cell: str, kind: str, row: Row, action: Action | None) -> Refusal:
-    """Return the refusal that a row tells of.
-
-    :param cell: the UUID of its cell
-    :param action: None where nova has no action of it
-    """
-    action = action or Action('', None, None, None, None)
-    return Refusal(
-        id=f'{cell}:{kind}:{row.id}',
-        time=row.time,
-        server=row.server,
-        server_name=action.server_name,
-        operation=OPERATIONS.get(action.name, action.name),
-        request_id=action.request_id,
-        project_id=action.project_id,
-        user_id=action.user_id,
-        message=row.message,
-    )
+    name, *others = latest or ['']
+    fields = [*dataclasses.astuple(row), OPERATIONS.get(name, ''), *others]
+    return Refusal(*fields)

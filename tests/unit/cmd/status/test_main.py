@@ -4,6 +4,7 @@ import contextlib
 import io
 import unittest.mock
 
+import ddt
 import testtools
 
 from nova_ext_sched.cmd.status import main
@@ -21,4 +22,26 @@ class WithoutNovaTestCase(testtools.TestCase):
             'expected to run where nova-scheduler runs, got a Python without '
             'nova',
             errors.getvalue(),
+        )
+
+
+@ddt.ddt
+class FilesFirstTestCase(testtools.TestCase):
+    @ddt.data(
+        ('upgrade check', 'upgrade check'),
+        (
+            '--config-file a upgrade check --json',
+            '--config-file=a upgrade check --json',
+        ),
+        (
+            'upgrade --config-file=a check --config-dir b --config-file c',
+            '--config-file=a --config-dir=b --config-file=c upgrade check',
+        ),
+        ('--debug upgrade check --config a', None),
+    )
+    @ddt.unpack
+    def test_order(self, given, expected):
+        self.assertEqual(
+            ['program', *(expected or given).split()],
+            main.files_first(['program', *given.split()]),
         )

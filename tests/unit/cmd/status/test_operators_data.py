@@ -1,12 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import types
 import typing
 
 import ddt
 import testtools
 
 from nova_ext_sched.cmd.status import operators_data
-from nova_ext_sched.policy import reservation
+
+TYPE = 'AggregateInstanceTypeFilter'
+
+
+def data(aggregates, flavors, enabled=(), **options):
+    """Return data of a cloud where isolation is on."""
+    ours = {
+        'enable_isolated_aggregate_filtering': True,
+        'isolation_trait_sources': ['flavor', 'image'],
+        'member_sources': ['flavor'],
+        'member_project_keys': [],
+        'placement_req_required_member_prefix': [],
+        'placement_req_default_forbidden_member_prefix': [],
+        'force_metadata_check_ignored_keys': [],
+        'request_filters': [],
+    }
+    conf = {
+        'nova_ext_sched': types.SimpleNamespace(**ours | options),
+        'filter_scheduler': types.SimpleNamespace(enabled_filters=enabled),
+        'blazar:physical:host': types.SimpleNamespace(
+            aggregate_freepool_name='freepool'
+        ),
+    }
+
+    class Conf(types.SimpleNamespace):
+        __getitem__ = staticmethod(conf.__getitem__)
+
+    return operators_data.OperatorsData(Conf(**conf), aggregates, flavors)
 
 
 @ddt.ddt
@@ -24,7 +52,7 @@ class OperatorsDataTestCase(testtools.TestCase):
     )
     @ddt.unpack
     def test_isolation(self, metadata, fault):
-        found = operators_data.read_isolation({'agg': metadata}).faults
+        found = [*data({'agg': metadata}, {}).check_aggregates()]
         self.assertEqual(0 if fault is None else 1, len(found))
         if fault is not None:
             self.assertIn('aggregate agg: metadata trait:', found[0].lower())
@@ -42,7 +70,7 @@ class OperatorsDataTestCase(testtools.TestCase):
     )
     @ddt.unpack
     def test_traits(self, key, value, faulty):
-        found = operators_data.check_traits({'flavor': {key: value}})
+        found = [*data({}, {'flavor': {key: value}}).check_flavors()]
         self.assertEqual(1 if faulty else 0, len(found))
 
     @ddt.data(
@@ -58,11 +86,15 @@ class OperatorsDataTestCase(testtools.TestCase):
     )
     @ddt.unpack
     def test_reservation(self, specs, unmet):
-        found = operators_data.check_reservations(
+        found = data(
             {'lease': {'reservation:a': 'true'}, 'other': {'ssd': 'true'}},
             {'m1.lease': specs},
-            reservation.Rules(('reservation:',), ('reservation:', 'pool:')),
-        )
+            placement_req_required_member_prefix=['reservation:'],
+            placement_req_default_forbidden_member_prefix=[
+                'reservation:',
+                'pool:',
+            ],
+        ).check_flavors()
         self.assertEqual(
             [f"flavor m1.lease: extra spec '{key}'" for key in unmet],
             [fault.rpartition(':')[0] for fault in found],
@@ -81,9 +113,14 @@ class OperatorsDataTestCase(testtools.TestCase):
             'or': {'gpu': '<or>'},
             'number': {'ram': '>= 4'},
         }
-        found = operators_data.check_instance_types(
-            aggregates, flavors, ['zone'], ['blazar:']
+        both = data(
+            aggregates,
+            flavors,
+            [TYPE],
+            force_metadata_check_ignored_keys=['zone'],
+            placement_req_default_forbidden_member_prefix=['blazar:'],
         )
+        found = [*both.check_aggregates(), *both.check_flavors()]
         self.assertEqual(
             ['aggregate flag', 'aggregate forced', 'aggregate words']
             + ['flavor or'],
@@ -96,13 +133,13 @@ class OperatorsDataTestCase(testtools.TestCase):
         name, key = 'm1\nfast', 'trait:\u2028'
         aggregates = {name: {'k': 'x\r', 'force_metadata_check': '\n'}}
         flavors = {name: {key: '\n', 'r:\n': '1', 'k': '>= 4'}}
-        found = [
-            *operators_data.check_traits(flavors),
-            *operators_data.check_reservations(
-                aggregates, flavors, reservation.Rules(('r:',))
-            ),
-            *operators_data.check_instance_types(aggregates, flavors),
-        ]
+        both = data(
+            aggregates,
+            flavors,
+            [TYPE],
+            placement_req_required_member_prefix=['r:'],
+        )
+        found = [*both.check_aggregates(), *both.check_flavors()]
         self.assertEqual(4, len(found), found)
         for fault in found:
             self.assertTrue(fault.isprintable(), ascii(fault))
@@ -114,16 +151,30 @@ class OperatorsDataTestCase(testtools.TestCase):
             'c': {'trait:X': 'Required', 'force_metadata_check': 'yes'},
             'd': {'trait:X': 'forbidden'},
         }
+        found = [
+            *data(
+                aggregates, {}, isolation_trait_sources=['flavor']
+            ).check_aggregates()
+        ]
         self.assertEqual(
-            {'a', 'b', 'c'},
-            operators_data.read_isolation(aggregates).traits.keys(),
+            ['a', 'b', 'c'],
+            [
+                fault.split()[1].rstrip(':')
+                for fault in found
+                if 'no flavor requires' in fault
+            ],
         )
-        self.assertEqual(['c'], operators_data.forcing_aggregates(aggregates))
+        self.assertIn('force_metadata_check is on in c, but', ' '.join(found))
 
 
 @ddt.ddt
 class IsolationTraitsTestCase(testtools.TestCase):
-    REQUIRED: typing.ClassVar = {'windows': {'CUSTOM_W', 'CUSTOM_X'}}
+    AGGREGATES: typing.ClassVar = {
+        'windows': {
+            'trait:CUSTOM_W': 'required',
+            'trait:CUSTOM_X': 'required',
+        }
+    }
 
     @ddt.data(
         ({}, False),
@@ -157,7 +208,11 @@ class IsolationTraitsTestCase(testtools.TestCase):
     )
     @ddt.unpack
     def test_openers(self, flavors, opens):
-        found = operators_data.check_openers(self.REQUIRED, flavors)
+        found = [
+            *data(
+                self.AGGREGATES, flavors, isolation_trait_sources=['flavor']
+            ).check_aggregates()
+        ]
         self.assertEqual(0 if opens else 1, len(found))
         if found:
             self.assertIn(

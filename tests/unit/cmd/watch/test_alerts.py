@@ -27,7 +27,9 @@ class Watcher:
 
     def __init__(self):
         self.metrics = metrics.Metrics()
-        self.metrics.begin(['boot'], ['isolation', 'VCPU'], ['limit'])
+        for constraint in ('isolation', 'VCPU'):
+            self.metrics.refusals.labels('boot', constraint)
+        self.metrics.unexplained.labels('limit')
         self.metrics.show(self.metrics.audit_interval, 3600)
         for flavor in ('small', 'large'):
             self.metrics.capacity_interval.labels(flavor, '').set(1800)

@@ -8,6 +8,7 @@ import ddt
 import jsonschema
 import testtools
 
+from nova_ext_sched.cmd import records
 from nova_ext_sched.cmd.explain import command
 from nova_ext_sched.cmd.watch import bound
 from tests import explanations
@@ -33,7 +34,7 @@ class ShortenTestCase(testtools.TestCase):
         short = bound.shorten(found)
         self.assertEqual(before, found)
         jsonschema.validate(short, SCHEMA)
-        self.assertLess(len(json.dumps(short)), bound.RECORD_BYTES)
+        self.assertLess(len(json.dumps(short)), records.RECORD_BYTES)
         return short
 
     def test_what_fits_is_whole(self):

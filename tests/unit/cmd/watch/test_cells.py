@@ -64,16 +64,16 @@ class CellsTestCase(testtools.TestCase):
             raise problem
         return f'answer of {context.cell_uuid}'
 
-    def ask(self, concerns=lambda uuid: True):
-        return self.cells.ask(self.select, concerns)
+    def ask(self, *cell):
+        return self.cells.ask(self.select, *cell)
 
     def test_all_cells(self):
         self.assertEqual({'a': 'answer of a', 'b': 'answer of b'}, self.ask())
         self.assertEqual(set(), self.cells.silent)
         self.assertEqual('', self.log.output)
 
-    def test_those_concerned(self):
-        self.assertEqual({'b': 'answer of b'}, self.ask('b'.__eq__))
+    def test_one_alone(self):
+        self.assertEqual({'b': 'answer of b'}, self.ask('b'))
         self.assertEqual(['b'], self.asked)
 
     def test_one_that_fails(self):
@@ -102,6 +102,14 @@ class CellsTestCase(testtools.TestCase):
             self.log.output,
         )
 
+    def test_one_that_is_gone_is_not_silent(self):
+        self.broken['a'] = LookupError('no table')
+        self.ask()
+        del self.mappings[0]
+        self.now += 60
+        self.ask()
+        self.assertEqual(set(), self.cells.silent)
+
     def test_one_that_is_asked_is_not_asked_again(self):
         """Not until its thread comes back, with an answer or without."""
 
@@ -110,19 +118,16 @@ class CellsTestCase(testtools.TestCase):
                 self.assertEqual(['b'], list(self.ask()))
             return self.select(context)
 
-        self.assertEqual(
-            ['a', 'b'], list(self.cells.ask(select, 'ab'.__contains__))
-        )
+        self.assertEqual(['a', 'b'], list(self.cells.ask(select)))
         self.assertEqual(['a', 'b'], list(self.ask()))
         self.broken['a'] = LookupError('x')
-        self.assertEqual(
-            ['b'], list(self.cells.ask(select, 'ab'.__contains__))
-        )
+        self.assertEqual(['b'], list(self.cells.ask(select)))
         self.broken.clear()
         self.assertEqual(['a', 'b'], list(self.ask()))
 
     def test_names(self):
-        self.assertEqual({'a': "'cell\\none'", 'b': 'b'}, self.cells.names())
+        self.ask()
+        self.assertEqual({'a': "'cell\\none'", 'b': 'b'}, self.cells.names)
 
     def test_the_list_is_read_every_minute(self):
         self.ask()

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import os
 import pathlib
+import signal
 
 import ddt
 import fixtures
@@ -9,7 +11,6 @@ import testtools
 
 from nova_ext_sched import exception
 from nova_ext_sched.cli import base
-from nova_ext_sched.cmd.watch import audits
 from nova_ext_sched.cmd.watch import capacity
 from nova_ext_sched.cmd.watch import command
 from nova_ext_sched.cmd.watch import explainer
@@ -39,17 +40,21 @@ class CommandTestCase(testtools.TestCase):
         super().setUp()
         self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         self.calls = []
+        self.addCleanup(os.umask, os.umask(0o022))
         self.note(interrupt.Interrupt, 'install')
-        self.note(metrics.Metrics, 'serve')
-        self.note(audits.Audits, 'turn')
-        self.note(capacity.Capacity, 'turn')
+        self.note(metrics.Metrics, 'serve', self.serve)
         self.note(watcher.Watcher, 'turn')
         self.note(explainer.Explainer, '__init__')
-        self.note(audits.Audits, '__init__')
         self.note(capacity.Capacity, '__init__')
         self.note(position.File, '__init__', position.File.__init__)
+        self.patch('nova_ext_sched.cmd.watch.loop.every', self.every)
         self.patch('os._exit', self.end)
-        self.patch('nova_ext_sched.cmd.watch.loop.run', self.loop)
+        self.patch(
+            'nova_ext_sched.cmd.watch.loop.run', lambda *args: self.loop(*args)
+        )
+
+    def serve(self, figures, *args):
+        self.registry = figures.registry
 
     def patch(self, name, replacement):
         self.useFixture(fixtures.MonkeyPatch(name, replacement))
@@ -67,6 +72,10 @@ class CommandTestCase(testtools.TestCase):
             return then(itself, *args)
 
         self.patch(f'{class_.__module__}.{class_.__name__}.{name}', call)
+
+    def every(self, interval, work):
+        self.calls.append(('loop', 'every', interval))
+        return lambda: self.calls.append(('every', interval))
 
     def loop(self, signals, turn, interval):
         self.calls.append(('loop', 'run', interval))
@@ -91,12 +100,13 @@ class CommandTestCase(testtools.TestCase):
                 ('Explainer', '__init__', 30),
                 ('File', '__init__', None),
                 ('Interrupt', 'install'),
-                ('Audits', '__init__', None),
-                ('Capacity', '__init__', None, []),
+                ('loop', 'every', None),
+                ('Capacity', '__init__', []),
+                ('loop', 'every', None),
                 ('loop', 'run', 5.0),
                 ('Watcher', 'turn'),
-                ('Audits', 'turn'),
-                ('Capacity', 'turn'),
+                ('every', None),
+                ('every', None),
             ],
             self.run_command(),
         )
@@ -108,12 +118,13 @@ class CommandTestCase(testtools.TestCase):
                 ('File', '__init__', self.folder / 'state'),
                 ('Metrics', 'serve', 9653, '::1'),
                 ('Interrupt', 'install'),
-                ('Audits', '__init__', 31536000.0),
-                ('Capacity', '__init__', 900.0, [('a b', ''), ('c', IMAGE)]),
+                ('loop', 'every', 31536000.0),
+                ('Capacity', '__init__', [('a b', ''), ('c', IMAGE)]),
+                ('loop', 'every', 900.0),
                 ('loop', 'run', 0.5),
                 ('Watcher', 'turn'),
-                ('Audits', 'turn'),
-                ('Capacity', 'turn'),
+                ('every', 31536000.0),
+                ('every', 900.0),
             ],
             self.run_command(
                 '--interval=0.5',
@@ -128,6 +139,33 @@ class CommandTestCase(testtools.TestCase):
                 f'--capacity=c,{IMAGE}',
             ),
         )
+        for name, labels, expected in (
+            ('audit', {}, 31536000),
+            ('capacity', {'flavor': 'a b', 'image': ''}, 900),
+            ('capacity', {'flavor': 'c', 'image': IMAGE}, 900),
+        ):
+            value = self.registry.get_sample_value(
+                f'nova_ext_sched_{name}_interval_seconds', labels
+            )
+            self.assertEqual(expected, value)
+
+    def test_a_signal_ends_audits_and_counts(self):
+        """Also one that has arrived before."""
+        begun = []
+
+        def arrive():
+            begun.append(True)
+            self.signals._handle(signal.SIGTERM, None)
+
+        self.patch('nova_ext_sched.cmd.watch.loop.every', lambda *_: arrive)
+        self.loop = self.take_two_turns
+        self.run_command()
+        self.assertEqual(1, len(begun))
+
+    def take_two_turns(self, signals, turn, interval):
+        self.signals = signals
+        for _ in range(2):
+            self.assertRaises(interrupt.Stop, turn)
 
     def test_metrics_are_for_this_machine(self):
         self.assertIn(
@@ -140,6 +178,23 @@ class CommandTestCase(testtools.TestCase):
             ('File', '__init__', self.folder / 'records.json.state'),
             self.run_command(f'--records={self.folder}/records.json'),
         )
+
+    def test_owner_and_group_alone_read_them(self):
+        """Each file that it makes; not one that logrotate made."""
+        made = self.folder / 'made'
+        made.touch()
+        made.chmod(0o644)
+        for mask, name, expected in (
+            (0, 'first', 0o640),
+            (0o077, 'second', 0o640),
+            (0, 'made', 0o644),
+        ):
+            os.umask(mask)
+            records = self.folder / name
+            self.run_command(f'--records={records}')
+            state = self.folder / f'{name}.state'
+            self.assertEqual(expected, records.stat().st_mode & 0o777)
+            self.assertEqual(0o640, state.stat().st_mode & 0o777)
 
     def test_a_state_without_records(self):
         self.assertIn(

@@ -47,6 +47,12 @@ def document(hosts, left=0, *causes, end=None):
     }
 
 
+def refuse(operation, time=None):
+    return refusals.Refusal(
+        'cell', 'fault', 7, time, 'server', 'words', operation=operation
+    )
+
+
 @ddt.ddt
 class ConstraintTestCase(testtools.TestCase):
     @ddt.data(
@@ -173,6 +179,9 @@ class ExplainerTestCase(testtools.TestCase):
             'oslo_utils.timeutils.now': lambda: self.now,
             'nova.objects.RequestSpec.get_by_instance_uuid': self.get_stored,
             'nova_ext_sched.cmd.watch.explainer._ask': self.ask,
+            'nova_ext_sched.cmd.watch.options.Options': lambda figures: (
+                types.SimpleNamespace(remarks=lambda: self.remarks)
+            ),
             'nova_ext_sched.cmd.watch.explainer._make_key': lambda one: one,
             'nova_ext_sched.cmd.nova_scheduler.context': lambda: 'context',
             'nova_ext_sched.cmd.explain.document.describe_request': (
@@ -190,10 +199,7 @@ class ExplainerTestCase(testtools.TestCase):
         self.metrics = metrics.Metrics()
         self.signals = interrupt.Interrupt()
         self.remarks = []
-        self.options = types.SimpleNamespace(remarks=lambda: self.remarks)
-        self.explainer = explainer.Explainer(
-            self.metrics, self.signals, 3, self.options
-        )
+        self.explainer = explainer.Explainer(self.metrics, self.signals, 3)
 
     def get_stored(self, class_, context, server):
         if self.unstored:
@@ -203,7 +209,8 @@ class ExplainerTestCase(testtools.TestCase):
 
     def ask(self, context, refusal, stored):
         self.asked.append(refusal.server)
-        self.signals.check()
+        with self.signals.allowed():
+            pass
         if self.problem:
             raise self.problem
         return {
@@ -217,15 +224,14 @@ class ExplainerTestCase(testtools.TestCase):
     def explain(self, server, operation='boot', message='No valid host was '):
         return self.explainer.explain(
             refusals.Refusal(
-                f'cell:fault:{server}',
+                'cell',
+                'fault',
+                server,
                 None,
                 server,
-                f'name of {server}',
-                operation,
-                'req-1',
-                'p',
-                'u',
                 f'{message}found.',
+                operation=operation,
+                server_name=f'name of {server}',
             )
         )
 
@@ -235,7 +241,7 @@ class ExplainerTestCase(testtools.TestCase):
     @staticmethod
     def of(answer):
         """Return what a request that is not explained asked, and for whom."""
-        return answer.request['of'], answer.request['server']
+        return answer.asked['of'], answer.asked['server']
 
     def at(self, now):
         self.now = now
@@ -311,7 +317,7 @@ class ExplainerTestCase(testtools.TestCase):
     def test_after_tries_on_hosts_and_gone(self, problem):
         self.unstored = problem
         answer = self.explain('a', message='Exceeded maximum number of ')
-        self.assertEqual(('retries', None), (answer.reason, answer.request))
+        self.assertEqual(('retries', None), (answer.reason, answer.asked))
 
     @ddt.data(
         nova_scheduler.PlacementFailed(query='/x', cause='503'),
@@ -380,7 +386,7 @@ class ExplainerTestCase(testtools.TestCase):
     def test_what_is_shared_is_short(self):
         """A minute holds many."""
         found = self.explain('a1').document
-        [(_, kept)] = self.explainer._shared.values()
+        [kept] = self.explainer._shared.values()
         for one in (found, kept, self.explain('a2').document):
             self.assertEqual(20, len(one['order']))
 
@@ -470,9 +476,7 @@ class AskTestCase(testtools.TestCase):
         )
 
     def ask(self, operation):
-        refusal = refusals.Refusal(
-            'id', None, 'server', 'web', operation, 'req-1', 'p', 'u', 'words'
-        )
+        refusal = refuse(operation)
         return explainer._ask('context', refusal, self.spec)
 
     @ddt.data(
@@ -543,6 +547,11 @@ class AskedTestCase(testtools.TestCase):
         self.problem = None
         for name, replacement in {
             '_read_new_flavor': self.read_new_flavor,
+            'objects.RequestSpec.get_by_instance_uuid': (
+                lambda class_, ctxt, server: types.SimpleNamespace(
+                    flavor='old'
+                )
+            ),
             'document.describe_request': (
                 lambda spec, server: (spec.flavor, server)
             ),
@@ -559,11 +568,8 @@ class AskedTestCase(testtools.TestCase):
         return 'new'
 
     def describe(self, operation):
-        refusal = refusals.Refusal(
-            'id', None, 'server', 'web', operation, 'req-1', 'p', 'u', 'words'
-        )
-        spec = types.SimpleNamespace(flavor='old')
-        return explainer._describe_asked('context', refusal, spec)
+        refusal = refuse(operation)
+        return explainer._describe_asked('context', refusal)
 
     @ddt.data(('resize', 'new'), ('boot', 'old'), ('migrate', 'old'))
     @ddt.unpack
@@ -571,7 +577,7 @@ class AskedTestCase(testtools.TestCase):
         self.assertEqual((expected, 'server'), self.describe(operation))
 
     @ddt.data(
-        exception.InvalidValue(where='x', expected='y', got='z'),
+        explainer._Gone('no migration'),
         nova_exception.InstanceMappingNotFound(uuid='server'),
     )
     def test_a_resize_whose_flavor_is_gone(self, problem):
@@ -597,6 +603,7 @@ class ImageTestCase(testtools.TestCase):
                 'name': 'debian',
                 'min_ram': 64,
                 'min_disk': 3,
+                'size': 7,
                 'properties': {
                     'hw_cpu_sockets': 2,
                     'trait:CUSTOM_A': 'required',
@@ -653,17 +660,7 @@ class NewFlavorTestCase(testtools.TestCase):
         )
 
     def read(self):
-        refusal = refusals.Refusal(
-            'id',
-            datetime.datetime(2026, 1, 2, 3, 4, 10),
-            'server',
-            'web',
-            'resize',
-            'req-1',
-            'p',
-            'u',
-            'words',
-        )
+        refusal = refuse('resize', datetime.datetime(2026, 1, 2, 3, 4, 10))
         return explainer._read_new_flavor('context', refusal)
 
     def test_the_latest_that_had_begun(self):
@@ -674,5 +671,5 @@ class NewFlavorTestCase(testtools.TestCase):
 
     def test_none(self):
         self.add(9, 11)
-        error = self.assertRaises(exception.InvalidValue, self.read)
+        error = self.assertRaises(explainer._Gone, self.read)
         self.assertIn('server server', str(error))

@@ -36,7 +36,6 @@ class InterruptTestCase(testtools.TestCase):
         """A write ends; what could be stopped after it does not begin."""
         self.send(signal.SIGTERM)
         self.assertEqual(signal.SIGTERM, self.signals.pending)
-        self.assertRaises(interrupt.Stop, self.signals.check)
         begun = []
 
         def work():
@@ -62,9 +61,9 @@ class InterruptTestCase(testtools.TestCase):
             self.assertEqual(signal.SIGHUP, self.signals.pending)
 
     def test_no_signal(self):
-        with self.signals.allowed():
-            pass
-        self.signals.check()
+        for _ in range(2):
+            with self.signals.allowed():
+                pass
 
     def test_after_it_was_allowed(self):
         with self.signals.allowed():

@@ -6,6 +6,7 @@ import testtools
 
 from nova_ext_sched.cmd.watch import explainer
 from nova_ext_sched.cmd.watch import labels
+from nova_ext_sched.cmd.watch import metrics
 from nova_ext_sched.cmd.watch import refusals
 
 CONF = nova.conf.CONF
@@ -24,7 +25,8 @@ class LabelsTestCase(testtools.TestCase):
         }.items():
             CONF.set_override(name, value, 'filter_scheduler')
             self.addCleanup(CONF.clear_override, name, 'filter_scheduler')
-        self.labels = labels.Labels()
+        self.metrics = metrics.Metrics()
+        self.labels = labels.Labels(self.metrics)
 
     @ddt.data(
         *explainer.REASONS,
@@ -60,15 +62,27 @@ class LabelsTestCase(testtools.TestCase):
         self.assertEqual(expected, self.labels.constraint(cause))
         self.assertIn(expected, self.labels.constraints)
 
+    def test_what_is_known_begins_with_0(self):
+        """An alert on an increase does not see the first of a new series."""
+        self.labels.count('', 'isolation')
+        for operation in (*refusals.OPERATIONS.values(), 'other'):
+            for constraint in self.labels.constraints:
+                self.assertEqual(
+                    (operation, constraint) == ('other', 'isolation'),
+                    self.metrics.registry.get_sample_value(
+                        'nova_ext_sched_refusals_total',
+                        {'operation': operation, 'constraint': constraint},
+                    ),
+                )
+        for reason in explainer.REASONS:
+            self.assertEqual(
+                0,
+                self.metrics.registry.get_sample_value(
+                    'nova_ext_sched_refusals_unexplained_total',
+                    {'reason': reason},
+                ),
+            )
+
     def test_no_more_than_there_can_be(self):
         """Each is a series for each operation."""
         self.assertLess(len(self.labels.constraints), 100)
-
-    @ddt.data(*refusals.OPERATIONS.values())
-    def test_known_operation(self, name):
-        self.assertEqual(name, self.labels.operation(name))
-
-    @ddt.data('', 'confirmResize')
-    def test_other_operation(self, name):
-        self.assertEqual('other', self.labels.operation(name))
-        self.assertIn('other', self.labels.operations)

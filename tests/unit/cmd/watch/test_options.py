@@ -6,6 +6,7 @@ import types
 import fixtures
 import testtools
 
+from nova_ext_sched import log_once
 from nova_ext_sched.cmd.watch import metrics
 from nova_ext_sched.cmd.watch import options
 
@@ -27,6 +28,12 @@ class OptionsTestCase(testtools.TestCase):
                     config_file=[str(self.file)],
                     config_dir=[str(self.further.parent)],
                 ),
+            )
+        )
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova_ext_sched.cmd.watch.options.LOG_ONCE',
+                log_once.LogOnce('watch'),
             )
         )
         self.metrics = metrics.Metrics()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import dataclasses
 import datetime
 
 from oslo_utils import fixture as time_fixture
@@ -21,17 +22,20 @@ class MakeTestCase(testtools.TestCase):
     def make(self, answer, age=9, **fields):
         self.useFixture(time_fixture.TimeFixture(NOW))
         refusal = refusals.Refusal(
-            'cell:fault:7',
+            'cell',
+            'fault',
+            7,
             NOW - datetime.timedelta(seconds=age),
             'server',
-            'web',
+            'No valid host was found.',
+            False,
             'boot',
             'req-1',
             'project',
             'user',
-            'No valid host was found.',
+            'web',
         )
-        return record.make(refusal._replace(**fields), answer)
+        return record.make(dataclasses.replace(refusal, **fields), answer)
 
     def test_with_an_explanation(self):
         found = {

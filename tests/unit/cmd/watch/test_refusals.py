@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import dataclasses
 import datetime
 
 import ddt
@@ -82,10 +83,13 @@ class RefusalsMixin:
         )
 
     def read(self, after=NONE):
-        pages = refusals.read(self.ctxt, after)
-        for page in pages.values():
-            page.rows.sort(key=lambda row: row.id)
-        return pages
+        """Return the rows, those of faults first, and the newest IDs."""
+        rows, newest = refusals.read(self.ctxt, after)
+        found = []
+        for kind in ('fault', 'event'):
+            self.assertLessEqual({row.kind for row in rows[kind]}, {kind})
+            found += sorted(rows[kind], key=lambda row: row.id)
+        return found, newest
 
     def test_faults(self):
         found = [
@@ -97,12 +101,13 @@ class RefusalsMixin:
         ]
         self.fault('Build of instance x aborted: no valid host was found')
         self.fault(None)
-        page = self.read()['fault']
-        self.assertEqual(found, [row.id for row in page.rows])
-        self.assertEqual({self.server}, {row.server for row in page.rows})
-        self.assertEqual(NO_VALID_HOST, page.rows[0].message)
-        self.assertEqual(NOW, page.rows[0].time)
-        self.assertEqual([False, False], [row.is_open for row in page.rows])
+        rows, _ = self.read()
+        self.assertEqual(found, [row.id for row in rows])
+        self.assertEqual({self.server}, {row.server for row in rows})
+        self.assertEqual({'fault'}, {row.kind for row in rows})
+        self.assertEqual(NO_VALID_HOST, rows[0].message)
+        self.assertEqual(NOW, rows[0].time)
+        self.assertEqual([False, False], [row.is_open for row in rows])
 
     def test_events(self):
         """Success, another event, other words, an error, one that goes on."""
@@ -125,7 +130,7 @@ class RefusalsMixin:
             action, result='Error', finish_time=NOW, details=NO_VALID_HOST
         )
         still = self.event(action, result=None)
-        rows = self.read()['event'].rows
+        rows, _ = self.read()
         self.assertEqual(
             [(failed, False), (still, True)],
             [(row.id, row.is_open) for row in rows],
@@ -142,25 +147,23 @@ class RefusalsMixin:
             finish_time=NOW,
         )
         self.event(action, result=None, created_at=OLD)
-        rows = self.read()['event'].rows
+        rows, _ = self.read()
         self.assertEqual([NOW, OLD], [row.time for row in rows])
 
     def test_after(self):
         first, second = self.fault(NO_VALID_HOST), self.fault(NO_VALID_HOST)
-        page = self.read({'fault': first, 'event': 0})['fault']
-        self.assertEqual([second], [row.id for row in page.rows])
-        self.assertEqual(
-            {'fault': second, 'event': 0}, refusals.last_ids(self.ctxt)
-        )
+        rows, newest = self.read({'fault': first, 'event': 0})
+        self.assertEqual([second], [row.id for row in rows])
+        self.assertEqual({'fault': second, 'event': 0}, newest)
+        self.assertEqual(([], newest), self.read(None))
 
     def test_the_newest_is_of_every_sort(self):
         """Passed or not: a restored database is told by it."""
         self.fault(NO_VALID_HOST)
         other = self.fault('another fault', OLD)
         for after in (0, other, other + 7):
-            pages = self.read({'fault': after, 'event': 3})
-            self.assertEqual(other, pages['fault'].newest)
-            self.assertEqual(0, pages['event'].newest)
+            _, newest = self.read({'fault': after, 'event': 3})
+            self.assertEqual({'fault': other, 'event': 0}, newest)
 
     def test_the_last_before_a_time(self):
         first = self.fault('another fault', OLD)
@@ -176,8 +179,7 @@ class RefusalsMixin:
         self.assertEqual(0, refusals.last_id_before(self.ctxt, 'event', NOW))
 
     def test_an_empty_cell(self):
-        self.assertEqual(NONE, refusals.last_ids(self.ctxt))
-        self.assertEqual({'fault': ([], 0), 'event': ([], 0)}, self.read())
+        self.assertEqual(([], NONE), self.read())
 
     def test_the_action_that_failed(self):
         second = datetime.timedelta(seconds=1)
@@ -186,11 +188,27 @@ class RefusalsMixin:
         self.action('reboot', NOW - second, 'req-reboot')
         self.fault(NO_VALID_HOST)
         self.action('migrate', NOW + 60 * second, 'req-later')
-        [row] = self.read()['fault'].rows
+        [row] = self.read()[0]
         self.assertEqual(
-            ('resize', 'req-resize', 'p', 'u', 'web'),
-            refusals.read_action(self.ctxt, row),
+            refusals.Refusal(
+                *dataclasses.astuple(row),
+                'resize',
+                'req-resize',
+                'p',
+                'u',
+                'web',
+            ),
+            refusals.complete(self.ctxt, row),
         )
+
+    @ddt.data(*refusals.OPERATIONS.items())
+    @ddt.unpack
+    def test_operation(self, action, operation):
+        self.action(action)
+        self.fault(NO_VALID_HOST)
+        [row] = self.read()[0]
+        found = refusals.complete(self.ctxt, row)
+        self.assertEqual(operation, found.operation)
 
     def test_the_action_that_conductor_had_begun(self):
         """The next one may begin before the refusal is read."""
@@ -220,15 +238,19 @@ class RefusalsMixin:
     def request_ids(self):
         """Return what is read for each fault; None where there is none."""
         found = [
-            refusals.read_action(self.ctxt, row)
-            for row in self.read()['fault'].rows
+            refusals.complete(self.ctxt, row)
+            for row in self.read()[0]
+            if row.kind == 'fault'
         ]
-        return [action and action.request_id for action in found]
+        return [refusal.request_id for refusal in found]
 
     def test_no_action(self):
         self.fault(NO_VALID_HOST)
-        [row] = self.read()['fault'].rows
-        self.assertIsNone(refusals.read_action(self.ctxt, row))
+        [row] = self.read()[0]
+        self.assertEqual(
+            refusals.Refusal(**dataclasses.asdict(row)),
+            refusals.complete(self.ctxt, row),
+        )
 
 
 class SqliteTestCase(RefusalsMixin, testtools.TestCase):
@@ -276,39 +298,13 @@ class PostgresqlTestCase(RefusalsMixin, testtools.TestCase):
 
 
 @ddt.ddt
-class MakeTestCase(testtools.TestCase):
-    @ddt.data(*refusals.OPERATIONS.items(), ('confirmResize', 'confirmResize'))
-    @ddt.unpack
-    def test_operation(self, action, operation):
-        row = refusals.Row(7, NOW, 'server', NO_VALID_HOST)
-        found = refusals.make(
-            'cell',
-            'fault',
-            row,
-            refusals.Action(action, 'req-1', 'p', 'u', 'web'),
-        )
-        self.assertEqual(
-            refusals.Refusal(
-                'cell:fault:7',
-                NOW,
-                'server',
-                'web',
-                operation,
-                'req-1',
-                'p',
-                'u',
-                NO_VALID_HOST,
-            ),
-            found,
-        )
-
+class RowTestCase(testtools.TestCase):
     @ddt.data(
         (NO_VALID_HOST, True),
         ('Exceeded maximum number of retries. Exhausted all hosts.', False),
     )
     @ddt.unpack
     def test_by_the_scheduler(self, message, expected):
-        row = refusals.Row(7, NOW, 'server', message)
-        found = refusals.make('cell', 'fault', row, None)
-        self.assertIs(expected, found.is_by_scheduler)
-        self.assertIsNone(found.request_id)
+        row = refusals.Row('cell', 'fault', 7, NOW, 'server', message)
+        self.assertIs(expected, row.is_by_scheduler)
+        self.assertEqual('cell:fault:7', row.name)
