@@ -100,7 +100,7 @@ def run(
     from nova_ext_sched.cmd.simulate import scenario
     from nova_ext_sched.cmd.simulate import steps
 
-    if findings := list(check.findings(request.data, options.keywords())):
+    if findings := list(check.findings(request.data, options.KEYWORDS)):
         return {'faults': list(map(str, findings))}
     declared = scenario.parse(request.data)
     simulated = cloud.Cloud(

@@ -60,7 +60,7 @@ class LoadTest(unittest.TestCase):
         for file in shipped:
             data = check.load(str(file))
             self.assertTrue(data['description'], file)
-            found = check.findings(data, options.keywords())
+            found = check.findings(data, options.KEYWORDS)
             self.assertEqual([], list(found), file)
 
     @ddt.unpack
@@ -93,7 +93,7 @@ class LoadTest(unittest.TestCase):
         data = self.load(
             SCENARIO + '    nova_conf: {DEFAULT: {cpu_allocation_ratio: 16.0}}'
         )
-        self.assertEqual([], list(check.findings(data, options.keywords())))
+        self.assertEqual([], list(check.findings(data, options.KEYWORDS)))
 
     @ddt.data(
         # Each name that is not declared, and what may be meant by it.
@@ -540,39 +540,8 @@ class ReferencesTest(unittest.TestCase):
         ({**BOOT, 'project': 'blue'}, '.project: expected a declared project'),
         ({**BOOT, 'host': 'c'}, '.host: expected a declared host'),
         (
-            {**BOOT, 'availability_zone': 'az3'},
-            '.availability_zone: expected a declared availability zone (az1, '
-            "az2, nova), got 'az3'",
-        ),
-        (
-            {**BOOT, 'availability_zone': 'az1:c'},
-            '.availability_zone: expected a declared host',
-        ),
-        (
-            {**BOOT, 'availability_zone': 'az1::c'},
-            '.availability_zone: expected a declared host (a1, a2, a3, b), '
-            "got 'c'",
-        ),
-        (
-            {**BOOT, 'availability_zone': 'az3:c:d'},
-            '.availability_zone: expected a declared availability zone',
-            '.availability_zone: expected a declared host',
-            '.availability_zone: expected a declared host (a1, a2, a3, b), '
-            "got 'd'",
-        ),
-        (
-            {**BOOT, 'availability_zone': 'az1:a1:a1:a1'},
-            '.availability_zone: expected a declared host (a1, a2, a3, b), '
-            "got 'a1:a1'",
-        ),
-        (
             {**BOOT, 'group': 'none'},
             '.group: expected a declared server group',
-        ),
-        (
-            {**BOOT, 'group': 'reds'},
-            '.group: expected a server group of the project default, got '
-            'reds, of red',
         ),
         (
             {**BOOT, 'volume': True},
@@ -606,7 +575,12 @@ class ReferencesTest(unittest.TestCase):
         ),
         (
             {'migrate': 'x-1'},
-            '.migrate: expected a server that still exists, got x-1, which',
+            ".migrate: expected a server that still exists, got 'x-1'",
+        ),
+        (
+            {'delete': ['x-{1..2}', 'x-2']},
+            ".delete[0]: expected a server that still exists, got 'x-1'",
+            ".delete[1]: expected a server that still exists, got 'x-2'",
         ),
         (
             {'aggregate': 'three'},
@@ -644,52 +618,6 @@ class ReferencesTest(unittest.TestCase):
             self.assertEqual(beginning, fault[: len(beginning)])
 
     @ddt.data(
-        *('az2', 'az2:b', 'az2:b:b', 'az2::b', 'az2:b:', 'az2::'),
-        *(':b', '::b', ':a1:b', ':'),
-    )
-    def test_zone(self, zone):
-        data = document.parse(GOOD)
-        data['steps'].append({**BOOT, 'availability_zone': zone})
-        self.check(data, [])
-
-    @ddt.unpack
-    @ddt.data(
-        ('east', {'default_availability_zone': 'east'}),
-        ('5', {'default_availability_zone': '5'}),
-        ('nova', {'default_schedule_zone': 'az1'}),
-    )
-    def test_default_zone(self, zone, options):
-        data = document.parse(GOOD)
-        data['nova_conf'] = {'DEFAULT': options}
-        data['steps'] = [{**BOOT, 'availability_zone': zone}]
-        self.check(data, [])
-
-    def test_default_zone_that_is_another(self):
-        data = document.parse(GOOD)
-        data['nova_conf'] = {'DEFAULT': {'default_availability_zone': 'east'}}
-        data['steps'] = [{**BOOT, 'availability_zone': 'nova'}]
-        self.check(
-            data,
-            [
-                'step 1.availability_zone: expected a declared availability '
-                "zone (az1, az2, east), got 'nova'"
-            ],
-        )
-
-    def test_zone_that_a_step_makes(self):
-        data = document.parse(GOOD)
-        change = {'aggregate': 'one', 'set': {'availability_zone': 'late'}}
-        boot = {**BOOT, 'availability_zone': 'late'}
-        data['steps'] = [boot, change, {**boot, 'boot': 'newer'}]
-        self.check(
-            data,
-            [
-                'step 1.availability_zone: expected a declared availability '
-                "zone (az1, az2, nova), got 'late'"
-            ],
-        )
-
-    @ddt.data(
         None,
         3,
         [],
@@ -719,7 +647,7 @@ class ReferencesTest(unittest.TestCase):
         },
     )
     def test_wrong_types_are_left_to_the_form(self, data):
-        for fault in check.findings(data, options.keywords()):
+        for fault in check.findings(data, options.KEYWORDS):
             self.assertRegex(
                 str(fault),
                 r'expected (the key |a mapping|option|a list|a host|a name|'
@@ -772,12 +700,6 @@ class RowsTest(unittest.TestCase):
         ('x: {host: a', 'x: {host: b', 'servers.x.host: expected a declared '),
         ('x: {host', 'x y: {host', 'servers: expected a name without blanks'),
         (
-            'group: reds, project: red',
-            'group: all, project: red',
-            'servers.x.group: expected a server group of the project red, '
-            'got all, of default',
-        ),
-        (
             'independent: true',
             'independent: false',
             "step 1.boot: expected a name that no server had, got 'x'",
@@ -785,8 +707,7 @@ class RowsTest(unittest.TestCase):
         (
             '- {boot: x, flavor: small}',
             '- {delete: x}',
-            'independent: expected true only where each step is a boot, got '
-            'delete x',
+            'independent: expected true only where each step is a boot, got',
         ),
     )
     def test_fault(self, old, new, beginning):
@@ -802,8 +723,8 @@ class RowsTest(unittest.TestCase):
             )
         )
         places = [one.partition(':')[0] for one in found]
-        keys = ('compute_node', 'inventories', 'state', 'used')
+        keys = ('inventories', 'used', 'state', 'compute_node')
         self.assertEqual(
             [*(f'hosts[0].{key}' for key in keys), 'servers'], places, found
         )
-        self.assertIn('a step needs a nova-compute, got migrate x', found[0])
+        self.assertIn('no such key, because a step needs a nova', found[0])

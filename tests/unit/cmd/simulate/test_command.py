@@ -151,13 +151,13 @@ class UsageTest(CommandTestCase):
 
     def test_faults(self):
         with open(self.file, 'a') as file:
-            file.write('prefer: [c, d]\nhost_filters: [Nowhere]\n')
+            file.write('prefer: [c, d]\nnova_conf: {DEFAULT: {host: x}}\n')
         status, out, err = self.run_command(self.file)
         self.assertEqual((2, ''), (status, out))
         self.assertEqual(
             [
-                f'{self.file}: host_filters: expected a host filter that '
-                "is installed, got 'Nowhere'",
+                f'{self.file}: nova_conf.DEFAULT.host: expected an option '
+                "that the simulator does not set itself, got 'x'",
                 f'{self.file}: prefer[0]: expected a declared host (a, b), '
                 "got 'c'",
                 f'{self.file}: prefer[1]: expected a declared host (a, b), '
