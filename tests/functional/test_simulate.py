@@ -206,7 +206,8 @@ class SimulatorTest(unittest.TestCase):
         self.assertEqual((1, ''), (done.returncode, done.stdout), done.stderr)
         self.assertRegex(
             done.stderr,
-            r'^the cloud of nova-ext-sched: expected the steps to run, got: '
+            r'^nova-ext-sched simulate: the cloud of nova-ext-sched: '
+            r'expected the steps to run, got: '
             r'PluginNotFound: .*nowhere.*\n\Z',
         )
 

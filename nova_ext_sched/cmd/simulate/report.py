@@ -192,7 +192,7 @@ class Report:
                 1,
             )
         ]
-        self._independent = declared.independent
+        self.independent = declared.independent
         #: What our package warned of at start.
         self.warnings = runs[0].warnings
         self.results = [line.result for line in self.lines]
@@ -212,7 +212,7 @@ class Report:
     @property
     def summary(self) -> str:
         """The run in a sentence."""
-        if self._independent:
+        if self.independent:
             return self._compare()
         total = len(self.lines)
         steps = messages.count('step', total)
@@ -262,7 +262,7 @@ class Report:
             for warning in self.warnings
         ]
         shown = self.lines
-        if self._independent:
+        if self.independent:
             paragraphs.insert(0, functools.partial(out.say, self.summary))
             shown = [line for line in shown if line.verbose or not line.held]
         paragraphs += [functools.partial(line.write, out) for line in shown]
