@@ -43,29 +43,16 @@ class Explanations(fixtures.Fixture):
         select = manager.SchedulerManager.select_destinations
 
         def select_destinations(
-            scheduler: typing.Any,
-            context: typing.Any,
-            request_spec: typing.Any = None,
-            filter_properties: typing.Any = None,
-            spec_obj: typing.Any = None,
-            instance_uuids: Iterable[str] | None = None,
-            **rest: typing.Any,
+            scheduler: typing.Any, context: typing.Any, **request: typing.Any
         ) -> typing.Any:
-            uuids = [*(instance_uuids or [spec_obj.instance_uuid])]
+            spec_obj = request['spec_obj']
+            uuids = request['instance_uuids'] or [spec_obj.instance_uuid]
             if self.is_on:
                 self._keep(context, spec_obj, uuids)
             else:
                 # The scheduler changes the request.
                 self._last = context, spec_obj.obj_clone(), uuids[0]
-            return select(
-                scheduler,
-                context,
-                request_spec,
-                filter_properties,
-                spec_obj,
-                instance_uuids,
-                **rest,
-            )
+            return select(scheduler, context, **request)
 
         self.useFixture(
             fixtures.MonkeyPatch(

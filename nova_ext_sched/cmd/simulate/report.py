@@ -5,7 +5,6 @@
 import collections
 from collections.abc import Sequence
 import dataclasses
-import functools
 import typing
 
 from cliff import columns
@@ -39,6 +38,10 @@ LEGEND = {
     UNFORESEEN: 'plain nova does not do what the scenario says of it '
     '(expect_plain).',
 }
+
+
+#: Texts, how far each is set in, and its label.
+Paragraph = list[tuple[str, int, str]]
 
 
 class Actual(columns.FormattableColumn[expectation.Outcome]):
@@ -111,13 +114,9 @@ class Line:
         """Why servers found no host or another than expected."""
         if self.result == DIFFERS and self.outcome.unused:
             return self.outcome.unused
-        if (
-            _has_failures(self.outcome)
-            or self.verbose
-            or self.result == DIFFERS
-        ):
+        if self.outcome.failed or self.verbose or self.result == DIFFERS:
             return self.outcome.reasons
-        if self.plain is not None and _has_failures(self.plain):
+        if self.plain is not None and self.plain.failed:
             first, *rest = self.plain.reasons
             return [f'on plain nova {first}', *rest]
         return ()
@@ -125,24 +124,22 @@ class Line:
     @property
     def row(self) -> tuple[typing.Any, ...]:
         """The values of COLUMNS or of COMPARED_COLUMNS."""
+        plain: tuple[typing.Any, ...] = ()
+        if self.plain is not None:
+            plain = Actual(self.plain), self.plain_result
         return (
             self.number,
             str(self.step),
             self.expected,
             Actual(self.outcome),
             self.result,
-            *(
-                (Actual(self.plain), self.plain_result)
-                if self.plain is not None
-                else ()
-            ),
+            *plain,
             Sentences(self.reasons),
             Sentences(self.outcome.warnings),
         )
 
-    def write(self, out: layout.Layout) -> None:
-        """Write the paragraph that people read."""
-        out.say(str(self.step), label=f'{self.number:>2}  ')
+    def say(self) -> Paragraph:
+        """Return the paragraph that people read."""
         entries = [
             ('expected', '', self.expected),
             ('nova-ext-sched', self.result, self.outcome),
@@ -151,20 +148,19 @@ class Line:
             entries.append(('plain nova', self.plain_result, self.plain))
         if self.plain_result == UNFORESEEN:
             entries.append(('foreseen', '', self.step.expect_plain))
-        for name, result, words in entries:
-            out.say(str(words), 4, f'{name:14}  {result:10}  ')
+        said = [(str(self.step), 0, f'{self.number:>2}  ')]
+        said += [
+            (str(words), 4, f'{name:14}  {result:10}  ')
+            for name, result, words in entries
+        ]
         for name, sentences in (
             ('reason', self.reasons),
             ('warning', self.outcome.warnings),
         ):
-            label = f'{name}  '
             for sentence in sentences:
-                out.say(sentence, 4, label)
-                label = ' ' * len(label)
-
-
-def _has_failures(outcome: expectation.Outcome) -> bool:
-    return any(placement.failure for placement in outcome.placements)
+                said.append((sentence, 4, f'{name}  '))
+                name = ' ' * len(name)
+        return said
 
 
 class Report:
@@ -181,15 +177,11 @@ class Report:
         *runs: expectation.Run,
         verbose: bool = False,
     ) -> None:
+        outcomes = [run.outcomes for run in runs]
         self.lines = [
             Line(number, step, verbose, *done)
             for number, (step, *done) in enumerate(
-                zip(
-                    declared.steps,
-                    *(run.outcomes for run in runs),
-                    strict=True,
-                ),
-                1,
+                zip(declared.steps, *outcomes, strict=True), 1
             )
         ]
         self.independent = declared.independent
@@ -229,51 +221,48 @@ class Report:
 
         A step expects the host where its server stands.
         """
-        causes: dict[str, collections.Counter[str]] = {}
+        landed, total = self.results.count(OK), len(self.lines)
+        lands = messages.agree(landed, 'lands', 'land')
+        parts = [f'{landed} of {total} {lands} as before']
+        causes = {kind: collections.Counter[str]() for kind in _KINDS}
         for line in self.lines:
             if line.result != OK:
                 failures = {one.failure for one in line.outcome.placements}
-                kind = next((one for one in _KINDS if one in failures), None)
-                found = causes.setdefault(kind or '', collections.Counter())
-                found[line.outcome.cause] += 1
-        parts = []
-        for kind, verbs in _KINDS.items():
-            if found := causes.get(kind, collections.Counter()):
+                kind = next((one for one in _KINDS if one in failures), '')
+                causes[kind][line.outcome.cause] += 1
+        for kind, found in causes.items():
+            if number := found.total():
+                part = f'{number} {messages.agree(number, *_KINDS[kind])}'
                 why = ', '.join(
-                    cause + (f' {number}' if len(found) > 1 else '')
-                    for cause, number in found.most_common()
+                    cause + (f' {times}' if len(found) > 1 else '')
+                    for cause, times in found.most_common()
                     if cause
                 )
-                part = (
-                    f'{found.total()} {messages.agree(found.total(), *verbs)}'
-                )
                 parts.append(f'{part}: {why}' if why else part)
-        landed, total = self.results.count(OK), len(self.lines)
-        lands = messages.agree(landed, 'lands', 'land')
-        return '; '.join((f'{landed} of {total} {lands} as before', *parts))
+        return '; '.join(parts)
 
     def write(self, out: layout.Layout) -> None:
         """Write what people read: a paragraph for each step, and a legend.
 
         Of independent steps the sentence comes first, then those that differ.
         """
-        paragraphs = [
-            functools.partial(out.say, warning, label='warning  ')
-            for warning in self.warnings
+        paragraphs: list[Paragraph] = [
+            [(warning, 0, 'warning  ')] for warning in self.warnings
         ]
         shown = self.lines
         if self.independent:
-            paragraphs.insert(0, functools.partial(out.say, self.summary))
+            paragraphs.insert(0, [(self.summary, 0, '')])
             shown = [line for line in shown if line.verbose or not line.held]
-        paragraphs += [functools.partial(line.write, out) for line in shown]
-        if {*LEGEND} & {*self.results, *self.plain_results}:
-            paragraphs.append(functools.partial(self._write_legend, out))
-        for number, write in enumerate(paragraphs):
+        paragraphs += [line.say() for line in shown]
+        legend = [
+            (meaning, 0, f'{result}: ')
+            for result, meaning in LEGEND.items()
+            if result in (*self.results, *self.plain_results)
+        ]
+        for number, paragraph in enumerate(
+            filter(None, [*paragraphs, legend])
+        ):
             if number:
                 out.say()
-            write()
-
-    def _write_legend(self, out: layout.Layout) -> None:
-        for result, meaning in LEGEND.items():
-            if result in (*self.results, *self.plain_results):
-                out.say(meaning, label=f'{result}: ')
+            for said in paragraph:
+                out.say(*said)
