@@ -64,13 +64,9 @@ def parse(text: bytes | str) -> typing.Any:
         raise _TooLarge(f'a file of at most {MAX_BYTES} bytes')
     try:
         data = yaml.load(text, _Loader)  # noqa: S506 (makes strings only)
-        # An alias counts wherever it stands.
-        values = itertools.islice(_walk(data), MAX_VALUES + 1)
-        if sum(1 for _ in values) > MAX_VALUES:
-            raise _TooLarge(f'at most {MAX_VALUES} values')
+        return _convert(data, sim_schema.SCENARIO, itertools.count(1))
     except RecursionError:
         raise _TooLarge('a few levels') from None
-    return _convert(data, sim_schema.SCENARIO)
 
 
 def _describe(exc: Exception) -> str:
@@ -115,45 +111,39 @@ def _fault(node: yaml.Node, got: str) -> yaml.MarkedYAMLError:
     return yaml.MarkedYAMLError(problem=got, problem_mark=node.start_mark)
 
 
-def _walk(value: typing.Any) -> Iterator[typing.Any]:
-    """Yield a value and all that is in it."""
-    yield value
-    if isinstance(value, dict):
-        value = value.values()
-    elif not isinstance(value, list):
-        return
-    for part in value:
-        yield from _walk(part)
+def _convert(
+    value: typing.Any, form: typing.Any, counter: Iterator[int]
+) -> typing.Any:
+    """Return a value with the types that the schema gives to its parts.
 
-
-def _convert(value: typing.Any, form: typing.Any) -> typing.Any:
-    """Return a value with the types that the schema gives to its parts."""
+    :param counter: counts them; an alias counts wherever it stands
+    """
+    if next(counter) > MAX_VALUES:
+        raise _TooLarge(f'at most {MAX_VALUES} values')
     if not isinstance(form, dict):
-        return value
-    match value:
-        case str() if form.get('type') == 'integer':
-            return int(value) if _INTEGER.fullmatch(value) else value
-        case str() if form.get('type') == 'number':
-            return float(value) if _NUMBER.fullmatch(value) else value
-        case str() if form.get('type') == 'boolean':
-            return _BOOLEANS.get(value, value)
-        case list() if 'items' in form:
-            return [_convert(item, form['items']) for item in value]
-        case dict():
+        form = {}
+    match value, form.get('type'):
+        case list(), _:
+            items = form.get('items')
+            return [_convert(item, items, counter) for item in value]
+        case dict(), _:
             # Of several forms, one is a mapping's.
             forms = [form, *form.get('oneOf', ())]
-            forms += [
-                step
-                for action, step in form.get('step', {}).items()
-                if action in value
-            ]
+            steps = form.get('step', {})
+            forms += [steps[action] for action in steps.keys() & value.keys()]
             known: dict[str, typing.Any] = {}
             others = None
-            for form in forms:
-                known |= form.get('properties', {})
-                others = others or form.get('additionalProperties')
+            for one in forms:
+                known |= one.get('properties', {})
+                others = others or one.get('additionalProperties')
             return {
-                key: _convert(part, known.get(key, others))
+                key: _convert(part, known.get(key, others), counter)
                 for key, part in value.items()
             }
+        case str(), 'integer' if _INTEGER.fullmatch(value):
+            return int(value)
+        case str(), 'number' if _NUMBER.fullmatch(value):
+            return float(value)
+        case str(), 'boolean':
+            return _BOOLEANS.get(value, value)
     return value

@@ -3,6 +3,7 @@
 """A scenario: the cloud, and the steps that are run on it."""
 
 from collections.abc import Collection
+from collections.abc import ItemsView
 import dataclasses
 import typing
 
@@ -14,6 +15,7 @@ from nova_ext_sched.cmd.simulate import schema
 DEFAULT_PROJECT = 'default'
 
 Options = dict[str, dict[str, typing.Any]]
+Items = ItemsView[str, dict[str, typing.Any]]
 Inventories = dict[str, dict[str, typing.Any]]
 
 #: What is done to a server that only its nova-compute can do.
@@ -212,34 +214,26 @@ def parse(data: dict[str, typing.Any]) -> Scenario:
 
     :param data: a document without :func:`check.findings`
     """
+
+    def named(kind: str) -> Items:
+        return data.get(kind, {}).items()
+
     made = {
         'hosts': [host for item in data['hosts'] for host in _hosts(item)],
         'prefer': hostnames.expand_all(data.get('prefer', ())),
         'aggregates': [
-            Aggregate(
-                name=name,
-                hosts=hostnames.expand_all(item.get('hosts', ())),
-                metadata=item.get('metadata', {}),
-                availability_zone=item.get('availability_zone'),
-            )
-            for pattern, item in data.get('aggregates', {}).items()
-            for name in hostnames.expand(pattern)
+            aggregate
+            for pattern, item in named('aggregates')
+            for aggregate in _aggregates(pattern, item)
         ],
-        'flavors': [
-            Flavor(name, **item) for name, item in data['flavors'].items()
-        ],
+        'flavors': [Flavor(name, **item) for name, item in named('flavors')],
         'images': {
-            name: item.get('properties', {})
-            for name, item in data.get('images', {}).items()
+            name: item.get('properties', {}) for name, item in named('images')
         },
         'server_groups': [
-            ServerGroup(name, **item)
-            for name, item in data.get('server_groups', {}).items()
+            ServerGroup(name, **item) for name, item in named('server_groups')
         ],
-        'servers': [
-            Server(name, **item)
-            for name, item in data.get('servers', {}).items()
-        ],
+        'servers': [Server(name, **item) for name, item in named('servers')],
         'steps': [_step(item) for item in data['steps']],
     }
     return Scenario(**{**data, **made})
@@ -262,9 +256,17 @@ def _hosts(item: str | dict[str, typing.Any]) -> list[Host]:
     return [Host(name, **rest) for name in hostnames.expand(rest.pop('name'))]
 
 
+def _aggregates(pattern: str, item: dict[str, typing.Any]) -> list[Aggregate]:
+    hosts = hostnames.expand_all(item.get('hosts', ()))
+    return [
+        Aggregate(name, **{**item, 'hosts': hosts})
+        for name in hostnames.expand(pattern)
+    ]
+
+
 def _step(item: dict[str, typing.Any]) -> Step:
-    arguments = dict(item)
     (action,) = schema.STEPS.keys() & item.keys()
+    arguments = dict(item)
     target = arguments.pop(action)
     expect = arguments.pop('expect', None)
     plain = arguments.pop('expect_plain', None)
@@ -274,10 +276,10 @@ def _step(item: dict[str, typing.Any]) -> Step:
     elif action != 'aggregate':
         servers = hostnames.expand_all(target)
     return Step(
-        action=action,
-        target=target,
-        servers=servers,
-        arguments=arguments,
-        expect=expectation.parse(expect),
-        expect_plain=None if plain is None else expectation.parse(plain),
+        action,
+        target,
+        servers,
+        arguments,
+        expectation.parse(expect),
+        None if plain is None else expectation.parse(plain),
     )
