@@ -11,6 +11,7 @@ from cliff import columns
 
 from nova_ext_sched import messages
 from nova_ext_sched.cli import layout
+from nova_ext_sched.cli import lister
 from nova_ext_sched.cmd.simulate import expectation
 from nova_ext_sched.cmd.simulate import scenario
 
@@ -59,21 +60,15 @@ class Actual(columns.FormattableColumn[expectation.Outcome]):
         }
 
 
-class Sentences(columns.FormattableColumn[Sequence[str]]):
-    """Reasons or warnings: together for people, else a list."""
-
-    def human_readable(self) -> str:
-        """See cliff."""
-        return '; '.join(self._value)
-
-
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class Line:
     """One step, judged.
 
     :param number: of the step, from 1
     :param verbose: say why hosts were refused even where the step found one
     :param plain: what it did on plain nova; None where it was not run
+    :ivar runs: what ran it, with the result and the outcome
+    :ivar held: whether all is as the scenario expects
     """
 
     number: int
@@ -82,32 +77,24 @@ class Line:
     outcome: expectation.Outcome
     plain: expectation.Outcome | None = None
 
+    def __post_init__(self) -> None:
+        expect, foreseen = self.step.expect, self.step.expect_plain
+        self.result = OK if expect.met_by(self.outcome) else DIFFERS
+        self.runs = [('nova-ext-sched', self.result, self.outcome)]
+        self.plain_result = ''
+        if self.plain is not None:
+            self.plain_result = OK if expect.met_by(self.plain) else WRONG
+            if foreseen is not None and not foreseen.met_by(self.plain):
+                self.plain_result = UNFORESEEN
+            self.runs.append(('plain nova', self.plain_result, self.plain))
+        self.held = self.result == OK and self.plain_result != UNFORESEEN
+
     @property
     def expected(self) -> str:
         """What the step should do."""
         if self.step.places or self.step.expect.failure:
             return str(self.step.expect)
         return 'done'
-
-    @property
-    def result(self) -> str:
-        """OK or DIFFERS."""
-        return OK if self.step.expect.met_by(self.outcome) else DIFFERS
-
-    @property
-    def plain_result(self) -> str:
-        """OK, WRONG, UNFORESEEN; empty where plain nova was not run."""
-        if self.plain is None:
-            return ''
-        foreseen = self.step.expect_plain
-        if foreseen is not None and not foreseen.met_by(self.plain):
-            return UNFORESEEN
-        return OK if self.step.expect.met_by(self.plain) else WRONG
-
-    @property
-    def held(self) -> bool:
-        """Whether all is as the scenario expects."""
-        return not {DIFFERS, UNFORESEEN} & {self.result, self.plain_result}
 
     @property
     def reasons(self) -> Sequence[str]:
@@ -124,28 +111,22 @@ class Line:
     @property
     def row(self) -> tuple[typing.Any, ...]:
         """The values of COLUMNS or of COMPARED_COLUMNS."""
-        plain: tuple[typing.Any, ...] = ()
-        if self.plain is not None:
-            plain = Actual(self.plain), self.plain_result
         return (
             self.number,
             str(self.step),
             self.expected,
-            Actual(self.outcome),
-            self.result,
-            *plain,
-            Sentences(self.reasons),
-            Sentences(self.outcome.warnings),
+            *(
+                cell
+                for _, result, outcome in self.runs
+                for cell in (Actual(outcome), result)
+            ),
+            lister.Several([*self.reasons]),
+            lister.Several([*self.outcome.warnings]),
         )
 
     def say(self) -> Paragraph:
         """Return the paragraph that people read."""
-        entries = [
-            ('expected', '', self.expected),
-            ('nova-ext-sched', self.result, self.outcome),
-        ]
-        if self.plain is not None:
-            entries.append(('plain nova', self.plain_result, self.plain))
+        entries = [('expected', '', self.expected), *self.runs]
         if self.plain_result == UNFORESEEN:
             entries.append(('foreseen', '', self.step.expect_plain))
         said = [(str(self.step), 0, f'{self.number:>2}  ')]
@@ -246,9 +227,7 @@ class Report:
 
         Of independent steps the sentence comes first, then those that differ.
         """
-        paragraphs: list[Paragraph] = [
-            [(warning, 0, 'warning  ')] for warning in self.warnings
-        ]
+        paragraphs = [[(one, 0, 'warning  ')] for one in self.warnings]
         shown = self.lines
         if self.independent:
             paragraphs.insert(0, [(self.summary, 0, '')])
@@ -259,9 +238,8 @@ class Report:
             for result, meaning in LEGEND.items()
             if result in (*self.results, *self.plain_results)
         ]
-        for number, paragraph in enumerate(
-            filter(None, [*paragraphs, legend])
-        ):
+        paragraphs += [legend] if legend else []
+        for number, paragraph in enumerate(paragraphs):
             if number:
                 out.say()
             for said in paragraph:
