@@ -172,6 +172,9 @@ def _describe_value(error: jsonschema.ValidationError) -> Finding:
         expected = f'one of {", ".join(words)}'
     got = error.instance
     shown = show(got) + suggest([got], words)
+    if error.cause:
+        # What the checker of a format says.
+        shown += f', {error.cause}'
     return Finding(tuple(error.absolute_path), expected, shown, got)
 
 

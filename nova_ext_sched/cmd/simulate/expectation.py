@@ -226,21 +226,22 @@ def parse(value: typing.Any) -> Expectation:
 
     :param value: None for any host
     """
-    if value is None:
-        return Expectation()
     if value == schema.NO_VALID_HOST:
         return Expectation(failure=NO_VALID_HOST)
     if value == schema.REFUSED:
         return Expectation(failure=REFUSED)
     rest = dict(value) if isinstance(value, dict) else {'hosts': value}
-    if 'hosts' in rest:
-        rest['hosts'] = hostnames.expand_all(rest['hosts'])
+    hosts = rest.pop('hosts', None)
+    per_host = rest.pop('per_host', {})
     if 'no_valid_host' in rest:
-        rest['failure'] = NO_VALID_HOST
         rest['failures'] = rest.pop('no_valid_host')
-    rest['per_host'] = {
-        host: number
-        for pattern, number in rest.get('per_host', {}).items()
-        for host in hostnames.expand(pattern)
-    }
-    return Expectation(**rest)
+        rest['failure'] = NO_VALID_HOST
+    return Expectation(
+        None if hosts is None else hostnames.expand_all(hosts),
+        {
+            host: number
+            for pattern, number in per_host.items()
+            for host in hostnames.expand(pattern)
+        },
+        **rest,
+    )

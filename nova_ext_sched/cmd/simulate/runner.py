@@ -45,16 +45,12 @@ def run(
         # Left first: a thread waits for its process.
         contextlib.ExitStack() as stack,
     ):
-        running = [
-            pool.submit(
-                _wait,
-                request,
-                *stack.enter_context(_process(request, scratch)),
-                advance,
-                file,
+        running = []
+        for request in requests:
+            process = stack.enter_context(_process(request, scratch))
+            running.append(
+                pool.submit(_wait, request, *process, advance, file)
             )
-            for request in requests
-        ]
         for finished in futures.as_completed(running):
             finished.result()
         return [finished.result() for finished in running]
@@ -76,23 +72,26 @@ def _process(
         if not name.startswith('OS_')
     }
     with (
+        tempfile.TemporaryFile('w+', dir=scratch) as stdin,
         tempfile.TemporaryFile('w+', dir=scratch, errors='replace') as stderr,
-        subprocess.Popen(
+    ):
+        json.dump(dataclasses.asdict(request), stdin)
+        stdin.seek(0)
+        with subprocess.Popen(
             # -P: a scenario's folder may have a nova.py.
             [sys.executable, '-P', '-m', worker.__name__],
-            stdin=subprocess.PIPE,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=None if request.log_file == worker.STDERR else stderr,
             text=True,
             env={**environment, 'TMPDIR': scratch, 'PYTHONWARNINGS': 'ignore'},
             # Ctrl-C is the command's; it ends its workers.
             start_new_session=True,
-        ) as process,
-    ):
-        try:
-            yield process, stderr
-        finally:
-            process.kill()
+        ) as process:
+            try:
+                yield process, stderr
+            finally:
+                process.kill()
 
 
 def _wait(
@@ -103,11 +102,7 @@ def _wait(
     file: str,
 ) -> expectation.Run:
     """Wait for the result of a worker; see :func:`run`."""
-    assert process.stdin is not None
     assert process.stdout is not None
-    # One that died before it read says why on standard error.
-    with contextlib.suppress(BrokenPipeError), process.stdin as stdin:
-        json.dump(dataclasses.asdict(request), stdin)
     line = ''
     for line in process.stdout:
         if line[:1] == '+':

@@ -3,7 +3,6 @@
 """A scenario: the cloud, and the steps that are run on it."""
 
 from collections.abc import Collection
-from collections.abc import ItemsView
 import dataclasses
 import typing
 
@@ -14,12 +13,12 @@ from nova_ext_sched.cmd.simulate import schema
 #: The project of servers and server groups that name none.
 DEFAULT_PROJECT = 'default'
 
-Options = dict[str, dict[str, typing.Any]]
-Items = ItemsView[str, dict[str, typing.Any]]
-Inventories = dict[str, dict[str, typing.Any]]
+Fields = dict[str, typing.Any]
+Options = dict[str, Fields]
+Inventories = dict[str, Fields]
 
-#: What is done to a server that only its nova-compute can do.
-_NEED_COMPUTE = schema.STEPS.keys() - {'boot', 'delete', 'aggregate'}
+# What is done without a nova-compute.
+_NEED_NONE = ('boot', 'delete', 'aggregate')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,9 +42,7 @@ class Host:
     inventories: Inventories = dataclasses.field(default_factory=dict)
     used: dict[str, int] = dataclasses.field(default_factory=dict)
     state: str = ''
-    compute_node: dict[str, typing.Any] = dataclasses.field(
-        default_factory=dict
-    )
+    compute_node: Fields = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,7 +111,7 @@ class Step:
     action: str
     target: str | list[str]
     servers: Collection[str]
-    arguments: dict[str, typing.Any]
+    arguments: Fields
     expect: expectation.Expectation
     expect_plain: expectation.Expectation | None
 
@@ -122,11 +119,6 @@ class Step:
     def project(self) -> str:
         """The project that asks for its servers."""
         return self.arguments.get('project', DEFAULT_PROJECT)
-
-    @property
-    def needs_compute(self) -> bool:
-        """Whether it asks a nova-compute for more than to start and end."""
-        return self.action in _NEED_COMPUTE
 
     @property
     def places(self) -> bool:
@@ -144,16 +136,12 @@ class Step:
         }
 
     def __str__(self) -> str:
-        count = self.arguments.get('count')
+        arguments = dict(self.arguments)
+        count = arguments.pop('count', None)
         many = f' ×{count}' if count else ''
-        details = [
-            f'{key} {_format(value)}'
-            for key, value in self.arguments.items()
-            if key != 'count'
-        ]
+        details = [f'{key} {_format(arguments[key])}' for key in arguments]
         more = f' ({", ".join(details)})' if details else ''
-        target = _format(self.target, ', ')
-        return f'{self.action} {target}{many}{more}'
+        return f'{self.action} {_format(self.target, ", ")}{many}{more}'
 
 
 def _format(value: typing.Any, separator: str = ' ') -> str:
@@ -197,7 +185,7 @@ class Scenario:
     description: str = ''
     nova_conf: Options = dataclasses.field(default_factory=dict)
     host_filters: Collection[str] = ()
-    plain: dict[str, typing.Any] = dataclasses.field(default_factory=dict)
+    plain: Fields = dataclasses.field(default_factory=dict)
     projects: Collection[str] = ()
     prefer: Collection[str] = ()
     imply_traits: bool = True
@@ -206,16 +194,16 @@ class Scenario:
     @property
     def needs_compute(self) -> bool:
         """Whether a step needs the nova-compute of a host."""
-        return any(step.needs_compute for step in self.steps)
+        return any(step.action not in _NEED_NONE for step in self.steps)
 
 
-def parse(data: dict[str, typing.Any]) -> Scenario:
+def parse(data: Fields) -> Scenario:
     """Return the scenario that a document states.
 
     :param data: a document without :func:`check.findings`
     """
 
-    def named(kind: str) -> Items:
+    def named(kind: str) -> typing.Any:
         return data.get(kind, {}).items()
 
     made = {
@@ -239,7 +227,7 @@ def parse(data: dict[str, typing.Any]) -> Scenario:
     return Scenario(**{**data, **made})
 
 
-def name_servers(step: dict[str, typing.Any]) -> list[str]:
+def name_servers(step: Fields) -> list[str]:
     """Return the names of the servers that a boot step makes, as nova's.
 
     :raises TypeError: its form is wrong
@@ -251,12 +239,12 @@ def name_servers(step: dict[str, typing.Any]) -> list[str]:
     return [f'{name}-{number}' for number in range(1, last + 1)]
 
 
-def _hosts(item: str | dict[str, typing.Any]) -> list[Host]:
+def _hosts(item: str | Fields) -> list[Host]:
     rest = {'name': item} if isinstance(item, str) else dict(item)
     return [Host(name, **rest) for name in hostnames.expand(rest.pop('name'))]
 
 
-def _aggregates(pattern: str, item: dict[str, typing.Any]) -> list[Aggregate]:
+def _aggregates(pattern: str, item: Fields) -> list[Aggregate]:
     hosts = hostnames.expand_all(item.get('hosts', ()))
     return [
         Aggregate(name, **{**item, 'hosts': hosts})
@@ -264,7 +252,7 @@ def _aggregates(pattern: str, item: dict[str, typing.Any]) -> list[Aggregate]:
     ]
 
 
-def _step(item: dict[str, typing.Any]) -> Step:
+def _step(item: Fields) -> Step:
     (action,) = schema.STEPS.keys() & item.keys()
     arguments = dict(item)
     target = arguments.pop(action)

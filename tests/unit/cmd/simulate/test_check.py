@@ -482,8 +482,13 @@ class ReferencesTest(unittest.TestCase):
         ({'hosts': ['c', 'c']}, "hosts[1]: expected each host once, got 'c'"),
         (
             {'hosts': ['c{3..1}']},
-            'hosts[0]: expected a pattern of at most 1000 names such as '
-            'compute{01..50}, got c{3..1}, a range that ends before',
+            'hosts[0]: expected a host (letters, digits and ._-) or a pattern '
+            "such as compute{01..50}, got 'c{3..1}', a range that ends before",
+        ),
+        (
+            {'hosts': ['c{1..1001}']},
+            'hosts[0]: expected a host (letters, digits and ._-) or a pattern '
+            "such as compute{01..50}, got 'c{1..1001}', more than 1000 names",
         ),
         (
             {'hosts': [{'name': 'c', 'traits': ['AVX', 'CUSTOM_y']}]},
