@@ -67,6 +67,10 @@ class KeywordError(jsonschema.ValidationError):
         super().__init__(expected, path=path)
         self.got = got
 
+    def describe(self) -> tuple[str, str]:
+        """Return what is expected, and what was found."""
+        return self.message, self.got
+
 
 def format_path(path: Iterable[str | int]) -> str:
     """Return a path as people write it: ``steps[2].flavor``."""
@@ -104,11 +108,11 @@ def find(errors: Iterable[jsonschema.ValidationError]) -> Iterator[Finding]:
     :param errors: what ``iter_errors`` of a jsonschema validator yields
     """
     for error in errors:
-        for part in find_parts(error):
-            yield from describe(part)
+        for part in _find_parts(error):
+            yield from _describe(part)
 
 
-def find_parts(
+def _find_parts(
     error: jsonschema.ValidationError,
 ) -> Iterator[jsonschema.ValidationError]:
     """Yield what is wrong by the alternative of a ``oneOf`` that is meant.
@@ -120,17 +124,17 @@ def find_parts(
     for alternative in _get_alternatives(error):
         if not any(map(_selects, alternative)):
             for part in alternative:
-                yield from find_parts(part)
+                yield from _find_parts(part)
             return
     yield error
 
 
-def describe(error: jsonschema.ValidationError) -> Iterator[Finding]:
+def _describe(error: jsonschema.ValidationError) -> Iterator[Finding]:
     """Yield a finding, or several, for an error of jsonschema."""
     path = tuple(error.absolute_path)
     form, got = error.schema, error.instance
     if isinstance(error, KeywordError):
-        yield Finding(path, error.message, error.got, got)
+        yield Finding(path, *error.describe(), got)
     elif error.validator == 'additionalProperties':
         known = form.get('properties', {})
         expected = f'one of the keys {", ".join(known)}' if known else 'no key'

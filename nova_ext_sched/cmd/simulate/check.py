@@ -35,6 +35,25 @@ MOST_FINDINGS = 100
 _FORMATS = jsonschema.FormatChecker(formats=())
 
 
+class _Undeclared(schema.KeywordError):
+    """The name of nothing.
+
+    Suggestions take time: only for those that are shown.
+    """
+
+    def __init__(self, kind: str, name: str, known: Collection[str]) -> None:
+        super().__init__(kind, name)
+        self._known = known
+
+    def describe(self) -> tuple[str, str]:
+        some = messages.first_few(sorted(self._known), 8) or 'there is none'
+        expected = f'a declared {self.message} ({some})'
+        if self.message == 'server':
+            expected = 'a server that an earlier step boots'
+        meant = schema.suggest([self.got], self._known)
+        return expected, schema.show(self.got) + meant
+
+
 def load(file: str) -> dict[str, typing.Any]:
     """Read and check a scenario file.
 
@@ -78,6 +97,7 @@ def findings(
     """
     names: dict[str, set[str]] = collections.defaultdict(set)
     names['project'].add(scenario.DEFAULT_PROJECT)
+    deleted: set[str] = set()
     # What is expected in place of a name that is there already.
     once = {'host': 'each host once', 'server': 'a name that no server had'}
     if isinstance(data, dict) and data.get('independent'):
@@ -99,14 +119,18 @@ def findings(
         validator: object, kind: str, value: object, form: Form
     ) -> Errors:
         for name in _names(value, form):
-            if name not in names[kind] or name in names[f'deleted {kind}']:
-                # Suggestions take time: only for those that are shown.
-                yield jsonschema.ValidationError(name)
+            if name not in names[kind]:
+                yield _Undeclared(kind, name, names[kind])
+            elif kind == 'server' and name in deleted:
+                yield schema.KeywordError(
+                    'a server that still exists',
+                    messages.clean(f'{name}, which a step deletes'),
+                )
 
     def deletes(
-        validator: object, kind: str, value: object, form: Form
+        validator: object, on: bool, value: object, form: Form
     ) -> Errors:
-        names[f'deleted {kind}'].update(_names(value, form))
+        deleted.update(_names(value, form))
         yield from ()
 
     validator = jsonschema.validators.extend(
@@ -125,11 +149,7 @@ def findings(
             # As reports count them.
             error.path.popleft()
             error.path[0] = f'step {error.path[0] + 1}'
-        for part in schema.find_parts(error):
-            if part.validator == 'declared':
-                yield _describe_undeclared(part, names)
-            else:
-                yield from schema.describe(part)
+        yield from schema.find([error])
     if error is None:
         yield from _check_zones(scenario.parse(data).aggregates)
 
@@ -145,29 +165,6 @@ def _names(value: typing.Any, form: Form) -> list[str]:
     except (KeyError, TypeError, ValueError):
         return []
     return [name for name in names if isinstance(name, str)]
-
-
-def _describe_undeclared(
-    error: jsonschema.ValidationError, names: Mapping[str, Collection[str]]
-) -> schema.Finding:
-    """Return what is wrong with a name of nothing."""
-    path = tuple(error.absolute_path)
-    if 'propertyNames' in error.absolute_schema_path:
-        path = (*path, error.instance)
-    kind, name = error.validator_value, error.message
-    known = names[kind]
-    got = schema.show(name)
-    if name in known:
-        expected = f'a {kind} that still exists'
-        got += ', which a step deletes'
-    elif kind == 'server':
-        expected = 'a server that an earlier step boots'
-    else:
-        some = messages.first_few(sorted(known), 8) or 'there is none'
-        expected = f'a declared {kind} ({some})'
-    if name not in known:
-        got += schema.suggest([name], known)
-    return schema.Finding(path, expected, got)
 
 
 @_FORMATS.checks('names', ValueError)
@@ -195,19 +192,16 @@ def _check_step(
 
 
 def _check_zones(aggregates: Iterable[scenario.Aggregate]) -> Findings:
-    zones: dict[str, set[str]] = collections.defaultdict(set)
+    zone_of: dict[str, str] = {}
     for aggregate in aggregates:
         stated = (
             aggregate.availability_zone,
             aggregate.metadata.get('availability_zone'),
         )
-        for host in aggregate.hosts:
-            zones[host].update(filter(None, stated))
-            if len(zones[host]) > 1:
+        for host, zone in itertools.product(aggregate.hosts, stated):
+            if zone and zone_of.setdefault(host, zone) != zone:
                 yield schema.Finding(
                     ('aggregates', aggregate.name, 'hosts'),
                     'hosts in one availability zone each',
-                    messages.clean(
-                        f'{host} in {" and ".join(sorted(zones[host]))}'
-                    ),
+                    messages.clean(f'{host} in {zone_of[host]} and {zone}'),
                 )

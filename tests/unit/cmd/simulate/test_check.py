@@ -568,7 +568,7 @@ class ReferencesTest(unittest.TestCase):
         (
             {**BOOT, 'expect_plain': {'hosts': 'c', 'per_host': {'d': 1}}},
             '.expect_plain.hosts: expected a declared host',
-            '.expect_plain.per_host.d: expected a declared host',
+            '.expect_plain.per_host: expected a declared host',
         ),
         (
             {'migrate': 'q'},
@@ -580,12 +580,12 @@ class ReferencesTest(unittest.TestCase):
         ),
         (
             {'migrate': 'x-1'},
-            ".migrate: expected a server that still exists, got 'x-1'",
+            '.migrate: expected a server that still exists, got x-1, which',
         ),
         (
             {'delete': ['x-{1..2}', 'x-2']},
-            ".delete[0]: expected a server that still exists, got 'x-1'",
-            ".delete[1]: expected a server that still exists, got 'x-2'",
+            '.delete[0]: expected a server that still exists, got x-1, which',
+            '.delete[1]: expected a server that still exists, got x-2, which',
         ),
         (
             {'aggregate': 'three'},
