@@ -22,7 +22,6 @@ from nova_ext_sched import schema
 from nova_ext_sched.cmd.simulate import document
 from nova_ext_sched.cmd.simulate import hostnames
 from nova_ext_sched.cmd.simulate import scenario
-from nova_ext_sched.cmd.simulate import schema as sim_schema
 
 Findings = Iterator[schema.Finding]
 Errors = Iterator[jsonschema.ValidationError]
@@ -142,7 +141,7 @@ def findings(
             'step': _check_step,
             **nova_keywords,
         },
-    )(sim_schema.SCENARIO, format_checker=_FORMATS)
+    )(document.SCENARIO, format_checker=_FORMATS)
     error = None
     for error in validator.iter_errors(data):
         if [*error.path][:1] == ['steps'] and len(error.path) > 1:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Reads a scenario's YAML: bounded, and each text as it was written.
+"""A scenario's YAML and its form, see ``schema.yaml``.
+
+It is read bounded, and each text as it was written.
 
 YAML 1.1 takes 010 for 8, 12:30 for 750, 1.10 for 1.1 and no for false. Most of
 what a scenario states becomes a string in the cloud, which would then not be
@@ -10,15 +12,29 @@ as an integer or a boolean is converted afterwards.
 
 from collections.abc import Iterator
 import itertools
+import pathlib
 import re
 import typing
 
+import os_resource_classes
+import os_traits
 import yaml
 
 from nova_ext_sched import exception
 from nova_ext_sched import messages
 from nova_ext_sched import schema
-from nova_ext_sched.cmd.simulate import schema as sim_schema
+
+_DEFS = yaml.safe_load(
+    pathlib.Path(__file__).with_name('schema.yaml').read_text()
+)['$defs']
+_DEFS['trait']['anyOf'][1]['enum'] = os_traits.get_traits()
+_DEFS['resource_class']['anyOf'][1]['enum'] = os_resource_classes.STANDARDS
+#: A JSON schema with keywords of our own.
+SCENARIO: dict[str, typing.Any] = _DEFS['scenario']
+#: The form of a step by its action.
+STEPS: dict[str, dict[str, typing.Any]] = _DEFS['steps']
+#: The expectations in words.
+NO_VALID_HOST, REFUSED = _DEFS['expect']['oneOf'][0]['enum']
 
 #: Bounds of a file; the largest scenarios have a hundredth of them.
 MAX_BYTES = 1 << 20
@@ -64,7 +80,7 @@ def parse(text: bytes | str) -> typing.Any:
         raise _TooLarge(f'a file of at most {MAX_BYTES} bytes')
     try:
         data = yaml.load(text, _Loader)  # noqa: S506 (makes strings only)
-        return _convert(data, sim_schema.SCENARIO, itertools.count(1))
+        return _convert(data, SCENARIO, itertools.count(1))
     except RecursionError:
         raise _TooLarge('a few levels') from None
 

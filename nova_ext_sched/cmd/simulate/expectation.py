@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import dataclasses
 import typing
 
+from nova_ext_sched.cmd.simulate import document
 from nova_ext_sched.cmd.simulate import hostnames
-from nova_ext_sched.cmd.simulate import schema
 
 #: Ways in which a server may end without a host.
 NO_VALID_HOST = 'no_valid_host'
@@ -18,8 +18,8 @@ REFUSED = 'refused'
 FAILED = 'failed'
 
 _NAMES = {
-    NO_VALID_HOST: schema.NO_VALID_HOST,
-    REFUSED: schema.REFUSED,
+    NO_VALID_HOST: document.NO_VALID_HOST,
+    REFUSED: document.REFUSED,
     FAILED: 'failed',
 }
 _FEW = 4
@@ -226,9 +226,9 @@ def parse(value: typing.Any) -> Expectation:
 
     :param value: None for any host
     """
-    if value == schema.NO_VALID_HOST:
+    if value == document.NO_VALID_HOST:
         return Expectation(failure=NO_VALID_HOST)
-    if value == schema.REFUSED:
+    if value == document.REFUSED:
         return Expectation(failure=REFUSED)
     rest = dict(value) if isinstance(value, dict) else {'hosts': value}
     hosts = rest.pop('hosts', None)

@@ -6,9 +6,9 @@ from collections.abc import Collection
 import dataclasses
 import typing
 
+from nova_ext_sched.cmd.simulate import document
 from nova_ext_sched.cmd.simulate import expectation
 from nova_ext_sched.cmd.simulate import hostnames
-from nova_ext_sched.cmd.simulate import schema
 
 #: The project of servers and server groups that name none.
 DEFAULT_PROJECT = 'default'
@@ -98,7 +98,7 @@ class Server:
 class Step:
     """One thing that is done to the cloud.
 
-    :param action: a key of :data:`schema.STEPS`
+    :param action: a key of :data:`document.STEPS`
     :param target: the name that follows the action: the server or servers,
         or the aggregate
     :param servers: the names of the servers that it boots or acts on
@@ -253,7 +253,7 @@ def _aggregates(pattern: str, item: Fields) -> list[Aggregate]:
 
 
 def _step(item: Fields) -> Step:
-    (action,) = schema.STEPS.keys() & item.keys()
+    (action,) = document.STEPS.keys() & item.keys()
     arguments = dict(item)
     target = arguments.pop(action)
     expect = arguments.pop('expect', None)

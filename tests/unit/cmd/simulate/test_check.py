@@ -13,7 +13,6 @@ from nova_ext_sched.cmd.simulate import check
 from nova_ext_sched.cmd.simulate import document
 from nova_ext_sched.cmd.simulate import options
 from nova_ext_sched.cmd.simulate import scenario
-from nova_ext_sched.cmd.simulate import schema
 
 
 def faults(data):
@@ -441,7 +440,7 @@ class FormTest(unittest.TestCase):
                 if isinstance(part.get(key), dict):
                     walk(part[key], [*path, key])
 
-        for name, part in [('', schema.SCENARIO), *schema.STEPS.items()]:
+        for name, part in [('', document.SCENARIO), *document.STEPS.items()]:
             walk(part, [name])
 
 
