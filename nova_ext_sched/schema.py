@@ -105,28 +105,20 @@ def suggest(got: Iterable[typing.Any], known: Collection[str]) -> str:
 def find(errors: Iterable[jsonschema.ValidationError]) -> Iterator[Finding]:
     """Yield what jsonschema found.
 
+    Of a ``oneOf`` it is what is wrong by the alternative that is meant: the
+    first one whose ``const`` and ``enum`` the value meets, and whose ``type``
+    and ``pattern`` it has itself. Where there is none, the alternatives
+    together say it better.
+
     :param errors: what ``iter_errors`` of a jsonschema validator yields
     """
     for error in errors:
-        for part in _find_parts(error):
-            yield from _describe(part)
-
-
-def _find_parts(
-    error: jsonschema.ValidationError,
-) -> Iterator[jsonschema.ValidationError]:
-    """Yield what is wrong by the alternative of a ``oneOf`` that is meant.
-
-    It is the first one whose ``const`` and ``enum`` the value meets, and whose
-    ``type`` and ``pattern`` it has itself. Where there is none, the
-    alternatives together say it better.
-    """
-    for alternative in _get_alternatives(error):
-        if not any(map(_selects, alternative)):
-            for part in alternative:
-                yield from _find_parts(part)
-            return
-    yield error
+        for alternative in _get_alternatives(error):
+            if not any(map(_selects, alternative)):
+                yield from find(alternative)
+                break
+        else:
+            yield from _describe(error)
 
 
 def _describe(error: jsonschema.ValidationError) -> Iterator[Finding]:

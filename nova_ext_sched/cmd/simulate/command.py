@@ -39,9 +39,8 @@ class Simulate(base.Command, lister.Lister):
         'scenario is wrong; 3 an expectation did not hold; 130 after Ctrl-C.'
     )
 
-    # Of a run, its report and what is said after it.
+    # Of a run.
     _report: typing.Any = None
-    _summary = ''
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """See cliff."""
@@ -145,14 +144,12 @@ class Simulate(base.Command, lister.Lister):
             runs = runner.run(requests, advance, file)
         judged = report.Report(declared, *runs, verbose=parsed_args.reasons)
         self.status = base.FINE if judged.held else base.SOME_FOUND
-        self._report, self._summary = judged, judged.summary
-        if declared.description and not declared.independent:
-            self._summary = f'{declared.description}\n{judged.summary}'
+        self._report = judged
         return columns, [line.row for line in judged.lines]
 
     def sum_up(self) -> str:
         """See the base class."""
-        return self._summary
+        return self._report.summary if self._report else ''
 
     def write_text(self, out: layout.Layout, rows: list[lister.Row]) -> None:
         """See the base class."""
@@ -164,7 +161,7 @@ class Simulate(base.Command, lister.Lister):
         self._report.write(out)
         if not self._report.independent:
             # Else the text begins with it.
-            self.sentence = self._summary
+            self.sentence = self._report.summary
 
 
 def _shipped() -> dict[str, pathlib.Path]:

@@ -166,6 +166,7 @@ class Report:
             )
         ]
         self.independent = declared.independent
+        self._description = declared.description
         #: What our package warned of at start.
         self.warnings = runs[0].warnings
         self.results = [line.result for line in self.lines]
@@ -184,7 +185,7 @@ class Report:
 
     @property
     def summary(self) -> str:
-        """The run in a sentence."""
+        """The run in a sentence, after the scenario's own."""
         if self.independent:
             return self._compare()
         total = len(self.lines)
@@ -195,7 +196,7 @@ class Report:
             text += f'; on plain nova {met} of {total}'
         if unforeseen := self.plain_results.count(UNFORESEEN):
             text += f', and {unforeseen} not as the scenario foresees'
-        return text
+        return '\n'.join(filter(None, (self._description, text)))
 
     def _compare(self) -> str:
         """Return how many requests land where they are expected, and not.

@@ -64,13 +64,9 @@ def _process(
 
     :yields: the process, and what it writes on standard error
     """
-    environment = {
-        name: value
-        for name, value in os.environ.items()
-        # Those of an operator's shell, some of which nova's harness and its
-        # libraries read.
-        if not name.startswith('OS_')
-    }
+    # Without those of an operator's shell, some of which nova's harness and
+    # its libraries read.
+    kept = {key: os.environ[key] for key in os.environ if key[:3] != 'OS_'}
     with (
         tempfile.TemporaryFile('w+', dir=scratch) as stdin,
         tempfile.TemporaryFile('w+', dir=scratch, errors='replace') as stderr,
@@ -84,7 +80,7 @@ def _process(
             stdout=subprocess.PIPE,
             stderr=None if request.log_file == worker.STDERR else stderr,
             text=True,
-            env={**environment, 'TMPDIR': scratch, 'PYTHONWARNINGS': 'ignore'},
+            env={**kept, 'TMPDIR': scratch, 'PYTHONWARNINGS': 'ignore'},
             # Ctrl-C is the command's; it ends its workers.
             start_new_session=True,
         ) as process:

@@ -130,8 +130,7 @@ class Step:
         """The metadata keys whose failure domains its expectations count."""
         return {
             key
-            for expect in (self.expect, self.expect_plain)
-            if expect is not None
+            for expect in filter(None, (self.expect, self.expect_plain))
             for key in (*expect.max_per_domain, *expect.min_domains)
         }
 
