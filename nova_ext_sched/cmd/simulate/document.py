@@ -40,6 +40,11 @@ NO_VALID_HOST, REFUSED = _DEFS['expect']['oneOf'][0]['enum']
 MAX_BYTES = 1 << 20
 MAX_VALUES = 50_000
 
+_TAGS = {
+    yaml.BaseLoader.DEFAULT_SCALAR_TAG,
+    yaml.BaseLoader.DEFAULT_SEQUENCE_TAG,
+    yaml.BaseLoader.DEFAULT_MAPPING_TAG,
+}
 _NUMBER = re.compile(r'\d{1,12}(\.\d{1,17})?')
 _INTEGER = re.compile(r'0|-?[1-9][0-9]{,17}')
 _BOOLEANS = {'true': True, 'True': True, 'false': False, 'False': False}
@@ -79,8 +84,8 @@ def parse(text: bytes | str) -> typing.Any:
     if len(text) > MAX_BYTES:
         raise _TooLarge(f'a file of at most {MAX_BYTES} bytes')
     try:
-        data = yaml.load(text, _Loader)  # noqa: S506 (makes strings only)
-        return _convert(data, SCENARIO, itertools.count(1))
+        node = yaml.compose(text, yaml.BaseLoader)
+        return node and _read(node, SCENARIO, itertools.count(1))
     except RecursionError:
         raise _TooLarge('a few levels') from None
 
@@ -96,39 +101,12 @@ class _TooLarge(Exception):
     """The text is what is expected."""
 
 
-class _Loader(yaml.BaseLoader):
-    """Makes strings, and takes no tag and no key twice."""
-
-    def construct_object(
-        self, node: yaml.Node, deep: bool = False
-    ) -> typing.Any:
-        if node.tag not in (
-            self.DEFAULT_SCALAR_TAG,
-            self.DEFAULT_SEQUENCE_TAG,
-            self.DEFAULT_MAPPING_TAG,
-        ):
-            raise _fault(node, f'the tag {node.tag}')
-        return super().construct_object(node, deep)
-
-    def construct_mapping(
-        self, node: yaml.MappingNode, deep: bool = False
-    ) -> dict[typing.Hashable, typing.Any]:
-        seen = set()
-        for key, _ in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                raise _fault(key, 'a key that is no string')
-            if key.value in seen:
-                raise _fault(key, f'the key {key.value} twice')
-            seen.add(key.value)
-        return super().construct_mapping(node, deep)
-
-
 def _fault(node: yaml.Node, got: str) -> yaml.MarkedYAMLError:
     return yaml.MarkedYAMLError(problem=got, problem_mark=node.start_mark)
 
 
-def _convert(
-    value: typing.Any, form: typing.Any, counter: Iterator[int]
+def _read(
+    node: yaml.Node, form: typing.Any, counter: Iterator[int]
 ) -> typing.Any:
     """Return a value with the types that the schema gives to its parts.
 
@@ -136,30 +114,45 @@ def _convert(
     """
     if next(counter) > MAX_VALUES:
         raise _TooLarge(f'at most {MAX_VALUES} values')
+    if node.tag not in _TAGS:
+        raise _fault(node, f'the tag {node.tag}')
     if not isinstance(form, dict):
         form = {}
-    match value, form.get('type'):
-        case list(), _:
+    match node, form.get('type'):
+        case yaml.SequenceNode(), _:
             items = form.get('items')
-            return [_convert(item, items, counter) for item in value]
-        case dict(), _:
-            # Of several forms, one is a mapping's.
-            forms = [form, *form.get('oneOf', ())]
-            steps = form.get('step', {})
-            forms += [steps[action] for action in steps.keys() & value.keys()]
-            known: dict[str, typing.Any] = {}
-            others = None
-            for one in forms:
-                known |= one.get('properties', {})
-                others = others or one.get('additionalProperties')
-            return {
-                key: _convert(part, known.get(key, others), counter)
-                for key, part in value.items()
-            }
-        case str(), 'integer' if _INTEGER.fullmatch(value):
-            return int(value)
-        case str(), 'number' if _NUMBER.fullmatch(value):
-            return float(value)
-        case str(), 'boolean':
-            return _BOOLEANS.get(value, value)
-    return value
+            return [_read(item, items, counter) for item in node.value]
+        case yaml.MappingNode(), _:
+            return _read_mapping(node, form, counter)
+        case _, 'integer' if _INTEGER.fullmatch(node.value):
+            return int(node.value)
+        case _, 'number' if _NUMBER.fullmatch(node.value):
+            return float(node.value)
+        case _, 'boolean':
+            return _BOOLEANS.get(node.value, node.value)
+    return node.value
+
+
+def _read_mapping(
+    node: yaml.MappingNode, form: dict[str, typing.Any], counter: Iterator[int]
+) -> dict[str, typing.Any]:
+    parts: dict[str, yaml.Node] = {}
+    for key, part in node.value:
+        if not isinstance(key, yaml.ScalarNode) or key.tag not in _TAGS:
+            raise _fault(key, 'a key that is no string')
+        if key.value in parts:
+            raise _fault(key, f'the key {key.value} twice')
+        parts[key.value] = part
+    # Of several forms, one is a mapping's.
+    steps = form.get('step', {})
+    forms = [form, *form.get('oneOf', ())]
+    forms += [steps[action] for action in steps.keys() & parts.keys()]
+    known: dict[str, typing.Any] = {}
+    others = None
+    for one in forms:
+        known |= one.get('properties', {})
+        others = others or one.get('additionalProperties')
+    return {
+        key: _read(part, known.get(key, others), counter)
+        for key, part in parts.items()
+    }
