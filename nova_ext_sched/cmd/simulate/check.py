@@ -72,15 +72,22 @@ def load(file: str) -> dict[str, typing.Any]:
             with warnings.catch_warnings(action='ignore'):
                 from nova_ext_sched.cmd.simulate import options
 
-                found = itertools.islice(
-                    findings(data, options.KEYWORDS), MOST_FINDINGS
-                )
-                raise exception.ScenarioInvalid(
-                    path=file, findings=list(found)
-                )
+                check(file, data, options.KEYWORDS)
         finally:
             logging.disable(logging.NOTSET)
     return data
+
+
+def check(path: str, data: typing.Any, keywords: Keywords) -> None:
+    """Refuse a scenario that has findings.
+
+    :param path: what its file is called
+    :param keywords: see :func:`findings`
+    :raises exception.ScenarioInvalid: with the first MOST_FINDINGS
+    """
+    found = [*itertools.islice(findings(data, keywords), MOST_FINDINGS)]
+    if found:
+        raise exception.ScenarioInvalid(path=path, findings=found)
 
 
 def findings(
