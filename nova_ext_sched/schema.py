@@ -21,15 +21,11 @@ from nova_ext_sched import messages
 
 Path = tuple[str | int, ...]
 
-#: Takes no 2.0 for an integer, as Python and nova do not; JSON schema does.
+#: Takes no 2.0 for an integer, as Python and nova do not; JSON schema does
+#: since draft 6.
 Validator = jsonschema.validators.extend(
     jsonschema.Draft202012Validator,
-    type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine(
-        'integer',
-        lambda checker, value: (
-            isinstance(value, int) and not isinstance(value, bool)
-        ),
-    ),
+    type_checker=jsonschema.Draft4Validator.TYPE_CHECKER,
 )
 
 

@@ -11,7 +11,6 @@ from cliff import columns
 
 from nova_ext_sched import messages
 from nova_ext_sched.cli import layout
-from nova_ext_sched.cli import lister
 from nova_ext_sched.cmd.simulate import expectation
 from nova_ext_sched.cmd.simulate import scenario
 
@@ -58,6 +57,14 @@ class Actual(columns.FormattableColumn[expectation.Outcome]):
             placement.server or '': placement.failure or placement.host
             for placement in self._value.placements
         }
+
+
+class Sentences(columns.FormattableColumn[Sequence[str]]):
+    """Reasons or warnings: together for people, else a list."""
+
+    def human_readable(self) -> str:
+        """See cliff."""
+        return '; '.join(self._value)
 
 
 @dataclasses.dataclass
@@ -120,8 +127,8 @@ class Line:
                 for _, result, outcome in self.runs
                 for cell in (Actual(outcome), result)
             ),
-            lister.Several([*self.reasons]),
-            lister.Several([*self.outcome.warnings]),
+            Sentences(self.reasons),
+            Sentences(self.outcome.warnings),
         )
 
     def say(self) -> Paragraph:
