@@ -109,9 +109,7 @@ def findings(
     if isinstance(data, dict) and data.get('independent'):
         del once['server']
 
-    def declares(
-        validator: object, kind: str, value: object, form: Form
-    ) -> Errors:
+    def declares(_: object, kind: str, value: object, form: Form) -> Errors:
         found = _names(value, form)
         for name in found:
             if kind in once and name in names[kind]:
@@ -121,9 +119,7 @@ def findings(
         if len(names[kind]) < hostnames.MAX_NAMES**2:
             names[kind].update(found)
 
-    def declared(
-        validator: object, kind: str, value: object, form: Form
-    ) -> Errors:
+    def declared(_: object, kind: str, value: object, form: Form) -> Errors:
         for name in _names(value, form):
             if name not in names[kind]:
                 yield _Undeclared(kind, name, names[kind])
@@ -133,9 +129,7 @@ def findings(
                     messages.clean(f'{name}, which a step deletes'),
                 )
 
-    def deletes(
-        validator: object, on: bool, value: object, form: Form
-    ) -> Errors:
+    def deletes(_: object, on: bool, value: object, form: Form) -> Errors:
         deleted.update(_names(value, form))
         yield from ()
 
@@ -179,10 +173,7 @@ def _is_pattern(value: object) -> bool:
 
 
 def _check_step(
-    validator: typing.Any,
-    steps: dict[str, typing.Any],
-    value: typing.Any,
-    form: object,
+    validator: typing.Any, steps: Form, value: typing.Any, form: object
 ) -> Errors:
     if isinstance(value, dict):
         actions = [action for action in steps if action in value]

@@ -40,11 +40,7 @@ NO_VALID_HOST, REFUSED = _DEFS['expect']['oneOf'][0]['enum']
 MAX_BYTES = 1 << 20
 MAX_VALUES = 50_000
 
-_TAGS = {
-    yaml.BaseLoader.DEFAULT_SCALAR_TAG,
-    yaml.BaseLoader.DEFAULT_SEQUENCE_TAG,
-    yaml.BaseLoader.DEFAULT_MAPPING_TAG,
-}
+_TAGS = {f'tag:yaml.org,2002:{kind}' for kind in ('str', 'seq', 'map')}
 _NUMBER = re.compile(r'\d{1,12}(\.\d{1,17})?')
 _INTEGER = re.compile(r'0|-?[1-9][0-9]{,17}')
 _BOOLEANS = {'true': True, 'True': True, 'false': False, 'False': False}

@@ -12,6 +12,8 @@ import typing
 from nova_ext_sched.cmd.simulate import document
 from nova_ext_sched.cmd.simulate import hostnames
 
+Counts = Mapping[str, int]
+
 #: Ways in which a server may end without a host.
 NO_VALID_HOST = 'no_valid_host'
 REFUSED = 'refused'
@@ -60,9 +62,7 @@ class Outcome:
     reasons: Sequence[str] = ()
     unused: Sequence[str] = ()
     warnings: Sequence[str] = ()
-    domains: Mapping[str, Mapping[str, int]] = dataclasses.field(
-        default_factory=dict
-    )
+    domains: Mapping[str, Counts] = dataclasses.field(default_factory=dict)
     cause: str = ''
 
     @classmethod
@@ -142,11 +142,11 @@ class Expectation:
     """
 
     hosts: Sequence[str] | None = None
-    per_host: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    per_host: Counts = dataclasses.field(default_factory=dict)
     max_per_host: int | None = None
     min_hosts: int | None = None
-    max_per_domain: Mapping[str, int] = dataclasses.field(default_factory=dict)
-    min_domains: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    max_per_domain: Counts = dataclasses.field(default_factory=dict)
+    min_domains: Counts = dataclasses.field(default_factory=dict)
     failure: str | None = None
     failures: int | None = None
 
