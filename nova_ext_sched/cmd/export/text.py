@@ -34,7 +34,7 @@ def write(described: Document, missing: unsaid.Unsaid) -> str:
     :param missing: gets what is left out, and becomes the comment above
     """
     # nova.conf is this process's own.
-    keywords = {'extra_specs': options.KEYWORDS['extra_specs']}
+    keywords = {'extra_specs': options.keywords()['extra_specs']}
     for _ in range(_ROUNDS):
         text = yaml.dump(
             described,

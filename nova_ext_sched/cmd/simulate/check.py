@@ -72,7 +72,7 @@ def load(file: str) -> dict[str, typing.Any]:
             with warnings.catch_warnings(action='ignore'):
                 from nova_ext_sched.cmd.simulate import options
 
-                check(file, data, options.KEYWORDS)
+                check(file, data, options.keywords())
         finally:
             logging.disable(logging.NOTSET)
     return data

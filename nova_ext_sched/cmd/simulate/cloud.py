@@ -358,7 +358,7 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         )
         if specs := flavor.extra_specs:
             # nova-api takes a tenth of a second for each one that has been
-            # checked with its own code before (options.KEYWORDS).
+            # checked with its own code before (options.keywords).
             made = objects.Flavor.get_by_flavor_id(
                 nova_context.get_admin_context(), created['id']
             )

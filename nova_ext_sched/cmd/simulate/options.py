@@ -110,11 +110,16 @@ def _check_installed(enabled: Iterable[str], installed: set[str]) -> None:
         raise exception.ScenarioInvalid(path='the scenario', findings=findings)
 
 
+def keywords() -> dict[str, typing.Any]:
+    """Return the keywords of the schema that nova's own code checks."""
+    conf.register_opts(CONF)
+    return {'nova_conf': _check_options, 'extra_specs': _check_extra_specs}
+
+
 def _check_options(
     validator: object, on: bool, groups: typing.Any, form: object
 ) -> Iterator[schema.KeywordError]:
     """Yield what nova.conf would not take."""
-    conf.register_opts(CONF)
     for group, options in _items(groups):
         section = None if group == 'DEFAULT' else group
         for option, value in _items(options):
@@ -156,7 +161,3 @@ def _check_extra_specs(
 def _items(value: typing.Any) -> Iterable[tuple[str, typing.Any]]:
     # The schema says so where it is no mapping.
     return value.items() if isinstance(value, dict) else ()
-
-
-#: The keywords of the schema that nova's own code checks.
-KEYWORDS = {'nova_conf': _check_options, 'extra_specs': _check_extra_specs}

@@ -105,7 +105,7 @@ def run(
     from nova_ext_sched.cmd.simulate import scenario
     from nova_ext_sched.cmd.simulate import steps
 
-    check.check('the scenario', request.data, options.KEYWORDS)
+    check.check('the scenario', request.data, options.keywords())
     declared = scenario.parse(request.data)
     simulated = cloud.Cloud(
         declared, request.plain, _log_handler(request), progress

@@ -59,7 +59,7 @@ class LoadTest(unittest.TestCase):
         for file in shipped:
             data = check.load(str(file))
             self.assertTrue(data['description'], file)
-            found = check.findings(data, options.KEYWORDS)
+            found = check.findings(data, options.keywords())
             self.assertEqual([], list(found), file)
 
     @ddt.unpack
@@ -92,7 +92,7 @@ class LoadTest(unittest.TestCase):
         data = self.load(
             SCENARIO + '    nova_conf: {DEFAULT: {cpu_allocation_ratio: 16.0}}'
         )
-        self.assertEqual([], list(check.findings(data, options.KEYWORDS)))
+        self.assertEqual([], list(check.findings(data, options.keywords())))
 
     @ddt.data(
         # Each name that is not declared, and what may be meant by it.
@@ -651,7 +651,7 @@ class ReferencesTest(unittest.TestCase):
         },
     )
     def test_wrong_types_are_left_to_the_form(self, data):
-        for fault in check.findings(data, options.KEYWORDS):
+        for fault in check.findings(data, options.keywords()):
             self.assertRegex(
                 str(fault),
                 r'expected (the key |a mapping|option|a list|a host|a name|'

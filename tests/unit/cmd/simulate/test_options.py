@@ -238,7 +238,7 @@ def faults(groups, **changes):
         'nova_conf': groups,
         **changes,
     }
-    return [str(fault) for fault in check.findings(data, options.KEYWORDS)]
+    return [str(fault) for fault in check.findings(data, options.keywords())]
 
 
 @ddt.ddt
