@@ -92,14 +92,14 @@ def _describe(exc: Exception) -> str:
     """Return what a fault says to an operator."""
     if isinstance(exc, exception.NovaExtSchedError | cfg.Error):
         return str(exc)
-    if isinstance(exc, BrokenPipeError):
-        return 'the output was closed before its end'
     if type(exc).__module__.startswith(('oslo_db.', 'sqlalchemy.')):
         # Its further lines are the statement.
         return (
             f'[api_database] connection in nova.conf: expected an answer of '
             f'the database, got {messages.describe(exc)}'
         )
+    if isinstance(exc, BrokenPipeError):
+        return 'the output was closed before its end'
     return str(exc).strip() or type(exc).__name__
 
 
