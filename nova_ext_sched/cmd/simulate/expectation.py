@@ -199,17 +199,18 @@ class Expectation:
         if (least := self.min_hosts) is not None:
             yield f'on {least} hosts or more', len(hosts) >= least
         for key, most in self.max_per_domain.items():
-            members = outcome.domains.get(key, {})
+            members = outcome.domains[key]
             met = '' not in members and max([0, *members.values()]) <= most
             yield f'at most {most} in each {key}', met
         for key, least in self.min_domains.items():
-            domains = outcome.domains.get(key, {}).keys() - {''}
+            domains = outcome.domains[key].keys() - {''}
             yield f'at least {least} different {key}', len(domains) >= least
 
     def __str__(self) -> str:
         if self.failure is not None and self.failures is None:
             return _NAMES[self.failure]
-        parts = [words for words, _ in self._judge(Outcome(()))]
+        nowhere = Outcome((), domains=collections.defaultdict(dict))
+        parts = [words for words, _ in self._judge(nowhere)]
         if self.failure is not None:
             parts.append(f'{_NAMES[self.failure]} ×{self.failures}')
         return ', '.join(parts) or 'any host'
