@@ -83,7 +83,7 @@ def compose(declared: scenario.Scenario, plain: bool) -> scenario.Options:
         available = _without_ours(available)
         missing = entry_points.names - others
         enabled = [name for name in enabled if name not in missing]
-    _check_installed(enabled, others | entry_points.names)
+    _check_host_filters(enabled, others | entry_points.names)
     if filters.ALL_FILTERS not in available:
         weighers = _without_ours(weighers)
     if declared.prefer:
@@ -96,7 +96,7 @@ def _without_ours(names: Iterable[str]) -> list[str]:
     return [name for name in names if name.split('.')[0] != _PACKAGE]
 
 
-def _check_installed(enabled: Iterable[str], installed: set[str]) -> None:
+def _check_host_filters(enabled: Iterable[str], installed: set[str]) -> None:
     findings = [
         schema.Finding(
             ('host_filters',),
