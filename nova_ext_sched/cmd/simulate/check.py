@@ -103,6 +103,8 @@ def findings(
     """
     names: dict[str, set[str]] = collections.defaultdict(set)
     names['project'].add(scenario.DEFAULT_PROJECT)
+    # nova's own, of hosts that are in no other.
+    names['availability zone'].add('nova')
     deleted: set[str] = set()
     # What is expected in place of a name that is there already.
     once = {'host': 'each host once', 'server': 'a name that no server had'}
@@ -129,6 +131,17 @@ def findings(
                     messages.clean(f'{name}, which a step deletes'),
                 )
 
+    def zone(_: object, on: bool, value: object, form: Form) -> Errors:
+        # nova's ZONE:HOST:NODE forces the host and the node, each of which
+        # may be missing; a simulated host's node has the host's name.
+        if not isinstance(value, str):
+            return
+        name, *forced = value.split(':', 2)
+        if name:
+            yield from declared(None, 'availability zone', name, {})
+        for host in filter(None, dict.fromkeys(forced)):
+            yield from declared(None, 'host', host, {})
+
     def deletes(_: object, on: bool, value: object, form: Form) -> Errors:
         deleted.update(_names(value, form))
         yield from ()
@@ -138,6 +151,7 @@ def findings(
         {
             'declares': declares,
             'declared': declared,
+            'zone': zone,
             'deletes': deletes,
             'step': _check_step,
             **nova_keywords,

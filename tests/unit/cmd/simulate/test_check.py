@@ -544,6 +544,32 @@ class ReferencesTest(unittest.TestCase):
         ({**BOOT, 'project': 'blue'}, '.project: expected a declared project'),
         ({**BOOT, 'host': 'c'}, '.host: expected a declared host'),
         (
+            {**BOOT, 'availability_zone': 'az3'},
+            '.availability_zone: expected a declared availability zone (az1, '
+            "az2, nova), got 'az3'",
+        ),
+        (
+            {**BOOT, 'availability_zone': 'az1:c'},
+            '.availability_zone: expected a declared host',
+        ),
+        (
+            {**BOOT, 'availability_zone': 'az1::c'},
+            '.availability_zone: expected a declared host (a1, a2, a3, b), '
+            "got 'c'",
+        ),
+        (
+            {**BOOT, 'availability_zone': 'az3:c:d'},
+            '.availability_zone: expected a declared availability zone',
+            '.availability_zone: expected a declared host',
+            '.availability_zone: expected a declared host (a1, a2, a3, b), '
+            "got 'd'",
+        ),
+        (
+            {**BOOT, 'availability_zone': 'az1:a1:a1:a1'},
+            '.availability_zone: expected a declared host (a1, a2, a3, b), '
+            "got 'a1:a1'",
+        ),
+        (
             {**BOOT, 'group': 'none'},
             '.group: expected a declared server group',
         ),
@@ -620,6 +646,40 @@ class ReferencesTest(unittest.TestCase):
         self.assertEqual(len(beginnings), len(found), found)
         for beginning, fault in zip(beginnings, found, strict=True):
             self.assertEqual(beginning, fault[: len(beginning)])
+
+    @ddt.data(
+        *('az2', 'az2:b', 'az2:b:b', 'az2::b', 'az2:b:', 'az2::'),
+        *(':b', '::b', ':a1:b', ':'),
+    )
+    def test_zone(self, zone):
+        data = document.parse(GOOD)
+        data['steps'].append({**BOOT, 'availability_zone': zone})
+        self.check(data, [])
+
+    @ddt.unpack
+    @ddt.data(
+        ('east', {'default_availability_zone': 'east'}),
+        ('5', {'default_availability_zone': '5'}),
+        ('nova', {'default_schedule_zone': 'az1'}),
+    )
+    def test_default_zone(self, zone, options):
+        data = document.parse(GOOD)
+        data['nova_conf'] = {'DEFAULT': options}
+        data['steps'] = [{**BOOT, 'availability_zone': zone}]
+        self.check(data, [])
+
+    def test_zone_that_a_step_makes(self):
+        data = document.parse(GOOD)
+        change = {'aggregate': 'one', 'set': {'availability_zone': 'late'}}
+        boot = {**BOOT, 'availability_zone': 'late'}
+        data['steps'] = [boot, change, {**boot, 'boot': 'newer'}]
+        self.check(
+            data,
+            [
+                'step 1.availability_zone: expected a declared availability '
+                "zone (az1, az2, nova), got 'late'"
+            ],
+        )
 
     @ddt.data(
         None,
