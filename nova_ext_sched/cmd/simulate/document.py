@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A scenario's YAML and its form, see ``schema.yaml``.
-
-It is read bounded, and each text as it was written.
+"""A scenario's form, and its YAML: bounded, each text as it was written.
 
 YAML 1.1 takes 010 for 8, 12:30 for 750, 1.10 for 1.1 and no for false. Most of
 what a scenario states becomes a string in the cloud, which would then not be
-the one that was written. So everything is read as strings; what the schema has
-as an integer or a boolean is converted afterwards.
+the one that was written. So everything is read as strings, but for what the
+schema (``schema.yaml``) has as a number or a boolean.
 """
 
 from collections.abc import Iterator
