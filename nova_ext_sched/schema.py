@@ -21,15 +21,11 @@ from nova_ext_sched import messages
 
 Path = tuple[str | int, ...]
 
-#: Takes no 2.0 for an integer, as Python and nova do not; JSON schema does.
+#: Takes no 2.0 for an integer, as Python and nova do not; JSON schema does
+#: since draft 6.
 Validator = jsonschema.validators.extend(
     jsonschema.Draft202012Validator,
-    type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine(
-        'integer',
-        lambda checker, value: (
-            isinstance(value, int) and not isinstance(value, bool)
-        ),
-    ),
+    type_checker=jsonschema.Draft4Validator.TYPE_CHECKER,
 )
 
 
@@ -67,6 +63,10 @@ class KeywordError(jsonschema.ValidationError):
         super().__init__(expected, path=path)
         self.got = got
 
+    def describe(self) -> tuple[str, str]:
+        """Return what is expected, and what was found."""
+        return self.message, self.got
+
 
 def format_path(path: Iterable[str | int]) -> str:
     """Return a path as people write it: ``steps[2].flavor``."""
@@ -101,36 +101,28 @@ def suggest(got: Iterable[typing.Any], known: Collection[str]) -> str:
 def find(errors: Iterable[jsonschema.ValidationError]) -> Iterator[Finding]:
     """Yield what jsonschema found.
 
+    Of a ``oneOf`` it is what is wrong by the alternative that is meant: the
+    first one whose ``const`` and ``enum`` the value meets, and whose ``type``
+    and ``pattern`` it has itself. Where there is none, the alternatives
+    together say it better.
+
     :param errors: what ``iter_errors`` of a jsonschema validator yields
     """
     for error in errors:
-        for part in find_parts(error):
-            yield from describe(part)
+        for alternative in _get_alternatives(error):
+            if not any(map(_selects, alternative)):
+                yield from find(alternative)
+                break
+        else:
+            yield from _describe(error)
 
 
-def find_parts(
-    error: jsonschema.ValidationError,
-) -> Iterator[jsonschema.ValidationError]:
-    """Yield what is wrong by the alternative of a ``oneOf`` that is meant.
-
-    It is the first one whose ``const`` and ``enum`` the value meets, and whose
-    ``type`` and ``pattern`` it has itself. Where there is none, the
-    alternatives together say it better.
-    """
-    for alternative in _get_alternatives(error):
-        if not any(map(_selects, alternative)):
-            for part in alternative:
-                yield from find_parts(part)
-            return
-    yield error
-
-
-def describe(error: jsonschema.ValidationError) -> Iterator[Finding]:
+def _describe(error: jsonschema.ValidationError) -> Iterator[Finding]:
     """Yield a finding, or several, for an error of jsonschema."""
     path = tuple(error.absolute_path)
     form, got = error.schema, error.instance
     if isinstance(error, KeywordError):
-        yield Finding(path, error.message, error.got, got)
+        yield Finding(path, *error.describe(), got)
     elif error.validator == 'additionalProperties':
         known = form.get('properties', {})
         expected = f'one of the keys {", ".join(known)}' if known else 'no key'
@@ -172,6 +164,9 @@ def _describe_value(error: jsonschema.ValidationError) -> Finding:
         expected = f'one of {", ".join(words)}'
     got = error.instance
     shown = show(got) + suggest([got], words)
+    if error.cause:
+        # What the checker of a format says.
+        shown += f', {error.cause}'
     return Finding(tuple(error.absolute_path), expected, shown, got)
 
 

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 import functools
 import logging
+import os
 import sys
 import typing
 
@@ -60,6 +61,7 @@ class Command(command.Command):
         """Return the exit status."""
         try:
             super().run(parsed_args)
+            self.app.stdout.flush()
         except (
             UsageError,
             exception.InvalidValue,
@@ -69,7 +71,6 @@ class Command(command.Command):
         except Exception as exc:
             return self._fail(exc, FAULT)
         if self.sentence:
-            self.app.stdout.flush()
             print(messages.without_secrets(self.sentence), file=sys.stderr)
         return self.status
 
@@ -78,6 +79,12 @@ class Command(command.Command):
             logging.getLogger(__name__).debug('', exc_info=exc)
         text = messages.without_secrets(_describe(exc))
         print(f'nova-ext-sched {self.cmd_name}: {text}', file=sys.stderr)
+        try:
+            self.app.stdout.flush()
+        except OSError:
+            # Python would write what is left when it exits, and fail again.
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self.app.stdout.fileno())
         return status
 
 
@@ -89,6 +96,8 @@ def _describe(exc: Exception) -> str:
             f'[api_database] connection in nova.conf: expected an answer of '
             f'the database, got {messages.describe(exc)}'
         )
+    if isinstance(exc, BrokenPipeError):
+        return 'the output was closed before its end'
     return str(exc).strip() or type(exc).__name__
 
 

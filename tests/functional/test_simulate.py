@@ -192,40 +192,45 @@ class SimulatorTest(unittest.TestCase):
         )
 
     def test_scheduler_does_not_start(self):
-        # nova's own filters are not available.
         done = self.run_command(
             SMALL.replace(
-                'nova_conf:\n',
-                'nova_conf:\n      filter_scheduler: {available_filters: '
-                'nova_ext_sched.filters.all_filters}\n',
+                'filtering: true',
+                'filtering: true\n        request_filters: nowhere',
             )
         )
 
         self.assertEqual((1, ''), (done.returncode, done.stdout), done.stderr)
         self.assertRegex(
             done.stderr,
-            r'^the cloud of nova-ext-sched: expected the steps to run, got: '
-            r'SchedulerHostFilterNotFound: .*\n\Z',
+            r'^nova-ext-sched simulate: the cloud of nova-ext-sched: '
+            r'expected the steps to run, got: '
+            r'PluginNotFound: .*nowhere.*\n\Z',
         )
 
-    def test_faults_that_nova_finds(self):
+    def test_host_filter_that_is_not_installed(self):
+        done = self.run_command(
+            SMALL.replace('[IsolatedAggregates', '[IsolatedAggregate')
+        )
+
+        self.assertEqual((2, ''), (done.returncode, done.stdout), done.stderr)
+        self.assertEqual(
+            'scenario.yaml: host_filters: expected a host filter that is '
+            "installed, got 'IsolatedAggregateFilter'; did you mean "
+            'IsolatedAggregatesFilter?\n',
+            done.stderr,
+        )
+
+    def test_fault_that_nova_finds(self):
         done = self.run_command(
             SMALL.replace(
                 "{'trait:CUSTOM_FENCED': required}}",
                 '{hw:cpu_policy: sometimes}}',
-            ).replace('[IsolatedAggregates', '[IsolatedAggregate')
+            )
         )
 
         self.assertEqual((2, ''), (done.returncode, done.stdout), done.stderr)
-        missing, spec = done.stderr.splitlines()
-        self.assertEqual(
-            'scenario.yaml: host_filters: expected a host filter that is '
-            "installed, got 'IsolatedAggregateFilter'; did you mean "
-            'IsolatedAggregatesFilter?',
-            missing,
-        )
         self.assertRegex(
-            spec,
+            done.stderr,
             r'^scenario\.yaml: flavors\.fenced\.extra_specs\.hw:cpu_policy: '
             r'expected what nova-api takes, got .*sometimes',
         )

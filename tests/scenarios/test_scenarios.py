@@ -18,7 +18,6 @@ from nova.scheduler import manager
 from nova_ext_sched.cli import layout
 from nova_ext_sched.cmd import simulate
 from nova_ext_sched.cmd.simulate import check
-from nova_ext_sched.cmd.simulate import expectation
 from nova_ext_sched.cmd.simulate import report
 from nova_ext_sched.cmd.simulate import scenario
 from nova_ext_sched.cmd.simulate import worker
@@ -30,9 +29,7 @@ SCENARIOS = pathlib.Path(simulate.__file__).parent / 'scenarios'
 @ddt.ddt
 class ScenariosTest(unittest.TestCase):
     def run_cloud(self, data, plain):
-        result = worker.run(worker.Request(data, plain, None, 'INFO'))
-        self.assertEqual({'run'}, result.keys(), result)
-        return expectation.Run.parse(result['run'])
+        return worker.run(worker.Request(data, plain, None, 'INFO'))
 
     # windows_licensing is in test_documentation, as the README runs it.
     @ddt.data(

@@ -5,9 +5,9 @@
 import collections
 from collections.abc import Callable
 from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
-import dataclasses
 import itertools
 import logging
 import types
@@ -22,26 +22,35 @@ from nova_ext_sched import schema
 from nova_ext_sched.cmd.simulate import document
 from nova_ext_sched.cmd.simulate import hostnames
 from nova_ext_sched.cmd.simulate import scenario
-from nova_ext_sched.cmd.simulate import schema as sim_schema
 
-Finding = schema.Finding
-Findings = Iterator[Finding]
-KeywordErrors = Iterator[schema.KeywordError]
-Keywords = Mapping[str, Callable[..., Iterator[jsonschema.ValidationError]]]
+Findings = Iterator[schema.Finding]
+Errors = Iterator[jsonschema.ValidationError]
+Form = Mapping[str, typing.Any]
+Keywords = Mapping[str, Callable[..., Errors]]
 
 #: The most faults that are shown for one file.
 MOST_FINDINGS = 100
 
-# What names of these kinds may stand for several, and what those may that
-# declare one.
-_PATTERNS = ('host', 'server')
-_DECLARED_PATTERNS = (*_PATTERNS, 'aggregate')
+_FORMATS = jsonschema.FormatChecker(formats=())
 
-#: Keys of hosts that no nova-compute reports.
-_ROWS = frozenset({'inventories', 'used', 'state', 'compute_node'})
 
-#: The zone of hosts that are in none, unless an option names another.
-_DEFAULT_ZONE = 'nova'
+class _Undeclared(schema.KeywordError):
+    """The name of nothing.
+
+    Suggestions take time: only for those that are shown.
+    """
+
+    def __init__(self, kind: str, name: str, known: Collection[str]) -> None:
+        super().__init__(kind, name)
+        self._known = known
+
+    def describe(self) -> tuple[str, str]:
+        some = messages.first_few(sorted(self._known), 8) or 'there is none'
+        expected = f'a declared {self.message} ({some})'
+        if self.message == 'server':
+            expected = 'a server that an earlier step boots'
+        meant = schema.suggest([self.got], self._known)
+        return expected, schema.show(self.got) + meant
 
 
 def load(file: str) -> dict[str, typing.Any]:
@@ -63,15 +72,22 @@ def load(file: str) -> dict[str, typing.Any]:
             with warnings.catch_warnings(action='ignore'):
                 from nova_ext_sched.cmd.simulate import options
 
-                found = itertools.islice(
-                    findings(data, options.keywords()), MOST_FINDINGS
-                )
-                raise exception.ScenarioInvalid(
-                    path=file, findings=list(found)
-                )
+                check(file, data, options.keywords())
         finally:
             logging.disable(logging.NOTSET)
     return data
+
+
+def check(path: str, data: typing.Any, keywords: Keywords) -> None:
+    """Refuse a scenario that has findings.
+
+    :param path: what its file is called
+    :param keywords: see :func:`findings`
+    :raises exception.ScenarioInvalid: with the first MOST_FINDINGS
+    """
+    found = [*itertools.islice(findings(data, keywords), MOST_FINDINGS)]
+    if found:
+        raise exception.ScenarioInvalid(path=path, findings=found)
 
 
 def findings(
@@ -80,122 +96,99 @@ def findings(
     """Yield each finding in a document.
 
     Faults of its form, names that it does not declare and what nova does not
-    take are found together. How its parts agree is checked where the form is
-    right.
+    take are found together. How its parts agree is checked where all of these
+    are right.
 
     :param nova_keywords: the keywords of the schema that nova alone can check
     """
-    for finding in _find(data, nova_keywords):
-        match finding.path:
-            case ('steps', int(index), *rest):
-                # As reports count them.
-                path = (f'step {index + 1}', *rest)
-                finding = dataclasses.replace(finding, path=path)
-        yield finding
-
-
-def _find(data: typing.Any, nova_keywords: Keywords) -> Findings:
     names: dict[str, set[str]] = collections.defaultdict(set)
     names['project'].add(scenario.DEFAULT_PROJECT)
+    # nova's own, of hosts that are in no other.
+    names['availability zone'].add('nova')
+    deleted: set[str] = set()
+    # What is expected in place of a name that is there already.
+    once = {'host': 'each host once', 'server': 'a name that no server had'}
+    if isinstance(data, dict) and data.get('independent'):
+        del once['server']
 
-    def declares(
-        validator: object, kind: str, value: object, form: object
-    ) -> Findings:
+    def declares(_: object, kind: str, value: object, form: Form) -> Errors:
+        found = _names(value, form)
+        for name in found:
+            if kind in once and name in names[kind]:
+                path = ['boot'] if isinstance(value, dict) else []
+                yield schema.KeywordError(once[kind], schema.show(name), path)
         # A list that is too long is read to its end.
         if len(names[kind]) < hostnames.MAX_NAMES**2:
-            names[kind].update(_names(kind, value, _DECLARED_PATTERNS))
-        yield from ()
+            names[kind].update(found)
 
-    def declared(
-        validator: object, kind: str, value: object, form: object
-    ) -> Iterator[jsonschema.ValidationError]:
-        for name in _names(kind, value):
+    def declared(_: object, kind: str, value: object, form: Form) -> Errors:
+        for name in _names(value, form):
             if name not in names[kind]:
-                # Suggestions take time: only for those that are shown.
-                yield jsonschema.ValidationError(name)
+                yield _Undeclared(kind, name, names[kind])
+            elif kind == 'server' and name in deleted:
+                yield schema.KeywordError(
+                    'a server that still exists',
+                    messages.clean(f'{name}, which a step deletes'),
+                )
+
+    def zone(_: object, on: bool, value: object, form: Form) -> Errors:
+        # nova's ZONE:HOST:NODE forces the host and the node, each of which
+        # may be missing; a simulated host's node has the host's name.
+        if not isinstance(value, str):
+            return
+        name, *forced = value.split(':', 2)
+        if name:
+            yield from declared(None, 'availability zone', name, {})
+        for host in filter(None, dict.fromkeys(forced)):
+            yield from declared(None, 'host', host, {})
+
+    def deletes(_: object, on: bool, value: object, form: Form) -> Errors:
+        deleted.update(_names(value, form))
+        yield from ()
 
     validator = jsonschema.validators.extend(
         schema.Validator,
         {
             'declares': declares,
             'declared': declared,
-            'names': _check_pattern,
+            'zone': zone,
+            'deletes': deletes,
             'step': _check_step,
             **nova_keywords,
         },
-    )(sim_schema.SCENARIO)
-    has_form = True
+    )(document.SCENARIO, format_checker=_FORMATS)
+    error = None
     for error in validator.iter_errors(data):
-        for part in schema.find_parts(error):
-            has_form &= part.validator in ('declared', *nova_keywords)
-            if part.validator == 'declared':
-                yield _describe_undeclared(part, names)
-            else:
-                yield from schema.describe(part)
-    if has_form:
-        yield from _contradictions(data, scenario.parse(data))
+        if [*error.path][:1] == ['steps'] and len(error.path) > 1:
+            # As reports count them.
+            error.path.popleft()
+            error.path[0] = f'step {error.path[0] + 1}'
+        yield from schema.find([error])
+    if error is None:
+        yield from _check_zones(scenario.parse(data).aggregates)
 
 
-def _names(
-    kind: str, value: typing.Any, patterns: Collection[str] = _PATTERNS
-) -> list[str]:
-    """Return what a value names; nothing where its form is wrong.
-
-    :param patterns: the kinds whose names may stand for several
-    """
+def _names(value: typing.Any, form: Form) -> list[str]:
+    """Return what a value names; nothing where its form is wrong."""
     names = [value]
     try:
         if isinstance(value, dict):
             names = scenario.name_servers(value)
-        elif kind in patterns:
+        elif form.get('format') == 'names':
             names = hostnames.expand(value)
     except (KeyError, TypeError, ValueError):
         return []
     return [name for name in names if isinstance(name, str)]
 
 
-def _undeclared(
-    path: schema.Path, kind: str, name: str, names: Collection[str]
-) -> Finding:
-    """Return what is wrong with a name of nothing."""
-    some = messages.first_few(sorted(names), 8) or 'there is none'
-    expected = f'a declared {kind} ({some})'
-    if kind == 'server':
-        expected = 'a server that an earlier step boots'
-    got = schema.show(name) + schema.suggest([name], names)
-    return Finding(path, expected, got)
-
-
-def _describe_undeclared(
-    error: jsonschema.ValidationError, names: Mapping[str, Collection[str]]
-) -> Finding:
-    path = tuple(error.absolute_path)
-    if 'propertyNames' in error.absolute_schema_path:
-        path = (*path, error.instance)
-    kind = error.validator_value
-    return _undeclared(path, kind, error.message, names[kind])
-
-
-def _check_pattern(
-    validator: object, _: object, value: object, form: object
-) -> KeywordErrors:
-    try:
-        if isinstance(value, str):
-            hostnames.expand(value)
-    except ValueError as exc:
-        yield schema.KeywordError(
-            f'a pattern of at most {hostnames.MAX_NAMES} names such as '
-            'compute{01..50}',
-            f'{messages.clean(value, 100)}, {exc}',
-        )
+@_FORMATS.checks('names', ValueError)
+def _is_pattern(value: object) -> bool:
+    return not isinstance(value, str) or bool(hostnames.expand(value))
 
 
 def _check_step(
-    validator: typing.Any,
-    steps: dict[str, typing.Any],
-    value: typing.Any,
-    form: object,
-) -> Iterator[jsonschema.ValidationError]:
+    validator: typing.Any, steps: Form, value: typing.Any, form: object
+) -> Errors:
     if isinstance(value, dict):
         actions = [action for action in steps if action in value]
         if len(actions) == 1:
@@ -209,142 +202,17 @@ def _check_step(
             )
 
 
-def _contradictions(
-    data: dict[str, typing.Any], declared: scenario.Scenario
-) -> Findings:
-    """Yield where the parts of a scenario do not agree."""
-    seen = set()
-    for index, item in enumerate(data['hosts']):
-        path: schema.Path = ('hosts', index)
-        if isinstance(item, dict):
-            path, item = (*path, 'name'), item['name']
-        for name in hostnames.expand(item):
-            if name in seen:
-                yield Finding(path, 'each host once', schema.show(name))
-            seen.add(name)
-    zones_of: dict[str, set[str]] = collections.defaultdict(set)
-    for aggregate in declared.aggregates:
-        for host in aggregate.hosts:
-            zones_of[host] |= _zones(aggregate)
-            if len(zones_of[host]) > 1:
-                zones = ' and '.join(sorted(zones_of[host]))
-                yield Finding(
+def _check_zones(aggregates: Iterable[scenario.Aggregate]) -> Findings:
+    zone_of: dict[str, str] = {}
+    for aggregate in aggregates:
+        stated = (
+            aggregate.availability_zone,
+            aggregate.metadata.get('availability_zone'),
+        )
+        for host, zone in itertools.product(aggregate.hosts, stated):
+            if zone and zone_of.setdefault(host, zone) != zone:
+                yield schema.Finding(
                     ('aggregates', aggregate.name, 'hosts'),
                     'hosts in one availability zone each',
-                    messages.clean(f'{host} in {zones}'),
+                    messages.clean(f'{host} in {zone_of[host]} and {zone}'),
                 )
-    yield from _check_rows(data, declared)
-    yield from _check_steps(declared, seen)
-
-
-def _check_rows(
-    data: dict[str, typing.Any], declared: scenario.Scenario
-) -> Findings:
-    """Yield what only a host without a nova-compute can have."""
-    others = [step for step in declared.steps if step.action != 'boot']
-    if declared.independent and others:
-        yield Finding(
-            ('independent',),
-            'true only where each step is a boot',
-            messages.clean(others[0]),
-        )
-    busy = next((step for step in declared.steps if step.needs_compute), None)
-    if busy is None:
-        return
-    found: list[schema.Path] = [
-        ('hosts', index, key)
-        for index, item in enumerate(data['hosts'])
-        if isinstance(item, dict)
-        for key in sorted(item.keys() & _ROWS)
-    ]
-    found += [('servers',)] * bool(declared.servers)
-    for path in found:
-        yield Finding(
-            path,
-            'no such key, because a step needs a nova-compute',
-            messages.clean(busy),
-        )
-
-
-def _zones(aggregate: scenario.Aggregate) -> set[str]:
-    zones = (
-        aggregate.availability_zone,
-        aggregate.metadata.get('availability_zone'),
-    )
-    return {zone for zone in zones if zone}
-
-
-def _check_steps(
-    declared: scenario.Scenario, hosts: Collection[str]
-) -> Findings:
-    """Yield what a step says of servers and zones that cannot be then."""
-    default = declared.nova_conf.get('DEFAULT', {}).get(
-        'default_availability_zone', _DEFAULT_ZONE
-    )
-    zones = {str(default)}.union(*map(_zones, declared.aggregates))
-    owners = {group.name: group.project for group in declared.server_groups}
-    for server in declared.servers:
-        path: schema.Path = ('servers', server.name)
-        yield from _check_group(path, server.group, server.project, owners)
-    #: Whether each server that was booted so far still exists.
-    servers = dict.fromkeys((one.name for one in declared.servers), True)
-    again = set(servers) if declared.independent else set()
-    for index, step in enumerate(declared.steps):
-        path = ('steps', index)
-        if step.action == 'boot':
-            yield from _check_zone(path, step, zones, hosts)
-            group = step.arguments.get('group')
-            yield from _check_group(path, group, step.project, owners)
-        zone = step.arguments.get('set', {}).get('availability_zone')
-        if zone:
-            zones.add(zone)
-        for name in step.servers:
-            here = (*path, step.action)
-            if step.action == 'boot':
-                if name in servers and name not in again:
-                    yield Finding(
-                        here, 'a name that no server had', schema.show(name)
-                    )
-                servers[name] = True
-            elif not servers.get(name, True):
-                yield Finding(
-                    here,
-                    'a server that still exists',
-                    f'{name}, which a step deletes',
-                )
-            elif step.action == 'delete':
-                servers[name] = False
-
-
-def _check_group(
-    path: schema.Path, group: str | None, project: str, owners: typing.Any
-) -> Findings:
-    """Yield where the server group is one of another project.
-
-    :param owners: the projects of the server groups, by name
-    """
-    owner = owners.get(group, project)
-    if owner != project:
-        yield Finding(
-            (*path, 'group'),
-            f'a server group of the project {messages.clean(project)}',
-            messages.clean(f'{group}, of {owner}'),
-        )
-
-
-def _check_zone(
-    path: schema.Path,
-    step: scenario.Step,
-    zones: Collection[str],
-    hosts: Collection[str],
-) -> Findings:
-    # nova's ZONE:HOST:NODE forces the host and the node, each of which may be
-    # missing; a simulated host's node has the host's name.
-    value = step.arguments.get('availability_zone', '')
-    zone, *forced = value.split(':', 2)
-    path = (*path, 'availability_zone')
-    if zone and zone not in zones:
-        yield _undeclared(path, 'availability zone', zone, zones)
-    for host in dict.fromkeys(forced):
-        if host and host not in hosts:
-            yield _undeclared(path, 'host', host, hosts)

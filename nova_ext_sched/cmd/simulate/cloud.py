@@ -180,7 +180,6 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         self._patch('oslo_log.log.setup', lambda *args: None)
         level = self._log.level
         self.useFixture(fixtures.LogHandler(self._log, level=level))
-        self._log.addFilter(self.explanations.is_decision)
         self.useFixture(
             fixtures.LogHandler(
                 self.warnings, 'nova_ext_sched', level, nuke_handlers=False

@@ -8,7 +8,6 @@ that it can say what is missing.
 
 import argparse
 from collections.abc import Sequence
-import contextlib
 import importlib.metadata
 import os
 import pathlib
@@ -23,8 +22,11 @@ from nova_ext_sched.cli import base
 from nova_ext_sched.cli import layout
 from nova_ext_sched.cli import lister
 
+# What the extra takes, by its name.
+_REQUIREMENT = re.compile(r'([\w.-]+).*;.*extra\s*==\s*[\'"]simulator[\'"]')
 
-class Simulate(lister.Lister):
+
+class Simulate(base.Command, lister.Lister):
     """Run a placement scenario on a simulated cloud.
 
     nova-api, conductor, scheduler and a fake compute for each host, and a
@@ -37,11 +39,8 @@ class Simulate(lister.Lister):
         'scenario is wrong; 3 an expectation did not hold; 130 after Ctrl-C.'
     )
 
-    # What writes the text.
-    _write: typing.Callable[[layout.Layout], None]
-    _is_said = False
-    _status = base.FINE
-    _summary = ''
+    # Of a run.
+    _report: typing.Any = None
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """See cliff."""
@@ -87,29 +86,12 @@ class Simulate(lister.Lister):
         )
         return parser
 
-    def run(self, parsed_args: argparse.Namespace) -> int:
-        """Run the command; whatever happens ends in a line and a status."""
-        try:
-            super().run(parsed_args)
-            self.app.stdout.flush()
-            if self._summary:
-                print(self._summary, file=sys.stderr, flush=True)
-            return self._status
-        except exception.ScenarioInvalid as exc:
-            _end([f'{exc.path}: {finding}' for finding in exc.findings])
-            return base.USAGE
-        except ValueError as exc:
-            _end([messages.clean(exc, 1000)])
-            return base.USAGE
-        except BrokenPipeError:
-            lines = ['the output was closed before its end']
-        except OSError as exc:
-            place = f': {exc.filename}' if exc.filename else ''
-            lines = [f'{exc.strerror or exc}{place}']
-        except Exception as exc:
-            lines = [messages.clean(exc, 1000)]
-        _end(lines)
-        return base.FAULT
+    def _fail(self, exc: Exception, status: int) -> int:
+        if not isinstance(exc, exception.ScenarioInvalid):
+            return super()._fail(exc, status)
+        for finding in exc.findings:
+            print(f'{exc.path}: {finding}', file=sys.stderr)
+        return base.USAGE
 
     def take_action(
         self, parsed_args: argparse.Namespace
@@ -117,7 +99,12 @@ class Simulate(lister.Lister):
         """See cliff."""
         _check_installed()
         if parsed_args.list:
-            return self._list()
+            from nova_ext_sched.cmd.simulate import document
+
+            return ('Scenario', 'Description'), [
+                (name, document.load(str(file))['description'])
+                for name, file in _shipped().items()
+            ]
         from nova_ext_sched.cli import progress
         from nova_ext_sched.cmd.simulate import check
         from nova_ext_sched.cmd.simulate import report
@@ -130,7 +117,8 @@ class Simulate(lister.Lister):
         )
         base.check_columns(self, parsed_args, columns)
         if parsed_args.nova_log not in (None, worker.STDERR):
-            _check_writable(parsed_args.nova_log)
+            # A cloud takes seconds to come so far.
+            open(parsed_args.nova_log, 'a').close()
         file = _find(parsed_args.scenario)
         data = check.load(file)
         for option, value in parsed_args.option:
@@ -155,38 +143,25 @@ class Simulate(lister.Lister):
         with progress.bar(sys.stderr, 'Starting nova', total) as advance:
             runs = runner.run(requests, advance, file)
         judged = report.Report(declared, *runs, verbose=parsed_args.reasons)
-        self._status = base.FINE if judged.held else base.SOME_FOUND
-        self._summary = '\n'.join(
-            filter(None, (declared.description, judged.summary))
-        )
-        self._write = judged.write
-        if declared.independent:
-            self._summary = judged.summary
-            # The text begins with it.
-            self._is_said = True
+        self.status = base.FINE if judged.held else base.SOME_FOUND
+        self._report = judged
         return columns, [line.row for line in judged.lines]
+
+    def sum_up(self) -> str:
+        """See the base class."""
+        return self._report.summary if self._report else ''
 
     def write_text(self, out: layout.Layout, rows: list[lister.Row]) -> None:
         """See the base class."""
-        self._write(out)
-        if self._is_said:
-            self._summary = ''
-
-    def _list(self) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
-        from nova_ext_sched.cmd.simulate import document
-
-        rows = [
-            (name, document.load(str(file))['description'])
-            for name, file in _shipped().items()
-        ]
-
-        def write(out: layout.Layout) -> None:
-            for name, description in rows:
-                out.say(name)
-                out.say(description, 4, hang=0)
-
-        self._write = write
-        return ('Scenario', 'Description'), rows
+        if self._report is None:
+            for row in rows:
+                out.say(row['Scenario'])
+                out.say(row['Description'], 4, hang=0)
+            return
+        self._report.write(out)
+        if not self._report.independent:
+            # Else the text begins with it.
+            self.sentence = self._report.summary
 
 
 def _shipped() -> dict[str, pathlib.Path]:
@@ -197,7 +172,7 @@ def _shipped() -> dict[str, pathlib.Path]:
 def _find(name: str) -> str:
     """Return the file that an argument names.
 
-    :raises ValueError: there is none
+    :raises base.UsageError: there is none
     """
     shipped = _shipped()
     if os.path.exists(name) and not (name in shipped and os.path.isdir(name)):
@@ -205,56 +180,27 @@ def _find(name: str) -> str:
     if name in shipped:
         return str(shipped[name])
     meant = schema.suggest([name], shipped)
-    raise ValueError(
+    raise base.UsageError(
         'expected a file or the name of a scenario that --list shows, got '
         f'{messages.clean(name)}{meant}'
     )
 
 
-def _check_writable(file: str) -> None:
-    """Make a file that does not exist yet.
-
-    :raises ValueError: it cannot be written
-    """
-    try:
-        open(file, 'a').close()
-    except OSError as exc:
-        raise ValueError(f'{exc.strerror}: {file}') from exc
-
-
 def _check_installed() -> None:
     """Refuse to run without the packages of the extra.
 
-    :raises ValueError: some are missing
+    :raises base.UsageError: some are missing
     """
     missing = []
     for requirement in importlib.metadata.requires('nova-ext-sched') or ():
-        wanted, _, marker = requirement.partition(';')
-        if re.search(r'extra\s*==\s*[\'"]simulator[\'"]', marker):
-            (name,) = re.findall(r'^[\w.-]+', wanted)
+        if found := _REQUIREMENT.match(requirement):
             try:
-                importlib.metadata.version(name)
+                importlib.metadata.version(found[1])
             except importlib.metadata.PackageNotFoundError:
-                missing.append(name)
+                missing.append(found[1])
     if missing:
-        raise ValueError(
+        raise base.UsageError(
             'expected the packages of the extra "simulator", got no '
             f'{messages.first_few(missing)}; install them: '
             f'{messages.install_extra("simulator")}'
         )
-
-
-def _end(lines: Sequence[str]) -> None:
-    """Say why the command failed, and let nothing be said after it.
-
-    Python would write what is left for a closed pipe or a full disk when it
-    exits, and fail once more.
-    """
-    with contextlib.suppress(OSError, ValueError):
-        for line in lines:
-            print(line, file=sys.stderr)
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except (OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -1,29 +1,44 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Reads a scenario's YAML: bounded, and each text as it was written.
+"""A scenario's form, and its YAML: bounded, each text as it was written.
 
 YAML 1.1 takes 010 for 8, 12:30 for 750, 1.10 for 1.1 and no for false. Most of
 what a scenario states becomes a string in the cloud, which would then not be
-the one that was written. So everything is read as strings; what the schema has
-as an integer or a boolean is converted afterwards.
+the one that was written. So everything is read as strings, but for what the
+schema (``schema.yaml``) has as a number or a boolean.
 """
 
 from collections.abc import Iterator
 import itertools
+import pathlib
 import re
 import typing
 
+import os_resource_classes
+import os_traits
 import yaml
 
 from nova_ext_sched import exception
 from nova_ext_sched import messages
 from nova_ext_sched import schema
-from nova_ext_sched.cmd.simulate import schema as sim_schema
+
+_DEFS = yaml.safe_load(
+    pathlib.Path(__file__).with_name('schema.yaml').read_text()
+)['$defs']
+_DEFS['trait']['anyOf'][1]['enum'] = os_traits.get_traits()
+_DEFS['resource_class']['anyOf'][1]['enum'] = os_resource_classes.STANDARDS
+#: A JSON schema with keywords of our own.
+SCENARIO: dict[str, typing.Any] = _DEFS['scenario']
+#: The form of a step by its action.
+STEPS: dict[str, dict[str, typing.Any]] = _DEFS['steps']
+#: The expectations in words.
+NO_VALID_HOST, REFUSED = _DEFS['expect']['oneOf'][0]['enum']
 
 #: Bounds of a file; the largest scenarios have a hundredth of them.
 MAX_BYTES = 1 << 20
 MAX_VALUES = 50_000
 
+_TAGS = {f'tag:yaml.org,2002:{kind}' for kind in ('str', 'seq', 'map')}
 _NUMBER = re.compile(r'\d{1,12}(\.\d{1,17})?')
 _INTEGER = re.compile(r'0|-?[1-9][0-9]{,17}')
 _BOOLEANS = {'true': True, 'True': True, 'false': False, 'False': False}
@@ -63,14 +78,10 @@ def parse(text: bytes | str) -> typing.Any:
     if len(text) > MAX_BYTES:
         raise _TooLarge(f'a file of at most {MAX_BYTES} bytes')
     try:
-        data = yaml.load(text, _Loader)  # noqa: S506 (makes strings only)
-        # An alias counts wherever it stands.
-        values = itertools.islice(_walk(data), MAX_VALUES + 1)
-        if sum(1 for _ in values) > MAX_VALUES:
-            raise _TooLarge(f'at most {MAX_VALUES} values')
+        node = yaml.compose(text, yaml.BaseLoader)
+        return node and _read(node, SCENARIO, itertools.count(1))
     except RecursionError:
         raise _TooLarge('a few levels') from None
-    return _convert(data, sim_schema.SCENARIO)
 
 
 def _describe(exc: Exception) -> str:
@@ -84,76 +95,58 @@ class _TooLarge(Exception):
     """The text is what is expected."""
 
 
-class _Loader(yaml.BaseLoader):
-    """Makes strings, and takes no tag and no key twice."""
-
-    def construct_object(
-        self, node: yaml.Node, deep: bool = False
-    ) -> typing.Any:
-        if node.tag not in (
-            self.DEFAULT_SCALAR_TAG,
-            self.DEFAULT_SEQUENCE_TAG,
-            self.DEFAULT_MAPPING_TAG,
-        ):
-            raise _fault(node, f'the tag {node.tag}')
-        return super().construct_object(node, deep)
-
-    def construct_mapping(
-        self, node: yaml.MappingNode, deep: bool = False
-    ) -> dict[typing.Hashable, typing.Any]:
-        seen = set()
-        for key, _ in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                raise _fault(key, 'a key that is no string')
-            if key.value in seen:
-                raise _fault(key, f'the key {key.value} twice')
-            seen.add(key.value)
-        return super().construct_mapping(node, deep)
-
-
 def _fault(node: yaml.Node, got: str) -> yaml.MarkedYAMLError:
     return yaml.MarkedYAMLError(problem=got, problem_mark=node.start_mark)
 
 
-def _walk(value: typing.Any) -> Iterator[typing.Any]:
-    """Yield a value and all that is in it."""
-    yield value
-    if isinstance(value, dict):
-        value = value.values()
-    elif not isinstance(value, list):
-        return
-    for part in value:
-        yield from _walk(part)
+def _read(
+    node: yaml.Node, form: typing.Any, counter: Iterator[int]
+) -> typing.Any:
+    """Return a value with the types that the schema gives to its parts.
 
-
-def _convert(value: typing.Any, form: typing.Any) -> typing.Any:
-    """Return a value with the types that the schema gives to its parts."""
+    :param counter: counts them; an alias counts wherever it stands
+    """
+    if next(counter) > MAX_VALUES:
+        raise _TooLarge(f'at most {MAX_VALUES} values')
+    if node.tag not in _TAGS:
+        raise _fault(node, f'the tag {node.tag}')
     if not isinstance(form, dict):
-        return value
-    match value:
-        case str() if form.get('type') == 'integer':
-            return int(value) if _INTEGER.fullmatch(value) else value
-        case str() if form.get('type') == 'number':
-            return float(value) if _NUMBER.fullmatch(value) else value
-        case str() if form.get('type') == 'boolean':
-            return _BOOLEANS.get(value, value)
-        case list() if 'items' in form:
-            return [_convert(item, form['items']) for item in value]
-        case dict():
-            # Of several forms, one is a mapping's.
-            forms = [form, *form.get('oneOf', ())]
-            forms += [
-                step
-                for action, step in form.get('step', {}).items()
-                if action in value
-            ]
-            known: dict[str, typing.Any] = {}
-            others = None
-            for form in forms:
-                known |= form.get('properties', {})
-                others = others or form.get('additionalProperties')
-            return {
-                key: _convert(part, known.get(key, others))
-                for key, part in value.items()
-            }
-    return value
+        form = {}
+    match node, form.get('type'):
+        case yaml.SequenceNode(), _:
+            items = form.get('items')
+            return [_read(item, items, counter) for item in node.value]
+        case yaml.MappingNode(), _:
+            return _read_mapping(node, form, counter)
+        case _, 'integer' if _INTEGER.fullmatch(node.value):
+            return int(node.value)
+        case _, 'number' if _NUMBER.fullmatch(node.value):
+            return float(node.value)
+        case _, 'boolean':
+            return _BOOLEANS.get(node.value, node.value)
+    return node.value
+
+
+def _read_mapping(
+    node: yaml.MappingNode, form: dict[str, typing.Any], counter: Iterator[int]
+) -> dict[str, typing.Any]:
+    parts: dict[str, yaml.Node] = {}
+    for key, part in node.value:
+        if not isinstance(key, yaml.ScalarNode) or key.tag not in _TAGS:
+            raise _fault(key, 'a key that is no string')
+        if key.value in parts:
+            raise _fault(key, f'the key {key.value} twice')
+        parts[key.value] = part
+    # Of several forms, one is a mapping's.
+    steps = form.get('step', {})
+    forms = [form, *form.get('oneOf', ())]
+    forms += [steps[action] for action in steps.keys() & parts.keys()]
+    known: dict[str, typing.Any] = {}
+    others = None
+    for one in forms:
+        known |= one.get('properties', {})
+        others = others or one.get('additionalProperties')
+    return {
+        key: _read(part, known.get(key, others), counter)
+        for key, part in parts.items()
+    }

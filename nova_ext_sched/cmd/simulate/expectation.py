@@ -3,13 +3,16 @@
 """What a step should do, what it did, and whether the two agree."""
 
 import collections
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import typing
 
+from nova_ext_sched.cmd.simulate import document
 from nova_ext_sched.cmd.simulate import hostnames
-from nova_ext_sched.cmd.simulate import schema
+
+Counts = Mapping[str, int]
 
 #: Ways in which a server may end without a host.
 NO_VALID_HOST = 'no_valid_host'
@@ -17,8 +20,8 @@ REFUSED = 'refused'
 FAILED = 'failed'
 
 _NAMES = {
-    NO_VALID_HOST: schema.NO_VALID_HOST,
-    REFUSED: schema.REFUSED,
+    NO_VALID_HOST: document.NO_VALID_HOST,
+    REFUSED: document.REFUSED,
     FAILED: 'failed',
 }
 _FEW = 4
@@ -59,9 +62,7 @@ class Outcome:
     reasons: Sequence[str] = ()
     unused: Sequence[str] = ()
     warnings: Sequence[str] = ()
-    domains: Mapping[str, Mapping[str, int]] = dataclasses.field(
-        default_factory=dict
-    )
+    domains: Mapping[str, Counts] = dataclasses.field(default_factory=dict)
     cause: str = ''
 
     @classmethod
@@ -77,14 +78,19 @@ class Outcome:
             placement.host for placement in self.placements if placement.host
         )
 
+    @property
+    def failed(self) -> list[str]:
+        """The failures of the step's servers."""
+        return [item.failure for item in self.placements if item.failure]
+
     def __str__(self) -> str:
         parts = []
+        servers = len(self.placements)
         if hosts := self.hosts:
-            parts.append(_summary(hosts, len(self.placements)))
-        failures = [item.failure for item in self.placements]
+            parts.append(_summary(hosts, servers))
         for failure, name in _NAMES.items():
-            if number := failures.count(failure):
-                parts.append(name + (f' ×{number}' if failures[1:] else ''))
+            if number := self.failed.count(failure):
+                parts.append(name + (f' ×{number}' if servers > 1 else ''))
         for key, members in self.domains.items():
             parts += [
                 f'{key} {value} ×{number}' if value else f'no {key} ×{number}'
@@ -136,11 +142,11 @@ class Expectation:
     """
 
     hosts: Sequence[str] | None = None
-    per_host: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    per_host: Counts = dataclasses.field(default_factory=dict)
     max_per_host: int | None = None
     min_hosts: int | None = None
-    max_per_domain: Mapping[str, int] = dataclasses.field(default_factory=dict)
-    min_domains: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    max_per_domain: Counts = dataclasses.field(default_factory=dict)
+    min_domains: Counts = dataclasses.field(default_factory=dict)
     failure: str | None = None
     failures: int | None = None
 
@@ -174,53 +180,37 @@ class Expectation:
                                             the rest
         ==================================  ================================
         """
-        failed = [item.failure for item in outcome.placements if item.failure]
         failing = self.failures if self.failure else 0
         if failing is None:
             failing = len(outcome.placements)
-        if failed != [self.failure] * failing:
+        if outcome.failed != [self.failure] * failing:
             return False
+        return all(met for _, met in self._judge(outcome))
+
+    def _judge(self, outcome: Outcome) -> Iterator[tuple[str, bool]]:
+        """Yield what is asked of servers with a host, and whether it is so."""
         hosts = outcome.hosts
-        return (
-            (self.hosts is None or hosts.keys() <= set(self.hosts))
-            and all(
-                hosts[host] == number for host, number in self.per_host.items()
-            )
-            and (
-                self.max_per_host is None
-                or max(hosts.values(), default=0) <= self.max_per_host
-            )
-            and (self.min_hosts is None or len(hosts) >= self.min_hosts)
-            and all(
-                '' not in outcome.domains[key]
-                and max(outcome.domains[key].values(), default=0) <= most
-                for key, most in self.max_per_domain.items()
-            )
-            and all(
-                len(outcome.domains[key].keys() - {''}) >= least
-                for key, least in self.min_domains.items()
-            )
-        )
+        if self.hosts is not None:
+            yield _either(self.hosts), hosts.keys() <= {*self.hosts}
+        for host, number in self.per_host.items():
+            yield f'{host} ×{number}', hosts[host] == number
+        if (most := self.max_per_host) is not None:
+            yield f'at most {most} a host', max([0, *hosts.values()]) <= most
+        if (least := self.min_hosts) is not None:
+            yield f'on {least} hosts or more', len(hosts) >= least
+        for key, most in self.max_per_domain.items():
+            members = outcome.domains[key]
+            met = '' not in members and max([0, *members.values()]) <= most
+            yield f'at most {most} in each {key}', met
+        for key, least in self.min_domains.items():
+            domains = outcome.domains[key].keys() - {''}
+            yield f'at least {least} different {key}', len(domains) >= least
 
     def __str__(self) -> str:
         if self.failure is not None and self.failures is None:
             return _NAMES[self.failure]
-        parts = []
-        if self.hosts is not None:
-            parts.append(_either(self.hosts))
-        parts += [f'{host} ×{n}' for host, n in self.per_host.items()]
-        if self.max_per_host is not None:
-            parts.append(f'at most {self.max_per_host} a host')
-        if self.min_hosts is not None:
-            parts.append(f'on {self.min_hosts} hosts or more')
-        parts += [
-            f'at most {most} in each {key}'
-            for key, most in self.max_per_domain.items()
-        ]
-        parts += [
-            f'at least {least} different {key}'
-            for key, least in self.min_domains.items()
-        ]
+        nowhere = Outcome((), domains=collections.defaultdict(dict))
+        parts = [words for words, _ in self._judge(nowhere)]
         if self.failure is not None:
             parts.append(f'{_NAMES[self.failure]} ×{self.failures}')
         return ', '.join(parts) or 'any host'
@@ -237,21 +227,22 @@ def parse(value: typing.Any) -> Expectation:
 
     :param value: None for any host
     """
-    if value is None:
-        return Expectation()
-    if value == schema.NO_VALID_HOST:
+    if value == document.NO_VALID_HOST:
         return Expectation(failure=NO_VALID_HOST)
-    if value == schema.REFUSED:
+    if value == document.REFUSED:
         return Expectation(failure=REFUSED)
     rest = dict(value) if isinstance(value, dict) else {'hosts': value}
-    if 'hosts' in rest:
-        rest['hosts'] = hostnames.expand_all(rest['hosts'])
+    hosts = rest.pop('hosts', None)
+    per_host = rest.pop('per_host', {})
     if 'no_valid_host' in rest:
-        rest['failure'] = NO_VALID_HOST
         rest['failures'] = rest.pop('no_valid_host')
-    rest['per_host'] = {
-        host: number
-        for pattern, number in rest.get('per_host', {}).items()
-        for host in hostnames.expand(pattern)
-    }
-    return Expectation(**rest)
+        rest['failure'] = NO_VALID_HOST
+    return Expectation(
+        None if hosts is None else hostnames.expand_all(hosts),
+        {
+            host: number
+            for pattern, number in per_host.items()
+            for host in hostnames.expand(pattern)
+        },
+        **rest,
+    )

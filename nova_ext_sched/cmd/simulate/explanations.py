@@ -2,10 +2,11 @@
 
 """Why the simulated scheduler decides as it does: explain, at that moment."""
 
+from collections.abc import Callable
 from collections.abc import Iterable
+import functools
 import logging
 import re
-import threading
 import typing
 
 import fixtures
@@ -36,36 +37,23 @@ class Explanations(fixtures.Fixture):
     def __init__(self) -> None:
         self.is_on = True
         self.latest: dict[str, Document] = {}
-        self._state = threading.local()
-        self._last: tuple[typing.Any, typing.Any, str] | None = None
+        self._explain_last: Callable[[], None] | None = None
 
     def _setUp(self) -> None:
         select = manager.SchedulerManager.select_destinations
 
         def select_destinations(
-            scheduler: typing.Any,
-            context: typing.Any,
-            request_spec: typing.Any = None,
-            filter_properties: typing.Any = None,
-            spec_obj: typing.Any = None,
-            instance_uuids: Iterable[str] | None = None,
-            **rest: typing.Any,
+            scheduler: typing.Any, context: typing.Any, **request: typing.Any
         ) -> typing.Any:
-            uuids = [*(instance_uuids or [spec_obj.instance_uuid])]
+            # The scheduler changes the request.
+            spec_obj = request['spec_obj'].obj_clone()
+            uuids = request['instance_uuids'] or [spec_obj.instance_uuid]
+            explain = functools.partial(self._keep, context, spec_obj, uuids)
             if self.is_on:
-                self._keep(context, spec_obj, uuids)
+                explain()
             else:
-                # The scheduler changes the request.
-                self._last = context, spec_obj.obj_clone(), uuids[0]
-            return select(
-                scheduler,
-                context,
-                request_spec,
-                filter_properties,
-                spec_obj,
-                instance_uuids,
-                **rest,
-            )
+                self._explain_last = explain
+            return select(scheduler, context, **request)
 
         self.useFixture(
             fixtures.MonkeyPatch(
@@ -77,11 +65,13 @@ class Explanations(fixtures.Fixture):
     def _keep(
         self, context: typing.Any, spec_obj: typing.Any, uuids: Iterable[str]
     ) -> None:
-        self._state.explains = True
+        # Only the scheduler's own lines are for nova's log. A warning that a
+        # filter has once may come with the explanation.
+        logging.disable(logging.INFO)
         try:
             found = _explain(context, spec_obj)
         finally:
-            self._state.explains = False
+            logging.disable(logging.NOTSET)
         for uuid in uuids:
             self.latest.pop(uuid, None)
             self.latest[uuid] = found
@@ -91,23 +81,13 @@ class Explanations(fixtures.Fixture):
 
         Its server is where it was at that time: nowhere.
         """
-        if self._last is not None:
-            context, spec_obj, uuid = self._last
-            self._keep(context, spec_obj, [uuid])
-
-    def is_decision(self, record: logging.LogRecord) -> bool:
-        """Return whether the scheduler logged a line, or an explanation did.
-
-        A warning that a filter has once may come with the explanation.
-        """
-        return record.levelno >= logging.WARNING or not getattr(
-            self._state, 'explains', False
-        )
+        if self._explain_last is not None:
+            self._explain_last()
 
     def take(self) -> dict[str, Document]:
         """Return what was explained since the last call, by server."""
         taken, self.latest = self.latest, {}
-        self._last = None
+        self._explain_last = None
         return taken
 
 
@@ -136,8 +116,7 @@ class Warnings(logging.Handler):
 
 
 def _explain(ctxt: typing.Any, spec_obj: typing.Any) -> Document:
-    """Return explain's document of a request; the request is left alone."""
-    spec_obj = spec_obj.obj_clone()
+    """Return explain's document of a request, which changes."""
     scheduler = nova_scheduler.ReadOnlyHostManager()
     found = explanation.start(scheduler)
     request = document.describe_request(spec_obj)
@@ -214,21 +193,19 @@ def get_cause(explained: Document, hosts: Iterable[str]) -> str:
     What ends the request does so whatever the hosts.
     """
     listed = {host['host']: host for host in explained['hosts']}
-    for name in () if explained['answer']['end'] else hosts:
-        for one in listed[name]['verdicts']:
-            if one['verdict'] == document.REFUSED:
-                reasons = explained['constraints'][one['constraint']][
-                    'reasons'
-                ]
-                return next(
-                    str(reason['cause'])
-                    for reason in reasons
-                    if one['reason'].startswith(
-                        document.singular(reason['reason'])
-                    )
-                )
-        return 'weight'
-    return document.get_cause(explained) or ''
+    first = next(iter(hosts), None)
+    if explained['answer']['end'] or first is None:
+        return document.get_cause(explained) or ''
+    for one in listed[first]['verdicts']:
+        if one['verdict'] == document.REFUSED:
+            for reason in explained['constraints'][one['constraint']][
+                'reasons'
+            ]:
+                if one['reason'].startswith(
+                    document.singular(reason['reason'])
+                ):
+                    return str(reason['cause'])
+    return 'weight'
 
 
 def _list_refusals(explained: Document, host: Document) -> str:

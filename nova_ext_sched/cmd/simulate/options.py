@@ -12,8 +12,10 @@ from nova.api.validation.extra_specs import validators
 import nova.conf
 from nova.scheduler import filters as nova_filters
 from oslo_config import cfg
+from oslo_config import types
 
 from nova_ext_sched import conf
+from nova_ext_sched import exception
 from nova_ext_sched import filters
 from nova_ext_sched import messages
 from nova_ext_sched import plugins
@@ -27,24 +29,13 @@ _PACKAGE = 'nova_ext_sched'
 _WEIGHER = 'nova_ext_sched.cmd.simulate.weigher.PreferredHosts'
 #: nova and our package have an option of this name, in groups of their own.
 _ISOLATION = 'enable_isolated_aggregate_filtering'
-_AVAILABLE = ('filter_scheduler', 'available_filters')
-#: What options name that has to be installed.
-_KINDS = {
-    ('filter_scheduler', 'enabled_filters'): 'host filter',
-    (_PACKAGE, 'request_filters'): 'request filter',
-}
-
-KeywordErrors = Iterator[schema.KeywordError]
-
-# What the simulated cloud is built from; a scenario that changes these would
-# leave it.
-BUILT_IN = {
-    ('DEFAULT', 'compute_driver'),
-    ('DEFAULT', 'host'),
-    ('DEFAULT', 'transport_url'),
-    ('api_database', 'connection'),
-    ('database', 'connection'),
-    ('wsgi', 'api_paste_config'),
+_LIST = types.List()
+# Quotas would end a scenario of many servers before the scheduler is asked.
+_UNLIMITED = {
+    'quota': dict.fromkeys(
+        ('cores', 'instances', 'ram', 'server_groups', 'server_group_members'),
+        -1,
+    )
 }
 
 
@@ -53,33 +44,24 @@ def compose(declared: scenario.Scenario, plain: bool) -> scenario.Options:
 
     Where the scenario isolates aggregates, plain nova does so with its own
     request filter, unless ``plain`` of the scenario says otherwise. Quotas
-    are unlimited unless the scenario limits them: they would end a
-    scenario of many servers before the scheduler is asked.
+    are unlimited unless the scenario limits them.
 
     :param declared: the scenario
     :param plain: as nova is without our package
+    :raises exception.ScenarioInvalid: a host filter is not installed
     """
-    options: scenario.Options = {
-        'quota': dict.fromkeys(
-            (
-                'cores',
-                'instances',
-                'ram',
-                'server_groups',
-                'server_group_members',
-            ),
-            -1,
-        )
-    }
-    _merge(options, declared.nova_conf)
+    layers = [_UNLIMITED, declared.nova_conf]
     host_filters = declared.host_filters
     if plain:
-        ours = options.pop(_PACKAGE, {})
+        ours = declared.nova_conf.get(_PACKAGE, {})
         if _ISOLATION in ours:
-            _merge(options, {'scheduler': {_ISOLATION: ours[_ISOLATION]}})
-        _merge(options, declared.plain.get('nova_conf', {}))
-        options.pop(_PACKAGE, None)
+            layers.append({'scheduler': {_ISOLATION: ours[_ISOLATION]}})
+        layers.append(declared.plain.get('nova_conf', {}))
         host_filters = declared.plain.get('host_filters', host_filters)
+    options: scenario.Options = {}
+    for layer in layers:
+        for group, values in layer.items():
+            options.setdefault(group, {}).update(values)
     default = CONF.filter_scheduler
     lines = {
         'available_filters': [filters.NOVA_FILTERS, filters.ALL_FILTERS],
@@ -88,13 +70,20 @@ def compose(declared: scenario.Scenario, plain: bool) -> scenario.Options:
     }
     scheduler = options.setdefault('filter_scheduler', {})
     available, enabled, weighers = (
-        _split(scheduler.get(name, value)) for name, value in lines.items()
+        _LIST(scheduler.get(name, value)) for name, value in lines.items()
     )
     enabled += [name for name in host_filters if name not in enabled]
+    entry_points = importlib.metadata.entry_points(group=plugins.HOST_FILTERS)
+    classes = nova_filters.HostFilterHandler().get_matching_classes(
+        _without_ours(available)
+    )
+    others = {cls.__name__ for cls in classes}
     if plain:
+        options.pop(_PACKAGE, None)
         available = _without_ours(available)
-        missing = _declared(plugins.HOST_FILTERS) - _nova_filters()
+        missing = entry_points.names - others
         enabled = [name for name in enabled if name not in missing]
+    _check_host_filters(enabled, others | entry_points.names)
     if filters.ALL_FILTERS not in available:
         weighers = _without_ours(weighers)
     if declared.prefer:
@@ -103,95 +92,61 @@ def compose(declared: scenario.Scenario, plain: bool) -> scenario.Options:
     return options
 
 
-def _merge(options: scenario.Options, more: scenario.Options) -> None:
-    for group, values in more.items():
-        options.setdefault(group, {}).update(values)
-
-
-def _split(value: typing.Any) -> list[str]:
-    if isinstance(value, str):
-        # As nova.conf would have it.
-        value = [name.strip() for name in value.split(',')]
-    names = value if isinstance(value, list) else ()
-    return [name for name in names if isinstance(name, str)]
-
-
 def _without_ours(names: Iterable[str]) -> list[str]:
     return [name for name in names if name.split('.')[0] != _PACKAGE]
 
 
-def _nova_filters(
-    available: Iterable[str] = (filters.NOVA_FILTERS,),
-) -> set[str]:
-    handler = nova_filters.HostFilterHandler()
-    classes = handler.get_matching_classes(list(available))
-    return {cls.__name__ for cls in classes}
-
-
-def _declared(namespace: str) -> set[str]:
-    return importlib.metadata.entry_points(group=namespace).names
+def _check_host_filters(enabled: Iterable[str], installed: set[str]) -> None:
+    findings = [
+        schema.Finding(
+            ('host_filters',),
+            'a host filter that is installed',
+            schema.show(name) + schema.suggest([name], installed),
+        )
+        for name in enabled
+        if name not in installed
+    ]
+    if findings:
+        raise exception.ScenarioInvalid(path='the scenario', findings=findings)
 
 
 def keywords() -> dict[str, typing.Any]:
-    """Return the keywords of the schema that nova's own code checks.
-
-    ``nova_conf`` comes before ``host_filters`` in the schema: its
-    ``available_filters`` add to what is installed.
-    """
+    """Return the keywords of the schema that nova's own code checks."""
     conf.register_opts(CONF)
-    installed = {
-        'host filter': _declared(plugins.HOST_FILTERS) | _nova_filters(),
-        'request filter': _declared(plugins.REQUEST_FILTERS),
-    }
+    return {'nova_conf': _check_options, 'extra_specs': _check_extra_specs}
 
-    def check_installed(
-        kind: str, value: typing.Any, path: schema.Path = ()
-    ) -> KeywordErrors:
-        for name in _split(value):
-            if name not in installed[kind]:
-                yield schema.KeywordError(
-                    f'a {kind} that is installed',
-                    schema.show(name)
-                    + schema.suggest([name], installed[kind]),
-                    path,
-                )
 
-    def check_options(groups: typing.Any) -> KeywordErrors:
-        for group, values in _items(groups):
-            # First what makes the host filters of the others available.
-            for option, value in sorted(
-                _items(values), key=lambda item: item[0] != _AVAILABLE[1]
-            ):
-                yield from check_option((group, option), value)
-
-    def check_option(
-        path: tuple[str, str], value: typing.Any
-    ) -> KeywordErrors:
-        if reason := _refused(*path, value):
-            yield schema.KeywordError(*reason, path)
-        elif path == _AVAILABLE:
+def _check_options(
+    validator: object, on: bool, groups: typing.Any, form: object
+) -> Iterator[schema.KeywordError]:
+    """Yield what nova.conf would not take."""
+    for group, options in _items(groups):
+        section = None if group == 'DEFAULT' else group
+        for option, value in _items(options):
+            known: Iterable[str] = ()
             try:
-                installed['host filter'] |= _nova_filters(
-                    _without_ours(_split(value))
-                )
-            except (ImportError, ValueError) as exc:
-                # oslo.utils appends a traceback.
-                cause = str(exc).partition(' ([')[0]
-                yield schema.KeywordError(
-                    'filters that can be imported', messages.clean(cause), path
-                )
-        elif kind := _KINDS.get(path):
-            yield from check_installed(kind, value, path)
+                CONF.set_override(option, value, section)
+                CONF.clear_override(option, section)
+                continue
+            except cfg.NoSuchGroupError:
+                expected, got = 'a group of nova.conf', messages.clean(group)
+                known = CONF
+            except cfg.NoSuchOptError:
+                expected, got = f'an option of [{group}]', option
+                known = CONF[section] if section else CONF
+            except (TypeError, ValueError) as exc:
+                expected = f'a value of its type ({messages.clean(exc)})'
+                got = schema.show(value)
+            yield schema.KeywordError(
+                expected,
+                got + schema.suggest([got], [*known]),
+                (group, option),
+            )
 
-    # As jsonschema calls them.
-    return {
-        'installed': lambda _, kind, value, form: check_installed(kind, value),
-        'nova_conf': lambda _, on, groups, form: check_options(groups),
-        'extra_specs': lambda _, on, specs, form: _check_extra_specs(specs),
-    }
 
-
-def _check_extra_specs(specs: typing.Any) -> KeywordErrors:
+def _check_extra_specs(
+    validator: object, on: bool, specs: typing.Any, form: object
+) -> Iterator[schema.KeywordError]:
     for key, value in _items(specs):
         try:
             validators.validate(key, str(value))
@@ -206,30 +161,3 @@ def _check_extra_specs(specs: typing.Any) -> KeywordErrors:
 def _items(value: typing.Any) -> Iterable[tuple[str, typing.Any]]:
     # The schema says so where it is no mapping.
     return value.items() if isinstance(value, dict) else ()
-
-
-def _refused(
-    group: str, option: str, value: typing.Any
-) -> tuple[str, str] | None:
-    """Return what is expected in place of an option, and what was got."""
-    if (group, option) in BUILT_IN:
-        return (
-            'an option that the simulator does not set itself',
-            messages.clean(option),
-        )
-    section = None if group == 'DEFAULT' else group
-    try:
-        CONF.set_override(option, value, section)
-        CONF.clear_override(option, section)
-    except cfg.NoSuchGroupError:
-        known: Iterable[str] = CONF
-        expected, got = 'a group of nova.conf', group
-    except cfg.NoSuchOptError:
-        known = CONF if section is None else CONF[section]
-        expected, got = f'an option of [{group}]', option
-    except (TypeError, ValueError) as exc:
-        said = messages.clean(exc)
-        return f'a value of its type ({said})', schema.show(value)
-    else:
-        return None
-    return expected, messages.clean(got) + schema.suggest([got], [*known])

@@ -5,7 +5,6 @@
 import collections
 from collections.abc import Sequence
 import dataclasses
-import functools
 import typing
 
 from cliff import columns
@@ -41,6 +40,10 @@ LEGEND = {
 }
 
 
+#: Texts, how far each is set in, and its label.
+Paragraph = list[tuple[str, int, str]]
+
+
 class Actual(columns.FormattableColumn[expectation.Outcome]):
     """Where a step's servers are: in short for people, else by server."""
 
@@ -64,13 +67,15 @@ class Sentences(columns.FormattableColumn[Sequence[str]]):
         return '; '.join(self._value)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class Line:
     """One step, judged.
 
     :param number: of the step, from 1
     :param verbose: say why hosts were refused even where the step found one
     :param plain: what it did on plain nova; None where it was not run
+    :ivar runs: what ran it, with the result and the outcome
+    :ivar held: whether all is as the scenario expects
     """
 
     number: int
@@ -78,6 +83,18 @@ class Line:
     verbose: bool
     outcome: expectation.Outcome
     plain: expectation.Outcome | None = None
+
+    def __post_init__(self) -> None:
+        expect, foreseen = self.step.expect, self.step.expect_plain
+        self.result = OK if expect.met_by(self.outcome) else DIFFERS
+        self.runs = [('nova-ext-sched', self.result, self.outcome)]
+        self.plain_result = ''
+        if self.plain is not None:
+            self.plain_result = OK if expect.met_by(self.plain) else WRONG
+            if foreseen is not None and not foreseen.met_by(self.plain):
+                self.plain_result = UNFORESEEN
+            self.runs.append(('plain nova', self.plain_result, self.plain))
+        self.held = self.result == OK and self.plain_result != UNFORESEEN
 
     @property
     def expected(self) -> str:
@@ -87,37 +104,13 @@ class Line:
         return 'done'
 
     @property
-    def result(self) -> str:
-        """OK or DIFFERS."""
-        return OK if self.step.expect.met_by(self.outcome) else DIFFERS
-
-    @property
-    def plain_result(self) -> str:
-        """OK, WRONG, UNFORESEEN; empty where plain nova was not run."""
-        if self.plain is None:
-            return ''
-        foreseen = self.step.expect_plain
-        if foreseen is not None and not foreseen.met_by(self.plain):
-            return UNFORESEEN
-        return OK if self.step.expect.met_by(self.plain) else WRONG
-
-    @property
-    def held(self) -> bool:
-        """Whether all is as the scenario expects."""
-        return not {DIFFERS, UNFORESEEN} & {self.result, self.plain_result}
-
-    @property
     def reasons(self) -> Sequence[str]:
         """Why servers found no host or another than expected."""
         if self.result == DIFFERS and self.outcome.unused:
             return self.outcome.unused
-        if (
-            _has_failures(self.outcome)
-            or self.verbose
-            or self.result == DIFFERS
-        ):
+        if self.outcome.failed or self.verbose or self.result == DIFFERS:
             return self.outcome.reasons
-        if self.plain is not None and _has_failures(self.plain):
+        if self.plain is not None and self.plain.failed:
             first, *rest = self.plain.reasons
             return [f'on plain nova {first}', *rest]
         return ()
@@ -129,42 +122,33 @@ class Line:
             self.number,
             str(self.step),
             self.expected,
-            Actual(self.outcome),
-            self.result,
             *(
-                (Actual(self.plain), self.plain_result)
-                if self.plain is not None
-                else ()
+                cell
+                for _, result, outcome in self.runs
+                for cell in (Actual(outcome), result)
             ),
             Sentences(self.reasons),
             Sentences(self.outcome.warnings),
         )
 
-    def write(self, out: layout.Layout) -> None:
-        """Write the paragraph that people read."""
-        out.say(str(self.step), label=f'{self.number:>2}  ')
-        entries = [
-            ('expected', '', self.expected),
-            ('nova-ext-sched', self.result, self.outcome),
-        ]
-        if self.plain is not None:
-            entries.append(('plain nova', self.plain_result, self.plain))
+    def say(self) -> Paragraph:
+        """Return the paragraph that people read."""
+        entries = [('expected', '', self.expected), *self.runs]
         if self.plain_result == UNFORESEEN:
             entries.append(('foreseen', '', self.step.expect_plain))
-        for name, result, words in entries:
-            out.say(str(words), 4, f'{name:14}  {result:10}  ')
+        said = [(str(self.step), 0, f'{self.number:>2}  ')]
+        said += [
+            (str(words), 4, f'{name:14}  {result:10}  ')
+            for name, result, words in entries
+        ]
         for name, sentences in (
             ('reason', self.reasons),
             ('warning', self.outcome.warnings),
         ):
-            label = f'{name}  '
             for sentence in sentences:
-                out.say(sentence, 4, label)
-                label = ' ' * len(label)
-
-
-def _has_failures(outcome: expectation.Outcome) -> bool:
-    return any(placement.failure for placement in outcome.placements)
+                said.append((sentence, 4, f'{name}  '))
+                name = ' ' * len(name)
+        return said
 
 
 class Report:
@@ -181,18 +165,15 @@ class Report:
         *runs: expectation.Run,
         verbose: bool = False,
     ) -> None:
+        outcomes = [run.outcomes for run in runs]
         self.lines = [
             Line(number, step, verbose, *done)
             for number, (step, *done) in enumerate(
-                zip(
-                    declared.steps,
-                    *(run.outcomes for run in runs),
-                    strict=True,
-                ),
-                1,
+                zip(declared.steps, *outcomes, strict=True), 1
             )
         ]
-        self._independent = declared.independent
+        self.independent = declared.independent
+        self._description = declared.description
         #: What our package warned of at start.
         self.warnings = runs[0].warnings
         self.results = [line.result for line in self.lines]
@@ -211,8 +192,8 @@ class Report:
 
     @property
     def summary(self) -> str:
-        """The run in a sentence."""
-        if self._independent:
+        """The run in a sentence, after the scenario's own."""
+        if self.independent:
             return self._compare()
         total = len(self.lines)
         steps = messages.count('step', total)
@@ -222,58 +203,52 @@ class Report:
             text += f'; on plain nova {met} of {total}'
         if unforeseen := self.plain_results.count(UNFORESEEN):
             text += f', and {unforeseen} not as the scenario foresees'
-        return text
+        return '\n'.join(filter(None, (self._description, text)))
 
     def _compare(self) -> str:
         """Return how many requests land where they are expected, and not.
 
         A step expects the host where its server stands.
         """
-        causes: dict[str, collections.Counter[str]] = {}
+        landed, total = self.results.count(OK), len(self.lines)
+        lands = messages.agree(landed, 'lands', 'land')
+        parts = [f'{landed} of {total} {lands} as before']
+        causes = {kind: collections.Counter[str]() for kind in _KINDS}
         for line in self.lines:
             if line.result != OK:
                 failures = {one.failure for one in line.outcome.placements}
-                kind = next((one for one in _KINDS if one in failures), None)
-                found = causes.setdefault(kind or '', collections.Counter())
-                found[line.outcome.cause] += 1
-        parts = []
-        for kind, verbs in _KINDS.items():
-            if found := causes.get(kind, collections.Counter()):
+                kind = next((one for one in _KINDS if one in failures), '')
+                causes[kind][line.outcome.cause] += 1
+        for kind, found in causes.items():
+            if number := found.total():
+                part = f'{number} {messages.agree(number, *_KINDS[kind])}'
                 why = ', '.join(
-                    cause + (f' {number}' if len(found) > 1 else '')
-                    for cause, number in found.most_common()
+                    cause + (f' {times}' if len(found) > 1 else '')
+                    for cause, times in found.most_common()
                     if cause
                 )
-                part = (
-                    f'{found.total()} {messages.agree(found.total(), *verbs)}'
-                )
                 parts.append(f'{part}: {why}' if why else part)
-        landed, total = self.results.count(OK), len(self.lines)
-        lands = messages.agree(landed, 'lands', 'land')
-        return '; '.join((f'{landed} of {total} {lands} as before', *parts))
+        return '; '.join(parts)
 
     def write(self, out: layout.Layout) -> None:
         """Write what people read: a paragraph for each step, and a legend.
 
         Of independent steps the sentence comes first, then those that differ.
         """
-        paragraphs = [
-            functools.partial(out.say, warning, label='warning  ')
-            for warning in self.warnings
-        ]
+        paragraphs = [[(one, 0, 'warning  ')] for one in self.warnings]
         shown = self.lines
-        if self._independent:
-            paragraphs.insert(0, functools.partial(out.say, self.summary))
+        if self.independent:
+            paragraphs.insert(0, [(self.summary, 0, '')])
             shown = [line for line in shown if line.verbose or not line.held]
-        paragraphs += [functools.partial(line.write, out) for line in shown]
-        if {*LEGEND} & {*self.results, *self.plain_results}:
-            paragraphs.append(functools.partial(self._write_legend, out))
-        for number, write in enumerate(paragraphs):
+        paragraphs += [line.say() for line in shown]
+        legend = [
+            (meaning, 0, f'{result}: ')
+            for result, meaning in LEGEND.items()
+            if result in (*self.results, *self.plain_results)
+        ]
+        paragraphs += [legend] if legend else []
+        for number, paragraph in enumerate(paragraphs):
             if number:
                 out.say()
-            write()
-
-    def _write_legend(self, out: layout.Layout) -> None:
-        for result, meaning in LEGEND.items():
-            if result in (*self.results, *self.plain_results):
-                out.say(meaning, label=f'{result}: ')
+            for said in paragraph:
+                out.say(*said)

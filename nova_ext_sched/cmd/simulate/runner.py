@@ -2,28 +2,30 @@
 
 """Running a scenario: a process for each cloud, and its result."""
 
+import asyncio
 from collections.abc import Callable
-from collections.abc import Iterator
 from collections.abc import Sequence
-from concurrent import futures
-import contextlib
 import dataclasses
 import json
 import os
 import subprocess
 import sys
 import tempfile
-import typing
 
 from nova_ext_sched import exception
 from nova_ext_sched import messages
 from nova_ext_sched.cmd.simulate import expectation
 from nova_ext_sched.cmd.simulate import worker
 
+Advance = Callable[[int, str], None]
+
+# Of a line on a worker's standard output, in bytes; a result is one.
+_LONGEST = 1 << 30
+
 
 def run(
     requests: Sequence[worker.Request],
-    advance: Callable[[int, str], None] = lambda steps, phase: None,
+    advance: Advance = lambda steps, phase: None,
     file: str = 'scenario',
 ) -> list[expectation.Run]:
     """Run a scenario on one cloud or on several at once.
@@ -37,88 +39,60 @@ def run(
         of the scenario
     :raises exception.SimulationFailed: a cloud ended before its last step
     """
+
+    async def run_all(scratch: str) -> list[expectation.Run]:
+        return await asyncio.gather(
+            *(_run(request, advance, file, scratch) for request in requests)
+        )
+
+    with tempfile.TemporaryDirectory(
+        prefix='nova-ext-sched-simulation-', ignore_cleanup_errors=True
+    ) as scratch:
+        # Where one fails, this ends the others.
+        return asyncio.run(run_all(scratch))
+
+
+async def _run(
+    request: worker.Request, advance: Advance, file: str, scratch: str
+) -> expectation.Run:
+    """Run a worker to its end, or kill it; see :func:`run`."""
+    # Without those of an operator's shell, some of which nova's harness and
+    # its libraries read.
+    kept = {key: os.environ[key] for key in os.environ if key[:3] != 'OS_'}
     with (
-        tempfile.TemporaryDirectory(
-            prefix='nova-ext-sched-simulation-', ignore_cleanup_errors=True
-        ) as scratch,
-        futures.ThreadPoolExecutor() as pool,
-        # Left first: a thread waits for its process.
-        contextlib.ExitStack() as stack,
-    ):
-        running = [
-            pool.submit(
-                _wait,
-                request,
-                *stack.enter_context(_process(request, scratch)),
-                advance,
-                file,
-            )
-            for request in requests
-        ]
-        for finished in futures.as_completed(running):
-            finished.result()
-        return [finished.result() for finished in running]
-
-
-@contextlib.contextmanager
-def _process(
-    request: worker.Request, scratch: str
-) -> Iterator[tuple[subprocess.Popen[str], typing.TextIO]]:
-    """Start a worker, and kill it where it still runs in the end.
-
-    :yields: the process, and what it writes on standard error
-    """
-    environment = {
-        name: value
-        for name, value in os.environ.items()
-        # Those of an operator's shell, some of which nova's harness and its
-        # libraries read.
-        if not name.startswith('OS_')
-    }
-    with (
+        tempfile.TemporaryFile('w+', dir=scratch) as stdin,
         tempfile.TemporaryFile('w+', dir=scratch, errors='replace') as stderr,
-        subprocess.Popen(
+    ):
+        json.dump(dataclasses.asdict(request), stdin)
+        stdin.seek(0)
+        process = await asyncio.create_subprocess_exec(
             # -P: a scenario's folder may have a nova.py.
-            [sys.executable, '-P', '-m', worker.__name__],
-            stdin=subprocess.PIPE,
+            *(sys.executable, '-P', '-m', worker.__name__),
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=None if request.log_file == worker.STDERR else stderr,
-            text=True,
-            env={**environment, 'TMPDIR': scratch, 'PYTHONWARNINGS': 'ignore'},
+            limit=_LONGEST,
+            env={**kept, 'TMPDIR': scratch, 'PYTHONWARNINGS': 'ignore'},
             # Ctrl-C is the command's; it ends its workers.
             start_new_session=True,
-        ) as process,
-    ):
+        )
+        assert process.stdout is not None
+        line = b''
         try:
-            yield process, stderr
+            async for line in process.stdout:
+                if line[:1] == b'+':
+                    advance(1, line[1:].decode().strip())
+            status = await process.wait()
         finally:
-            process.kill()
-
-
-def _wait(
-    request: worker.Request,
-    process: subprocess.Popen[str],
-    stderr: typing.TextIO,
-    advance: Callable[[int, str], None],
-    file: str,
-) -> expectation.Run:
-    """Wait for the result of a worker; see :func:`run`."""
-    assert process.stdin is not None
-    assert process.stdout is not None
-    # One that died before it read says why on standard error.
-    with contextlib.suppress(BrokenPipeError), process.stdin as stdin:
-        json.dump(dataclasses.asdict(request), stdin)
-    line = ''
-    for line in process.stdout:
-        if line[:1] == '+':
-            advance(1, line[1:].strip())
-    try:
-        result = json.loads(line)
-    except ValueError:
-        status = process.wait()
-        stderr.seek(0)
-        last = stderr.read().strip().splitlines()[-1:] or ['nothing']
-        result = {'failed': f'status {status}, last words: {last[0]}'}
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        try:
+            result = json.loads(line)
+        except ValueError:
+            stderr.seek(0)
+            last = stderr.read().strip().splitlines()[-1:] or ['nothing']
+            result = {'failed': f'status {status}, last words: {last[0]}'}
     if 'faults' in result:
         raise exception.ScenarioInvalid(path=file, findings=result['faults'])
     if 'failed' in result:

@@ -6,18 +6,19 @@ from collections.abc import Collection
 import dataclasses
 import typing
 
+from nova_ext_sched.cmd.simulate import document
 from nova_ext_sched.cmd.simulate import expectation
 from nova_ext_sched.cmd.simulate import hostnames
-from nova_ext_sched.cmd.simulate import schema
 
 #: The project of servers and server groups that name none.
 DEFAULT_PROJECT = 'default'
 
-Options = dict[str, dict[str, typing.Any]]
-Inventories = dict[str, dict[str, typing.Any]]
+Fields = dict[str, typing.Any]
+Options = dict[str, Fields]
+Inventories = dict[str, Fields]
 
-#: What is done to a server that only its nova-compute can do.
-_NEED_COMPUTE = schema.STEPS.keys() - {'boot', 'delete', 'aggregate'}
+# What is done without a nova-compute.
+_NEED_NONE = ('boot', 'delete', 'aggregate')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,9 +42,7 @@ class Host:
     inventories: Inventories = dataclasses.field(default_factory=dict)
     used: dict[str, int] = dataclasses.field(default_factory=dict)
     state: str = ''
-    compute_node: dict[str, typing.Any] = dataclasses.field(
-        default_factory=dict
-    )
+    compute_node: Fields = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,7 +98,7 @@ class Server:
 class Step:
     """One thing that is done to the cloud.
 
-    :param action: a key of :data:`schema.STEPS`
+    :param action: a key of :data:`document.STEPS`
     :param target: the name that follows the action: the server or servers,
         or the aggregate
     :param servers: the names of the servers that it boots or acts on
@@ -112,7 +111,7 @@ class Step:
     action: str
     target: str | list[str]
     servers: Collection[str]
-    arguments: dict[str, typing.Any]
+    arguments: Fields
     expect: expectation.Expectation
     expect_plain: expectation.Expectation | None
 
@@ -120,11 +119,6 @@ class Step:
     def project(self) -> str:
         """The project that asks for its servers."""
         return self.arguments.get('project', DEFAULT_PROJECT)
-
-    @property
-    def needs_compute(self) -> bool:
-        """Whether it asks a nova-compute for more than to start and end."""
-        return self.action in _NEED_COMPUTE
 
     @property
     def places(self) -> bool:
@@ -136,22 +130,17 @@ class Step:
         """The metadata keys whose failure domains its expectations count."""
         return {
             key
-            for expect in (self.expect, self.expect_plain)
-            if expect is not None
+            for expect in filter(None, (self.expect, self.expect_plain))
             for key in (*expect.max_per_domain, *expect.min_domains)
         }
 
     def __str__(self) -> str:
-        count = self.arguments.get('count')
+        arguments = dict(self.arguments)
+        count = arguments.pop('count', None)
         many = f' ×{count}' if count else ''
-        details = [
-            f'{key} {_format(value)}'
-            for key, value in self.arguments.items()
-            if key != 'count'
-        ]
+        details = [f'{key} {_format(arguments[key])}' for key in arguments]
         more = f' ({", ".join(details)})' if details else ''
-        target = _format(self.target, ', ')
-        return f'{self.action} {target}{many}{more}'
+        return f'{self.action} {_format(self.target, ", ")}{many}{more}'
 
 
 def _format(value: typing.Any, separator: str = ' ') -> str:
@@ -195,7 +184,7 @@ class Scenario:
     description: str = ''
     nova_conf: Options = dataclasses.field(default_factory=dict)
     host_filters: Collection[str] = ()
-    plain: dict[str, typing.Any] = dataclasses.field(default_factory=dict)
+    plain: Fields = dataclasses.field(default_factory=dict)
     projects: Collection[str] = ()
     prefer: Collection[str] = ()
     imply_traits: bool = True
@@ -204,48 +193,40 @@ class Scenario:
     @property
     def needs_compute(self) -> bool:
         """Whether a step needs the nova-compute of a host."""
-        return any(step.needs_compute for step in self.steps)
+        return any(step.action not in _NEED_NONE for step in self.steps)
 
 
-def parse(data: dict[str, typing.Any]) -> Scenario:
+def parse(data: Fields) -> Scenario:
     """Return the scenario that a document states.
 
     :param data: a document without :func:`check.findings`
     """
+
+    def named(kind: str) -> typing.Any:
+        return data.get(kind, {}).items()
+
     made = {
         'hosts': [host for item in data['hosts'] for host in _hosts(item)],
         'prefer': hostnames.expand_all(data.get('prefer', ())),
         'aggregates': [
-            Aggregate(
-                name=name,
-                hosts=hostnames.expand_all(item.get('hosts', ())),
-                metadata=item.get('metadata', {}),
-                availability_zone=item.get('availability_zone'),
-            )
-            for pattern, item in data.get('aggregates', {}).items()
-            for name in hostnames.expand(pattern)
+            aggregate
+            for pattern, item in named('aggregates')
+            for aggregate in _aggregates(pattern, item)
         ],
-        'flavors': [
-            Flavor(name, **item) for name, item in data['flavors'].items()
-        ],
+        'flavors': [Flavor(name, **item) for name, item in named('flavors')],
         'images': {
-            name: item.get('properties', {})
-            for name, item in data.get('images', {}).items()
+            name: item.get('properties', {}) for name, item in named('images')
         },
         'server_groups': [
-            ServerGroup(name, **item)
-            for name, item in data.get('server_groups', {}).items()
+            ServerGroup(name, **item) for name, item in named('server_groups')
         ],
-        'servers': [
-            Server(name, **item)
-            for name, item in data.get('servers', {}).items()
-        ],
+        'servers': [Server(name, **item) for name, item in named('servers')],
         'steps': [_step(item) for item in data['steps']],
     }
     return Scenario(**{**data, **made})
 
 
-def name_servers(step: dict[str, typing.Any]) -> list[str]:
+def name_servers(step: Fields) -> list[str]:
     """Return the names of the servers that a boot step makes, as nova's.
 
     :raises TypeError: its form is wrong
@@ -257,14 +238,22 @@ def name_servers(step: dict[str, typing.Any]) -> list[str]:
     return [f'{name}-{number}' for number in range(1, last + 1)]
 
 
-def _hosts(item: str | dict[str, typing.Any]) -> list[Host]:
+def _hosts(item: str | Fields) -> list[Host]:
     rest = {'name': item} if isinstance(item, str) else dict(item)
     return [Host(name, **rest) for name in hostnames.expand(rest.pop('name'))]
 
 
-def _step(item: dict[str, typing.Any]) -> Step:
+def _aggregates(pattern: str, item: Fields) -> list[Aggregate]:
+    hosts = hostnames.expand_all(item.get('hosts', ()))
+    return [
+        Aggregate(name, **{**item, 'hosts': hosts})
+        for name in hostnames.expand(pattern)
+    ]
+
+
+def _step(item: Fields) -> Step:
+    (action,) = document.STEPS.keys() & item.keys()
     arguments = dict(item)
-    (action,) = schema.STEPS.keys() & item.keys()
     target = arguments.pop(action)
     expect = arguments.pop('expect', None)
     plain = arguments.pop('expect_plain', None)
@@ -274,10 +263,10 @@ def _step(item: dict[str, typing.Any]) -> Step:
     elif action != 'aggregate':
         servers = hostnames.expand_all(target)
     return Step(
-        action=action,
-        target=target,
-        servers=servers,
-        arguments=arguments,
-        expect=expectation.parse(expect),
-        expect_plain=None if plain is None else expectation.parse(plain),
+        action,
+        target,
+        servers,
+        arguments,
+        expectation.parse(expect),
+        None if plain is None else expectation.parse(plain),
     )

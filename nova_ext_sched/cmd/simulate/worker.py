@@ -73,12 +73,15 @@ def main() -> None:
     # nova's harness patches the process for eventlet: before anything that
     # the patches are for is imported.
     importlib.import_module('nova.tests.functional')
+    result: dict[str, typing.Any]
     try:
-        result = json.dumps(run(request, progress))
+        result = {'run': dataclasses.asdict(run(request, progress))}
+    except exception.ScenarioInvalid as exc:
+        result = {'faults': [str(finding) for finding in exc.findings]}
     except Exception as exc:
         logging.getLogger(__name__).exception('The simulated cloud raised')
-        result = json.dumps({'failed': f'{type(exc).__name__}: {exc}'})
-    print(result, end='', file=results, flush=True)
+        result = {'failed': f'{type(exc).__name__}: {exc}'}
+    print(json.dumps(result), end='', file=results, flush=True)
     # nova's threads and greenlets have nothing left to do.
     logging.shutdown()
     os._exit(0)
@@ -86,12 +89,14 @@ def main() -> None:
 
 def run(
     request: Request, progress: Callable[[str], None] = lambda phase: None
-) -> dict[str, typing.Any]:
+) -> typing.Any:
     """Build the cloud, run the steps, and take it down.
 
     :param progress: called with what is being done, for each host, each
         aggregate and each server
-    :returns: the result, see the module
+    :returns: an :class:`expectation.Run`
+    :raises exception.ScenarioInvalid: nova or placement does not take a part
+        of the scenario
     """
     from nova_ext_sched.cmd.simulate import check
     from nova_ext_sched.cmd.simulate import cloud
@@ -100,8 +105,7 @@ def run(
     from nova_ext_sched.cmd.simulate import scenario
     from nova_ext_sched.cmd.simulate import steps
 
-    if findings := list(check.findings(request.data, options.keywords())):
-        return {'faults': list(map(str, findings))}
+    check.check('the scenario', request.data, options.keywords())
     declared = scenario.parse(request.data)
     simulated = cloud.Cloud(
         declared, request.plain, _log_handler(request), progress
@@ -115,9 +119,7 @@ def run(
         )
         run_step = runner.run_apart if declared.independent else runner.run
         outcomes = [run_step(step) for step in declared.steps]
-        return {'run': dataclasses.asdict(expectation.Run(outcomes, started))}
-    except exception.ScenarioInvalid as exc:
-        return {'faults': list(map(str, exc.findings))}
+        return expectation.Run(outcomes, started)
     finally:
         simulated.doCleanups()
 

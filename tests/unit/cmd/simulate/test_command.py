@@ -20,6 +20,7 @@ from nova_ext_sched.cmd import main
 from nova_ext_sched.cmd.simulate import expectation
 from nova_ext_sched.cmd.simulate import runner
 
+PREFIX = 'nova-ext-sched simulate: '
 SCENARIO = """
 description: It does.
 hosts: [a, b]
@@ -96,16 +97,19 @@ class UsageTest(CommandTestCase):
             ('rebuild', '-c', 'Hosts'),
             'There is no column Hosts. The columns are',
         ),
-        (
-            ('rebuild', '--nova-log', '/nonexistent/nova.log'),
-            'No such file or directory: /nonexistent/nova.log',
-        ),
     )
     def test_refused(self, arguments, words):
         status, out, err = self.run_command(*arguments)
         self.assertEqual((2, ''), (status, out), err)
         self.assertIn(words, err)
         self.assertNotIn('Traceback', err)
+
+    def test_log_that_cannot_be_written(self):
+        status, out, err = self.run_command(
+            'rebuild', '--nova-log', '/nonexistent/nova.log'
+        )
+        self.assertEqual((1, ''), (status, out), err)
+        self.assertIn("No such file or directory: '/nonexistent/nova.log", err)
 
     def test_list(self):
         status, out, err = self.run_command('--list')
@@ -122,7 +126,7 @@ class UsageTest(CommandTestCase):
             mock.patch.object(runner, 'run', side_effect=ValueError('here'))
         )
         self.assertEqual(
-            (2, '', 'here\n'), self.run_command('windows_licensing')
+            (1, '', f'{PREFIX}here\n'), self.run_command('windows_licensing')
         )
 
     def test_missing_extra(self):
@@ -140,8 +144,8 @@ class UsageTest(CommandTestCase):
             (
                 2,
                 '',
-                'expected the packages of the extra "simulator", got no '
-                'openstack-placement, PyYAML; install them: in a clone of '
+                f'{PREFIX}expected the packages of the extra "simulator", got '
+                'no openstack-placement, PyYAML; install them: in a clone of '
                 "nova-ext-sched, pip install '.[simulator]'; from a wheel, "
                 "pip install './nova_ext_sched-VERSION-py3-none-any.whl"
                 "[simulator]'\n",
@@ -151,13 +155,13 @@ class UsageTest(CommandTestCase):
 
     def test_faults(self):
         with open(self.file, 'a') as file:
-            file.write('prefer: [c, d]\nhost_filters: [Nowhere]\n')
+            file.write('prefer: [c, d]\nnova_conf: {DEFAULT: {host: x}}\n')
         status, out, err = self.run_command(self.file)
         self.assertEqual((2, ''), (status, out))
         self.assertEqual(
             [
-                f'{self.file}: host_filters: expected a host filter that '
-                "is installed, got 'Nowhere'",
+                f'{self.file}: nova_conf.DEFAULT.host: expected an option '
+                "that the simulator does not set itself, got 'x'",
                 f'{self.file}: prefer[0]: expected a declared host (a, b), '
                 "got 'c'",
                 f'{self.file}: prefer[1]: expected a declared host (a, b), '
@@ -208,16 +212,16 @@ class ResultTest(CommandTestCase):
         ),
         (KeyboardInterrupt(), 'interrupted\n', 130),
         (BrokenPipeError(), 'the output was closed before its end\n'),
-        (OSError(28, 'No space left'), 'No space left\n'),
-        (RuntimeError('a\nb'), "'a\\nb'\n"),
-        (ValueError('a\nb'), "'a\\nb'\n", 2),
+        (OSError(28, 'No space left'), '[Errno 28] No space left\n'),
+        (RuntimeError('a'), 'a\n'),
     )
     def test_anything_else(self, raised, line, status=1):
         self.addCleanup(
             signal.signal, signal.SIGINT, signal.getsignal(signal.SIGINT)
         )
         self.cloud_does(side_effect=raised)
-        self.assertEqual((status, '', line), self.run_command(self.file))
+        said = line if status == 130 else f'{PREFIX}{line}'
+        self.assertEqual((status, '', said), self.run_command(self.file))
 
 
 class ProcessTest(unittest.TestCase):
@@ -246,14 +250,16 @@ class ProcessTest(unittest.TestCase):
         os.close(reading)
         process = self.start('--list', stdout=writing)
         os.close(writing)
-        self.assertEnds(1, process, 'the output was closed before its end\n')
+        self.assertEnds(
+            1, process, f'{PREFIX}the output was closed before its end\n'
+        )
 
     def test_full_disk(self):
         with open('/dev/full', 'w') as full:
             self.assertEnds(
                 1,
                 self.start('--list', stdout=full),
-                'No space left on device\n',
+                f'{PREFIX}[Errno 28] No space left on device\n',
             )
 
     def test_faults_without_a_warning_of_what_nova_imports(self):

@@ -24,6 +24,7 @@ HUGE = {
     'nested': 'a: ' + '[' * 3000 + ']' * 3000,
     'nested_without_end': '[' * 3000,
     'aliases': multiply('[x]', '[%s]'),
+    'in_itself': 'a: &x [*x]',
     'long': 'a: ' + 'x' * (1 << 20),
 }
 
@@ -63,8 +64,8 @@ class LoadTest(unittest.TestCase):
         (b'a: \xff\xfe\n', ''),
         ('a: 1\nb: 2\na: 3\n', 'the key a twice in line 3'),
         ('a:\n  b: {c: 1, c: 2}\n', 'the key c twice in line 2'),
+        ('!!int 7: x\n', 'a key that is no string in line 1'),
         ('? [a, b]\n: x\n', 'a key that is no string in line 1'),
-        ('a: &x [*x]\n', 'found unconstructable recursive node in line 1'),
     )
     def test_fault(self, text, got):
         (fault,) = self.faults(text)
@@ -80,6 +81,7 @@ class LoadTest(unittest.TestCase):
         ('nested', 'a few levels'),
         ('nested_without_end', 'a few levels'),
         ('aliases', 'at most 50000 values'),
+        ('in_itself', 'a few levels'),
         ('long', 'a file of at most 1048576 bytes'),
     )
     def test_bounds(self, kind, expected):

@@ -4,8 +4,8 @@ import unittest
 
 import ddt
 
+from nova_ext_sched.cmd.simulate import document
 from nova_ext_sched.cmd.simulate import expectation
-from nova_ext_sched.cmd.simulate import schema
 
 
 def outcome(*hosts):
@@ -81,15 +81,15 @@ class ExpectationTest(unittest.TestCase):
         (SPREAD, ['h1', 'h2'], True),
         (SPREAD, ['h1', 'h1'], False),
         (SPREAD, ['h1', 'x'], False),
-        (schema.NO_VALID_HOST, [NONE], True),
-        (schema.NO_VALID_HOST, [NONE, NONE], True),
-        (schema.NO_VALID_HOST, [NONE, 'a'], False),
-        (schema.NO_VALID_HOST, [REFUSED], False),
-        (schema.NO_VALID_HOST, [FAILED], False),
-        (schema.NO_VALID_HOST, ['a'], False),
-        (schema.REFUSED, [REFUSED], True),
-        (schema.REFUSED, [NONE], False),
-        (schema.REFUSED, ['a'], False),
+        (document.NO_VALID_HOST, [NONE], True),
+        (document.NO_VALID_HOST, [NONE, NONE], True),
+        (document.NO_VALID_HOST, [NONE, 'a'], False),
+        (document.NO_VALID_HOST, [REFUSED], False),
+        (document.NO_VALID_HOST, [FAILED], False),
+        (document.NO_VALID_HOST, ['a'], False),
+        (document.REFUSED, [REFUSED], True),
+        (document.REFUSED, [NONE], False),
+        (document.REFUSED, ['a'], False),
         (SOME_FAIL, ['a', NONE], True),
         (SOME_FAIL, ['a', 'a'], False),
         (SOME_FAIL, [NONE, NONE], False),
@@ -111,8 +111,8 @@ class ExpectationTest(unittest.TestCase):
         ({'min_hosts': 3}, 'on 3 hosts or more'),
         ({'max_per_domain': {'rack': 1}}, 'at most 1 in each rack'),
         ({'min_domains': {'rack': 3}}, 'at least 3 different rack'),
-        (schema.NO_VALID_HOST, 'no valid host'),
-        (schema.REFUSED, 'refused by nova'),
+        (document.NO_VALID_HOST, 'no valid host'),
+        (document.REFUSED, 'refused by nova'),
         (SOME_FAIL, 'a, no valid host ×1'),
     )
     def test_words(self, expect, words):

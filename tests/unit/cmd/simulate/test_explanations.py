@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import logging
-import threading
 import unittest
+from unittest import mock
 
 from nova_ext_sched.cmd.explain import document
 from nova_ext_sched.cmd.explain import funnel
@@ -176,23 +176,24 @@ class WarningsTest(unittest.TestCase):
         self.assertEqual(['no host for request: full'], self.warnings.take())
 
 
-class DecisionTest(unittest.TestCase):
+class ExplanationsTest(unittest.TestCase):
     def test_lines_of_an_explanation_are_not_the_scheduler_s(self):
+        log = logging.getLogger('tests.explanations')
+
+        def explain(context, spec_obj):
+            log.info('a line')
+            # What is warned of once may come in an explanation.
+            log.warning('a warning')
+
         found = explanations.Explanations()
-        lines = {
-            level: logging.LogRecord('n', level, '', 1, 'm', (), None)
-            for level in (logging.INFO, logging.WARNING)
-        }
-        found._state.explains = True
-        self.assertFalse(found.is_decision(lines[logging.INFO]))
-        # What is warned of once may come in an explanation.
-        self.assertTrue(found.is_decision(lines[logging.WARNING]))
-        elsewhere = []
-        thread = threading.Thread(
-            target=lambda: elsewhere.append(
-                found.is_decision(lines[logging.INFO])
-            )
+        with (
+            mock.patch.object(explanations, '_explain', explain),
+            self.assertLogs(log, logging.INFO) as lines,
+        ):
+            found._keep(None, None, ['u1'])
+            log.info('another')
+        self.assertEqual(
+            ['a warning', 'another'],
+            [record.getMessage() for record in lines.records],
         )
-        thread.start()
-        thread.join()
-        self.assertEqual([True], elsewhere)
+        self.assertEqual(['u1'], [*found.take()])

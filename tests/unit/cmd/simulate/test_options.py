@@ -5,6 +5,7 @@ import unittest
 import ddt
 import nova.conf
 
+from nova_ext_sched import exception
 from nova_ext_sched.cmd.simulate import check
 from nova_ext_sched.cmd.simulate import document
 from nova_ext_sched.cmd.simulate import options
@@ -12,6 +13,7 @@ from nova_ext_sched.cmd.simulate import scenario
 
 NOVA = 'nova.scheduler.filters.all_filters'
 OURS = 'nova_ext_sched.filters.all_filters'
+ONE = 'nova.scheduler.filters.io_ops_filter.IoOpsFilter'
 WEIGHERS = [
     'nova.scheduler.weights.all_weighers',
     'nova_ext_sched.weighers.all_weighers',
@@ -93,17 +95,19 @@ class ComposeTest(unittest.TestCase):
               nova_ext_sched: {enable_isolated_aggregate_filtering: true}
               scheduler: {max_attempts: 2}
               filter_scheduler:
-                available_filters: [a.b, nova_ext_sched.filters.all_filters]
+                available_filters: [NOVA, ONE, OURS]
                 enabled_filters: ComputeFilter, IsolatedAggregatesFilter
             host_filters: [IsolatedAggregatesFilter]
             plain:
               nova_conf: {scheduler: {max_attempts: 4}}
               host_filters: [IoOpsFilter]
-            """
+            """.replace('NOVA', NOVA)
+            .replace('ONE', ONE)
+            .replace('OURS', OURS)
         )
         self.assertEqual(
             {
-                'available_filters': ['a.b', OURS],
+                'available_filters': [NOVA, ONE, OURS],
                 'enabled_filters': [
                     'ComputeFilter',
                     'IsolatedAggregatesFilter',
@@ -123,7 +127,7 @@ class ComposeTest(unittest.TestCase):
         )
         self.assertEqual(
             {
-                'available_filters': ['a.b'],
+                'available_filters': [NOVA, ONE],
                 'enabled_filters': ['ComputeFilter', 'IoOpsFilter'],
                 'weight_classes': WEIGHERS[:1],
             },
@@ -161,7 +165,7 @@ class ComposeTest(unittest.TestCase):
     @ddt.unpack
     @ddt.data(
         # A scenario that has no request filters of ours has no weigher.
-        ('available_filters: [a.b]', WEIGHERS[:1]),
+        (f'available_filters: [{NOVA}]', WEIGHERS[:1]),
         ('weight_classes: [a.b]', ['a.b']),
         (f'weight_classes: [{WEIGHERS[1]}]', WEIGHERS[1:], []),
     )
@@ -174,6 +178,50 @@ class ComposeTest(unittest.TestCase):
             made = options.compose(declared, is_plain)
             self.assertEqual(
                 expected, made['filter_scheduler']['weight_classes']
+            )
+
+    @ddt.unpack
+    @ddt.data(
+        ('host_filters: [IsolatedAggregatesFilter, IoOpsFilter]', []),
+        ('plain: {host_filters: [IsolatedAggregatesFilter]}', []),
+        (
+            'host_filters: [IoOpsFilter, IsolatedAggregateFilter]',
+            [
+                "got 'IsolatedAggregateFilter'; did you mean "
+                'IsolatedAggregatesFilter?'
+            ],
+        ),
+        (
+            'nova_conf: {filter_scheduler: {enabled_filters: "IoOpsFilter, '
+            'Nowhere"}}',
+            ["got 'Nowhere'"],
+        ),
+        ('plain: {host_filters: [Nothing]}', [], ["got 'Nothing'"]),
+        # It has no filter but one.
+        (
+            f'nova_conf: {{filter_scheduler: {{available_filters: {ONE}, '
+            'enabled_filters: "IoOpsFilter, ComputeFilter"}}',
+            ["got 'ComputeFilter'; did you mean IoOpsFilter?"],
+        ),
+    )
+    def test_host_filters_that_are_not_installed(self, text, ours, plain=None):
+        declared = declare(text)
+        for is_plain, expected in (
+            (False, ours),
+            (True, ours if plain is None else plain),
+        ):
+            found = []
+            try:
+                options.compose(declared, is_plain)
+            except exception.ScenarioInvalid as exc:
+                found = [str(one) for one in exc.findings]
+            self.assertEqual(
+                [
+                    f'host_filters: expected a host filter that is '
+                    f'installed, {got}'
+                    for got in expected
+                ],
+                found,
             )
 
     def test_the_scenario_is_left_as_it_was(self):
@@ -217,8 +265,6 @@ class FaultsTest(unittest.TestCase):
                         'force_config_drive': 'False',
                     },
                 },
-                host_filters=['IsolatedAggregatesFilter', 'IoOpsFilter'],
-                plain={'host_filters': ['IsolatedAggregatesFilter']},
                 flavors={'f': {'extra_specs': {'hw:cpu_policy': 'shared'}}},
             ),
         )
@@ -251,7 +297,7 @@ class FaultsTest(unittest.TestCase):
             'DEFAULT',
             'host',
             'x',
-            'an option that the simulator does not set itself, got host',
+            "an option that the simulator does not set itself, got 'x'",
         ),
     )
     def test_fault(self, group, option, value, expected):
@@ -266,56 +312,6 @@ class FaultsTest(unittest.TestCase):
                 'got schedular; did you mean scheduler?'
             ],
             faults({'schedular': {'x': '1'}}),
-        )
-
-    def test_filters(self):
-        self.assertEqual(
-            [
-                'nova_conf.filter_scheduler.enabled_filters: expected a host '
-                "filter that is installed, got 'Nowhere'",
-                'nova_conf.nova_ext_sched.request_filters: expected a '
-                "request filter that is installed, got 'nowhere'",
-                'host_filters: expected a host filter that is installed, '
-                "got 'IsolatedAggregateFilter'; did you mean "
-                'IsolatedAggregatesFilter?',
-                'plain.host_filters: expected a host filter that is '
-                "installed, got 'Nothing'",
-            ],
-            sorted(
-                faults(
-                    {
-                        'filter_scheduler': {
-                            'enabled_filters': 'ComputeFilter, Nowhere'
-                        },
-                        'nova_ext_sched': {
-                            'request_filters': [
-                                'isolate_aggregates',
-                                'nowhere',
-                            ]
-                        },
-                    },
-                    host_filters=['IoOpsFilter', 'IsolatedAggregateFilter'],
-                    plain={'host_filters': ['Nothing']},
-                ),
-                key=lambda fault: 'nhp'.index(fault[0]),
-            ),
-        )
-
-    def test_available_filters(self):
-        module = 'nova.scheduler.filters.io_ops_filter.IoOpsFilter'
-        self.assertEqual(
-            [],
-            faults(
-                {'filter_scheduler': {'available_filters': [OURS, module]}}
-            ),
-        )
-        (fault,) = faults(
-            {'filter_scheduler': {'available_filters': 'no.such.module'}}
-        )
-        self.assertEqual(
-            'nova_conf.filter_scheduler.available_filters: expected filters '
-            "that can be imported, got No module named 'no'",
-            fault,
         )
 
     def test_extra_spec(self):
