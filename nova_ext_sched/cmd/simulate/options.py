@@ -48,14 +48,14 @@ def compose(declared: scenario.Scenario, plain: bool) -> scenario.Options:
 
     :param declared: the scenario
     :param plain: as nova is without our package
-    :raises exception.ScenarioInvalid: a host filter is not installed
+    :raises exception.ScenarioInvalid: a filter is not installed
     """
     layers = [_UNLIMITED, declared.nova_conf]
     host_filters = declared.host_filters
     if plain:
-        ours = declared.nova_conf.get(_PACKAGE, {})
-        if _ISOLATION in ours:
-            layers.append({'scheduler': {_ISOLATION: ours[_ISOLATION]}})
+        isolates = declared.nova_conf.get(_PACKAGE, {}).get(_ISOLATION)
+        if isolates is not None:
+            layers.append({'scheduler': {_ISOLATION: isolates}})
         layers.append(declared.plain.get('nova_conf', {}))
         host_filters = declared.plain.get('host_filters', host_filters)
     options: scenario.Options = {}
@@ -73,17 +73,39 @@ def compose(declared: scenario.Scenario, plain: bool) -> scenario.Options:
         _LIST(scheduler.get(name, value)) for name, value in lines.items()
     )
     enabled += [name for name in host_filters if name not in enabled]
-    entry_points = importlib.metadata.entry_points(group=plugins.HOST_FILTERS)
+    ours = options.pop(_PACKAGE, {}) if plain else options.get(_PACKAGE, {})
+    entry_points = importlib.metadata.entry_points()
+    host_filter_names = entry_points.select(group=plugins.HOST_FILTERS).names
+    request_filter_names = entry_points.select(
+        group=plugins.REQUEST_FILTERS
+    ).names
     classes = nova_filters.HostFilterHandler().get_matching_classes(
         _without_ours(available)
     )
     others = {cls.__name__ for cls in classes}
     if plain:
-        options.pop(_PACKAGE, None)
         available = _without_ours(available)
-        missing = entry_points.names - others
+        missing = host_filter_names - others
         enabled = [name for name in enabled if name not in missing]
-    _check_host_filters(enabled, others | entry_points.names)
+    findings = [
+        schema.Finding(
+            path,
+            f'a {path[-1].replace("_", " ")[:-1]} that is installed',
+            schema.show(name) + schema.suggest([name], installed),
+        )
+        for path, names, installed in (
+            (('host_filters',), enabled, others | host_filter_names),
+            (
+                ('nova_conf', _PACKAGE, 'request_filters'),
+                _LIST(ours.get('request_filters', [])),
+                request_filter_names,
+            ),
+        )
+        for name in names
+        if name not in installed
+    ]
+    if findings:
+        raise exception.ScenarioInvalid(path='the scenario', findings=findings)
     if filters.ALL_FILTERS not in available:
         weighers = _without_ours(weighers)
     if declared.prefer:
@@ -94,20 +116,6 @@ def compose(declared: scenario.Scenario, plain: bool) -> scenario.Options:
 
 def _without_ours(names: Iterable[str]) -> list[str]:
     return [name for name in names if name.split('.')[0] != _PACKAGE]
-
-
-def _check_host_filters(enabled: Iterable[str], installed: set[str]) -> None:
-    findings = [
-        schema.Finding(
-            ('host_filters',),
-            'a host filter that is installed',
-            schema.show(name) + schema.suggest([name], installed),
-        )
-        for name in enabled
-        if name not in installed
-    ]
-    if findings:
-        raise exception.ScenarioInvalid(path='the scenario', findings=findings)
 
 
 def keywords() -> dict[str, typing.Any]:

@@ -224,6 +224,25 @@ class ComposeTest(unittest.TestCase):
                 found,
             )
 
+    def test_a_request_filter_that_is_not_installed(self):
+        declared = declare(
+            'nova_conf: {nova_ext_sched: {request_filters: "failure_domains, '
+            'isolate_aggregats"}}'
+        )
+        refused = self.assertRaises(
+            exception.ScenarioInvalid, options.compose, declared, False
+        )
+        self.assertEqual(
+            [
+                'nova_conf.nova_ext_sched.request_filters: expected a request '
+                "filter that is installed, got 'isolate_aggregats'; did you "
+                'mean isolate_aggregates?'
+            ],
+            [str(one) for one in refused.findings],
+        )
+        # Plain nova does not read it.
+        options.compose(declared, True)
+
     def test_the_scenario_is_left_as_it_was(self):
         declared = declare('nova_conf: {filter_scheduler: {}}')
         options.compose(declared, plain=False)
