@@ -53,6 +53,7 @@ _CREDENTIALS = (
 )
 
 _SHOWN = (
+    'OS_CLOUD',
     'OS_AUTH_URL',
     'OS_ENDPOINT',
     'OS_AUTH_TYPE',
@@ -116,6 +117,7 @@ class CellFailed(exception.NovaExtSchedError):
         'the database of cell {cell} (nova-manage cell_v2 list_cells): '
         'expected an answer, got {cause}'
     )
+    cause: str
 
 
 class CredentialsFailed(exception.NovaExtSchedError):
@@ -266,9 +268,6 @@ def context(project_id: str | None = None) -> typing.Any:
 
 def describe_credentials() -> str:
     """Return whose credentials the environment has, without a secret."""
-    if 'OS_CLOUD' in os.environ:
-        cloud = messages.clean(os.environ['OS_CLOUD'])
-        return f'the credentials of cloud {cloud} in clouds.yaml (OS_CLOUD)'
     named = [
         f'{name}={messages.clean(os.environ[name])}'
         for name in _SHOWN
@@ -370,7 +369,7 @@ class ReadOnlyHostManager(host_manager.HostManager):
         return self._get_aggregates_info(host)
 
     def _init_instance_info(self, computes_by_cell: typing.Any = None) -> None:
-        self._instances: dict[str, dict[str, typing.Any]] = {}
+        pass
 
     def _get_host_states(
         self,
@@ -378,12 +377,10 @@ class ReadOnlyHostManager(host_manager.HostManager):
         compute_nodes: Mapping[str, Sequence[typing.Any]],
         services: Mapping[str, typing.Any],
     ) -> Iterator[typing.Any]:
-        self._instances = {}
+        self._instances: dict[str, dict[str, typing.Any]] = {}
         for cell_uuid, computes in compute_nodes.items():
             hosts = sorted({compute.host for compute in computes})
-            self.host_to_cell_uuid.update(dict.fromkeys(hosts, cell_uuid))
-            cell = self.cells[cell_uuid]
-            with target_cell(context, cell) as cctxt:
+            with target_cell(context, self.cells[cell_uuid]) as cctxt:
                 for start in range(0, len(hosts), _HOSTS_AT_ONCE):
                     found = objects.InstanceList.get_uuids_by_hosts(
                         cctxt, hosts[start : start + _HOSTS_AT_ONCE]

@@ -12,6 +12,7 @@ import typing
 from nova_ext_sched import messages
 from nova_ext_sched.cli import layout
 from nova_ext_sched.cli import lister
+from nova_ext_sched.cmd.audit import report
 
 #: The columns of :func:`rows`.
 COLUMNS = (
@@ -26,6 +27,9 @@ COLUMNS = (
     'Room for',
 )
 
+# What the document calls the columns of a move.
+_KEYS = [name.lower().replace(' ', '_') for name in COLUMNS[1:]]
+
 #: The format of :func:`write_commands`, beside those of cliff.
 COMMANDS = 'commands'
 
@@ -39,23 +43,14 @@ _MOST_MOVES = 20
 _MOST_SERVERS = 10
 _MOST_CAUSES = 5
 
+_MENDED = 'nothing any more after these moves'
 _ALL = '-f json lists all'
 
 
 def rows(plan: typing.Any) -> Iterator[Sequence[object]]:
     """Yield a row for each move, in their order."""
     for turn, one in enumerate(plan.moves, 1):
-        yield (
-            turn,
-            one.server,
-            messages.clean(one.name),
-            one.project,
-            one.source,
-            one.target,
-            one.kind,
-            lister.Several(list(one.policies)),
-            one.room_for,
-        )
+        yield (turn, *one._replace(policies=lister.Several(one.policies)))
 
 
 def sum_up(plan: typing.Any) -> str:
@@ -82,25 +77,14 @@ def sum_up(plan: typing.Any) -> str:
                 f'place: {", ".join(shown)}'
             )
         sentences = [head]
-    for number, one, many in (
-        (
-            len(plan.moves) - moving,
-            'other server makes room',
-            'other servers make room',
-        ),
-        (
-            len(plan.mended),
-            'server violates nothing any more after these moves',
-            'servers violate nothing any more after these moves',
-        ),
-        (
-            len(plan.left_over),
-            'server is left (--most)',
-            'servers are left (--most)',
-        ),
+    for number, noun, one, many, what in (
+        (len(plan.moves) - moving, 'other server', 'makes', 'make', 'room'),
+        (len(plan.mended), 'server', 'violates', 'violate', _MENDED),
+        (len(plan.left_over), 'server', 'is', 'are', 'left (--most)'),
     ):
         if number:
-            sentences.append(f'{number} {messages.agree(number, one, many)}')
+            verb = messages.agree(number, one, many)
+            sentences.append(f'{messages.count(noun, number)} {verb} {what}')
     return ' '.join(f'{text}.' for text in sentences)
 
 
@@ -110,11 +94,12 @@ def write(out: layout.Layout, plan: typing.Any) -> None:
     if plan.moves:
         out.say()
         out.say('One after the other:')
-        wide = len(str(len(plan.moves)))
-        out.fold(
-            list(enumerate(plan.moves, 1)),
+        out.counts(
+            [
+                (turn, _describe_move(out, one))
+                for turn, one in enumerate(plan.moves, 1)
+            ],
             _MOST_MOVES,
-            functools.partial(_write_move, out, wide),
             'move',
             _ALL,
         )
@@ -130,31 +115,21 @@ def write(out: layout.Layout, plan: typing.Any) -> None:
         )
 
 
-def _write_move(
-    out: layout.Layout, wide: int, numbered: tuple[int, typing.Any]
-) -> None:
-    turn, one = numbered
+def _describe_move(out: layout.Layout, one: typing.Any) -> str:
     text = f'{one.server}  {one.source} to {one.target}, {one.kind}'
     if one.room_for:
         text += f', makes room for {one.room_for}'
-    if one.name:
-        text += f'  {messages.clean(one.name, _get_room(out, text))}'
-    out.say(text, 2, f'{turn:>{wide}}  ')
+    # Before it stands the number of its turn.
+    return report.add_name(out, text, one.name, indent=10)
 
 
 def _write_stuck(out: layout.Layout, one: typing.Any) -> None:
-    text = f'{one.server.uuid}  {one.host}'
-    if one.server.name:
-        text += f'  {messages.clean(one.server.name, _get_room(out, text))}'
-    out.say(text, 2)
+    server = one.server
+    text = f'{server.uuid}  {server.host}'
+    out.say(report.add_name(out, text, server.name), 2)
     out.say(f'{one.reason}.', 4)
     if one.helps:
         out.say(f'What would help: {one.helps}.', 4)
-
-
-def _get_room(out: layout.Layout, text: str) -> int:
-    # A name that a user gave is seen as far as the line goes.
-    return max(12, out.width - len(text) - 14)
 
 
 def write_commands(stream: typing.Any, plan: typing.Any) -> None:
@@ -178,20 +153,14 @@ def make_document(plan: typing.Any) -> dict[str, typing.Any]:
         'sentence': sum_up(plan),
         'moves': [
             {
-                'server': one.server,
-                'name': messages.clean(one.name),
-                'project': one.project,
-                'from': one.source,
-                'to': one.target,
-                'kind': one.kind,
-                'policies': list(one.policies),
+                **dict(zip(_KEYS, one, strict=True)),
                 'room_for': one.room_for or None,
             }
             for one in plan.moves
         ],
         'without_place': [
             {
-                **_describe(one),
+                **_describe(one.server),
                 'reason': one.reason,
                 'cause': one.cause,
                 'would_help': one.helps,
@@ -203,11 +172,11 @@ def make_document(plan: typing.Any) -> dict[str, typing.Any]:
     }
 
 
-def _describe(one: typing.Any) -> dict[str, typing.Any]:
+def _describe(server: typing.Any) -> dict[str, typing.Any]:
     return {
-        'server': one.server.uuid,
-        'name': messages.clean(one.server.name),
-        'project': one.server.project_id,
-        'host': one.host,
-        'policies': list(one.policies),
+        'server': server.uuid,
+        'name': messages.clean(server.name),
+        'project': server.project_id,
+        'host': server.host,
+        'policies': server.policies,
     }

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 import gc
 import sys
+import typing
 
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import layout
@@ -46,7 +47,7 @@ class Capacity(nova_command.Lister):
 
     def take_action(
         self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], list[Sequence[object]]]:
+    ) -> tuple[Sequence[str], list[tuple[typing.Any, ...]]]:
         self._by_host = parsed_args.hosts
         columns = answer.HOST_COLUMNS if self._by_host else answer.COLUMNS
         base.check_columns(self, parsed_args, columns)
@@ -76,29 +77,23 @@ class Capacity(nova_command.Lister):
 
 def _survey(parsed_args: argparse.Namespace) -> answer.Document:
     # Not before the process is configured: they import nova.
+    from nova_ext_sched.cmd import kept_hosts
     from nova_ext_sched.cmd.capacity import document
-    from nova_ext_sched.cmd.capacity import host_manager
     from nova_ext_sched.cmd.capacity import survey
 
-    scheduler = host_manager.HostManager()
-    surveying = survey.Survey(parsed_args, scheduler)
+    scheduler = kept_hosts.HostManager()
+    surveying = survey.Survey(parsed_args, scheduler, parsed_args.hosts)
     flavors = surveying.get_flavors(parsed_args.flavor)
-    hosts = scheduler.hosts
+    hosts = len(scheduler.hosts)
     if flavors and scheduler.states:
         # They stay until the process ends. Python would else look for garbage
         # among them again and again, for a fifth of the time.
         gc.freeze()
+    described = []
     with progress.bar(
         sys.stderr, 'Counting servers of flavors', len(flavors)
     ) as advance:
-        described = []
         for flavor in flavors:
-            # Of what a count holds, which is much, little is kept.
-            count = surveying.count(flavor)
-            described.append(
-                document.describe(count, hosts, parsed_args.hosts)
-            )
+            described.append(surveying.count(flavor))
             advance()
-    return document.build(
-        parsed_args, described, len(hosts), surveying.remarks
-    )
+    return document.build(parsed_args, described, hosts, surveying.remarks)

@@ -10,9 +10,9 @@ from oslo_log import log as logging
 
 from nova_ext_sched import exception
 from nova_ext_sched import messages
+from nova_ext_sched.cmd import kept_hosts
 from nova_ext_sched.cmd import nova_scheduler
 from nova_ext_sched.cmd import request_options
-from nova_ext_sched.cmd.capacity import host_manager
 from nova_ext_sched.cmd.capacity import survey
 from nova_ext_sched.cmd.watch import explainer
 from nova_ext_sched.cmd.watch import interrupt
@@ -109,13 +109,13 @@ class _Cloud:
     """The cloud at one moment; its hosts are read once."""
 
     def __init__(self) -> None:
-        self._scheduler: host_manager.HostManager | None = None
+        self._scheduler: kept_hosts.HostManager | None = None
         self._surveys: dict[str, survey.Survey] = {}
 
     def count(self, flavor: str, image: str) -> float:
         """Return how many servers fit, ``math.inf`` for any number."""
         if self._scheduler is None:
-            self._scheduler = host_manager.HostManager()
+            self._scheduler = kept_hosts.HostManager()
         if image not in self._surveys:
             self._surveys[image] = survey.Survey(
                 _describe_request(image), self._scheduler
@@ -127,9 +127,9 @@ class _Cloud:
                 raise nova_scheduler.CellFailed(
                     cell=self._scheduler.cell_name(cell.uuid), cause=reason
                 )
-        if found.fault:
-            raise _Fault(fault=found.fault)
-        return math.inf if found.servers is None else found.servers
+        if found['fault']:
+            raise _Fault(fault=found['fault'])
+        return math.inf if found['unlimited'] else float(found['servers'])
 
 
 def _describe_request(image: str) -> argparse.Namespace:

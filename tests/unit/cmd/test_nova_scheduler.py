@@ -165,7 +165,10 @@ class CredentialsTestCase(testtools.TestCase):
             str(error),
         )
         with mock.patch.dict(os.environ, {'OS_CLOUD': 'lab'}, clear=True):
-            self.assertIn('cloud lab', nova_scheduler.describe_credentials())
+            self.assertEqual(
+                'the credentials of OS_CLOUD=lab',
+                nova_scheduler.describe_credentials(),
+            )
 
 
 class CellTestCase(testtools.TestCase):

@@ -26,11 +26,11 @@ class AggregateChangeTestCase(testtools.TestCase):
         ]
 
     def set(self, name, item):
-        aggregate_change.set_property(self.aggregates, name, item)
+        aggregate_change.change(self.aggregates, [(name, item)], [])
         return [aggregate.metadata for aggregate in self.aggregates]
 
     def remove(self, name, key):
-        aggregate_change.remove_property(self.aggregates, name, key)
+        aggregate_change.change(self.aggregates, [], [(name, key)])
         return [aggregate.metadata for aggregate in self.aggregates]
 
     @ddt.named_data(['name', 'gpu'], ['uuid', uuids.gpu])

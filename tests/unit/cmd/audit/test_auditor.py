@@ -5,10 +5,15 @@ from unittest import mock
 
 import testtools
 
+from nova_ext_sched import exception
+from nova_ext_sched.cmd import kept_hosts
+from nova_ext_sched.cmd import nova_scheduler
 from nova_ext_sched.cmd.audit import auditor
+from nova_ext_sched.cmd.audit import command
 from nova_ext_sched.cmd.audit import destinations
+from nova_ext_sched.cmd.audit import policies
 from nova_ext_sched.cmd.audit import servers
-from nova_ext_sched.policy import verdict
+from nova_ext_sched.cmd.audit import totals
 
 AGGREGATE = types.SimpleNamespace(name='rack1')
 HOST = types.SimpleNamespace(host='host1', aggregates=[AGGREGATE])
@@ -25,13 +30,10 @@ class Policies:
 
     def judge(self, judged):
         number = int(judged.uuid)
-        if number == 9:
-            yield 'EvenFilter', ValueError('nine\nis odd')
-        else:
-            yield (
-                'even',
-                verdict.reject('odd') if number % 2 else verdict.PASS,
-            )
+        if judged.fault:
+            yield totals.NOT_JUDGED, judged.fault
+        elif number % 2:
+            yield 'even', 'odd'
 
 
 class AuditorTestCase(testtools.TestCase):
@@ -42,7 +44,10 @@ class AuditorTestCase(testtools.TestCase):
         """
         self.read = []
 
-        class Servers(mock.Mock):
+        class Servers:
+            def __init__(self, scheduler, project):
+                pass
+
             def count(self):
                 return {
                     name: {'host1': len(found)}
@@ -68,10 +73,20 @@ class AuditorTestCase(testtools.TestCase):
         with (
             mock.patch.object(servers, 'Servers', Servers),
             mock.patch.object(destinations, 'Destinations') as destination,
+            mock.patch.object(policies, 'Policies') as judging,
         ):
+            judging.return_value = Policies()
             self.find = destination.return_value.find
             self.destinations = destination
-            return auditor.Auditor(None, self.scheduler, Policies(), hosts)
+            made = auditor.Auditor(self.scheduler, ['even'], hosts)
+        judging.assert_called_once_with(self.scheduler, ['even'])
+        return made
+
+    def findings(self, auditing, *args):
+        """Return what is found, server by server, as the rows have it."""
+        for one, found in auditing.judge(*args):
+            for why in found:
+                yield one.uuid, one.name, one.project_id, one.host, *why
 
     def test_findings(self):
         auditing = self.make(a=[server('1'), server('2')], b=[server('3')])
@@ -82,7 +97,7 @@ class AuditorTestCase(testtools.TestCase):
                 ('1', 'name1', 'project', 'host1', 'even', 'odd'),
                 ('3', 'name3', 'project', 'host1', 'even', 'odd'),
             ],
-            list(auditing.findings(steps)),
+            list(self.findings(auditing, steps)),
         )
         self.assertEqual(3, steps.call_count)
         self.assertEqual(
@@ -102,26 +117,23 @@ class AuditorTestCase(testtools.TestCase):
         """A finding is there before the next server is read."""
         auditing = self.make(a=[server('1'), server('2'), server('3')])
         auditing.count()
-        next(auditing.findings())
+        next(auditing.judge())
         self.assertEqual(['1'], self.read)
 
     def test_other_hosts(self):
         auditing = self.make(hosts={'host2'}, a=[server('1')])
         self.assertEqual(0, auditing.count())
-        self.assertEqual([], list(auditing.findings()))
+        self.assertEqual([], list(auditing.judge()))
 
     def test_what_cannot_be_judged(self):
-        auditing = self.make(a=[server('1', 'no request spec'), server('9')])
+        auditing = self.make(a=[server('1', 'no request spec'), server('2')])
         auditing.count()
         self.assertEqual(
-            [
-                ('not-judged', 'no request spec'),
-                ('not-judged', 'EvenFilter fails: ValueError: nine'),
-            ],
-            [finding[4:] for finding in auditing.findings()],
+            [('not-judged', 'no request spec')],
+            [finding[4:] for finding in self.findings(auditing)],
         )
         self.assertEqual(
-            '0 of 2 servers violate a policy (judged by even). 2 servers '
+            '0 of 2 servers violate a policy (judged by even). 1 server '
             'cannot be judged.',
             auditing.totals.sentence,
         )
@@ -131,13 +143,15 @@ class AuditorTestCase(testtools.TestCase):
     def test_cells_that_are_down(self):
         auditing = self.make(
             a='gone',
-            b=[server('1'), servers.CellDown('going'), server('3')],
+            b=[
+                server('1'),
+                nova_scheduler.CellFailed(cell='b', cause='going'),
+                server('3'),
+            ],
             c=[server('5')],
         )
         auditing.count()
-        self.assertEqual(
-            ['1', '5'], [finding.server for finding in auditing.findings()]
-        )
+        self.assertEqual(['1', '5'], [one.uuid for one, _ in auditing.judge()])
         self.assertEqual(
             [
                 'Cell a cannot be read, and its servers are not judged: gone.',
@@ -151,13 +165,17 @@ class AuditorTestCase(testtools.TestCase):
     def test_destinations(self):
         auditing = self.make(a=[server('1', 'no request spec'), server('3')])
         auditing.count()
-        unjudged, judged = auditing.findings()
+        (unjudged, _), (judged, found) = auditing.judge()
+        self.assertEqual(([], ['even']), (unjudged.policies, judged.policies))
+        self.assertEqual([('even', 'odd')], found)
         self.find.side_effect = [['host2'], *[OSError('no answer')] * 2]
-        self.assertIsNone(auditing.find_destinations(unjudged))
-        self.assertEqual(['host2'], auditing.find_destinations(judged))
+        self.assertIsNone(
+            auditing.find_destinations(unjudged, totals.NOT_JUDGED)
+        )
+        self.assertEqual(['host2'], auditing.find_destinations(judged, 'even'))
         self.assertEqual([], auditing.faults)
         for count in ('1 server', '2 servers'):
-            self.assertIsNone(auditing.find_destinations(judged))
+            self.assertIsNone(auditing.find_destinations(judged, 'even'))
             self.assertEqual(
                 [
                     f'The hosts for {count} are unknown, 3 for example: '
@@ -167,3 +185,73 @@ class AuditorTestCase(testtools.TestCase):
             )
         self.destinations.assert_called_once_with(self.scheduler)
         self.find.assert_called_with('3')
+
+
+class MakeTestCase(testtools.TestCase):
+    """The servers and the aggregates that the arguments choose."""
+
+    def setUp(self):
+        super().setUp()
+        self.scheduler = mock.Mock(
+            aggs_by_id={
+                1: types.SimpleNamespace(
+                    id=1,
+                    uuid='uuid1',
+                    name='rack1',
+                    hosts=['a', 'b'],
+                    metadata={'k': 'v'},
+                )
+            },
+            hosts={
+                f'uuid of {host}': types.SimpleNamespace(host=host)
+                for host in 'abc'
+            },
+            silent_cells={},
+        )
+
+    def make(self, *argv):
+        audit = command.Audit(mock.Mock(), None, cmd_name='audit')
+        parsed = audit.get_parser('audit').parse_args(argv)
+        with (
+            mock.patch.object(kept_hosts, 'HostManager') as manager,
+            mock.patch.object(auditor, 'Auditor') as made,
+        ):
+            manager.return_value = self.scheduler
+            auditor.make(parsed)
+        given, self.names, hosts, self.project = made.call_args.args
+        self.assertIs(self.scheduler, given)
+        return hosts
+
+    def test_hosts(self):
+        for argv, hosts in (
+            ([], None),
+            (['--host', 'a'], {'a'}),
+            (['--aggregate', 'rack1'], {'a', 'b'}),
+            (['--aggregate', '1', '--host', 'a'], {'a'}),
+            (['--aggregate', 'uuid1', '--host', 'c'], set()),
+        ):
+            self.assertEqual(hosts, self.make(*argv))
+
+    def test_unknown_host(self):
+        self.assertRaises(
+            exception.InvalidValue, self.make, '--host', 'nohost'
+        )
+        # It may be one of a cell that does not answer.
+        self.scheduler.silent_cells = {'cell': 'why'}
+        self.assertEqual({'nohost'}, self.make('--host', 'nohost'))
+
+    def test_project_and_policies(self):
+        self.make('--project', 'p', '--policy', 'reservation')
+        self.assertEqual('p', self.project)
+        self.assertEqual(['reservation'], self.names)
+
+    def test_changed_aggregates(self):
+        self.make(
+            '--aggregate-property',
+            'rack1',
+            'x=y',
+            '--no-aggregate-property',
+            'rack1',
+            'k',
+        )
+        self.assertEqual({'x': 'y'}, self.scheduler.aggs_by_id[1].metadata)

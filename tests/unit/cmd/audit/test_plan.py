@@ -20,8 +20,8 @@ import testtools
 from nova_ext_sched.cmd import nova_scheduler
 from nova_ext_sched.cmd.audit import movable
 from nova_ext_sched.cmd.audit import plan
+from nova_ext_sched.cmd.audit import servers as audit_servers
 from nova_ext_sched.cmd.explain import funnel
-from nova_ext_sched.policy import verdict
 
 LABEL, GROUP = 'isolation', 'anti-affinity'
 
@@ -42,10 +42,7 @@ class Server:
 
 
 class Toy:
-    """Stands for HostManager, Destinations, Policies and Movables at once."""
-
-    names = on = frozenset((LABEL, GROUP))
-    counting = frozenset((GROUP,))
+    """Stands for HostManager, Destinations and Claims at once."""
 
     def __init__(self, hosts, servers):
         self.hosts, self.servers = hosts, servers
@@ -96,7 +93,9 @@ class Toy:
     def states(self):
         return {
             host: types.SimpleNamespace(
-                host=host, instances=dict.fromkeys(self.on_host(host))
+                host=host,
+                nodename=host,
+                instances=dict.fromkeys(self.on_host(host)),
             )
             for host in self.hosts
         }
@@ -105,13 +104,12 @@ class Toy:
     def claims(self):
         return self
 
-    def find_state(self, host, _):
-        return self.states[host]
-
-    def move(self, spec, _, held, target):
-        assert spec.uuid not in self.moved
-        assert self.refusals(spec.uuid, target.host) == []
-        self.moved[spec.uuid] = target.host
+    def move(self, mine, source, target):
+        uuid = mine.spec_obj.uuid
+        assert uuid not in self.moved
+        assert source.host == self.servers[uuid].host
+        assert self.refusals(uuid, target.host) == []
+        self.moved[uuid] = target.host
 
     def save(self):
         return dict(self.moved)
@@ -124,20 +122,57 @@ class Toy:
     def copy(self):
         return Left(self)
 
-    # Policies.
+    # Destinations.
+
+    def judge(self, spec, whole=False):
+        here = self.place_of(spec.uuid)
+        found = funnel.Funnel({host: host for host in self.hosts})
+        causes = {
+            host: self.refusals(spec.uuid, host)
+            for host in self.hosts
+            if host != here
+        }
+        causes[here] = [funnel.IGNORED_HOST]
+        for cause in (LABEL, GROUP, 'VCPU', funnel.IGNORED_HOST):
+            found.add(
+                'placement',
+                cause,
+                refused={
+                    host: funnel.Refusal(
+                        f'are {cause}', lifts=cause != funnel.IGNORED_HOST
+                    )
+                    for host, mine in causes.items()
+                    if cause in mine
+                },
+            )
+        return found, [
+            state
+            for host, state in sorted(self.states.items())
+            if not causes[host]
+        ]
+
+
+class Policies:
+    on = {
+        name: types.SimpleNamespace(counts_group=name == GROUP)
+        for name in (LABEL, GROUP)
+    }
+
+    def __init__(self, toy):
+        self._toy = toy
 
     def judge(self, server, moved):
-        assert moved is self.moved
-        violated = self.violated(server.uuid)
+        assert moved is self._toy.moved
+        violated = self._toy.violated(server.uuid)
         # What stands beside it is what the policies are shown.
         beside = {
             other
-            for other in self.on_host(server.host_state.host)
+            for other in self._toy.on_host(server.host_state.host)
             if other != server.uuid
         }
-        assert beside == set(server.host_state_now)
-        for name in (LABEL, GROUP):
-            yield name, verdict.Verdict(name not in violated, 'why')
+        assert beside == set(server.host_state.instances)
+        for name in violated:
+            yield name, 'why'
 
 
 class Left:
@@ -157,48 +192,6 @@ class Left:
         return ['VCPU'] * (one['resources']['VCPU'] > free)
 
 
-class Destinations:
-    def __init__(self, toy):
-        self._toy = toy
-
-    def judge(self, spec, whole=False):
-        toy = self._toy
-        here = toy.place_of(spec.uuid)
-        found = funnel.Funnel({host: host for host in toy.hosts})
-        causes = {
-            host: toy.refusals(spec.uuid, host)
-            for host in toy.hosts
-            if host != here
-        }
-        causes[here] = [funnel.IGNORED_HOST]
-        for cause in (LABEL, GROUP, 'VCPU', funnel.IGNORED_HOST):
-            found.add(
-                'placement',
-                cause,
-                refused={
-                    host: funnel.Refusal(
-                        f'are {cause}', lifts=cause != funnel.IGNORED_HOST
-                    )
-                    for host, mine in causes.items()
-                    if cause in mine
-                },
-            )
-        return found, [
-            state
-            for host, state in sorted(toy.states.items())
-            if not causes[host]
-        ]
-
-
-class Violated(types.SimpleNamespace):
-    """A servers.Server; the state that it is judged by is kept."""
-
-    def _replace(self, host_state):
-        return Violated(
-            **{**vars(self), 'host_state_now': host_state.instances}
-        )
-
-
 class PlanTestCase(testtools.TestCase):
     def make(self, hosts, servers, order=None, **kwargs):
         self.toy = Toy(hosts, servers)
@@ -208,10 +201,8 @@ class PlanTestCase(testtools.TestCase):
             mine = servers[uuid]
             if mine.fixed:
                 raise movable.NotMovable('it is shelved')
-            spec = types.SimpleNamespace(uuid=uuid)
-            spec.obj_clone = lambda: spec
             return types.SimpleNamespace(
-                spec_obj=spec,
+                spec_obj=types.SimpleNamespace(uuid=uuid),
                 instance=types.SimpleNamespace(
                     host=mine.host, node=mine.host, project_id='p', uuid=uuid
                 ),
@@ -230,20 +221,27 @@ class PlanTestCase(testtools.TestCase):
 
         with (
             mock.patch.object(plan.movable, 'Movable', prepare),
-            mock.patch.object(plan.destinations, 'Destinations', Destinations),
+            mock.patch.object(
+                plan.destinations, 'Destinations', lambda _: toy
+            ),
             mock.patch.object(nova_scheduler, 'context'),
         ):
-            made = plan.Plan(toy, toy, **kwargs)
+            auditing = types.SimpleNamespace(
+                scheduler=toy, policies=Policies(toy)
+            )
+            wanted = {'most': None, 'make_room': False, 'project': None}
+            made = plan.Plan(
+                auditing, types.SimpleNamespace(**{**wanted, **kwargs})
+            )
             made.make(
                 [
-                    plan.Violation(
-                        Violated(
-                            uuid=uuid,
-                            host_state=toy.states[servers[uuid].host],
-                            host_state_now=None,
-                        ),
-                        servers[uuid].host,
-                        violated,
+                    audit_servers.Server(
+                        uuid,
+                        '',
+                        'p',
+                        toy.states[servers[uuid].host],
+                        None,
+                        policies=violated,
                     )
                     for uuid in (order or servers)
                     if (violated := toy.violated(uuid))
@@ -285,7 +283,7 @@ class OrderTestCase(PlanTestCase):
         hosts = {'h1': Host(9, 0), 'h2': Host(9, 0), 'h3': Host(9, 1)}
         made = self.make(hosts, servers)
         self.assertEqual(['b'], [one.server for one in made.moves])
-        self.assertEqual(['a'], [one.server.uuid for one in made.mended])
+        self.assertEqual(['a'], [one.uuid for one in made.mended])
 
     def test_why_it_has_no_place(self):
         servers = {'a': Server('h1', 2, 1), 'b': Server('h2', 1, 1)}
@@ -305,7 +303,7 @@ class OrderTestCase(PlanTestCase):
 
     def test_placement_that_does_not_answer_ends_all(self):
         fault = nova_scheduler.PlacementFailed(query='q', cause='c')
-        with mock.patch.object(Destinations, 'judge', side_effect=fault):
+        with mock.patch.object(Toy, 'judge', side_effect=fault):
             self.assertRaises(
                 nova_scheduler.PlacementFailed,
                 self.make,
@@ -315,7 +313,7 @@ class OrderTestCase(PlanTestCase):
 
     def test_a_filter_that_fails_is_a_fault_of_one(self):
         fault = nova_scheduler.FilterFailed(name='Own', cause='KeyError')
-        with mock.patch.object(Destinations, 'judge', side_effect=fault):
+        with mock.patch.object(Toy, 'judge', side_effect=fault):
             made = self.make({'h1': Host(2, 0)}, {'a': Server('h1', 2, 1)})
         [one] = made.without_place
         self.assertEqual('fault', one.cause)
@@ -417,13 +415,17 @@ class RandomTestCase(PlanTestCase):
         still = {u for u in servers if toy.violated(u)}
         moved = [one.server for one in made.moves]
         named = {
-            one.server.uuid for one in made.without_place + made.left_over
+            one.uuid
+            for one in [
+                *(stuck.server for stuck in made.without_place),
+                *made.left_over,
+            ]
         }
         # What is found then is what was named, and nothing else.
         self.assertEqual(still, named)
         self.assertEqual(
             violating - still - set(moved),
-            {one.server.uuid for one in made.mended},
+            {one.uuid for one in made.mended},
         )
         self.assertEqual(len(set(moved)), len(moved))
         if most:

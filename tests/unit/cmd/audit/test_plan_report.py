@@ -29,11 +29,18 @@ def make_move(number, kind='live', room_for='', name='web', host='host2'):
     )
 
 
-def make_violation(number, name='db', **why):
-    server = types.SimpleNamespace(
-        uuid=UUID.format(number), name=name, project_id='project'
+def make_violation(number, name='db'):
+    return types.SimpleNamespace(
+        uuid=UUID.format(number),
+        name=name,
+        project_id='project',
+        host='host1',
+        policies=['isolation'],
     )
-    return plan.Violation(server, 'host1', ['isolation'], **why)
+
+
+def make_stuck(number, name='db', reason='', cause='', helps=''):
+    return plan.Stuck(make_violation(number, name), reason, cause, helps)
 
 
 def make_plan(moves=(), without_place=(), mended=(), left_over=()):
@@ -48,7 +55,7 @@ def make_plan(moves=(), without_place=(), mended=(), left_over=()):
 FULL = make_plan(
     [make_move(1), make_move(2, 'cold', UUID.format(3)), make_move(3)],
     [
-        make_violation(
+        make_stuck(
             4,
             reason='0 of 9 hosts: 9 are full (VCPU)',
             cause='VCPU',
@@ -69,15 +76,15 @@ class SentenceTestCase(testtools.TestCase):
         (
             make_plan(
                 [make_move(n) for n in range(38)],
-                [make_violation(n, cause='MEMORY_MB') for n in range(2)],
+                [make_stuck(n, cause='MEMORY_MB') for n in range(2)],
             ),
             '38 of 40 servers can be moved; 2 have no place: MEMORY_MB.',
         ),
         (
             make_plan(
                 [],
-                [make_violation(n, cause='a') for n in range(2)]
-                + [make_violation(3, cause='b')],
+                [make_stuck(n, cause='a') for n in range(2)]
+                + [make_stuck(3, cause='b')],
             ),
             '0 of 3 servers can be moved; 3 have no place: a 2, b 1.',
         ),
@@ -136,7 +143,7 @@ class TextTestCase(testtools.TestCase):
                 for n in range(300)
             ],
             [
-                make_violation(n, name, reason='why', cause='VCPU')
+                make_stuck(n, name, reason='why', cause='VCPU')
                 for n in range(100)
             ],
         )

@@ -55,7 +55,8 @@ class ReportTestCase(testtools.TestCase):
         self.auditing = types.SimpleNamespace(totals=self.totals, faults=[])
 
     def count(self, *policies, judged=True):
-        self.totals.add(policies, judged, [])
+        unjudged = [] if judged else [totals.NOT_JUDGED]
+        self.totals.add([*policies, *unjudged], [])
 
 
 @ddt.ddt
@@ -243,8 +244,9 @@ class TextTestCase(ReportTestCase):
 class DocumentTestCase(ReportTestCase):
     def write(self, names, rows, summary=False):
         rows = [dict(zip(names, row, strict=True)) for row in rows]
+        name = 'summary' if summary else 'findings'
         found = report.make_document(
-            self.auditing, report.list_rows(rows, summary)
+            self.auditing, **{name: report.list_rows(rows)}
         )
         jsonschema.Draft202012Validator(SCHEMA).validate(found)
         return found
