@@ -182,7 +182,8 @@ class Audit(nova_command.Lister):
         listed: object = report.list_rows(rows)
         name = 'summary' if self._summary else 'findings'
         if self._plan:
-            name, listed = 'plan', plan_report.make_document(self._plan)
+            sentence = plan_report.sum_up(self._plan)
+            name, listed = 'plan', {'sentence': sentence, **self._plan}
         return report.make_document(self._auditing, **{name: listed})
 
     def _load_formatter_plugins(self) -> typing.Any:
@@ -206,10 +207,8 @@ class Audit(nova_command.Lister):
                 for server, _ in self._auditing.judge(advance)
                 if server.policies
             ]
-        made = plan.Plan(self._auditing, parsed_args)
         with progress.bar(sys.stderr, 'Planning moves', len(found)) as advance:
-            made.make(found, advance)
-        return made
+            return plan.Plan(self._auditing, parsed_args, advance).make(found)
 
     def _rows(
         self, parsed_args: argparse.Namespace

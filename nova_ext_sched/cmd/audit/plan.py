@@ -50,78 +50,38 @@ _MOST_HELPS = 3
 _OF_MOVES = frozenset((explain_policies.CELL.name, funnel.IGNORED_HOST))
 
 
-class Stuck(typing.NamedTuple):
-    """A server that violates a policy and has no place.
-
-    :ivar reason: why; ``cause`` is the same in a word
-    :ivar helps: what would help, or empty
-    """
-
-    server: servers.Server
-    reason: str
-    cause: str
-    helps: str = ''
-
-
-class Move(typing.NamedTuple):
-    """One move of a plan; its fields are those of a row.
-
-    :ivar server: UUID
-    :ivar project: ID
-    :ivar kind: ``live`` or ``cold``
-    :ivar policies: those that the server violates; empty where it makes room
-    :ivar room_for: the UUID of the server for which it makes room, or empty
-    """
-
-    server: str
-    name: str
-    project: str
-    source: str
-    target: str
-    kind: str
-    policies: list[str]
-    room_for: str
-
-
 class Plan:
     """Moves, one after the other, and what they do not mend.
 
     :param auditing: the auditor that finds the servers
     :param wanted: the arguments of the command: ``most`` moves, or None;
         whether to ``make_room``, and of which ``project``, or None for all
-    :ivar moves: in their order
-    :ivar without_place: servers that violate a policy after them
-    :ivar mended: servers that violate none after the moves of others
-    :ivar left_over: servers that were not tried, for ``most``
+    :param advance: called for each server of which it is known whether it
+        moves
     """
 
     def __init__(
         self,
         auditing: auditor.Auditor,
         wanted: argparse.Namespace,
+        advance: Callable[[], object] = lambda: None,
     ) -> None:
         self._scheduler = auditing.scheduler
         self._policies = auditing.policies
         self._destinations = destinations.Destinations(auditing.scheduler)
         self._wanted = wanted
+        self._advance = advance
         self._found: set[str] = set()
         self._movables: dict[str, movable.Movable | Exception] = {}
-        self.moves: list[Move] = []
-        self.without_place: list[Stuck] = []
-        self.mended: list[servers.Server] = []
-        self.left_over: list[servers.Server] = []
+        self._moves: list[dict[str, typing.Any]] = []
+        self._mended: list[servers.Server] = []
 
-    def make(
-        self,
-        found: Sequence[servers.Server],
-        advance: Callable[[], object] = lambda: None,
-    ) -> None:
+    def make(self, found: Sequence[servers.Server]) -> dict[str, typing.Any]:
         """Make the plan.
 
         :param found: servers that violate a policy
-        :param advance: called for each of which it is known whether it moves
+        :returns: what the document has of it, apart from its sentence
         """
-        self._advance = advance
         self._found = {one.uuid for one in found}
         rest = sorted(
             found, key=lambda one: (self._is_beside(one), -len(one.policies))
@@ -132,17 +92,24 @@ class Plan:
             or any(map(self._make_room, self._pending(rest)))
         ):
             pass
+        without_place, left_over = [], []
         for one in self._pending(rest):
             if self._has_turns():
-                self.without_place.append(self._explain(one))
+                without_place.append({**_describe(one), **self._explain(one)})
             else:
-                self.left_over.append(one)
-            advance()
+                left_over.append(_describe(one))
+            self._advance()
+        return {
+            'moves': self._moves,
+            'without_place': without_place,
+            'mended_by_others': list(map(_describe, self._mended)),
+            'left_over': left_over,
+        }
 
     def _has_turns(self, number: int = 1) -> bool:
         """Return whether so many more moves may be planned."""
         most = self._wanted.most
-        return most is None or len(self.moves) + number <= most
+        return most is None or len(self._moves) + number <= most
 
     def _is_beside(self, one: servers.Server) -> bool:
         """Return whether the servers beside it decide."""
@@ -155,23 +122,23 @@ class Plan:
     ) -> Iterator[servers.Server]:
         """Yield those that violate a policy still; note those that do not."""
         for one in found:
-            if one.uuid in self._destinations.moved or one in self.mended:
+            if one.uuid in self._destinations.moved or one in self._mended:
                 continue
             if self._is_beside(one) and not self._violates(one):
-                self.mended.append(one)
+                self._mended.append(one)
                 self._advance()
                 continue
             yield one
 
     def _go_round(self, found: Sequence[servers.Server]) -> bool:
         """Move each server once at most; return whether any moved."""
-        before = len(self.moves)
+        before = len(self._moves)
         for one in self._pending(found):
             if not self._has_turns():
                 break
             if self._move(one.uuid, one.policies):
                 self._advance()
-        return len(self.moves) > before
+        return len(self._moves) > before
 
     def _violates(self, one: servers.Server) -> bool:
         """Return whether it violates a policy after the moves so far."""
@@ -186,9 +153,16 @@ class Plan:
         return any(self._policies.judge(now, moved))
 
     def _move(
-        self, uuid: str, violated: Sequence[str] = (), room_for: str = ''
+        self,
+        uuid: str,
+        violated: Sequence[str] = (),
+        room_for: str | None = None,
     ) -> bool:
-        """Plan the move of a server; return whether it has a place."""
+        """Plan the move of a server; return whether it has a place.
+
+        :param violated: the policies that it violates
+        :param room_for: the UUID of the server for which it makes room
+        """
         try:
             mine = self._prepare(uuid)
             _, targets = self._destinations.judge(mine.spec_obj)
@@ -210,17 +184,17 @@ class Plan:
         for target in targets:
             if mine.may_move_to(source, target):
                 self._destinations.move(mine, source, target)
-                self.moves.append(
-                    Move(
-                        uuid,
-                        messages.clean(mine.name),
-                        instance.project_id,
-                        instance.host,
-                        target.host,
-                        mine.kind,
-                        list(violated),
-                        room_for,
-                    )
+                self._moves.append(
+                    {
+                        'server': uuid,
+                        'name': messages.clean(mine.name),
+                        'project': instance.project_id,
+                        'from': instance.host,
+                        'to': target.host,
+                        'kind': mine.kind,
+                        'policies': list(violated),
+                        'room_for': room_for,
+                    }
                 )
                 return True
         return False
@@ -242,24 +216,27 @@ class Plan:
             raise found
         return found
 
-    def _explain(self, one: servers.Server) -> Stuck:
+    def _explain(self, one: servers.Server) -> dict[str, str]:
         """Return why a server has no place, and what would help."""
+        helps = ''
         try:
             mine = self._prepare(one.uuid)
             found, states = self._destinations.judge(mine.spec_obj, True)
         except movable.NotMovable as exc:
-            return Stuck(
-                one,
-                f'nova cannot move it: {exc}',
-                'state',
-                'a server that is active, paused or stopped can move',
-            )
+            reason, cause = f'nova cannot move it: {exc}', 'state'
+            helps = 'a server that is active, paused or stopped can move'
         except Exception as exc:
-            return Stuck(one, messages.describe(exc), 'fault')
+            reason, cause = messages.describe(exc), 'fault'
+        else:
+            reason, cause, helps = self._describe_refusals(found)
+            if states:
+                reason = 'the hypervisors of all hosts left are older'
+        return {'reason': reason, 'cause': cause, 'would_help': helps}
+
+    def _describe_refusals(self, found: funnel.Funnel) -> tuple[str, str, str]:
+        """Return what refuses all hosts, in a word too, and what helps."""
         described = document.build(found, {}, detailed=())
         reason = described['answer']['sentence'].rstrip('.')
-        if states:
-            reason = 'the hypervisors of all hosts left are older'
         # Nobody asks to give up a policy that is to be kept, nor the cell.
         freed = [
             by
@@ -275,7 +252,7 @@ class Plan:
             + messages.count('host', by['hosts'])
             for by in freed[:_MOST_HELPS]
         )
-        return Stuck(one, reason, cause, helps)
+        return reason, cause, helps
 
     def _make_room(self, one: servers.Server) -> bool:
         """Let others leave a host for a server; return whether it moved."""
@@ -301,14 +278,14 @@ class Plan:
         turns = [[other] for _, other in sorted(itertools.chain(*leaving))]
         turns += [[other for _, other in host] for host in leaving]
         for turn in turns[:_MOST_ASKED]:
-            saved, planned = self._destinations.save(), len(self.moves)
+            saved, planned = self._destinations.save(), len(self._moves)
             for other in turn:
                 if self._has_turns(2) and self._move(other, room_for=uuid):
                     if self._move(uuid, one.policies):
                         self._advance()
                         return True
             self._destinations.restore(saved)
-            del self.moves[planned:]
+            del self._moves[planned:]
         return False
 
     def _find_leaving(
@@ -345,6 +322,16 @@ class Plan:
             size = tuple(sorted(_get_amounts(other).items()))
             found.append(((bool(lacks), size), uuid))
         return sorted(found)
+
+
+def _describe(one: servers.Server) -> dict[str, typing.Any]:
+    return {
+        'server': one.uuid,
+        'name': messages.clean(one.name),
+        'project': one.project_id,
+        'host': one.host,
+        'policies': one.policies,
+    }
 
 
 def _get_cause(described: dict[str, typing.Any]) -> str | None:

@@ -15,6 +15,7 @@ from unittest import mock
 import ddt
 import hypothesis
 from hypothesis import strategies as st
+import jsonschema
 import testtools
 
 from nova_ext_sched.cmd import nova_scheduler
@@ -22,7 +23,14 @@ from nova_ext_sched.cmd.audit import movable
 from nova_ext_sched.cmd.audit import plan
 from nova_ext_sched.cmd.audit import servers as audit_servers
 from nova_ext_sched.cmd.explain import funnel
+from tests.unit.cmd.audit import test_report
 
+SCHEMA = jsonschema.Draft202012Validator(
+    {
+        'properties': {'plan': test_report.SCHEMA['properties']['plan']},
+        '$defs': test_report.SCHEMA['$defs'],
+    }
+)
 LABEL, GROUP = 'isolation', 'anti-affinity'
 
 
@@ -232,8 +240,7 @@ class PlanTestCase(testtools.TestCase):
             wanted = {'most': None, 'make_room': False, 'project': None}
             made = plan.Plan(
                 auditing, types.SimpleNamespace(**{**wanted, **kwargs})
-            )
-            made.make(
+            ).make(
                 [
                     audit_servers.Server(
                         uuid,
@@ -247,6 +254,7 @@ class PlanTestCase(testtools.TestCase):
                     if (violated := toy.violated(uuid))
                 ]
             )
+        SCHEMA.validate({'plan': {'sentence': '', **made}})
         return made
 
 
@@ -265,15 +273,15 @@ class OrderTestCase(PlanTestCase):
             'h4': Host(2, 3),
         }
         made = self.make(hosts, servers)
-        self.assertEqual(['c', 'b', 'a'], [one.server for one in made.moves])
-        self.assertEqual([], made.without_place)
+XX
+        self.assertEqual([], made['without_place'])
 
     def test_no_more_of_a_group_than_are_too_many(self):
         servers = {name: Server('h1', 1, 0, group=1) for name in 'abc'}
         hosts = {f'h{n}': Host(9, 0) for n in range(1, 5)}
         made = self.make(hosts, servers)
-        self.assertEqual(2, len(made.moves))
-        self.assertEqual(1, len(made.mended))
+        self.assertEqual(2, len(made['moves']))
+        self.assertEqual(1, len(made['mended_by_others']))
 
     def test_one_that_must_go_anyway_goes_first(self):
         servers = {
@@ -282,24 +290,26 @@ class OrderTestCase(PlanTestCase):
         }
         hosts = {'h1': Host(9, 0), 'h2': Host(9, 0), 'h3': Host(9, 1)}
         made = self.make(hosts, servers)
-        self.assertEqual(['b'], [one.server for one in made.moves])
-        self.assertEqual(['a'], [one.uuid for one in made.mended])
+        self.assertEqual(['b'], [one['server'] for one in made['moves']])
+        self.assertEqual(
+            ['a'], [one['server'] for one in made['mended_by_others']]
+        )
 
     def test_why_it_has_no_place(self):
         servers = {'a': Server('h1', 2, 1), 'b': Server('h2', 1, 1)}
         hosts = {'h1': Host(2, 0), 'h2': Host(2, 1), 'h3': Host(2, 0)}
         made = self.make(hosts, servers)
-        [one] = made.without_place
-        self.assertEqual('VCPU', one.cause)
-        self.assertEqual('VCPU on 1 host', one.helps)
-        self.assertIn('1 is VCPU', one.reason)
+        [one] = made['without_place']
+        self.assertEqual('VCPU', one['cause'])
+        self.assertEqual('VCPU on 1 host', one['would_help'])
+        self.assertIn('1 is VCPU', one['reason'])
 
     def test_nova_does_not_move_it(self):
         servers = {'a': Server('h1', 2, 1, fixed=True)}
         made = self.make({'h1': Host(2, 0), 'h2': Host(2, 1)}, servers)
-        [one] = made.without_place
-        self.assertEqual('state', one.cause)
-        self.assertEqual('nova cannot move it: it is shelved', one.reason)
+        [one] = made['without_place']
+        self.assertEqual('state', one['cause'])
+        self.assertEqual('nova cannot move it: it is shelved', one['reason'])
 
     def test_placement_that_does_not_answer_ends_all(self):
         fault = nova_scheduler.PlacementFailed(query='q', cause='c')
@@ -315,9 +325,9 @@ class OrderTestCase(PlanTestCase):
         fault = nova_scheduler.FilterFailed(name='Own', cause='KeyError')
         with mock.patch.object(Toy, 'judge', side_effect=fault):
             made = self.make({'h1': Host(2, 0)}, {'a': Server('h1', 2, 1)})
-        [one] = made.without_place
-        self.assertEqual('fault', one.cause)
-        self.assertIn('KeyError', one.reason)
+        [one] = made['without_place']
+        self.assertEqual('fault', one['cause'])
+        self.assertIn('KeyError', one['reason'])
 
     @ddt.data((1, 1, 2), (3, 3, 0), (9, 3, 0))
     @ddt.unpack
@@ -326,8 +336,8 @@ class OrderTestCase(PlanTestCase):
         made = self.make(
             {'h1': Host(9, 0), 'h2': Host(9, 1)}, servers, most=most
         )
-        self.assertEqual(moves, len(made.moves))
-        self.assertEqual(left, len(made.left_over))
+        self.assertEqual(moves, len(made['moves']))
+        self.assertEqual(left, len(made['left_over']))
 
 
 @ddt.ddt
@@ -342,10 +352,10 @@ class MakeRoomTestCase(PlanTestCase):
             servers[f'o{number}'] = Server('h2', size, 1)
         made = self.make(self.hosts, servers, **kwargs)
         self.assertEqual(
-            ['big'] * (len(made.moves) - 1),
-            [one.room_for for one in made.moves[:-1]],
+            ['big'] * (len(made['moves']) - 1),
+            [one['room_for'] for one in made['moves'][:-1]],
         )
-        return [one.server for one in made.moves]
+        return [one['server'] for one in made['moves']]
 
     @ddt.data(
         # The least one that is enough.
@@ -374,7 +384,8 @@ class MakeRoomTestCase(PlanTestCase):
             'b': Server('h2', 1, 1, group=1),
         }
         hosts = {'h1': Host(9, 0), 'h2': Host(9, 1), 'h3': Host(0, 1)}
-        self.assertEqual([], self.make(hosts, servers, make_room=True).moves)
+        made = self.make(hosts, servers, make_room=True)
+        self.assertEqual([], made['moves'])
 
 
 CLOUDS = st.integers(1, 6).flatmap(
@@ -413,28 +424,26 @@ class RandomTestCase(PlanTestCase):
         toy, before = self.toy, Toy(hosts, servers)
         violating = {u for u in servers if before.violated(u)}
         still = {u for u in servers if toy.violated(u)}
-        moved = [one.server for one in made.moves]
+        moved = [one['server'] for one in made['moves']]
         named = {
-            one.uuid
-            for one in [
-                *(stuck.server for stuck in made.without_place),
-                *made.left_over,
-            ]
+            one['server'] for one in made['without_place'] + made['left_over']
         }
         # What is found then is what was named, and nothing else.
         self.assertEqual(still, named)
         self.assertEqual(
             violating - still - set(moved),
-            {one.uuid for one in made.mended},
+            {one['server'] for one in made['mended_by_others']},
         )
         self.assertEqual(len(set(moved)), len(moved))
         if most:
             self.assertLessEqual(len(moved), most)
-        rooms = [one for one in made.moves if one.room_for]
-        self.assertEqual({one.server for one in rooms}, set(moved) - violating)
+        rooms = [one for one in made['moves'] if one['room_for']]
+        self.assertEqual(
+            {one['server'] for one in rooms}, set(moved) - violating
+        )
         for one in rooms:
             self.assertTrue(make_room)
-            self.assertIn(one.room_for, moved)
+            self.assertIn(one['room_for'], moved)
         if most is None:
             # No one that is named could go now.
             for uuid in still:
@@ -455,9 +464,9 @@ class RandomTestCase(PlanTestCase):
             ).items():
                 beside = [
                     one
-                    for one in made.moves
-                    if one.source == host
-                    and servers[one.server].group == group
-                    and one.policies == [GROUP]
+                    for one in made['moves']
+                    if one['from'] == host
+                    and servers[one['server']].group == group
+                    and one['policies'] == [GROUP]
                 ]
                 self.assertLessEqual(len(beside), max(0, number - 1))
