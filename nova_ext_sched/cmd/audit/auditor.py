@@ -6,13 +6,13 @@ import argparse
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterator
+import typing
 
 from nova_ext_sched import exception
 from nova_ext_sched import messages
 from nova_ext_sched.cli import aggregate_name
 from nova_ext_sched.cmd import kept_hosts
 from nova_ext_sched.cmd import nova_scheduler
-from nova_ext_sched.cmd.audit import aggregate_change
 from nova_ext_sched.cmd.audit import destinations
 from nova_ext_sched.cmd.audit import policies
 from nova_ext_sched.cmd.audit import servers
@@ -145,9 +145,7 @@ def make(wanted: argparse.Namespace) -> Auditor:
     """
     scheduler = kept_hosts.HostManager()
     aggregates = scheduler.aggs_by_id.values()
-    aggregate_change.change(
-        aggregates, wanted.aggregate_property, wanted.no_aggregate_property
-    )
+    _change_aggregates(aggregates, wanted)
     hosts = None
     if wanted.host is not None:
         known = {host.host for host in scheduler.hosts.values()}
@@ -162,3 +160,29 @@ def make(wanted: argparse.Namespace) -> Auditor:
         found = aggregate_name.find(aggregates, wanted.aggregate)
         hosts = set(found.hosts).intersection(hosts or found.hosts)
     return Auditor(scheduler, wanted.policy, hosts, wanted.project)
+
+
+def _change_aggregates(
+    aggregates: Collection[typing.Any], wanted: argparse.Namespace
+) -> None:
+    """Change metadata in memory, to judge before it is changed."""
+    for name, item in wanted.aggregate_property:
+        key, equals, value = item.partition('=')
+        if not key or not equals:
+            raise exception.InvalidValue(
+                where='--aggregate-property', expected='KEY=VALUE', got=item
+            )
+        aggregate = aggregate_name.find(aggregates, name)
+        aggregate.metadata = {**(aggregate.metadata or {}), key: value}
+    for name, key in wanted.no_aggregate_property:
+        aggregate = aggregate_name.find(aggregates, name)
+        metadata = dict(aggregate.metadata or {})
+        if metadata.pop(key, None) is None:
+            raise exception.InvalidValue(
+                where='--no-aggregate-property',
+                expected=f'a metadata key of aggregate '
+                f'{messages.clean(aggregate.name)}: '
+                f'{messages.first_few(sorted(metadata)) or "it has none"}',
+                got=key,
+            )
+        aggregate.metadata = metadata

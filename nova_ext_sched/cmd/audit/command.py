@@ -148,18 +148,17 @@ class Audit(nova_command.Lister):
         column_names: Sequence[str],
         data: typing.Any,
     ) -> int:
-        status = 0
         if parsed_args.formatter == plan_report.COMMANDS:
             plan_report.write_commands(self.app.stdout, self._plan)
             self.sentence = self.sum_up()
         else:
-            status = super().produce_output(parsed_args, column_names, data)
+            super().produce_output(parsed_args, column_names, data)
         totals = self._auditing.totals
         if self._auditing.faults or totals.not_judged:
             self.status = base.FAULT
         elif totals.violating:
             self.status = base.SOME_FOUND
-        return status
+        return 0
 
     def sum_up(self) -> str:
         auditing = self._auditing
@@ -220,33 +219,24 @@ class Audit(nova_command.Lister):
             stream = io.StringIO()
         with progress.bar(stream, 'Judging servers', total) as advance:
             for server, found in self._auditing.judge(advance):
-                if not parsed_args.summary:
-                    yield from self._describe(server, found, parsed_args.where)
+                for policy, reason in () if parsed_args.summary else found:
+                    row: tuple[typing.Any, ...] = (
+                        server.uuid,
+                        messages.clean(server.name),
+                        server.project_id,
+                        server.host,
+                        policy,
+                        reason,
+                    )
+                    if parsed_args.where:
+                        hosts = self._auditing.find_destinations(
+                            server, policy
+                        )
+                        row += (report.Where(hosts),)
+                    yield row
         if parsed_args.summary:
             for *cells, policies in self._auditing.totals.lines():
                 yield (*cells, report.Policies(policies))
-
-    def _describe(
-        self,
-        server: typing.Any,
-        found: Sequence[tuple[str, str]],
-        where: bool,
-    ) -> Iterator[Sequence[typing.Any]]:
-        """Yield a row for each policy that a server violates."""
-        for policy, reason in found:
-            row = (
-                server.uuid,
-                messages.clean(server.name),
-                server.project_id,
-                server.host,
-                policy,
-                reason,
-            )
-            if not where:
-                yield row
-                continue
-            hosts = self._auditing.find_destinations(server, policy)
-            yield (*row, report.Where(hosts))
 
 
 def _check_usage(parsed_args: argparse.Namespace) -> None:

@@ -198,26 +198,19 @@ class Destinations:
         candidates: query.Candidates,
     ) -> Iterator[claims.Request]:
         """Yield candidates on hosts that servers left."""
-        scheduler = self._scheduler
         hidden = self._left - candidates.summaries.keys()
-        for form in query.forms(ctxt, spec_obj, scheduler) if hidden else ():
-            parts = query.split(form.to_querystring())
-            amounts = {
-                name: int(amount)
-                for name, _, amount in (
-                    part.value.partition(':')
-                    for part in parts
-                    if part.key == 'resources'
-                )
-            }
+        providers = self._scheduler.providers
+        forms = query.forms(ctxt, spec_obj, self._scheduler) if hidden else ()
+        for form in forms:
+            if form.get_num_of_suffixed_groups():
+                continue
+            amounts = form.merged_resources()
             fitting = {
                 uuid for uuid in hidden if self._fits_units(uuid, amounts)
             }
-            for part in parts:
-                if part.key == 'group':
-                    fitting = set()
-                elif part.key != 'resources':
-                    fitting -= scheduler.providers.find_lacking(part, fitting)
+            for part in query.split(form.to_querystring()):
+                if part.key != 'resources':
+                    fitting -= providers.find_lacking(part, fitting)
             for uuid in sorted(fitting):
                 request = {
                     'allocations': {uuid: {'resources': amounts}},

@@ -29,7 +29,7 @@ def build(
     wanted: argparse.Namespace,
     flavors: Sequence[dict[str, typing.Any]],
     hosts: int,
-    remarks: Sequence[str],
+    remarks: Iterable[str],
 ) -> dict[str, typing.Any]:
     """Return the document.
 

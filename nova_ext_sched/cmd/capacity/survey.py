@@ -33,7 +33,7 @@ class Survey:
     :param scheduler: reads the hosts, aggregates and cells once, when the
         first flavor is counted; several surveys may share it
     :param by_host: whether to describe the room of each host
-    :ivar remarks: sentences about what could not be seen
+    :ivar remarks: sentences about what could not be seen, each once
     :raises exception.InvalidValue: the image cannot be read
     """
 
@@ -48,7 +48,7 @@ class Survey:
         self._image = request.get_image(self._ctxt, wanted)
         self._scheduler = scheduler
         self._by_host = by_host
-        self.remarks: list[str] = []
+        self.remarks: dict[str, None] = {}
         # The same for every flavor.
         self._describe_kind = functools.cache(
             lambda uuid: kind.describe(scheduler.states[uuid])
@@ -97,7 +97,7 @@ class Survey:
         except nova_exception.UnsupportedPolicyException as exc:
             return {'end': exc.format_message()}
         found = explanation.start(self._scheduler)
-        self._remark(found.remarks)
+        self.remarks |= dict.fromkeys(found.remarks)
         candidates = placement.Placement(
             self._scheduler, found, self._scheduler.providers, is_limited=False
         ).ask(self._ctxt, spec_obj)
@@ -111,14 +111,12 @@ class Survey:
             return {'found': found, 'fault': f'{text}: {cause}'}
         limit = CONF.scheduler.max_placement_results
         if len(candidates.requests) > limit:
-            self._remark(
-                [
-                    'A request gets at most '
-                    f'{messages.count("allocation candidate", limit)} of '
-                    'placement (max_placement_results), and there are more: '
-                    'nova may refuse a request while hosts have room'
-                ]
-            )
+            self.remarks[
+                'A request gets at most '
+                f'{messages.count("allocation candidate", limit)} of '
+                'placement (max_placement_results), and there are more: '
+                'nova may refuse a request while hosts have room'
+            ] = None
         manager = hosts.Judge(self._scheduler, found, candidates)
         manager.judge(self._ctxt, spec_obj)
         rooms = room.Rooms(
@@ -129,6 +127,3 @@ class Survey:
             candidates,
         )
         return {'found': found, 'rooms': rooms.measure()}
-
-    def _remark(self, remarks: Sequence[str]) -> None:
-        self.remarks += [one for one in remarks if one not in self.remarks]

@@ -5,6 +5,7 @@
 import copy
 import types
 from unittest import mock
+from urllib import parse
 
 import ddt
 from nova import objects
@@ -72,8 +73,16 @@ class DestinationsTestCase(testtools.TestCase):
 
     def judge(self, spec=SPEC):
         """Return the hosts that nova's filters would be asked about."""
+        parts = dict(parse.parse_qsl(self.query))
         form = mock.Mock()
         form.to_querystring.return_value = self.query
+        form.get_num_of_suffixed_groups.return_value = 'resources1' in parts
+        form.merged_resources.return_value = {
+            name: int(amount)
+            for name, amount in (
+                one.split(':') for one in parts['resources'].split(',')
+            )
+        }
         with (
             mock.patch.object(
                 destinations.placement, 'Placement'

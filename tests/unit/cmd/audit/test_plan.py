@@ -273,7 +273,9 @@ class OrderTestCase(PlanTestCase):
             'h4': Host(2, 3),
         }
         made = self.make(hosts, servers)
-XX
+        self.assertEqual(
+            ['c', 'b', 'a'], [one['server'] for one in made['moves']]
+        )
         self.assertEqual([], made['without_place'])
 
     def test_no_more_of_a_group_than_are_too_many(self):
