@@ -18,10 +18,6 @@ from nova_ext_sched.cmd.audit import policies
 from nova_ext_sched.cmd.audit import servers
 from nova_ext_sched.cmd.audit import totals
 
-#: A server, and each policy that it violates, with the reason; the policy is
-#: :data:`.totals.NOT_JUDGED` where nobody knows.
-Found = tuple[servers.Server, list[tuple[str, str]]]
-
 
 class Auditor:
     """Judges servers, cell by cell and host by host.
@@ -47,8 +43,7 @@ class Auditor:
         self.scheduler = scheduler
         self.policies = policies.Policies(scheduler, names)
         self.totals = totals.Totals(self.policies.names)
-        self._hosts = hosts
-        self._servers = servers.Servers(scheduler, project)
+        self._servers = servers.Servers(scheduler, hosts, project)
         self._destinations = destinations.Destinations(scheduler)
         self._counts: dict[str, dict[str, int]] = {}
         # Why cells cannot be read, by their UUIDs.
@@ -71,21 +66,14 @@ class Auditor:
 
     def count(self) -> int:
         """Return the number of servers to judge, for a progress bar."""
-        self._counts = {
-            cell: {
-                host: number
-                for host, number in counts.items()
-                if self._hosts is None or host in self._hosts
-            }
-            for cell, counts in self._servers.count().items()
-        }
+        self._counts = self._servers.count()
         self._silent.update(self.scheduler.silent_cells)
         return sum(sum(counts.values()) for counts in self._counts.values())
 
     def judge(
         self, advance: Callable[[], object] = lambda: None
-    ) -> Iterator[Found]:
-        """Yield what is found, as it is found; after :meth:`count`.
+    ) -> Iterator[servers.Server]:
+        """Yield the servers found, as they are found; after :meth:`count`.
 
         A cell that stops answering goes to ``faults``, and the next one
         follows.
@@ -96,28 +84,13 @@ class Auditor:
             try:
                 for host in counts:
                     for server in self._servers.read(cell, host):
-                        if found := self._judge(server):
-                            yield server, found
+                        server.found = list(self.policies.judge(server))
+                        self.totals.add(server)
+                        if server.found:
+                            yield server
                         advance()
             except nova_scheduler.CellFailed as exc:
                 self._silent[cell] = exc.cause
-
-    def _judge(self, server: servers.Server) -> list[tuple[str, str]]:
-        found = list(self.policies.judge(server))
-        names = [name for name, _ in found]
-        server.policies = [one for one in names if one != totals.NOT_JUDGED]
-        self.totals.add(
-            names,
-            [
-                *(
-                    ('aggregate', aggregate.name)
-                    for aggregate in server.host_state.aggregates
-                ),
-                ('project', server.project_id),
-                ('host', server.host),
-            ],
-        )
-        return found
 
     def find_destinations(
         self, server: servers.Server, policy: str

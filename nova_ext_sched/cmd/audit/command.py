@@ -201,11 +201,8 @@ class Audit(nova_command.Lister):
 
         total = self._auditing.count()
         with progress.bar(sys.stderr, 'Judging servers', total) as advance:
-            found = [
-                server
-                for server, _ in self._auditing.judge(advance)
-                if server.policies
-            ]
+            judged = self._auditing.judge(advance)
+            found = [server for server in judged if server.policies]
         with progress.bar(sys.stderr, 'Planning moves', len(found)) as advance:
             return plan.Plan(self._auditing, parsed_args, advance).make(found)
 
@@ -218,8 +215,9 @@ class Audit(nova_command.Lister):
             # A bar would run through rows that are written while it is shown.
             stream = io.StringIO()
         with progress.bar(stream, 'Judging servers', total) as advance:
-            for server, found in self._auditing.judge(advance):
-                for policy, reason in () if parsed_args.summary else found:
+            for server in self._auditing.judge(advance):
+                found = () if parsed_args.summary else server.found
+                for policy, reason in found:
                     row: tuple[typing.Any, ...] = (
                         server.uuid,
                         messages.clean(server.name),
@@ -244,15 +242,12 @@ def _check_usage(parsed_args: argparse.Namespace) -> None:
 
     :raises base.UsageError: some do not
     """
-    if parsed_args.plan:
-        return
-    for name, given in (
-        ('--most', parsed_args.most),
-        ('--make-room', parsed_args.make_room),
-        (
-            f'-f {plan_report.COMMANDS}',
-            parsed_args.formatter == plan_report.COMMANDS,
-        ),
-    ):
-        if given:
+    wanting = {
+        '--most': parsed_args.most,
+        '--make-room': parsed_args.make_room,
+        f'-f {plan_report.COMMANDS}': parsed_args.formatter
+        == plan_report.COMMANDS,
+    }
+    for name, given in wanting.items():
+        if given and not parsed_args.plan:
             raise base.UsageError(f'{name} needs --plan.')

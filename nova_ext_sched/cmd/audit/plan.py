@@ -173,14 +173,11 @@ class Plan:
             return False
         instance = mine.instance
         here = instance.host, instance.node
-        source = next(
-            (
-                state
-                for state in self._scheduler.states.values()
-                if (state.host, state.nodename) == here
-            ),
-            None,
-        )
+        states = self._scheduler.states.values()
+        source = None
+        for state in states:
+            if (state.host, state.nodename) == here:
+                source = state
         for target in targets:
             if mine.may_move_to(source, target):
                 self._destinations.move(mine, source, target)
@@ -243,10 +240,19 @@ class Plan:
             for by in described['answer']['freed']
             if (self._policies.on.keys() | _OF_MOVES).isdisjoint(by['causes'])
         ]
-        if freed:
-            cause = ' and '.join(freed[0]['causes'])
-        else:
-            cause = _get_cause(described) or 'hypervisor'
+        # What keeps every move from hosts is the cause only where nothing else
+        # is: of many cells, one has few of the hosts.
+        causes = [
+            reason['cause']
+            for reason in described['answer']['reasons']
+            if described['answer']['end'] is None
+            and reason['cause'] not in _OF_MOVES
+        ]
+        cause = (
+            ' and '.join(freed[0]['causes'])
+            if freed
+            else (*causes, document.get_cause(described) or 'hypervisor')[0]
+        )
         helps = ', or '.join(
             f'{" and ".join(by["causes"])} on '
             + messages.count('host', by['hosts'])
@@ -332,19 +338,6 @@ def _describe(one: servers.Server) -> dict[str, typing.Any]:
         'host': one.host,
         'policies': one.policies,
     }
-
-
-def _get_cause(described: dict[str, typing.Any]) -> str | None:
-    """Return the cause of a refusal in a word.
-
-    What keeps every move from hosts is the cause only where nothing else is:
-    of many cells, one has few of the hosts.
-    """
-    if described['answer']['end'] is None:
-        for reason in described['answer']['reasons']:
-            if reason['cause'] not in _OF_MOVES:
-                return str(reason['cause'])
-    return document.get_cause(described)
 
 
 def _get_amounts(mine: movable.Movable) -> collections.Counter[str]:

@@ -17,6 +17,9 @@ from nova_ext_sched.cli import lister
 #: Changes when a reader of the document must change.
 FORMAT = 1
 
+# What the document has of the totals.
+_ANSWER = ('sentence', 'servers', 'violating', 'not_judged', 'policies')
+
 # Hosts that people see of those to which a server could go.
 _FEW = 3
 # Servers that people see of one group, or of all groups together, and how many
@@ -176,16 +179,9 @@ def make_document(
     :param auditing: see :func:`write`
     :param listed: ``findings`` or ``summary`` (:func:`list_rows`), or ``plan``
     """
-    totals = auditing.totals
     return {
         **lister.begin_document(FORMAT),
-        'answer': {
-            'sentence': totals.sentence,
-            'servers': totals.servers,
-            'violating': totals.violating,
-            'not_judged': totals.not_judged,
-            'policies': totals.policies,
-        },
+        'answer': {name: getattr(auditing.totals, name) for name in _ANSWER},
         **listed,
         'faults': [
             messages.without_secrets(fault) for fault in auditing.faults

@@ -2,6 +2,7 @@
 
 """The servers of every cell, host by host, each with its request."""
 
+from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Sequence
 import dataclasses
@@ -19,6 +20,7 @@ from nova_ext_sched import messages
 from nova_ext_sched import request_state
 from nova_ext_sched.cmd import nova_scheduler
 from nova_ext_sched.cmd.audit import request_specs
+from nova_ext_sched.cmd.audit import totals
 from nova_ext_sched.queries import running_image
 from nova_ext_sched.request_filters import reservation
 
@@ -42,7 +44,7 @@ class Server:
     instances but this one, as if the server were to be placed there now.
     ``request_spec`` is what the scheduler would be asked for its move; where
     that is unknown it is None, and ``fault`` says why and what to do.
-    ``policies`` are the names of those that it violates, once it is judged.
+    ``found`` is what the policies say against its host, once they are asked.
     """
 
     uuid: str
@@ -51,12 +53,17 @@ class Server:
     host_state: typing.Any
     request_spec: typing.Any
     fault: str = ''
-    policies: Sequence[str] = ()
+    found: Sequence[tuple[str, str]] = ()
 
     @property
     def host(self) -> str:
         """The name of its host."""
         return str(self.host_state.host)
+
+    @property
+    def policies(self) -> list[str]:
+        """The policies that it violates."""
+        return [name for name, _ in self.found if name != totals.NOT_JUDGED]
 
 
 class Servers:
@@ -66,16 +73,19 @@ class Servers:
     deleted (softly too) stands nowhere, and is none of them.
 
     :param scheduler: what nova-scheduler has in memory
+    :param hosts: only servers on hosts of these names
     :param project: only servers of the project with this ID
     """
 
     def __init__(
         self,
         scheduler: nova_scheduler.ReadOnlyHostManager,
+        hosts: Collection[str] | None = None,
         project: str | None = None,
     ) -> None:
         self._ctxt = nova_scheduler.context()
         self._scheduler = scheduler
+        self._hosts = hosts
         self._project = project
         self._specs = request_specs.Loader(self._ctxt)
         self._image_is_source = (
@@ -92,7 +102,9 @@ class Servers:
 
         What does not answer is in the scheduler's ``silent_cells``.
         """
-        return self._scheduler.ask_cells(_select_counts, self._project)
+        return self._scheduler.ask_cells(
+            _select_counts, self._hosts, self._project
+        )
 
     def read(self, cell: str, host: str) -> Iterator[Server]:
         """Yield the servers of one host.
@@ -173,7 +185,9 @@ class Servers:
 
 
 @main_db.pick_context_manager_reader
-def _select_counts(context: typing.Any, project: str | None) -> dict[str, int]:
+def _select_counts(
+    context: typing.Any, hosts: Collection[str] | None, project: str | None
+) -> dict[str, int]:
     instances = models.Instance
     query = (
         sa.select(instances.host, sa.func.count())
@@ -183,4 +197,8 @@ def _select_counts(context: typing.Any, project: str | None) -> dict[str, int]:
     )
     if project is not None:
         query = query.where(instances.project_id == project)
-    return {host: count for host, count in context.session.execute(query)}
+    return {
+        host: count
+        for host, count in context.session.execute(query)
+        if hosts is None or host in hosts
+    }

@@ -5,7 +5,7 @@
 import collections
 from collections.abc import Iterable
 from collections.abc import Iterator
-from collections.abc import Sequence
+import typing
 
 from nova_ext_sched import messages
 
@@ -34,24 +34,21 @@ class Totals:
         self._servers = collections.Counter[tuple[str, str]]()
         self._policies = collections.Counter[tuple[str, str, str]]()
 
-    def add(
-        self, found: Sequence[str], places: Iterable[tuple[str, str]]
-    ) -> None:
-        """Count one server.
-
-        :param found: the policies that it violates, and :data:`NOT_JUDGED`
-            where one could not judge it
-        :param places: its aggregates, project and host, as in :meth:`lines`
-        """
+    def add(self, server: typing.Any) -> None:
+        """Count one server, of :mod:`.servers`, that was judged."""
+        violated = server.policies
         self.servers += 1
-        self.not_judged += NOT_JUDGED in found
-        violated = [name for name in found if name != NOT_JUDGED]
+        self.not_judged += len(violated) < len(server.found)
         if not violated:
             return
         self.violating += 1
         for policy in violated:
             self.policies[policy] += 1
-        for place in places:
+        for place in (
+            *(('aggregate', one.name) for one in server.host_state.aggregates),
+            ('project', server.project_id),
+            ('host', server.host),
+        ):
             self._servers[place] += 1
             self._policies.update((*place, policy) for policy in violated)
 

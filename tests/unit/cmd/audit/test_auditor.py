@@ -47,9 +47,11 @@ class AuditorTestCase(testtools.TestCase):
         """
         self.read = []
 
+        test = self
+
         class Servers:
-            def __init__(self, scheduler, project):
-                pass
+            def __init__(self, scheduler, hosts, project):
+                test.chosen = (hosts, project)
 
             def count(self):
                 return {
@@ -87,8 +89,8 @@ class AuditorTestCase(testtools.TestCase):
 
     def findings(self, auditing, *args):
         """Return what is found, server by server, as the rows have it."""
-        for one, found in auditing.judge(*args):
-            for why in found:
+        for one in auditing.judge(*args):
+            for why in one.found:
                 yield one.uuid, one.name, one.project_id, one.host, *why
 
     def test_findings(self):
@@ -124,9 +126,8 @@ class AuditorTestCase(testtools.TestCase):
         self.assertEqual(['1'], self.read)
 
     def test_other_hosts(self):
-        auditing = self.make(hosts={'host2'}, a=[server('1')])
-        self.assertEqual(0, auditing.count())
-        self.assertEqual([], list(auditing.judge()))
+        self.make(hosts={'host2'}, a=[])
+        self.assertEqual(({'host2'}, None), self.chosen)
 
     def test_what_cannot_be_judged(self):
         auditing = self.make(a=[server('1', 'no request spec'), server('2')])
@@ -154,7 +155,7 @@ class AuditorTestCase(testtools.TestCase):
             c=[server('5')],
         )
         auditing.count()
-        self.assertEqual(['1', '5'], [one.uuid for one, _ in auditing.judge()])
+        self.assertEqual(['1', '5'], [one.uuid for one in auditing.judge()])
         self.assertEqual(
             [
                 'Cell a cannot be read, and its servers are not judged: gone.',
@@ -168,9 +169,9 @@ class AuditorTestCase(testtools.TestCase):
     def test_destinations(self):
         auditing = self.make(a=[server('1', 'no request spec'), server('3')])
         auditing.count()
-        (unjudged, _), (judged, found) = auditing.judge()
+        unjudged, judged = auditing.judge()
         self.assertEqual(([], ['even']), (unjudged.policies, judged.policies))
-        self.assertEqual([('even', 'odd')], found)
+        self.assertEqual([('even', 'odd')], judged.found)
         self.find.side_effect = [['host2'], *[OSError('no answer')] * 2]
         self.assertIsNone(
             auditing.find_destinations(unjudged, totals.NOT_JUDGED)

@@ -70,14 +70,15 @@ class UsageTestCase(testtools.TestCase):
 
 
 def finding(number, policy='isolation', name='web'):
-    server = types.SimpleNamespace(
+    return types.SimpleNamespace(
         uuid=str(number),
         name=name,
         project_id='project',
         host='host1',
+        host_state=types.SimpleNamespace(aggregates=[]),
+        found=[(policy, 'why')],
         policies=[policy] if policy != totals.NOT_JUDGED else [],
     )
-    return server, [(policy, 'why')]
 
 
 class Auditor:
@@ -95,9 +96,9 @@ class Auditor:
         return self.servers
 
     def judge(self, advance):
-        for server, found in self._findings:
-            self.totals.add([one for one, _ in found], [('host', server.host)])
-            yield server, found
+        for server in self._findings:
+            self.totals.add(server)
+            yield server
             advance()
 
     def find_destinations(self, server, policy):
@@ -217,6 +218,7 @@ class OutputTestCase(testtools.TestCase):
         self.assertEqual(
             [
                 '"By","Name","Servers","Policies"',
+                '"project","project",2,"{""isolation"": 2}"',
                 '"host","host1",2,"{""isolation"": 2}"',
             ],
             self.out.getvalue().splitlines(),

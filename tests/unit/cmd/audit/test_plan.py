@@ -248,7 +248,7 @@ class PlanTestCase(testtools.TestCase):
                         'p',
                         toy.states[servers[uuid].host],
                         None,
-                        policies=violated,
+                        found=[(policy, 'why') for policy in violated],
                     )
                     for uuid in (order or servers)
                     if (violated := toy.violated(uuid))

@@ -12,6 +12,7 @@ import testtools
 from nova_ext_sched.cli import layout
 from nova_ext_sched.cmd.audit import report
 from nova_ext_sched.cmd.audit import totals
+from tests.unit.cmd.audit import test_totals
 
 SCHEMA = json.loads(
     importlib.resources.files('nova_ext_sched.cmd.audit')
@@ -56,7 +57,7 @@ class ReportTestCase(testtools.TestCase):
 
     def count(self, *policies, judged=True):
         unjudged = [] if judged else [totals.NOT_JUDGED]
-        self.totals.add([*policies, *unjudged], [])
+        self.totals.add(test_totals.make_server([*policies, *unjudged]))
 
 
 @ddt.ddt
