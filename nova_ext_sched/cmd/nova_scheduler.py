@@ -53,10 +53,7 @@ _CREDENTIALS = (
 )
 
 _SHOWN = (
-    'OS_CLOUD',
-    'OS_AUTH_URL',
-    'OS_ENDPOINT',
-    'OS_AUTH_TYPE',
+    *_CREDENTIALS,
     'OS_USERNAME',
     'OS_USER_ID',
     'OS_PROJECT_NAME',

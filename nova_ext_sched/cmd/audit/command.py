@@ -131,14 +131,16 @@ class Audit(nova_command.Lister):
             names += ('Where',)
         base.check_columns(self, parsed_args, names)
         _check_usage(parsed_args)
-        # Not before the process is configured: it imports nova.
+        # Not before the process is configured: they import nova.
         self.configure(parsed_args, dict(parsed_args.option))
         from nova_ext_sched.cmd.audit import auditor
 
         self._auditing = auditor.make(parsed_args)
         self._summary = parsed_args.summary
         if parsed_args.plan:
-            self._plan = self._make_plan(parsed_args)
+            from nova_ext_sched.cmd.audit import plan
+
+            self._plan = plan.make(self._auditing, parsed_args)
             return names, plan_report.rows(self._plan)
         return names, self._rows(parsed_args)
 
@@ -194,17 +196,6 @@ class Audit(nova_command.Lister):
             )
         )
         return found
-
-    def _make_plan(self, parsed_args: argparse.Namespace) -> typing.Any:
-        # Not before the process is configured: it imports nova.
-        from nova_ext_sched.cmd.audit import plan
-
-        total = self._auditing.count()
-        with progress.bar(sys.stderr, 'Judging servers', total) as advance:
-            judged = self._auditing.judge(advance)
-            found = [server for server in judged if server.policies]
-        with progress.bar(sys.stderr, 'Planning moves', len(found)) as advance:
-            return plan.Plan(self._auditing, parsed_args, advance).make(found)
 
     def _rows(
         self, parsed_args: argparse.Namespace

@@ -26,9 +26,11 @@ from collections.abc import Sequence
 import copy
 import dataclasses
 import itertools
+import sys
 import typing
 
 from nova_ext_sched import messages
+from nova_ext_sched.cli import progress
 from nova_ext_sched.cmd import nova_scheduler
 from nova_ext_sched.cmd.audit import auditor
 from nova_ext_sched.cmd.audit import destinations
@@ -48,6 +50,18 @@ _MOST_HELPS = 3
 # Causes that keep every move from hosts: it stays in its cell, and leaves its
 # host.
 _OF_MOVES = frozenset((explain_policies.CELL.name, funnel.IGNORED_HOST))
+
+
+def make(
+    auditing: auditor.Auditor, wanted: argparse.Namespace
+) -> dict[str, typing.Any]:
+    """Return a plan, as :meth:`Plan.make`."""
+    total = auditing.count()
+    with progress.bar(sys.stderr, 'Judging servers', total) as advance:
+        judged = auditing.judge(advance)
+        found = [server for server in judged if server.policies]
+    with progress.bar(sys.stderr, 'Planning moves', len(found)) as advance:
+        return Plan(auditing, wanted, advance).make(found)
 
 
 class Plan:
@@ -173,9 +187,8 @@ class Plan:
             return False
         instance = mine.instance
         here = instance.host, instance.node
-        states = self._scheduler.states.values()
         source = None
-        for state in states:
+        for state in self._scheduler.states.values():
             if (state.host, state.nodename) == here:
                 source = state
         for target in targets:
@@ -243,10 +256,10 @@ class Plan:
         # What keeps every move from hosts is the cause only where nothing else
         # is: of many cells, one has few of the hosts.
         causes = [
-            reason['cause']
-            for reason in described['answer']['reasons']
+            one['cause']
+            for one in described['answer']['reasons']
             if described['answer']['end'] is None
-            and reason['cause'] not in _OF_MOVES
+            and one['cause'] not in _OF_MOVES
         ]
         cause = (
             ' and '.join(freed[0]['causes'])

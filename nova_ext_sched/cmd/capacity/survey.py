@@ -5,6 +5,8 @@
 import argparse
 from collections.abc import Sequence
 import functools
+import gc
+import sys
 import typing
 
 from nova import exception as nova_exception
@@ -12,6 +14,7 @@ from nova import objects
 import nova.conf
 
 from nova_ext_sched import messages
+from nova_ext_sched.cli import progress
 from nova_ext_sched.cmd import kept_hosts
 from nova_ext_sched.cmd import nova_scheduler
 from nova_ext_sched.cmd.capacity import document
@@ -24,6 +27,30 @@ from nova_ext_sched.cmd.explain import placement
 from nova_ext_sched.cmd.explain import request
 
 CONF = nova.conf.CONF
+
+
+def make_document(wanted: argparse.Namespace) -> dict[str, typing.Any]:
+    """Return the document of what the arguments of the command ask for.
+
+    :raises exception.InvalidValue: what they name does not exist
+    :raises nova_scheduler.PlacementFailed: placement does not answer
+    """
+    scheduler = kept_hosts.HostManager()
+    survey = Survey(wanted, scheduler, wanted.hosts)
+    flavors = survey.get_flavors(wanted.flavor)
+    hosts = len(scheduler.hosts)
+    if flavors and scheduler.states:
+        # They stay until the process ends. Python would else look for garbage
+        # among them again and again, for a fifth of the time.
+        gc.freeze()
+    described = []
+    with progress.bar(
+        sys.stderr, 'Counting servers of flavors', len(flavors)
+    ) as advance:
+        for flavor in flavors:
+            described.append(survey.count(flavor))
+            advance()
+    return document.build(wanted, described, hosts, survey.remarks)
 
 
 class Survey:
