@@ -123,6 +123,9 @@ class Survey:
             return {'end': f'nova-api refuses it: {exc.got}'}
         except nova_exception.UnsupportedPolicyException as exc:
             return {'end': exc.format_message()}
+        if spec_obj.instance_group is None:
+            # The order of the hosts counts for a server group alone.
+            self._scheduler.weighers = []
         found = explanation.start(self._scheduler)
         self.remarks |= dict.fromkeys(found.remarks)
         candidates = placement.Placement(
