@@ -30,9 +30,7 @@ class Claims:
 
     def __init__(self, summaries: Mapping[str, typing.Any]) -> None:
         self._summaries = summaries
-        self._claimed: collections.Counter[tuple[str, str]] = (
-            collections.Counter()
-        )
+        self._claimed = collections.Counter[tuple[str, str]]()
 
     def find_lacking(self, request: Request) -> list[str]:
         """Return the resource classes of which a provider has too little.
@@ -68,22 +66,6 @@ class Claims:
     def learn(self, summaries: Mapping[str, typing.Any]) -> None:
         """Add provider summaries of another answer; claims stay."""
         self._summaries = {**self._summaries, **summaries}
-
-    def correct(self) -> dict[str, typing.Any]:
-        """Return the provider summaries, with the claims in their use."""
-        return {
-            provider: {
-                **one,
-                'resources': {
-                    name: {
-                        **found,
-                        'used': found['used'] + self._claimed[provider, name],
-                    }
-                    for name, found in one['resources'].items()
-                },
-            }
-            for provider, one in self._summaries.items()
-        }
 
     def copy(self) -> 'Claims':
         """Return claims of their own, which begin with these."""

@@ -7,48 +7,21 @@ once and judged for longer than ``[DEFAULT] service_down_time`` seconds would
 look down, though its host goes on sending heartbeats.
 """
 
-from collections.abc import Iterable
 import functools
 import typing
 
 from oslo_utils import timeutils
 
+from nova_ext_sched.cmd import claims
 from nova_ext_sched.cmd import nova_scheduler
+from nova_ext_sched.cmd.explain import hosts
 from nova_ext_sched.cmd.explain import query
-
-
-class Heartbeats:
-    """The last heartbeats of hosts, kept at the age that they had.
-
-    :param states: nova HostStates, as they were read just now
-    """
-
-    def __init__(self, states: Iterable[typing.Any]) -> None:
-        self._read_at = timeutils.utcnow()
-        self._last = {
-            state.uuid: state.service.get('last_seen_up')
-            or state.service['created_at']
-            for state in states
-        }
-
-    def renew(self, states: Iterable[typing.Any]) -> None:
-        """Give host states heartbeats that are as old as when they were read.
-
-        :param states: nova HostStates of the same hosts; their ``service``
-            changes
-        """
-        passed = timeutils.utcnow() - self._read_at
-        for state in states:
-            state.service = {
-                **state.service,
-                'last_seen_up': self._last[state.uuid] + passed,
-            }
 
 
 class HostManager(nova_scheduler.ReadOnlyHostManager):
     """What nova-scheduler has in memory, as it was at the first request.
 
-    Which of the hosts a request gets, a subclass decides (``_choose``).
+    Each request gets host states of its own (:func:`.claims.copy_state`).
     """
 
     @functools.cached_property
@@ -58,37 +31,39 @@ class HostManager(nova_scheduler.ReadOnlyHostManager):
 
     @functools.cached_property
     def states(self) -> dict[str, typing.Any]:
-        """The nova HostStates, by UUID."""
-        states = {state.uuid: state for state in self._read_states()}
-        self._heartbeats = Heartbeats(states.values())
-        return states
+        """The nova HostStates of all cells, disabled ones too, by UUID."""
+        ctxt = nova_scheduler.context()
+        found = self._get_host_states(
+            ctxt,
+            *self._get_computes_for_cells(
+                ctxt, list(self.cells.values()), compute_uuids=None
+            ),
+        )
+        self._read_at = timeutils.utcnow()
+        return {state.uuid: state for state in found}
 
     def get_host_states_by_uuids(
         self, context: typing.Any, compute_uuids: typing.Any, spec_obj: object
     ) -> list[typing.Any]:
-        """Return host states, their services as alive as when they were read.
+        """Return host states of the cells that nova would ask.
+
+        Their heartbeats are as old as they were when the hosts were read.
 
         :param compute_uuids: of the compute nodes that are wanted; None for
             all
         """
-        found = self._choose(
-            self.states if compute_uuids is None else compute_uuids, spec_obj
-        )
-        self._heartbeats.renew(found)
+        cell = hosts.get_cell(spec_obj) if spec_obj else None
+        cells = {cell} if cell else {one.uuid for one in self.enabled_cells}
+        states = self.states
+        passed = timeutils.utcnow() - self._read_at
+        found = []
+        for uuid in states if compute_uuids is None else compute_uuids:
+            state = states.get(uuid)
+            if state is None or state.cell_uuid not in cells:
+                continue
+            mine = claims.copy_state(state)
+            service = state.service
+            heartbeat = service.get('last_seen_up') or service['created_at']
+            mine.service = {**service, 'last_seen_up': heartbeat + passed}
+            found.append(mine)
         return found
-
-    def _choose(
-        self, uuids: Iterable[str], spec_obj: typing.Any
-    ) -> list[typing.Any]:
-        """Return host states for a request, of those that are wanted."""
-        raise NotImplementedError
-
-    def _read_states(self) -> Iterable[typing.Any]:
-        """Return the host states of all enabled cells."""
-        return self._read(None)
-
-    def _read(self, spec_obj: object) -> Iterable[typing.Any]:
-        """Return the host states that nova-scheduler would read."""
-        return super().get_host_states_by_uuids(
-            nova_scheduler.context(), None, spec_obj
-        )

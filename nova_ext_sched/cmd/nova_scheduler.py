@@ -53,9 +53,7 @@ _CREDENTIALS = (
 )
 
 _SHOWN = (
-    'OS_AUTH_URL',
-    'OS_ENDPOINT',
-    'OS_AUTH_TYPE',
+    *_CREDENTIALS,
     'OS_USERNAME',
     'OS_USER_ID',
     'OS_PROJECT_NAME',
@@ -116,10 +114,13 @@ class CellFailed(exception.NovaExtSchedError):
         'the database of cell {cell} (nova-manage cell_v2 list_cells): '
         'expected an answer, got {cause}'
     )
+    cause: str
 
 
 class CredentialsFailed(exception.NovaExtSchedError):
     """A service does not answer to the user's credentials, or not at all.
+
+    It says whose they are, without a secret.
 
     :param service: its name
     :param cause: what it said
@@ -128,7 +129,13 @@ class CredentialsFailed(exception.NovaExtSchedError):
     message = '{service}: expected an answer with {credentials}, got {cause}'
 
     def __init__(self, **data: typing.Any) -> None:
-        super().__init__(credentials=describe_credentials(), **data)
+        named = [
+            f'{name}={messages.clean(os.environ[name])}'
+            for name in _SHOWN
+            if name in os.environ
+        ]
+        whose = f'the credentials of {", ".join(named) or "nobody"}'
+        super().__init__(credentials=whose, **data)
 
 
 class FilterFailed(exception.NovaExtSchedError):
@@ -264,19 +271,6 @@ def context(project_id: str | None = None) -> typing.Any:
     )
 
 
-def describe_credentials() -> str:
-    """Return whose credentials the environment has, without a secret."""
-    if 'OS_CLOUD' in os.environ:
-        cloud = messages.clean(os.environ['OS_CLOUD'])
-        return f'the credentials of cloud {cloud} in clouds.yaml (OS_CLOUD)'
-    named = [
-        f'{name}={messages.clean(os.environ[name])}'
-        for name in _SHOWN
-        if name in os.environ
-    ]
-    return f'the credentials of {", ".join(named) or "nobody"}'
-
-
 @functools.cache
 def _user_auth() -> typing.Any:
     if not any(name in os.environ for name in _CREDENTIALS):
@@ -370,7 +364,7 @@ class ReadOnlyHostManager(host_manager.HostManager):
         return self._get_aggregates_info(host)
 
     def _init_instance_info(self, computes_by_cell: typing.Any = None) -> None:
-        self._instances: dict[str, dict[str, typing.Any]] = {}
+        pass
 
     def _get_host_states(
         self,
@@ -378,12 +372,10 @@ class ReadOnlyHostManager(host_manager.HostManager):
         compute_nodes: Mapping[str, Sequence[typing.Any]],
         services: Mapping[str, typing.Any],
     ) -> Iterator[typing.Any]:
-        self._instances = {}
+        self._instances: dict[str, dict[str, typing.Any]] = {}
         for cell_uuid, computes in compute_nodes.items():
             hosts = sorted({compute.host for compute in computes})
-            self.host_to_cell_uuid.update(dict.fromkeys(hosts, cell_uuid))
-            cell = self.cells[cell_uuid]
-            with target_cell(context, cell) as cctxt:
+            with target_cell(context, self.cells[cell_uuid]) as cctxt:
                 for start in range(0, len(hosts), _HOSTS_AT_ONCE):
                     found = objects.InstanceList.get_uuids_by_hosts(
                         cctxt, hosts[start : start + _HOSTS_AT_ONCE]
@@ -423,30 +415,27 @@ class ReportClient(report.SchedulerReportClient):
         status = response.status_code
         if status == 200:
             return response
-        try:
+        # Of placement itself, or else of a server in front of it.
+        detail, is_definite = response.text or response.reason, False
+        with contextlib.suppress(ValueError, LookupError, TypeError):
             detail = response.json()['errors'][0]['detail']
             is_definite = status == 400
-        except (ValueError, LookupError, TypeError):
-            # Not of placement, but of a server in front of it.
-            detail = response.text or response.reason
-            is_definite = False
         self.refusal = f'{status} {messages.clean(detail.strip())}'
         if is_definite:
             return response
-        if status in _TOO_LONG:
-            raise QueryRefused(query=url, cause=self.refusal)
-        raise self._failure(url, self.refusal)
+        raise self._failure(url, self.refusal, status in _TOO_LONG)
 
-    def _failure(self, url: str, cause: str) -> PlacementFailed:
+    def _failure(
+        self, url: str, cause: str, is_too_long: bool = False
+    ) -> PlacementFailed:
         """Return what is wrong where a query failed for whatever reason."""
-        if len(url) > _TAKEN_BY_ALL:
-            try:
-                if super().get('/resource_providers?name=').status_code < 500:
-                    return QueryRefused(query=url, cause=cause)
-            except ks_exc.ClientException:
-                # It takes no other query either.
-                pass
-        return PlacementFailed(query=url, cause=cause)
+        if len(url) > _TAKEN_BY_ALL and not is_too_long:
+            # Where it takes no other query either, it is away.
+            with contextlib.suppress(ks_exc.ClientException):
+                short = super().get('/resource_providers?name=')
+                is_too_long = short.status_code < 500
+        failure = QueryRefused if is_too_long else PlacementFailed
+        return failure(query=url, cause=cause)
 
     def post(self, url: str, *args: typing.Any, **kwargs: typing.Any) -> None:
         """Refuse to write.

@@ -5,20 +5,10 @@
 :func:`nova_ext_sched.cmd.explain.request.build` makes nova's request of them.
 """
 
+import argparse
 import typing
 
 from nova_ext_sched.cli import base
-
-#: The names that they have in the arguments.
-NAMES = (
-    'image',
-    'image_property',
-    'boot_from_volume',
-    'availability_zone',
-    'project',
-    'server_group',
-    'hint',
-)
 
 
 def add(group: typing.Any) -> None:
@@ -60,3 +50,13 @@ def add(group: typing.Any) -> None:
         type=base.read_pair,
         help='a scheduler hint (may be repeated)',
     )
+
+
+def _read_names() -> tuple[str, ...]:
+    parser = argparse.ArgumentParser(add_help=False)
+    add(parser)
+    return tuple(vars(parser.parse_args([])))
+
+
+#: The names that they have in the arguments.
+NAMES = _read_names()

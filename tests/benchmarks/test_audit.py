@@ -24,10 +24,8 @@ from nova.db.main import models as main_models
 from oslo_utils import uuidutils
 import sqlalchemy as sa
 
-from nova_ext_sched.cmd import nova_scheduler as scheduler
+from nova_ext_sched.cmd import kept_hosts
 from nova_ext_sched.cmd.audit import auditor
-from nova_ext_sched.cmd.audit import host_manager
-from nova_ext_sched.cmd.audit import policies
 from tests.benchmarks import many_hosts
 from tests.functional import audits
 
@@ -130,13 +128,9 @@ class AuditBenchmark(audits.AuditTestCase):
     def audit_hosts(self, hosts=None, advance=None):
         """Audit, keep no finding, and return the auditor and the seconds."""
         start = time.monotonic()
-        started = host_manager.HostManager()
-        ctxt = scheduler.context()
-        auditing = auditor.Auditor(
-            ctxt, started, policies.Policies(ctxt, started), hosts
-        )
+        auditing = auditor.Auditor(kept_hosts.HostManager(), hosts=hosts)
         auditing.count()
-        for _ in auditing.findings(advance):
+        for _ in auditing.judge(advance):
             pass
         return auditing, time.monotonic() - start
 
@@ -240,23 +234,15 @@ class WhereBenchmark(many_hosts.ManyHostsTestCase):
             self.set_metadata(f'isolated{number}', {key: 'required'})
 
     def test_where(self):
-        started = host_manager.HostManager()
-        ctxt = scheduler.context()
-        auditing = auditor.Auditor(
-            ctxt, started, policies.Policies(ctxt, started, ['isolation'])
-        )
+        auditing = auditor.Auditor(kept_hosts.HostManager(), ['isolation'])
         auditing.count()
-        found = [
-            finding
-            for finding in auditing.findings()
-            # Those of a copied host have a row in one table alone.
-            if finding.policy == 'isolation'
-        ]
+        # Those of a copied host have a row in one table alone.
+        found = [one for one in auditing.judge() if one.policies]
         self.assertEqual(FOUND, len(found))
         seconds = []
-        for finding in found:
+        for one in found:
             start = time.monotonic()
-            hosts = auditing.find_destinations(finding)
+            hosts = auditing.find_destinations(one, 'isolation')
             seconds.append(time.monotonic() - start)
             self.assertGreater(len(hosts), WHERE_HOSTS / 10)
         self.assertEqual([], auditing.faults)

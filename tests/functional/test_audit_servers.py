@@ -9,10 +9,8 @@ from nova.db.api import models as api_models
 from nova.db.main import api as main_db
 import sqlalchemy as sa
 
-from nova_ext_sched.cmd import nova_scheduler as scheduler
+from nova_ext_sched.cmd import kept_hosts
 from nova_ext_sched.cmd.audit import auditor
-from nova_ext_sched.cmd.audit import host_manager
-from nova_ext_sched.cmd.audit import policies
 from tests.functional import audits
 from tests.functional import base
 
@@ -209,15 +207,11 @@ class CellsTestCase(audits.AuditTestCase):
         )
 
     def test_cell_that_fails_on_the_way(self):
-        started = host_manager.HostManager()
-        ctxt = scheduler.context()
-        auditing = auditor.Auditor(
-            ctxt, started, policies.Policies(ctxt, started)
-        )
+        auditing = auditor.Auditor(kept_hosts.HostManager())
         self.assertEqual(2, auditing.count())
         with self.instances_away('cell2'):
-            findings = list(auditing.findings())
-        self.assertEqual(['host1'], [finding.host for finding in findings])
+            found = [server.host for server in auditing.judge()]
+        self.assertEqual(['host1'], found)
         (fault,) = auditing.faults
         self.assertIn(
             'Cell cell2 cannot be read, and its servers are not judged',

@@ -12,9 +12,7 @@ import typing
 from cliff.formatters import value
 from stevedore import extension
 
-from nova_ext_sched import exception
 from nova_ext_sched import messages
-from nova_ext_sched.cli import aggregate_name
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import layout
 from nova_ext_sched.cli import lister
@@ -133,11 +131,16 @@ class Audit(nova_command.Lister):
             names += ('Where',)
         base.check_columns(self, parsed_args, names)
         _check_usage(parsed_args)
+        # Not before the process is configured: they import nova.
         self.configure(parsed_args, dict(parsed_args.option))
-        self._auditing = _make_auditor(parsed_args)
+        from nova_ext_sched.cmd.audit import auditor
+
+        self._auditing = auditor.make(parsed_args)
         self._summary = parsed_args.summary
         if parsed_args.plan:
-            self._plan = self._make_plan(parsed_args)
+            from nova_ext_sched.cmd.audit import plan
+
+            self._plan = plan.make(self._auditing, parsed_args)
             return names, plan_report.rows(self._plan)
         return names, self._rows(parsed_args)
 
@@ -147,18 +150,17 @@ class Audit(nova_command.Lister):
         column_names: Sequence[str],
         data: typing.Any,
     ) -> int:
-        status = 0
         if parsed_args.formatter == plan_report.COMMANDS:
             plan_report.write_commands(self.app.stdout, self._plan)
             self.sentence = self.sum_up()
         else:
-            status = super().produce_output(parsed_args, column_names, data)
+            super().produce_output(parsed_args, column_names, data)
         totals = self._auditing.totals
         if self._auditing.faults or totals.not_judged:
             self.status = base.FAULT
         elif totals.violating:
             self.status = base.SOME_FOUND
-        return status
+        return 0
 
     def sum_up(self) -> str:
         auditing = self._auditing
@@ -178,11 +180,12 @@ class Audit(nova_command.Lister):
         )
 
     def make_document(self, rows: list[lister.Row]) -> object:
+        listed: object = report.list_rows(rows)
+        name = 'summary' if self._summary else 'findings'
         if self._plan:
-            listed = {'plan': plan_report.make_document(self._plan)}
-        else:
-            listed = report.list_rows(rows, self._summary)
-        return report.make_document(self._auditing, listed)
+            sentence = plan_report.sum_up(self._plan)
+            name, listed = 'plan', {'sentence': sentence, **self._plan}
+        return report.make_document(self._auditing, **{name: listed})
 
     def _load_formatter_plugins(self) -> typing.Any:
         # One of this command alone; all programs with cliff share the others.
@@ -194,28 +197,6 @@ class Audit(nova_command.Lister):
         )
         return found
 
-    def _make_plan(self, parsed_args: argparse.Namespace) -> typing.Any:
-        # Not before the process is configured: it imports nova.
-        from nova_ext_sched.cmd.audit import plan
-
-        total = self._auditing.count()
-        with progress.bar(sys.stderr, 'Judging servers', total) as advance:
-            found = [
-                plan.Violation(server, host, policies)
-                for server, host, why in self._auditing.find_servers(advance)
-                if (policies := self._auditing.get_violated(why))
-            ]
-        made = plan.Plan(
-            self._auditing.scheduler,
-            self._auditing.policies,
-            parsed_args.most,
-            parsed_args.make_room,
-            parsed_args.project,
-        )
-        with progress.bar(sys.stderr, 'Planning moves', len(found)) as advance:
-            made.make(found, advance)
-        return made
-
     def _rows(
         self, parsed_args: argparse.Namespace
     ) -> Iterator[Sequence[typing.Any]]:
@@ -225,14 +206,23 @@ class Audit(nova_command.Lister):
             # A bar would run through rows that are written while it is shown.
             stream = io.StringIO()
         with progress.bar(stream, 'Judging servers', total) as advance:
-            for finding in self._auditing.findings(advance):
-                if parsed_args.summary:
-                    continue
-                row = finding._replace(name=messages.clean(finding.name))
-                if parsed_args.where:
-                    hosts = self._auditing.find_destinations(finding)
-                    row += (report.Where(hosts),)
-                yield row
+            for server in self._auditing.judge(advance):
+                found = () if parsed_args.summary else server.found
+                for policy, reason in found:
+                    row: tuple[typing.Any, ...] = (
+                        server.uuid,
+                        messages.clean(server.name),
+                        server.project_id,
+                        server.host,
+                        policy,
+                        reason,
+                    )
+                    if parsed_args.where:
+                        hosts = self._auditing.find_destinations(
+                            server, policy
+                        )
+                        row += (report.Where(hosts),)
+                    yield row
         if parsed_args.summary:
             for *cells, policies in self._auditing.totals.lines():
                 yield (*cells, report.Policies(policies))
@@ -243,54 +233,12 @@ def _check_usage(parsed_args: argparse.Namespace) -> None:
 
     :raises base.UsageError: some do not
     """
-    if parsed_args.plan:
-        return
-    for name, given in (
-        ('--most', parsed_args.most),
-        ('--make-room', parsed_args.make_room),
-        (
-            f'-f {plan_report.COMMANDS}',
-            parsed_args.formatter == plan_report.COMMANDS,
-        ),
-    ):
-        if given:
+    wanting = {
+        '--most': parsed_args.most,
+        '--make-room': parsed_args.make_room,
+        f'-f {plan_report.COMMANDS}': parsed_args.formatter
+        == plan_report.COMMANDS,
+    }
+    for name, given in wanting.items():
+        if given and not parsed_args.plan:
             raise base.UsageError(f'{name} needs --plan.')
-
-
-def _make_auditor(parsed_args: argparse.Namespace) -> typing.Any:
-    # Not before the process is configured: they import nova.
-    from nova_ext_sched.cmd import nova_scheduler
-    from nova_ext_sched.cmd.audit import aggregate_change
-    from nova_ext_sched.cmd.audit import auditor
-    from nova_ext_sched.cmd.audit import host_manager
-    from nova_ext_sched.cmd.audit import policies
-
-    ctxt = nova_scheduler.context()
-    scheduler = host_manager.HostManager()
-    aggregates = scheduler.aggs_by_id.values()
-    for name, item in parsed_args.aggregate_property:
-        aggregate_change.set_property(aggregates, name, item)
-    for name, key in parsed_args.no_aggregate_property:
-        aggregate_change.remove_property(aggregates, name, key)
-    hosts = None
-    if parsed_args.host is not None:
-        _check_host(scheduler, parsed_args.host)
-        hosts = {parsed_args.host}
-    if parsed_args.aggregate is not None:
-        found = aggregate_name.find(aggregates, parsed_args.aggregate)
-        hosts = set(found.hosts).intersection(hosts or found.hosts)
-    return auditor.Auditor(
-        ctxt,
-        scheduler,
-        policies.Policies(ctxt, scheduler, parsed_args.policy),
-        hosts,
-        parsed_args.project,
-    )
-
-
-def _check_host(scheduler: typing.Any, name: str) -> None:
-    known = {host.host for host in scheduler.hosts.values()}
-    if name not in known and not scheduler.silent_cells:
-        raise exception.InvalidValue(
-            where='--host', expected='a host of a compute node', got=name
-        )

@@ -11,7 +11,6 @@ from nova import objects
 from nova import servicegroup
 from nova.compute import api as compute_api
 
-from nova_ext_sched import exception
 from nova_ext_sched import messages
 from nova_ext_sched.cmd import claims
 from nova_ext_sched.cmd.explain import server as explain_server
@@ -20,13 +19,8 @@ from nova_ext_sched.cmd.explain import server as explain_server
 LIVE, COLD = 'live', 'cold'
 
 
-class NotMovable(exception.NovaExtSchedError):
-    """nova would refuse to move a server wherever it went."""
-
-    message = '{reason}'
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason=reason)
+class NotMovable(Exception):
+    """nova would refuse to move a server wherever it went, and why."""
 
 
 class Movable(explain_server.Server):

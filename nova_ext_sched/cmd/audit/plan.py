@@ -17,6 +17,7 @@ that the scheduler prefers then.
 No server moves twice.
 """
 
+import argparse
 import collections
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -25,14 +26,15 @@ from collections.abc import Sequence
 import copy
 import dataclasses
 import itertools
+import sys
 import typing
 
 from nova_ext_sched import messages
+from nova_ext_sched.cli import progress
 from nova_ext_sched.cmd import nova_scheduler
+from nova_ext_sched.cmd.audit import auditor
 from nova_ext_sched.cmd.audit import destinations
-from nova_ext_sched.cmd.audit import host_manager
 from nova_ext_sched.cmd.audit import movable
-from nova_ext_sched.cmd.audit import policies
 from nova_ext_sched.cmd.audit import servers
 from nova_ext_sched.cmd.explain import document
 from nova_ext_sched.cmd.explain import funnel
@@ -49,94 +51,52 @@ _MOST_HELPS = 3
 # host.
 _OF_MOVES = frozenset((explain_policies.CELL.name, funnel.IGNORED_HOST))
 
-#: The cause of a server that nova would not move wherever it went.
-STATE = 'state'
 
-
-@dataclasses.dataclass(eq=False)
-class Violation:
-    """A server that violates policies where it stands.
-
-    :ivar policies: their names
-    :ivar reason: why it has no place, or empty; ``cause`` is the same in a
-        word, and ``helps`` what would help
-    """
-
-    server: servers.Server
-    host: str
-    policies: Sequence[str]
-    reason: str = ''
-    cause: str = ''
-    helps: str = ''
-
-
-class Move(typing.NamedTuple):
-    """One move of a plan.
-
-    :ivar server: UUID
-    :ivar project: ID
-    :ivar kind: ``live`` or ``cold``
-    :ivar policies: those that the server violates; empty where it makes room
-    :ivar room_for: the UUID of the server for which it makes room, or empty
-    """
-
-    server: str
-    name: str
-    project: str
-    source: str
-    target: str
-    kind: str
-    policies: Sequence[str]
-    room_for: str
+def make(
+    auditing: auditor.Auditor, wanted: argparse.Namespace
+) -> dict[str, typing.Any]:
+    """Return a plan, as :meth:`Plan.make`."""
+    total = auditing.count()
+    with progress.bar(sys.stderr, 'Judging servers', total) as advance:
+        judged = auditing.judge(advance)
+        found = [server for server in judged if server.policies]
+    with progress.bar(sys.stderr, 'Planning moves', len(found)) as advance:
+        return Plan(auditing, wanted, advance).make(found)
 
 
 class Plan:
     """Moves, one after the other, and what they do not mend.
 
-    :param scheduler: its moves are those of the plan
-    :param judging: the policies that the servers violate
-    :param most: how many moves there may be; None for any number
-    :param make_room: whether servers that violate nothing may move
-    :param project: the ID of the project whose servers may move
-    :ivar moves: in their order
-    :ivar without_place: servers that violate a policy after them
-    :ivar mended: servers that violate none after the moves of others
-    :ivar left_over: servers that were not tried, for ``most``
+    :param auditing: the auditor that finds the servers
+    :param wanted: the arguments of the command: ``most`` moves, or None;
+        whether to ``make_room``, and of which ``project``, or None for all
+    :param advance: called for each server of which it is known whether it
+        moves
     """
 
     def __init__(
         self,
-        scheduler: host_manager.HostManager,
-        judging: policies.Policies,
-        most: int | None = None,
-        make_room: bool = False,
-        project: str | None = None,
-    ) -> None:
-        self._scheduler = scheduler
-        self._policies = judging
-        self._most = most
-        self._may_make_room = make_room
-        self._project = project
-        self._destinations = destinations.Destinations(scheduler)
-        self._found: set[str] = set()
-        self._movables: dict[str, movable.Movable | Exception] = {}
-        self.moves: list[Move] = []
-        self.without_place: list[Violation] = []
-        self.mended: list[Violation] = []
-        self.left_over: list[Violation] = []
-
-    def make(
-        self,
-        found: Sequence[Violation],
+        auditing: auditor.Auditor,
+        wanted: argparse.Namespace,
         advance: Callable[[], object] = lambda: None,
     ) -> None:
+        self._scheduler = auditing.scheduler
+        self._policies = auditing.policies
+        self._destinations = destinations.Destinations(auditing.scheduler)
+        self._wanted = wanted
+        self._advance = advance
+        self._found: set[str] = set()
+        self._movables: dict[str, movable.Movable | Exception] = {}
+        self._moves: list[dict[str, typing.Any]] = []
+        self._mended: list[servers.Server] = []
+
+    def make(self, found: Sequence[servers.Server]) -> dict[str, typing.Any]:
         """Make the plan.
 
-        :param advance: called for each server of which it is known whether
-            it moves
+        :param found: servers that violate a policy
+        :returns: what the document has of it, apart from its sentence
         """
-        self._advance = advance
-        self._found = {one.server.uuid for one in found}
+        self._found = {one.uuid for one in found}
         rest = sorted(
             found, key=lambda one: (self._is_beside(one), -len(one.policies))
         )
@@ -146,90 +106,105 @@ class Plan:
             or any(map(self._make_room, self._pending(rest)))
         ):
             pass
+        without_place, left_over = [], []
         for one in self._pending(rest):
             if self._has_turns():
-                self._explain(one)
-                self.without_place.append(one)
+                without_place.append({**_describe(one), **self._explain(one)})
             else:
-                self.left_over.append(one)
-            advance()
+                left_over.append(_describe(one))
+            self._advance()
+        return {
+            'moves': self._moves,
+            'without_place': without_place,
+            'mended_by_others': list(map(_describe, self._mended)),
+            'left_over': left_over,
+        }
 
     def _has_turns(self, number: int = 1) -> bool:
         """Return whether so many more moves may be planned."""
-        return self._most is None or len(self.moves) + number <= self._most
+        most = self._wanted.most
+        return most is None or len(self._moves) + number <= most
 
-    def _is_beside(self, one: Violation) -> bool:
+    def _is_beside(self, one: servers.Server) -> bool:
         """Return whether the servers beside it decide."""
-        return self._policies.counting.issuperset(one.policies)
+        return all(
+            self._policies.on[name].counts_group for name in one.policies
+        )
 
-    def _pending(self, found: Sequence[Violation]) -> Iterator[Violation]:
+    def _pending(
+        self, found: Sequence[servers.Server]
+    ) -> Iterator[servers.Server]:
         """Yield those that violate a policy still; note those that do not."""
         for one in found:
-            if one.server.uuid in self._scheduler.moved or one in self.mended:
+            if one.uuid in self._destinations.moved or one in self._mended:
                 continue
             if self._is_beside(one) and not self._violates(one):
-                self.mended.append(one)
+                self._mended.append(one)
                 self._advance()
                 continue
             yield one
 
-    def _go_round(self, found: Sequence[Violation]) -> bool:
+    def _go_round(self, found: Sequence[servers.Server]) -> bool:
         """Move each server once at most; return whether any moved."""
-        before = len(self.moves)
+        before = len(self._moves)
         for one in self._pending(found):
             if not self._has_turns():
                 break
-            if self._move(one.server.uuid, one.policies):
+            if self._move(one.uuid, one.policies):
                 self._advance()
-        return len(self.moves) > before
+        return len(self._moves) > before
 
-    def _violates(self, one: Violation) -> bool:
+    def _violates(self, one: servers.Server) -> bool:
         """Return whether it violates a policy after the moves so far."""
-        moved = self._scheduler.moved
-        state = copy.copy(one.server.host_state)
+        moved = self._destinations.moved
+        state = copy.copy(one.host_state)
         state.instances = {
             uuid: None
             for uuid in (*state.instances, *moved)
-            if moved.get(uuid, one.host) == one.host
-            and uuid != one.server.uuid
+            if moved.get(uuid, one.host) == one.host and uuid != one.uuid
         }
-        judged = self._policies.judge(
-            one.server._replace(host_state=state), moved
-        )
-        return any(
-            isinstance(found, Exception) or not found.passes
-            for _, found in judged
-        )
+        now = dataclasses.replace(one, host_state=state)
+        return any(self._policies.judge(now, moved))
 
     def _move(
-        self, uuid: str, violated: Sequence[str] = (), room_for: str = ''
+        self,
+        uuid: str,
+        violated: Sequence[str] = (),
+        room_for: str | None = None,
     ) -> bool:
-        """Plan the move of a server; return whether it has a place."""
+        """Plan the move of a server; return whether it has a place.
+
+        :param violated: the policies that it violates
+        :param room_for: the UUID of the server for which it makes room
+        """
         try:
             mine = self._prepare(uuid)
-            spec_obj = mine.spec_obj.obj_clone()
-            _, states = self._destinations.judge(spec_obj)
+            _, targets = self._destinations.judge(mine.spec_obj)
         except nova_scheduler.PlacementFailed:
             raise
         except Exception:
             # It is named among those without a place.
             return False
         instance = mine.instance
-        source = self._scheduler.find_state(instance.host, instance.node)
-        for state in states:
-            if mine.may_move_to(source, state):
-                self._scheduler.move(spec_obj, instance, mine.held, state)
-                self.moves.append(
-                    Move(
-                        uuid,
-                        mine.name,
-                        instance.project_id,
-                        instance.host,
-                        state.host,
-                        mine.kind,
-                        violated,
-                        room_for,
-                    )
+        here = instance.host, instance.node
+        source = None
+        for state in self._scheduler.states.values():
+            if (state.host, state.nodename) == here:
+                source = state
+        for target in targets:
+            if mine.may_move_to(source, target):
+                self._destinations.move(mine, source, target)
+                self._moves.append(
+                    {
+                        'server': uuid,
+                        'name': messages.clean(mine.name),
+                        'project': instance.project_id,
+                        'from': instance.host,
+                        'to': target.host,
+                        'kind': mine.kind,
+                        'policies': list(violated),
+                        'room_for': room_for,
+                    }
                 )
                 return True
         return False
@@ -251,49 +226,61 @@ class Plan:
             raise found
         return found
 
-    def _explain(self, one: Violation) -> None:
-        """Note why a server has no place, and what would help."""
+    def _explain(self, one: servers.Server) -> dict[str, str]:
+        """Return why a server has no place, and what would help."""
+        helps = ''
         try:
-            mine = self._prepare(one.server.uuid)
-            found, states = self._destinations.judge(
-                mine.spec_obj.obj_clone(), whole=True
-            )
+            mine = self._prepare(one.uuid)
+            found, states = self._destinations.judge(mine.spec_obj, True)
         except movable.NotMovable as exc:
-            one.cause, one.reason = STATE, f'nova cannot move it: {exc}'
-            one.helps = 'a server that is active, paused or stopped can move'
-            return
+            reason, cause = f'nova cannot move it: {exc}', 'state'
+            helps = 'a server that is active, paused or stopped can move'
         except Exception as exc:
-            one.cause, one.reason = 'fault', messages.describe(exc)
-            return
+            reason, cause = messages.describe(exc), 'fault'
+        else:
+            reason, cause, helps = self._describe_refusals(found)
+            if states:
+                reason = 'the hypervisors of all hosts left are older'
+        return {'reason': reason, 'cause': cause, 'would_help': helps}
+
+    def _describe_refusals(self, found: funnel.Funnel) -> tuple[str, str, str]:
+        """Return what refuses all hosts, in a word too, and what helps."""
         described = document.build(found, {}, detailed=())
-        one.reason = described['answer']['sentence'].rstrip('.')
-        one.cause = _get_cause(described) or 'hypervisor'
-        if states:
-            one.reason = 'the hypervisors of all hosts left are older'
+        reason = described['answer']['sentence'].rstrip('.')
         # Nobody asks to give up a policy that is to be kept, nor the cell.
         freed = [
             by
             for by in described['answer']['freed']
-            if (self._policies.on | _OF_MOVES).isdisjoint(by['causes'])
+            if (self._policies.on.keys() | _OF_MOVES).isdisjoint(by['causes'])
         ]
-        one.helps = ', or '.join(
+        # What keeps every move from hosts is the cause only where nothing else
+        # is: of many cells, one has few of the hosts.
+        causes = [
+            one['cause']
+            for one in described['answer']['reasons']
+            if described['answer']['end'] is None
+            and one['cause'] not in _OF_MOVES
+        ]
+        cause = (
+            ' and '.join(freed[0]['causes'])
+            if freed
+            else (*causes, document.get_cause(described) or 'hypervisor')[0]
+        )
+        helps = ', or '.join(
             f'{" and ".join(by["causes"])} on '
             + messages.count('host', by['hosts'])
             for by in freed[:_MOST_HELPS]
         )
-        if freed:
-            one.cause = ' and '.join(freed[0]['causes'])
+        return reason, cause, helps
 
-    def _make_room(self, one: Violation) -> bool:
+    def _make_room(self, one: servers.Server) -> bool:
         """Let others leave a host for a server; return whether it moved."""
-        if not self._may_make_room:
+        if not self._wanted.make_room:
             return False
-        uuid = one.server.uuid
+        uuid = one.uuid
         try:
             mine = self._prepare(uuid)
-            found, _ = self._destinations.judge(
-                mine.spec_obj.obj_clone(), whole=True
-            )
+            found, _ = self._destinations.judge(mine.spec_obj, True)
         except Exception:
             return False
         amounts = _get_amounts(mine)
@@ -309,16 +296,15 @@ class Plan:
         # One that is enough, and else several of one host.
         turns = [[other] for _, other in sorted(itertools.chain(*leaving))]
         turns += [[other for _, other in host] for host in leaving]
-        saved, planned = self._scheduler.save(), len(self.moves)
         for turn in turns[:_MOST_ASKED]:
+            saved, planned = self._destinations.save(), len(self._moves)
             for other in turn:
                 if self._has_turns(2) and self._move(other, room_for=uuid):
                     if self._move(uuid, one.policies):
                         self._advance()
                         return True
-            if len(self.moves) > planned:
-                self._scheduler.restore(saved)
-                del self.moves[planned:]
+            self._destinations.restore(saved)
+            del self._moves[planned:]
         return False
 
     def _find_leaving(
@@ -336,16 +322,16 @@ class Plan:
         inventories = self._scheduler.providers.get_inventories(host)
         wanted = {'allocations': {host: {'resources': amounts}}}
         for uuid in self._scheduler.states[host].instances:
-            if uuid in self._found or uuid in self._scheduler.moved:
+            if uuid in self._found or uuid in self._destinations.moved:
                 continue
             try:
                 other = self._prepare(uuid)
             except Exception:
                 # It stays.
                 continue
-            if self._project not in (None, other.instance.project_id):
+            if self._wanted.project not in (None, other.instance.project_id):
                 continue
-            left = self._scheduler.claims.copy()
+            left = self._destinations.claims.copy()
             left.learn({host: {'resources': inventories}})
             left.give_back(other.held)
             lacks = (
@@ -357,22 +343,20 @@ class Plan:
         return sorted(found)
 
 
-def _get_cause(described: dict[str, typing.Any]) -> str | None:
-    """Return the cause of a refusal in a word.
-
-    What keeps every move from hosts is the cause only where nothing else is:
-    of many cells, one has few of the hosts.
-    """
-    if described['answer']['end'] is None:
-        for reason in described['answer']['reasons']:
-            if reason['cause'] not in _OF_MOVES:
-                return str(reason['cause'])
-    return document.get_cause(described)
+def _describe(one: servers.Server) -> dict[str, typing.Any]:
+    return {
+        'server': one.uuid,
+        'name': messages.clean(one.name),
+        'project': one.project_id,
+        'host': one.host,
+        'policies': one.policies,
+    }
 
 
-def _get_amounts(mine: movable.Movable) -> dict[str, int]:
+def _get_amounts(mine: movable.Movable) -> collections.Counter[str]:
     """Return what a server holds, by resource class."""
-    found: collections.Counter[str] = collections.Counter()
-    for one in mine.held['allocations'].values():
-        found.update(one['resources'])
-    return dict(found)
+    held = mine.held['allocations'].values()
+    return sum(
+        (collections.Counter(one['resources']) for one in held),
+        collections.Counter[str](),
+    )

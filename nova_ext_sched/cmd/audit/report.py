@@ -3,7 +3,6 @@
 """What the audit writes: a text for people, a document for programs."""
 
 from collections.abc import Iterable
-from collections.abc import Mapping
 from collections.abc import Sequence
 import functools
 import itertools
@@ -17,6 +16,9 @@ from nova_ext_sched.cli import lister
 
 #: Changes when a reader of the document must change.
 FORMAT = 1
+
+# What the document has of the totals.
+_ANSWER = ('sentence', 'servers', 'violating', 'not_judged', 'policies')
 
 # Hosts that people see of those to which a server could go.
 _FEW = 3
@@ -123,15 +125,23 @@ def _write_groups(
 
 
 def _write_server(out: layout.Layout, row: lister.Row) -> None:
-    text = f'{row["Server"]}  {row["Host"]}'
-    if row['Name']:
-        # A line for each server, whatever its name.
-        room = max(_SHORTEST_NAME, out.width - len(text) - 4)
-        name = messages.clean(row['Name'])
-        text += f'  {name if len(name) <= room else f"{name[: room - 3]}..."}'
+    text = add_name(out, f'{row["Server"]}  {row["Host"]}', row['Name'])
     if 'Where' in row:
         text += f'; could go to: {row["Where"].human_readable()}'
     out.say(text, 2, hang=4)
+
+
+def add_name(out: layout.Layout, text: str, name: str, indent: int = 2) -> str:
+    """Return a line with as much of a server's name as it has room for.
+
+    :param text: what comes before the name
+    :param indent: how far the line is set in
+    """
+    name = messages.clean(name)
+    room = max(_SHORTEST_NAME, out.width - len(text) - indent - 2)
+    if len(name) > room:
+        name = f'{name[: room - 3]}...'
+    return f'{text}  {name}' if name else text
 
 
 def _write_places(out: layout.Layout, rows: Sequence[lister.Row]) -> None:
@@ -153,38 +163,25 @@ def _write_places(out: layout.Layout, rows: Sequence[lister.Row]) -> None:
         )
 
 
-def list_rows(
-    rows: Iterable[lister.Row], summary: bool
-) -> dict[str, typing.Any]:
-    """Return what the document has of rows.
-
-    :param summary: see :func:`write`
-    """
-    listed = [
+def list_rows(rows: Iterable[lister.Row]) -> list[dict[str, object]]:
+    """Return what the document has of rows."""
+    return [
         {name.lower(): lister.machine_readable(row[name]) for name in row}
         for row in rows
     ]
-    return {'summary' if summary else 'findings': listed}
 
 
 def make_document(
-    auditing: typing.Any, listed: Mapping[str, typing.Any]
+    auditing: typing.Any, **listed: object
 ) -> dict[str, typing.Any]:
     """Return everything as one document; ``schema.json`` has its form.
 
     :param auditing: see :func:`write`
-    :param listed: what :func:`list_rows` returned, or a plan
+    :param listed: ``findings`` or ``summary`` (:func:`list_rows`), or ``plan``
     """
-    totals = auditing.totals
     return {
         **lister.begin_document(FORMAT),
-        'answer': {
-            'sentence': totals.sentence,
-            'servers': totals.servers,
-            'violating': totals.violating,
-            'not_judged': totals.not_judged,
-            'policies': totals.policies,
-        },
+        'answer': {name: getattr(auditing.totals, name) for name in _ANSWER},
         **listed,
         'faults': [
             messages.without_secrets(fault) for fault in auditing.faults

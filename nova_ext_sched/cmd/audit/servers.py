@@ -2,18 +2,17 @@
 
 """The servers of every cell, host by host, each with its request."""
 
+from collections.abc import Collection
 from collections.abc import Iterator
-import contextlib
-import copy
+from collections.abc import Sequence
+import dataclasses
 import functools
 import typing
 
-from nova import context as nova_context
 from nova import objects
 import nova.conf
 from nova.db.main import api as main_db
 from nova.db.main import models
-from oslo_db import exception as db_exception
 import sqlalchemy as sa
 
 from nova_ext_sched import exception
@@ -21,6 +20,7 @@ from nova_ext_sched import messages
 from nova_ext_sched import request_state
 from nova_ext_sched.cmd import nova_scheduler
 from nova_ext_sched.cmd.audit import request_specs
+from nova_ext_sched.cmd.audit import totals
 from nova_ext_sched.queries import running_image
 from nova_ext_sched.request_filters import reservation
 
@@ -36,13 +36,15 @@ _NO_MOVE = ', and nova cannot move it either'
 _CREDENTIALS = '; give credentials that may read it: OS_CLOUD or other OS_*'
 
 
-class Server(typing.NamedTuple):
+@dataclasses.dataclass(eq=False)
+class Server:
     """A server and the host on which it stands.
 
     ``host_state`` is a nova HostState with the host's aggregates and with its
     instances but this one, as if the server were to be placed there now.
     ``request_spec`` is what the scheduler would be asked for its move; where
     that is unknown it is None, and ``fault`` says why and what to do.
+    ``found`` is what the policies say against its host, once they are asked.
     """
 
     uuid: str
@@ -51,10 +53,17 @@ class Server(typing.NamedTuple):
     host_state: typing.Any
     request_spec: typing.Any
     fault: str = ''
+    found: Sequence[tuple[str, str]] = ()
 
+    @property
+    def host(self) -> str:
+        """The name of its host."""
+        return str(self.host_state.host)
 
-class CellDown(Exception):
-    """A cell's database does not answer; the text says what it said."""
+    @property
+    def policies(self) -> list[str]:
+        """The policies that it violates."""
+        return [name for name, _ in self.found if name != totals.NOT_JUDGED]
 
 
 class Servers:
@@ -63,28 +72,29 @@ class Servers:
     A server that never landed, that is shelved and offloaded or that was
     deleted (softly too) stands nowhere, and is none of them.
 
-    :param ctxt: a nova RequestContext of an administrator
     :param scheduler: what nova-scheduler has in memory
+    :param hosts: only servers on hosts of these names
     :param project: only servers of the project with this ID
     """
 
     def __init__(
         self,
-        ctxt: typing.Any,
         scheduler: nova_scheduler.ReadOnlyHostManager,
+        hosts: Collection[str] | None = None,
         project: str | None = None,
     ) -> None:
-        self._ctxt = ctxt
+        self._ctxt = nova_scheduler.context()
         self._scheduler = scheduler
+        self._hosts = hosts
         self._project = project
-        self._specs = request_specs.Loader(ctxt)
+        self._specs = request_specs.Loader(self._ctxt)
         self._image_is_source = (
             bool(reservation.rules().prefixes)
             and 'image' in CONF.nova_ext_sched.member_sources
         )
         # Many servers have one image, and each read is a request to Glance.
         self._image_keys = functools.lru_cache(maxsize=_IMAGES)(
-            functools.partial(reservation.read_image_keys, ctxt)
+            functools.partial(reservation.read_image_keys, self._ctxt)
         )
 
     def count(self) -> dict[str, dict[str, int]]:
@@ -92,55 +102,54 @@ class Servers:
 
         What does not answer is in the scheduler's ``silent_cells``.
         """
-        return self._scheduler.ask_cells(_select_counts, self._project)
+        return self._scheduler.ask_cells(
+            _select_counts, self._hosts, self._project
+        )
 
     def read(self, cell: str, host: str) -> Iterator[Server]:
         """Yield the servers of one host.
 
         :param cell: the UUID of its cell
         :param host: a name of :meth:`count`
-        :raises CellDown: the database stops answering
+        :raises nova_scheduler.CellFailed: the database stops answering
         """
         mapping = self._scheduler.cells[cell]
-        # What HostManager gives filters, but without a compute node: a host
-        # whose nova-compute is gone may still hold servers.
-        state = self._scheduler.host_state_cls(host, host, cell)
-        state.aggregates = self._scheduler.aggregates_of(host)
         filters = {'deleted': False, 'host': host}
         if self._project is not None:
             filters['project_id'] = self._project
-        with nova_context.target_cell(self._ctxt, mapping) as target:
-            with _answering():
-                occupants = sorted(
-                    objects.InstanceList.get_uuids_by_host(target, host)
+        with nova_scheduler.target_cell(self._ctxt, mapping) as target:
+            occupants = sorted(
+                objects.InstanceList.get_uuids_by_host(target, host)
+            )
+        for start in range(0, len(occupants), PAGE):
+            uuids = occupants[start : start + PAGE]
+            with nova_scheduler.target_cell(self._ctxt, mapping) as target:
+                instances = objects.InstanceList.get_by_filters(
+                    target,
+                    {**filters, 'uuid': uuids},
+                    expected_attrs=['flavor'],
+                    sort_keys=['uuid'],
+                    sort_dirs=['asc'],
                 )
-            for start in range(0, len(occupants), PAGE):
-                uuids = occupants[start : start + PAGE]
-                with _answering():
-                    instances = objects.InstanceList.get_by_filters(
-                        target,
-                        {**filters, 'uuid': uuids},
-                        expected_attrs=['flavor'],
-                        sort_keys=['uuid'],
-                        sort_dirs=['asc'],
-                    )
-                stored = request_specs.select(
-                    self._ctxt, [instance.uuid for instance in instances]
-                )
-                for instance in instances:
-                    mine = copy.copy(state)
-                    mine.instances = dict.fromkeys(occupants)
-                    mine.instances.pop(instance.uuid)
-                    request = self._request(
+            stored = request_specs.select(
+                self._ctxt, [instance.uuid for instance in instances]
+            )
+            for instance in instances:
+                # What HostManager gives filters, but without a compute node: a
+                # host whose nova-compute is gone may still hold servers.
+                state = self._scheduler.host_state_cls(host, host, cell)
+                state.aggregates = self._scheduler.aggregates_of(host)
+                state.instances = dict.fromkeys(occupants)
+                state.instances.pop(instance.uuid)
+                yield Server(
+                    instance.uuid,
+                    instance.display_name or '',
+                    instance.project_id,
+                    state,
+                    *self._request(
                         instance, mapping, stored.get(instance.uuid)
-                    )
-                    yield Server(
-                        instance.uuid,
-                        instance.display_name or '',
-                        instance.project_id,
-                        mine,
-                        *request,
-                    )
+                    ),
+                )
 
     def _request(
         self, instance: typing.Any, mapping: typing.Any, text: str | None
@@ -176,7 +185,9 @@ class Servers:
 
 
 @main_db.pick_context_manager_reader
-def _select_counts(context: typing.Any, project: str | None) -> dict[str, int]:
+def _select_counts(
+    context: typing.Any, hosts: Collection[str] | None, project: str | None
+) -> dict[str, int]:
     instances = models.Instance
     query = (
         sa.select(instances.host, sa.func.count())
@@ -186,12 +197,8 @@ def _select_counts(context: typing.Any, project: str | None) -> dict[str, int]:
     )
     if project is not None:
         query = query.where(instances.project_id == project)
-    return {host: count for host, count in context.session.execute(query)}
-
-
-@contextlib.contextmanager
-def _answering() -> Iterator[None]:
-    try:
-        yield
-    except (db_exception.DBError, sa.exc.SQLAlchemyError) as exc:
-        raise CellDown(messages.describe(exc)) from exc
+    return {
+        host: count
+        for host, count in context.session.execute(query)
+        if hosts is None or host in hosts
+    }

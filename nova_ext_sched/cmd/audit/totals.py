@@ -5,25 +5,12 @@
 import collections
 from collections.abc import Iterable
 from collections.abc import Iterator
-from collections.abc import Sequence
 import typing
 
 from nova_ext_sched import messages
 
-
-class Line(typing.NamedTuple):
-    """How many servers of one aggregate, project or host violate a policy.
-
-    :ivar by: ``aggregate``, ``project`` or ``host``
-    :ivar name: of the aggregate or host; the ID of the project
-    :ivar servers: number of servers that violate a policy
-    :ivar policies: number of servers by policy
-    """
-
-    by: str
-    name: str
-    servers: int
-    policies: dict[str, int]
+#: Stands for the policy of a server that cannot be judged.
+NOT_JUDGED = 'not-judged'
 
 
 class Totals:
@@ -43,55 +30,48 @@ class Totals:
         self.violating = 0
         self.not_judged = 0
         self.policies = dict.fromkeys(policies, 0)
-        self._servers: collections.Counter[tuple[str, str]] = (
-            collections.Counter()
-        )
-        self._policies: dict[tuple[str, str], collections.Counter[str]] = {}
+        # By place, and by place and policy.
+        self._servers = collections.Counter[tuple[str, str]]()
+        self._policies = collections.Counter[tuple[str, str, str]]()
 
-    def add(
-        self,
-        violated: Sequence[str],
-        judged: bool,
-        places: Iterable[tuple[str, str]],
-    ) -> None:
-        """Count one server.
-
-        :param violated: the names of the policies that it violates
-        :param judged: whether every policy could judge it
-        :param places: its aggregates, project and host, as in :class:`Line`
-        """
+    def add(self, server: typing.Any) -> None:
+        """Count one server, of :mod:`.servers`, that was judged."""
+        violated = server.policies
         self.servers += 1
-        self.not_judged += not judged
+        self.not_judged += len(violated) < len(server.found)
         if not violated:
             return
         self.violating += 1
         for policy in violated:
             self.policies[policy] += 1
-        for place in places:
+        for place in (
+            *(('aggregate', one.name) for one in server.host_state.aggregates),
+            ('project', server.project_id),
+            ('host', server.host),
+        ):
             self._servers[place] += 1
-            self._policies.setdefault(place, collections.Counter()).update(
-                violated
-            )
+            self._policies.update((*place, policy) for policy in violated)
 
-    def lines(self) -> Iterator[Line]:
+    def lines(self) -> Iterator[tuple[str, str, int, dict[str, int]]]:
         """Yield the aggregates, then projects, then hosts.
 
         Each begins with what has the most servers that violate a policy.
+
+        :returns: ``aggregate``, ``project`` or ``host``; its name, or the ID
+            of the project; the number of its servers that violate a policy,
+            of all and by policy
         """
-        for by in ('aggregate', 'project', 'host'):
-            ranked = sorted(
-                (-servers, name)
-                for (kind, name), servers in self._servers.items()
-                if kind == by
-            )
-            for servers, name in ranked:
-                counts = self._policies[by, name]
-                policies = {
-                    policy: counts[policy]
-                    for policy in self.policies
-                    if counts[policy]
-                }
-                yield Line(by, name, -servers, policies)
+        kinds = ('aggregate', 'project', 'host')
+        for place, servers in sorted(
+            self._servers.items(),
+            key=lambda one: (kinds.index(one[0][0]), -one[1], one[0]),
+        ):
+            policies = {
+                policy: count
+                for policy in self.policies
+                if (count := self._policies[*place, policy])
+            }
+            yield (*place, servers, policies)
 
     @property
     def ranked(self) -> list[tuple[str, int]]:

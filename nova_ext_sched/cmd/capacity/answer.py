@@ -5,7 +5,6 @@
 Everything comes from the document (:mod:`.document`).
 """
 
-from collections.abc import Sequence
 import typing
 
 from nova_ext_sched import messages
@@ -25,7 +24,7 @@ UNLIMITED = 'unlimited'
 _MOST_HOSTS = 20
 
 
-def rows(found: Document) -> list[Sequence[object]]:
+def rows(found: Document) -> list[tuple[typing.Any, ...]]:
     """Return a row for each flavor, the most room first."""
     return [
         (
@@ -38,7 +37,7 @@ def rows(found: Document) -> list[Sequence[object]]:
     ]
 
 
-def host_rows(found: Document) -> list[Sequence[object]]:
+def host_rows(found: Document) -> list[tuple[typing.Any, ...]]:
     """Return a row for each host of each flavor, the most room first."""
     return [
         (
@@ -90,28 +89,26 @@ def write(out: layout.Layout, found: Document, by_host: bool) -> None:
     if not by_host:
         if found['flavors']:
             out.say()
-            out.table(COLUMNS, [_shown(row) for row in rows(found)])
+            shown = [
+                (*cells, '; '.join(ends.machine_readable()))
+                for *cells, ends in rows(found)
+            ]
+            out.table(COLUMNS, shown)
         return
     for one in found['flavors']:
         out.say()
         out.say('; '.join((f'{one["name"]}: {_number(one)}', *_say_ends(one))))
-        rooms = one['rooms'][:_MOST_HOSTS]
+        rooms = host_rows({'flavors': [one]})
         out.table(
             HOST_COLUMNS[1:],
             [
-                (room['host'], _number(room), ', '.join(room['ends']))
-                for room in rooms
+                (*cells, ends.human_readable())
+                for _, *cells, ends in rooms[:_MOST_HOSTS]
             ],
         )
-        if more := len(one['rooms']) - len(rooms):
-            out.say(
-                f'and {messages.count("more host", more)} (-f csv lists all)'
-            )
-
-
-def _shown(row: Sequence[typing.Any]) -> Sequence[object]:
-    *cells, ends = row
-    return (*cells, '; '.join(ends.machine_readable()))
+        if len(rooms) > _MOST_HOSTS:
+            more = messages.count('more host', len(rooms) - _MOST_HOSTS)
+            out.say(f'and {more} (-f csv lists all)')
 
 
 def _number(one: Document) -> typing.Any:

@@ -4,13 +4,11 @@
 
 import argparse
 from collections.abc import Sequence
-import gc
-import sys
+import typing
 
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import layout
 from nova_ext_sched.cli import lister
-from nova_ext_sched.cli import progress
 from nova_ext_sched.cmd import nova_command
 from nova_ext_sched.cmd import request_options
 from nova_ext_sched.cmd.capacity import answer
@@ -46,12 +44,15 @@ class Capacity(nova_command.Lister):
 
     def take_action(
         self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], list[Sequence[object]]]:
+    ) -> tuple[Sequence[str], list[tuple[typing.Any, ...]]]:
         self._by_host = parsed_args.hosts
         columns = answer.HOST_COLUMNS if self._by_host else answer.COLUMNS
         base.check_columns(self, parsed_args, columns)
         self.configure(parsed_args)
-        self._document = _survey(parsed_args)
+        # Not before the process is configured: it imports nova.
+        from nova_ext_sched.cmd.capacity import survey
+
+        self._document = survey.make_document(parsed_args)
         flavors = self._document['flavors']
         if any(one['fault'] for one in flavors):
             self.status = base.FAULT
@@ -72,33 +73,3 @@ class Capacity(nova_command.Lister):
 
     def make_document(self, rows: list[lister.Row]) -> object:
         return self._document
-
-
-def _survey(parsed_args: argparse.Namespace) -> answer.Document:
-    # Not before the process is configured: they import nova.
-    from nova_ext_sched.cmd.capacity import document
-    from nova_ext_sched.cmd.capacity import host_manager
-    from nova_ext_sched.cmd.capacity import survey
-
-    scheduler = host_manager.HostManager()
-    surveying = survey.Survey(parsed_args, scheduler)
-    flavors = surveying.get_flavors(parsed_args.flavor)
-    hosts = scheduler.hosts
-    if flavors and scheduler.states:
-        # They stay until the process ends. Python would else look for garbage
-        # among them again and again, for a fifth of the time.
-        gc.freeze()
-    with progress.bar(
-        sys.stderr, 'Counting servers of flavors', len(flavors)
-    ) as advance:
-        described = []
-        for flavor in flavors:
-            # Of what a count holds, which is much, little is kept.
-            count = surveying.count(flavor)
-            described.append(
-                document.describe(count, hosts, parsed_args.hosts)
-            )
-            advance()
-    return document.build(
-        parsed_args, described, len(hosts), surveying.remarks
-    )

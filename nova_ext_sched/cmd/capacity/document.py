@@ -8,14 +8,17 @@ written from it alone (:mod:`.answer`).
 
 import argparse
 import collections
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+import math
+import types
 import typing
 
 from nova_ext_sched import messages
 from nova_ext_sched.cli import lister
-from nova_ext_sched.cmd.capacity import survey
+from nova_ext_sched.cmd.capacity import room
 from nova_ext_sched.cmd.explain import funnel
 
 #: Changes when a reader of the document must change.
@@ -26,7 +29,7 @@ def build(
     wanted: argparse.Namespace,
     flavors: Sequence[dict[str, typing.Any]],
     hosts: int,
-    remarks: Sequence[str],
+    remarks: Iterable[str],
 ) -> dict[str, typing.Any]:
     """Return the document.
 
@@ -52,20 +55,31 @@ def build(
 
 
 def describe(
-    count: survey.Count, hosts: Mapping[str, typing.Any], by_host: bool
+    flavor: typing.Any,
+    hosts: Mapping[str, typing.Any] | None = None,
+    found: funnel.Funnel | None = None,
+    rooms: Mapping[str, room.Room] = types.MappingProxyType({}),
+    end: str = '',
+    fault: str = '',
 ) -> dict[str, typing.Any]:
     """Return what the document has of a flavor.
 
-    :param hosts: every compute node, by UUID
-    :param by_host: whether to list the room of each host
+    :param flavor: nova's
+    :param hosts: every compute node by UUID, if the room of each is wanted
+    :param found: explain's stages; None where no host was judged
+    :param rooms: by the UUID of each host that explain's stages left
+    :param end: why no host was judged; empty where hosts were
+    :param fault: why there is no number; empty where there is one
     """
-    flavor = count.flavor
-    servers = None if count.fault else count.servers
+    servers = sum(one.servers for one in rooms.values())
     ends = collections.Counter(
-        one.end.cause
-        for one in count.rooms.values()
-        if one.servers and one.end is not None
+        one.end.cause for one in rooms.values() if one.end and one.servers
     )
+    refused = [] if found is None else found.count_reasons()
+    refused += [
+        (one.end, 1) for one in rooms.values() if one.end and not one.servers
+    ]
+    causes = {} if found is None else found.causes
     return {
         'id': flavor.flavorid,
         'name': messages.clean(flavor.name),
@@ -73,21 +87,47 @@ def describe(
         'memory_mb': flavor.memory_mb,
         'root_gb': flavor.root_gb,
         'ephemeral_gb': flavor.ephemeral_gb,
-        'servers': servers,
-        'unlimited': servers is None and not count.fault,
-        'hosts': count.hosts,
+        **_describe_number(None if fault else servers),
+        'hosts': sum(one.servers > 0 for one in rooms.values()),
         'ends': [
             {'ends': name, 'hosts': number}
             for name, number in sorted(
                 ends.items(), key=lambda one: (-one[1], one[0])
             )
         ],
-        'refused': funnel.group(_count_refused(count)),
-        'end': messages.clean(count.end, 1000),
-        'fault': messages.clean(count.fault, 1000),
-        'rooms': sorted(_describe_rooms(count, hosts), key=_most_room)
-        if by_host
-        else None,
+        'refused': funnel.group(refused),
+        'end': messages.clean(end, 1000),
+        'fault': messages.clean(fault, 1000),
+        'rooms': None
+        if hosts is None
+        else sorted(_describe_rooms(hosts, causes, rooms), key=_most_room),
+    }
+
+
+def _describe_rooms(
+    hosts: Mapping[str, typing.Any],
+    causes: Mapping[str, Iterable[str]],
+    rooms: Mapping[str, room.Room],
+) -> Iterator[dict[str, typing.Any]]:
+    for uuid, host in hosts.items():
+        servers: float = 0
+        ends = sorted(causes.get(uuid, ()))
+        if one := rooms.get(uuid):
+            servers, ends = one.servers, [one.end.cause] if one.end else []
+        yield {
+            'host': messages.clean(host.name),
+            'uuid': uuid,
+            **_describe_number(servers),
+            'ends': ends,
+        }
+
+
+def _describe_number(servers: float | None) -> dict[str, typing.Any]:
+    """Return a number of servers; None where it is not known."""
+    unlimited = servers == math.inf
+    return {
+        'servers': None if unlimited else servers,
+        'unlimited': unlimited,
     }
 
 
@@ -95,37 +135,5 @@ def _most_room(one: Mapping[str, typing.Any]) -> tuple[float, str]:
     """Return what to sort flavors, and hosts, by."""
     servers = one['servers']
     if servers is None:
-        servers = float('inf') if one['unlimited'] else -1
+        servers = math.inf if one['unlimited'] else -1
     return -servers, one['host'] if 'host' in one else one['name']
-
-
-def _count_refused(
-    count: survey.Count,
-) -> Iterator[tuple[funnel.Refusal, int]]:
-    """Yield why hosts take no server, with numbers of hosts."""
-    if count.found is None or count.end:
-        return
-    yield from count.found.count_reasons()
-    for one in count.rooms.values():
-        if one.servers == 0 and one.end is not None:
-            yield one.end, 1
-
-
-def _describe_rooms(
-    count: survey.Count, hosts: Mapping[str, typing.Any]
-) -> Iterator[dict[str, typing.Any]]:
-    for uuid, host in hosts.items():
-        servers: int | None = 0
-        causes: list[str] = []
-        if uuid in count.rooms:
-            servers, end = count.rooms[uuid]
-            causes = [] if end is None else [end.cause]
-        elif count.found is not None and not count.end:
-            causes = sorted(count.found.causes.get(uuid, ()))
-        yield {
-            'host': messages.clean(host.name),
-            'uuid': uuid,
-            'servers': servers,
-            'unlimited': servers is None,
-            'ends': causes,
-        }

@@ -11,7 +11,6 @@ number of servers.
 
 from collections.abc import Iterable
 from collections.abc import Mapping
-from collections.abc import Sequence
 import typing
 
 from nova_ext_sched.cmd import claims
@@ -49,54 +48,50 @@ _OF_ANY_FIELD = 'query'
 _PACKAGES = ('nova', 'nova_ext_sched')
 
 
-class Kinds:
-    """Tells which hosts are of one kind, for one request.
+def are_shared(
+    host_filters: Iterable[typing.Any], spec_obj: typing.Any
+) -> bool:
+    """Return whether one host of a kind stands for all.
 
     :param host_filters: those that judge the request
     :param spec_obj: a nova RequestSpec
+    """
+    hints = fields.get_field(spec_obj, 'scheduler_hints') or {}
+    return (
+        spec_obj.instance_group is None
+        and _OF_ANY_FIELD not in hints
+        and all(map(_is_known, host_filters))
+    )
+
+
+def get(
+    uuid: str,
+    described: object,
+    requests: Iterable[claims.Request],
+    summaries: Mapping[str, typing.Any],
+) -> object:
+    """Return what hosts of one kind have in common.
+
+    :param uuid: of the host
+    :param described: what :func:`describe` returned
+    :param requests: the host's allocation requests, in their order
     :param summaries: placement's provider summaries, by UUID
     """
-
-    def __init__(
-        self,
-        host_filters: Iterable[typing.Any],
-        spec_obj: typing.Any,
-        summaries: Mapping[str, typing.Any],
-    ) -> None:
-        self._summaries = summaries
-        hints = fields.get_field(spec_obj, 'scheduler_hints') or {}
-        self._are_shared = (
-            spec_obj.instance_group is None
-            and _OF_ANY_FIELD not in hints
-            and all(map(_is_known, host_filters))
-        )
-
-    def get(
-        self, uuid: str, described: object, requests: Sequence[claims.Request]
-    ) -> object:
-        """Return what hosts of one kind have in common.
-
-        :param uuid: of the host
-        :param described: what :func:`describe` returned
-        :param requests: the host's allocation requests, in their order
-        """
-        if not self._are_shared:
-            return uuid
-        numbers: dict[str, int] = {}
-        rooms: list[tuple[object, ...]] = []
-        for request in requests:
-            for provider, one in request['allocations'].items():
-                summary = self._summaries[provider]
-                if summary['root_provider_uuid'] != uuid:
-                    # Hosts share it: what one claims, another lacks.
-                    return uuid
-                number = numbers.setdefault(provider, len(numbers))
-                for name, amount in one['resources'].items():
-                    found = summary['resources'][name]
-                    free = found['capacity'] - found['used']
-                    rooms.append((number, name, amount, free))
-            rooms.append(())
-        return described, tuple(rooms)
+    numbers: dict[str, int] = {}
+    rooms: list[tuple[object, ...]] = []
+    for request in requests:
+        for provider, one in request['allocations'].items():
+            summary = summaries[provider]
+            if summary['root_provider_uuid'] != uuid:
+                # Hosts share it: what one claims, another lacks.
+                return uuid
+            number = numbers.setdefault(provider, len(numbers))
+            for name, amount in one['resources'].items():
+                found = summary['resources'][name]
+                free = found['capacity'] - found['used']
+                rooms.append((number, name, amount, free))
+        rooms.append(())
+    return described, tuple(rooms)
 
 
 def describe(state: typing.Any) -> object:

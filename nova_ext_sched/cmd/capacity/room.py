@@ -22,9 +22,11 @@ a server group               each host, one after the other in the
 ===========================  ==============================================
 """
 
+import collections
+from collections.abc import Callable
 from collections.abc import Iterable
-from collections.abc import Mapping
-from collections.abc import Sequence
+import dataclasses
+import math
 import typing
 
 from oslo_utils import uuidutils
@@ -32,10 +34,10 @@ from oslo_utils import uuidutils
 from nova_ext_sched import messages
 from nova_ext_sched.cmd import claims
 from nova_ext_sched.cmd import nova_scheduler
-from nova_ext_sched.cmd.capacity import host_manager
 from nova_ext_sched.cmd.capacity import kind
 from nova_ext_sched.cmd.explain import funnel
 from nova_ext_sched.cmd.explain import hosts as explained
+from nova_ext_sched.cmd.explain import query
 from nova_ext_sched.cmd.explain import reasons
 from nova_ext_sched.queries import fields
 
@@ -43,135 +45,127 @@ from nova_ext_sched.queries import fields
 MOST = 20_000
 
 
-class Room(typing.NamedTuple):
-    """What one host takes.
+@dataclasses.dataclass
+class Room:
+    """What one host takes, and each of those that it stands for.
 
-    :ivar servers: None for any number
+    :ivar state: its nova HostState, which claims change
+    :ivar uuids: its own, and those of the other hosts of its kind
+    :ivar servers: how many; ``math.inf`` for any number
     :ivar end: why it takes no more; None where it takes any number
     """
 
-    servers: int | None
-    end: funnel.Refusal | None
-
-
-class _Host:
-    """A host that takes servers, and the hosts that it stands for.
-
-    :ivar uuids: its own, and those of the other hosts of its kind
-    """
-
-    def __init__(self, state: typing.Any) -> None:
-        self.state = state
-        self.uuids = [state.uuid]
-        self.servers = 0
-        self.end: funnel.Refusal | None = None
+    state: typing.Any
+    uuids: list[str]
+    servers: float = 0
+    end: funnel.Refusal | None = None
 
 
 class Rooms:
     """The room of the hosts that a request may use.
 
+    :param host_filters: the enabled ones
+    :param describe: returns what :func:`.kind.describe` does, by UUID
     :param spec_obj: a nova RequestSpec, which explain's stages have judged
     :param states: nova HostStates of the hosts left, the scheduler's best
         first; they are changed
-    :param requests: allocation requests of placement's answer
-    :param summaries: its provider summaries, by UUID
+    :param candidates: placement's answer
     """
 
     def __init__(
         self,
-        scheduler: host_manager.HostManager,
+        host_filters: Iterable[typing.Any],
+        describe: Callable[[str], object],
         spec_obj: typing.Any,
-        states: Sequence[typing.Any],
-        requests: Iterable[claims.Request],
-        summaries: Mapping[str, typing.Any],
+        states: Iterable[typing.Any],
+        candidates: query.Candidates,
     ) -> None:
         self._spec_obj = spec_obj
         # Explain's stages have asked all of them. What nova asks once for
         # several servers depends on no claim.
         self._filters = [
             one
-            for one in scheduler.enabled_filters
+            for one in host_filters
             if fields.host_filters_run(spec_obj)
             and one.run_filter_for_index(1)
         ]
         self._group = spec_obj.instance_group
-        self._claims = claims.Claims(summaries)
-        self._requests: dict[str, list[claims.Request]] = {
-            state.uuid: [] for state in states
-        }
-        for one in requests:
+        self._claims = claims.Claims(candidates.summaries)
+        self._requests = collections.defaultdict[str, list[claims.Request]](
+            list
+        )
+        for one in candidates.requests:
             for uuid in one['allocations']:
-                if uuid in self._requests:
-                    self._requests[uuid].append(one)
-        kinds = kind.Kinds(self._filters, spec_obj, summaries)
-        found: dict[object, _Host] = {}
+                self._requests[uuid].append(one)
+        shared = kind.are_shared(self._filters, spec_obj)
+        rooms: dict[object, Room] = {}
         for state in states:
-            key = kinds.get(
-                state.uuid,
-                scheduler.describe(state.uuid),
-                self._requests[state.uuid],
-            )
-            if key in found:
-                found[key].uuids.append(state.uuid)
-            else:
-                found[key] = _Host(state)
-        self._hosts = list(found.values())
+            uuid = state.uuid
+            key: object = uuid
+            if shared:
+                key = kind.get(
+                    uuid,
+                    describe(uuid),
+                    self._requests[uuid],
+                    candidates.summaries,
+                )
+            rooms.setdefault(key, Room(state, [])).uuids.append(uuid)
+        self._rooms = list(rooms.values())
 
     def measure(self) -> dict[str, Room]:
         """Return what each host takes, by UUID."""
-        batches = [self._hosts]
-        if self._group is not None:
-            batches = [[host] for host in self._hosts]
-        for batch in batches:
-            self._fill(batch)
-        return {
-            uuid: Room(host.servers if host.end else None, host.end)
-            for host in self._hosts
-            for uuid in host.uuids
-        }
+        if self._group is None:
+            self._fill(self._rooms)
+        else:
+            for room in self._rooms:
+                self._fill([room])
+        for room in self._rooms:
+            if room.end is None:
+                room.servers = math.inf
+        return {uuid: room for room in self._rooms for uuid in room.uuids}
 
-    def _fill(self, hosts: list[_Host]) -> None:
+    def _fill(self, rooms: list[Room]) -> None:
         for _ in range(MOST):
-            if not hosts:
+            if not rooms:
                 return
             uuid = uuidutils.generate_uuid()
             self._spec_obj.instance_uuid = uuid
             if self._group is not None:
                 # nova-api makes the server a member before it is placed.
                 self._group.members.append(uuid)
-            hosts = self._filter(self._offer(hosts))
-            for host in hosts:
+            rooms = self._filter(self._offer(rooms))
+            for room in rooms:
                 # What hosts share may have gone to another in this round; the
                 # next round then has no candidate.
-                request = host.state.allocation_candidates[0]
+                request = room.state.allocation_candidates[0]
                 if self._claims.take(request):
-                    claims.consume(host.state, self._spec_obj, request, uuid)
-                    host.servers += 1
+                    claims.consume(room.state, self._spec_obj, request, uuid)
+                    room.servers += 1
 
-    def _offer(self, hosts: list[_Host]) -> list[_Host]:
+    def _offer(self, rooms: list[Room]) -> list[Room]:
         """Give hosts the candidates that placement would offer now."""
         left = []
-        for host in hosts:
+        for room in rooms:
             lacking: set[str] = set()
             offered = []
-            for request in self._requests[host.state.uuid]:
+            for request in self._requests[room.state.uuid]:
                 if names := self._claims.find_lacking(request):
                     lacking.update(names)
                 else:
                     offered.append(request)
-            host.state.allocation_candidates = offered
+            room.state.allocation_candidates = offered
             if offered:
-                left.append(host)
+                left.append(room)
             else:
-                host.end = funnel.full(sorted(lacking))
+                room.end = funnel.full(sorted(lacking))
         return left
 
-    def _filter(self, hosts: list[_Host]) -> list[_Host]:
+    def _filter(self, rooms: list[Room]) -> list[Room]:
         """Return the hosts that pass every filter."""
         for host_filter in self._filters:
-            if not hosts:
+            if not rooms:
                 break
-            states = [host.state for host in hosts]
+            states = [room.state for room in rooms]
             try:
                 passed = explained.filter_states(
                     host_filter, states, self._spec_obj
@@ -186,7 +180,7 @@ class Rooms:
                     name=type(host_filter).__name__,
                     cause=messages.describe(exc),
                 ) from exc
-            for host in hosts:
-                host.end = why.get(host.state.uuid)
-            hosts = [host for host in hosts if host.end is None]
-        return hosts
+            for room in rooms:
+                room.end = why.get(room.state.uuid)
+            rooms = [room for room in rooms if room.end is None]
+        return rooms

@@ -3,9 +3,10 @@
 """How many servers of a flavor fit, of all that is asked about it."""
 
 import argparse
-from collections.abc import Mapping
 from collections.abc import Sequence
-import dataclasses
+import functools
+import gc
+import sys
 import typing
 
 from nova import exception as nova_exception
@@ -13,8 +14,11 @@ from nova import objects
 import nova.conf
 
 from nova_ext_sched import messages
+from nova_ext_sched.cli import progress
+from nova_ext_sched.cmd import kept_hosts
 from nova_ext_sched.cmd import nova_scheduler
-from nova_ext_sched.cmd.capacity import host_manager
+from nova_ext_sched.cmd.capacity import document
+from nova_ext_sched.cmd.capacity import kind
 from nova_ext_sched.cmd.capacity import room
 from nova_ext_sched.cmd.explain import explanation
 from nova_ext_sched.cmd.explain import funnel
@@ -25,37 +29,28 @@ from nova_ext_sched.cmd.explain import request
 CONF = nova.conf.CONF
 
 
-@dataclasses.dataclass
-class Count:
-    """How many servers of one flavor fit.
+def make_document(wanted: argparse.Namespace) -> dict[str, typing.Any]:
+    """Return the document of what the arguments of the command ask for.
 
-    :ivar flavor: nova's
-    :ivar rooms: by the UUID of each host that explain's stages left
-    :ivar found: explain's stages; None where the request is refused before
-    :ivar end: why no host was judged; empty where hosts were
-    :ivar fault: why there is no number; empty where there is one
+    :raises exception.InvalidValue: what they name does not exist
+    :raises nova_scheduler.PlacementFailed: placement does not answer
     """
-
-    flavor: typing.Any
-    rooms: Mapping[str, room.Room] = dataclasses.field(default_factory=dict)
-    found: funnel.Funnel | None = None
-    end: str = ''
-    fault: str = ''
-
-    @property
-    def servers(self) -> int | None:
-        """How many fit; None for any number, where a host has no end."""
-        total = 0
-        for one in self.rooms.values():
-            if one.servers is None:
-                return None
-            total += one.servers
-        return total
-
-    @property
-    def hosts(self) -> int:
-        """On how many hosts they fit."""
-        return sum(one.servers != 0 for one in self.rooms.values())
+    scheduler = kept_hosts.HostManager()
+    survey = Survey(wanted, scheduler, wanted.hosts)
+    flavors = survey.get_flavors(wanted.flavor)
+    hosts = len(scheduler.hosts)
+    if flavors and scheduler.states:
+        # They stay until the process ends. Python would else look for garbage
+        # among them again and again, for a fifth of the time.
+        gc.freeze()
+    described = []
+    with progress.bar(
+        sys.stderr, 'Counting servers of flavors', len(flavors)
+    ) as advance:
+        for flavor in flavors:
+            described.append(survey.count(flavor))
+            advance()
+    return document.build(wanted, described, hosts, survey.remarks)
 
 
 class Survey:
@@ -64,20 +59,27 @@ class Survey:
     :param wanted: the arguments of :mod:`nova_ext_sched.cmd.request_options`
     :param scheduler: reads the hosts, aggregates and cells once, when the
         first flavor is counted; several surveys may share it
-    :ivar remarks: sentences about what could not be seen
+    :param by_host: whether to describe the room of each host
+    :ivar remarks: sentences about what could not be seen, each once
     :raises exception.InvalidValue: the image cannot be read
     """
 
     def __init__(
         self,
         wanted: argparse.Namespace,
-        scheduler: host_manager.HostManager,
+        scheduler: kept_hosts.HostManager,
+        by_host: bool = False,
     ) -> None:
         self._ctxt = nova_scheduler.context(wanted.project)
         self._wanted = wanted
         self._image = request.get_image(self._ctxt, wanted)
         self._scheduler = scheduler
-        self.remarks: list[str] = []
+        self._by_host = by_host
+        self.remarks: dict[str, None] = {}
+        # The same for every flavor.
+        self._describe_kind = functools.cache(
+            lambda uuid: kind.describe(scheduler.states[uuid])
+        )
 
     def get_flavors(self, names: Sequence[str]) -> list[typing.Any]:
         """Return nova Flavors by their IDs or names, each once.
@@ -94,61 +96,64 @@ class Survey:
         found = [request.get_flavor(self._ctxt, name) for name in names]
         return list({flavor.flavorid: flavor for flavor in found}.values())
 
-    def count(self, flavor: typing.Any) -> Count:
+    def count(self, flavor: typing.Any) -> dict[str, typing.Any]:
         """Count how many servers of a flavor fit.
 
+        :returns: what :func:`.document.describe` does
         :raises nova_scheduler.PlacementFailed: placement does not answer
         """
+        describe = functools.partial(
+            document.describe,
+            flavor,
+            self._scheduler.hosts if self._by_host else None,
+        )
+        try:
+            return describe(**self._count(flavor))
+        except nova_scheduler.FilterFailed as exc:
+            return describe(fault=str(exc))
+
+    def _count(self, flavor: typing.Any) -> dict[str, typing.Any]:
+        """Return what :func:`.document.describe` wants to know."""
         try:
             spec_obj = request.build(
                 self._ctxt, self._wanted, flavor, self._image
             )
             request.set_up_group(self._ctxt, spec_obj)
         except request.Refused as exc:
-            return Count(flavor, end=f'nova-api refuses it: {exc.got}')
+            return {'end': f'nova-api refuses it: {exc.got}'}
         except nova_exception.UnsupportedPolicyException as exc:
-            return Count(flavor, end=exc.format_message())
+            return {'end': exc.format_message()}
+        if spec_obj.instance_group is None:
+            # The order of the hosts counts for a server group alone.
+            self._scheduler.weighers = []
         found = explanation.start(self._scheduler)
-        self._remark(found.remarks)
-        try:
-            return self._count(flavor, spec_obj, found)
-        except nova_scheduler.FilterFailed as exc:
-            return Count(flavor, fault=str(exc))
-
-    def _count(
-        self, flavor: typing.Any, spec_obj: typing.Any, found: funnel.Funnel
-    ) -> Count:
+        self.remarks |= dict.fromkeys(found.remarks)
         candidates = placement.Placement(
             self._scheduler, found, self._scheduler.providers, is_limited=False
         ).ask(self._ctxt, spec_obj)
         if candidates is None:
             end = typing.cast(funnel.End, found.end)
             text = f'{end.name} ends the request: {end.reason}'
-            if found.failure is not None:
-                # nova creates none either, as long as it lasts.
-                cause = messages.describe(found.failure)
-                return Count(flavor, found=found, fault=f'{text}: {cause}')
-            return Count(flavor, found=found, end=text)
+            if found.failure is None:
+                return {'end': text}
+            # nova creates none either, as long as it lasts.
+            cause = messages.describe(found.failure)
+            return {'found': found, 'fault': f'{text}: {cause}'}
         limit = CONF.scheduler.max_placement_results
         if len(candidates.requests) > limit:
-            self._remark(
-                [
-                    'A request gets at most '
-                    f'{messages.count("allocation candidate", limit)} of '
-                    'placement (max_placement_results), and there are more: '
-                    'nova may refuse a request while hosts have room'
-                ]
-            )
+            self.remarks[
+                'A request gets at most '
+                f'{messages.count("allocation candidate", limit)} of '
+                'placement (max_placement_results), and there are more: '
+                'nova may refuse a request while hosts have room'
+            ] = None
         manager = hosts.Judge(self._scheduler, found, candidates)
         manager.judge(self._ctxt, spec_obj)
         rooms = room.Rooms(
-            self._scheduler,
+            self._scheduler.enabled_filters,
+            self._describe_kind,
             spec_obj,
             manager.order,
-            candidates.requests,
-            candidates.summaries,
+            candidates,
         )
-        return Count(flavor, rooms.measure(), found)
-
-    def _remark(self, remarks: Sequence[str]) -> None:
-        self.remarks += [one for one in remarks if one not in self.remarks]
+        return {'found': found, 'rooms': rooms.measure()}

@@ -324,10 +324,13 @@ class SchedulerManager(manager.SchedulerManager):
 
 
 class Judge(SchedulerManager):
-    """One that leaves the hosts as they are: the claims are the caller's."""
+    """One that claims nothing: the claims are the caller's."""
 
     def _weigh(self, spec_obj: typing.Any) -> None:
         pass
+
+    def claim_resources(self, *_: object, **__: object) -> bool:
+        return True
 
     @staticmethod
     def _consume_selected_host(*_: object, **__: object) -> None:

@@ -5,10 +5,8 @@
 from oslo_log import log as logging
 
 from nova_ext_sched import messages
-from nova_ext_sched.cmd import nova_scheduler
+from nova_ext_sched.cmd import kept_hosts
 from nova_ext_sched.cmd.audit import auditor
-from nova_ext_sched.cmd.audit import host_manager
-from nova_ext_sched.cmd.audit import policies
 from nova_ext_sched.cmd.watch import metrics
 
 LOG = logging.getLogger(__name__)
@@ -39,13 +37,9 @@ def count(figures: metrics.Metrics) -> None:
 
 
 def _audit() -> auditor.Auditor:
-    ctxt = nova_scheduler.context()
-    scheduler = host_manager.HostManager()
-    found = auditor.Auditor(
-        ctxt, scheduler, policies.Policies(ctxt, scheduler)
-    )
+    found = auditor.Auditor(kept_hosts.HostManager())
     found.count()
-    for _ in found.findings():
+    for _ in found.judge():
         # The totals alone are of interest.
         continue
     return found

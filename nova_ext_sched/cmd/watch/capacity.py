@@ -9,9 +9,9 @@ import math
 from oslo_log import log as logging
 
 from nova_ext_sched import messages
+from nova_ext_sched.cmd import kept_hosts
 from nova_ext_sched.cmd import nova_scheduler
 from nova_ext_sched.cmd import request_options
-from nova_ext_sched.cmd.capacity import host_manager
 from nova_ext_sched.cmd.capacity import survey
 from nova_ext_sched.cmd.watch import explainer
 from nova_ext_sched.cmd.watch import metrics
@@ -50,12 +50,13 @@ class Capacity:
         """Count all of them."""
         # The flavors of each problem: an outage is one line of the log.
         problems: dict[str, list[tuple[str, str]]] = {}
-        # Its hosts are read once.
-        scheduler: host_manager.HostManager | None = None
+        # Hosts are read once, and what is read of them is kept by image.
+        scheduler: kept_hosts.HostManager | None = None
+        surveys: dict[str, survey.Survey] = {}
         for number, one in enumerate(self._wanted):
             try:
-                scheduler = scheduler or host_manager.HostManager()
-                servers, problem = _count(scheduler, *one)
+                scheduler = scheduler or kept_hosts.HostManager()
+                servers, problem = _count(scheduler, surveys, *one)
             except explainer.AWAY as exc:
                 # It is away for all, and each might wait for an answer.
                 problems[messages.describe(exc)] = self._wanted[number:]
@@ -84,22 +85,28 @@ class Capacity:
 
 
 def _count(
-    scheduler: host_manager.HostManager, flavor: str, image: str
-) -> tuple[float, str]:
+    scheduler: kept_hosts.HostManager,
+    surveys: dict[str, survey.Survey],
+    flavor: str,
+    image: str,
+) -> tuple[float, str | None]:
     """Return how many servers fit, and why there is no number.
 
-    :returns: ``math.inf`` for any number; no text where there is a number
+    :param surveys: by image; those that are made are added
+    :returns: ``math.inf`` for any number; None where there is a number
     """
-    parser = argparse.ArgumentParser()
-    request_options.add(parser)
-    # A server that has nothing but an image.
-    wanted = parser.parse_args([f'--image={image}'] if image else [])
-    counting = survey.Survey(wanted, scheduler)
-    [found] = map(counting.count, counting.get_flavors([flavor]))
+    if image not in surveys:
+        parser = argparse.ArgumentParser()
+        request_options.add(parser)
+        # A server that has nothing but an image.
+        wanted = parser.parse_args([f'--image={image}'] if image else [])
+        surveys[image] = survey.Survey(wanted, scheduler)
+    [wanted_flavor] = surveys[image].get_flavors([flavor])
+    found = surveys[image].count(wanted_flavor)
     for cell in scheduler.enabled_cells:
         if reason := scheduler.silent_cells.get(cell.uuid):
             raise nova_scheduler.CellFailed(
                 cell=scheduler.cell_name(cell.uuid), cause=reason
             )
-    servers = math.inf if found.servers is None else found.servers
-    return servers, found.fault
+    servers = math.inf if found['unlimited'] else found['servers']
+    return servers, found['fault']

@@ -74,17 +74,6 @@ class ClaimsTestCase(testtools.TestCase):
         self.claims.learn({'new': summary(VCPU=(4, 4))})
         self.assertEqual(2, self.claims.get_free('new', 'VCPU'))
 
-    def test_corrected_summaries(self):
-        self.claims.take(request(host={'VCPU': 3}))
-        self.claims.give_back(request(host={'MEMORY_MB': 60}))
-        self.assertEqual(
-            {
-                'host': summary(VCPU=(10, 5), MEMORY_MB=(100, 40)),
-                'disks': summary(DISK_GB=(30, 0)),
-            },
-            self.claims.correct(),
-        )
-
     def test_a_copy(self):
         self.claims.take(request(host={'VCPU': 3}))
         copy = self.claims.copy()

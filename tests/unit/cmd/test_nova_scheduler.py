@@ -165,7 +165,10 @@ class CredentialsTestCase(testtools.TestCase):
             str(error),
         )
         with mock.patch.dict(os.environ, {'OS_CLOUD': 'lab'}, clear=True):
-            self.assertIn('cloud lab', nova_scheduler.describe_credentials())
+            error = nova_scheduler.CredentialsFailed(
+                service='Glance', cause='401'
+            )
+        self.assertIn(' with the credentials of OS_CLOUD=lab, ', str(error))
 
 
 class CellTestCase(testtools.TestCase):

@@ -11,11 +11,8 @@ import ddt
 import testtools
 import yaml
 
-from nova_ext_sched import exception
 from nova_ext_sched.cmd.audit import auditor
 from nova_ext_sched.cmd.audit import command
-from nova_ext_sched.cmd.audit import host_manager
-from nova_ext_sched.cmd.audit import policies
 from nova_ext_sched.cmd.audit import totals
 
 
@@ -73,8 +70,14 @@ class UsageTestCase(testtools.TestCase):
 
 
 def finding(number, policy='isolation', name='web'):
-    return auditor.Finding(
-        str(number), name, 'project', 'host1', policy, 'why'
+    return types.SimpleNamespace(
+        uuid=str(number),
+        name=name,
+        project_id='project',
+        host='host1',
+        host_state=types.SimpleNamespace(aggregates=[]),
+        found=[(policy, 'why')],
+        policies=[policy] if policy != totals.NOT_JUDGED else [],
     )
 
 
@@ -92,19 +95,14 @@ class Auditor:
     def count(self):
         return self.servers
 
-    def findings(self, advance):
-        for one in self._findings:
-            judged = one.policy != auditor.NOT_JUDGED
-            self.totals.add(
-                [one.policy] if judged else [],
-                judged,
-                [('host', one.host)],
-            )
-            yield one
+    def judge(self, advance):
+        for server in self._findings:
+            self.totals.add(server)
+            yield server
             advance()
 
-    def find_destinations(self, one):
-        self.asked.append(one)
+    def find_destinations(self, server, policy):
+        self.asked.append((server.uuid, policy))
         return self._hosts
 
 
@@ -119,7 +117,7 @@ class OutputTestCase(testtools.TestCase):
         with (
             contextlib.redirect_stderr(self.err),
             mock.patch.object(audit, 'configure') as configure,
-            mock.patch.object(command, '_make_auditor') as make,
+            mock.patch.object(auditor, 'make') as make,
         ):
             make.return_value = auditing
             status = audit.run(parsed)
@@ -130,8 +128,8 @@ class OutputTestCase(testtools.TestCase):
     @ddt.data(
         (0, Auditor()),
         (3, Auditor(finding(1))),
-        (1, Auditor(finding(1, auditor.NOT_JUDGED))),
-        (1, Auditor(finding(1), finding(2, auditor.NOT_JUDGED))),
+        (1, Auditor(finding(1, totals.NOT_JUDGED))),
+        (1, Auditor(finding(1), finding(2, totals.NOT_JUDGED))),
         (1, Auditor(faults=['Cell a is down.'])),
         (1, Auditor(finding(1), faults=['Cell a is down.'])),
     )
@@ -194,7 +192,7 @@ class OutputTestCase(testtools.TestCase):
             ],
             self.out.getvalue().splitlines(),
         )
-        self.assertEqual([finding(1)], auditing.asked)
+        self.assertEqual([('1', 'isolation')], auditing.asked)
 
     def test_options_as_if_nova_conf_had_them(self):
         with mock.patch.object(command.Audit, 'configure') as configure:
@@ -204,9 +202,7 @@ class OutputTestCase(testtools.TestCase):
             parsed = audit.get_parser('audit').parse_args(
                 ['--option', 'a.b=c=d', '--option', 'e=f']
             )
-            with mock.patch.object(
-                command, '_make_auditor', return_value=Auditor()
-            ):
+            with mock.patch.object(auditor, 'make', return_value=Auditor()):
                 audit.run(parsed)
         configure.assert_called_once_with(parsed, {'a.b': 'c=d', 'e': 'f'})
 
@@ -222,6 +218,7 @@ class OutputTestCase(testtools.TestCase):
         self.assertEqual(
             [
                 '"By","Name","Servers","Policies"',
+                '"project","project",2,"{""isolation"": 2}"',
                 '"host","host1",2,"{""isolation"": 2}"',
             ],
             self.out.getvalue().splitlines(),
@@ -231,7 +228,19 @@ class OutputTestCase(testtools.TestCase):
     def test_document(self, formatter):
         self.run_command(Auditor(finding(1)), '-f', formatter)
         document = yaml.safe_load(self.out.getvalue())
-        self.assertEqual([{**finding(1)._asdict()}], document['findings'])
+        self.assertEqual(
+            [
+                {
+                    'server': '1',
+                    'name': 'web',
+                    'project': 'project',
+                    'host': 'host1',
+                    'policy': 'isolation',
+                    'reason': 'why',
+                }
+            ],
+            document['findings'],
+        )
         self.run_command(Auditor(finding(1)), '-f', formatter, '-c', 'Server')
         document = yaml.safe_load(self.out.getvalue())
         self.assertEqual([{'Server': '1'}], document)
@@ -248,76 +257,3 @@ class OutputTestCase(testtools.TestCase):
         stream, _, total = bar.call_args.args
         self.assertEqual(7, total)
         self.assertEqual(calls, int(stream is self.err))
-
-
-class MakeAuditorTestCase(testtools.TestCase):
-    """The servers and the aggregates that the arguments choose."""
-
-    def setUp(self):
-        super().setUp()
-        self.scheduler = mock.Mock(
-            aggs_by_id={
-                1: types.SimpleNamespace(
-                    id=1,
-                    uuid='uuid1',
-                    name='rack1',
-                    hosts=['a', 'b'],
-                    metadata={'k': 'v'},
-                )
-            },
-            hosts={
-                f'uuid of {host}': types.SimpleNamespace(host=host)
-                for host in 'abc'
-            },
-            silent_cells={},
-        )
-
-    def make(self, *argv):
-        audit = command.Audit(mock.Mock(), None, cmd_name='audit')
-        parsed = audit.get_parser('audit').parse_args(argv)
-        with (
-            mock.patch.object(host_manager, 'HostManager') as manager,
-            mock.patch.object(auditor, 'Auditor') as made,
-            mock.patch.object(policies, 'Policies') as self.policies,
-        ):
-            manager.return_value = self.scheduler
-            command._make_auditor(parsed)
-        _, self.given, self.judging, hosts, self.project = made.call_args.args
-        self.assertIs(self.scheduler, self.given)
-        return hosts
-
-    def test_hosts(self):
-        for argv, hosts in (
-            ([], None),
-            (['--host', 'a'], {'a'}),
-            (['--aggregate', 'rack1'], {'a', 'b'}),
-            (['--aggregate', '1', '--host', 'a'], {'a'}),
-            (['--aggregate', 'uuid1', '--host', 'c'], set()),
-        ):
-            self.assertEqual(hosts, self.make(*argv))
-
-    def test_unknown_host(self):
-        self.assertRaises(
-            exception.InvalidValue, self.make, '--host', 'nohost'
-        )
-        # It may be one of a cell that does not answer.
-        self.scheduler.silent_cells = {'cell': 'why'}
-        self.assertEqual({'nohost'}, self.make('--host', 'nohost'))
-
-    def test_project_and_policies(self):
-        self.make('--project', 'p', '--policy', 'reservation')
-        self.assertEqual('p', self.project)
-        self.assertIs(self.policies.return_value, self.judging)
-        _, given, names = self.policies.call_args.args
-        self.assertEqual((self.scheduler, ['reservation']), (given, names))
-
-    def test_changed_aggregates(self):
-        self.make(
-            '--aggregate-property',
-            'rack1',
-            'x=y',
-            '--no-aggregate-property',
-            'rack1',
-            'k',
-        )
-        self.assertEqual({'x': 'y'}, self.scheduler.aggs_by_id[1].metadata)

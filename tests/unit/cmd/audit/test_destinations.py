@@ -2,8 +2,10 @@
 
 """What placement's answer is after moves; tests/functional asks nova."""
 
+import copy
 import types
 from unittest import mock
+from urllib import parse
 
 import ddt
 from nova import objects
@@ -14,6 +16,8 @@ from nova_ext_sched.cmd.audit import destinations
 from nova_ext_sched.cmd.explain import funnel
 from nova_ext_sched.cmd.explain import query
 from tests.unit.cmd import test_claims
+from tests.unit.cmd import test_kept_hosts
+from tests.unit.request_filters import base
 
 SPEC = objects.RequestSpec(instance_group=None)
 
@@ -37,9 +41,6 @@ class Scheduler:
             uuid: types.SimpleNamespace(name=f'name of {uuid}')
             for uuid in 'abcd'
         }
-        self.claims = claims.Claims({})
-        self.moved = {}
-        self.left = set()
         self.states = {}
         self.aggregates_copy = []
         self.silent_cells = {}
@@ -59,6 +60,7 @@ class DestinationsTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.scheduler = Scheduler()
+        self.destinations = destinations.Destinations(self.scheduler)
         self.query = 'resources=VCPU:2&required=TRAIT'
         self.answer = types.SimpleNamespace(
             requests=[
@@ -71,8 +73,16 @@ class DestinationsTestCase(testtools.TestCase):
 
     def judge(self, spec=SPEC):
         """Return the hosts that nova's filters would be asked about."""
+        parts = dict(parse.parse_qsl(self.query))
         form = mock.Mock()
         form.to_querystring.return_value = self.query
+        form.get_num_of_suffixed_groups.return_value = 'resources1' in parts
+        form.merged_resources.return_value = {
+            name: int(amount)
+            for name, amount in (
+                one.split(':') for one in parts['resources'].split(',')
+            )
+        }
         with (
             mock.patch.object(
                 destinations.placement, 'Placement'
@@ -85,9 +95,7 @@ class DestinationsTestCase(testtools.TestCase):
                 types.SimpleNamespace(allocation_candidates=found, uuid=uuid)
                 for uuid, found in (('a', ['x']), ('b', []))
             ]
-            self.funnel, states = destinations.Destinations(
-                self.scheduler
-            ).judge(spec)
+            self.funnel, states = self.destinations.judge(spec)
         self.assertEqual(
             [] if self.answer is None else ['a'],
             [state.uuid for state in states],
@@ -95,27 +103,26 @@ class DestinationsTestCase(testtools.TestCase):
         if self.answer is None:
             judge.assert_not_called()
             return None
+        self.spec = judge.return_value.judge.call_args.args[1]
         candidates = judge.call_args.args[2]
         offered = {
             uuid for one in candidates.requests for uuid in one['allocations']
         }
         self.assertEqual(offered, candidates.summaries.keys())
-        # nova claims them by these summaries.
-        left = claims.Claims(candidates.summaries)
         for one in candidates.requests:
-            self.assertEqual([], left.find_lacking(one))
+            self.assertEqual([], self.destinations.claims.find_lacking(one))
         return sorted(offered)
 
     def take(self, host, number):
-        known = self.scheduler.claims
+        known = self.destinations.claims
         known.learn(self.answer.summaries)
         known.learn(
             {'d': {'resources': self.scheduler.providers.get_inventories('d')}}
         )
         known._claimed[host, 'VCPU'] += number
-        self.scheduler.moved['server'] = host
+        self.destinations.moved['server'] = host
         if number < 0:
-            self.scheduler.left.add(host)
+            self.destinations._left.add(host)
 
     def test_no_moves(self):
         self.assertEqual(['a', 'b', 'c'], self.judge())
@@ -176,14 +183,15 @@ class DestinationsTestCase(testtools.TestCase):
             'b': types.SimpleNamespace(host='new', instances={'m': None}),
             'c': types.SimpleNamespace(host='other', instances={'x': None}),
         }
-        self.judge(spec)
+        for hosts in (['old'], ['new']):
+            self.judge(spec)
+            self.assertEqual(hosts, self.spec.instance_group.hosts)
+            self.destinations.moved['m'] = 'new'
+        # The request itself is left as it is.
         self.assertEqual(['old'], group.hosts)
-        self.scheduler.moved['m'] = 'new'
-        self.judge(spec)
-        self.assertEqual(['new'], group.hosts)
 
     def test_names(self):
-        found = destinations.Destinations(self.scheduler)
+        found = self.destinations
         states = [types.SimpleNamespace(uuid='b')]
         with (
             mock.patch.object(destinations.explain_server, 'Server') as server,
@@ -191,3 +199,76 @@ class DestinationsTestCase(testtools.TestCase):
         ):
             self.assertEqual(['name of b'], found.find('server'))
         server.return_value.migrate.assert_called_once_with()
+
+
+class MoveTestCase(testtools.TestCase):
+    """Hosts a, where a server is, b and c."""
+
+    def setUp(self):
+        super().setUp()
+        self.scheduler = Scheduler()
+        self.scheduler.states = {
+            uuid: test_kept_hosts.make_state(uuid) for uuid in 'abc'
+        }
+        self.scheduler.states['a'].instances = {'server': None}
+        self.scheduler.states['a'].num_instances = 1
+        self.destinations = destinations.Destinations(self.scheduler)
+        self.destinations.claims = claims.Claims(
+            {uuid: test_claims.summary(VCPU=(4, 2)) for uuid in 'abc'}
+        )
+
+    def move(self):
+        spec = base.request_spec()
+        spec.numa_topology = spec.pci_requests = spec.instance_group = None
+        spec.requested_resources = []
+        target = copy.copy(self.scheduler.states['b'])
+        target.allocation_candidates = [test_claims.request(b={'VCPU': 2})]
+        self.destinations.move(
+            types.SimpleNamespace(
+                spec_obj=spec,
+                instance=types.SimpleNamespace(
+                    uuid='server', numa_topology=None
+                ),
+                held=test_claims.request(a={'VCPU': 2}),
+            ),
+            self.scheduler.states['a'],
+            target,
+        )
+
+    def describe(self):
+        return {
+            uuid: (
+                sorted(state.instances),
+                state.num_instances,
+                state.free_ram_mb,
+                self.destinations.claims.get_free(uuid, 'VCPU'),
+            )
+            for uuid, state in self.scheduler.states.items()
+        }
+
+    def test_move(self):
+        before = self.scheduler.states['b']
+        self.move()
+        self.assertEqual(
+            {
+                'a': ([], 0, 1064, 4),
+                'b': (['server'], 1, 936, 0),
+                'c': ([], 0, 1000, 2),
+            },
+            self.describe(),
+        )
+        self.assertEqual({'server': 'hostb'}, self.destinations.moved)
+        self.assertEqual({'a'}, self.destinations._left)
+        self.assertEqual({}, before.instances)
+
+    def test_undone_and_done_again(self):
+        before = self.describe()
+        for _ in range(2):
+            saved = self.destinations.save()
+            self.move()
+            self.assertNotEqual(before, self.describe())
+            self.destinations.restore(saved)
+            self.assertEqual(before, self.describe())
+            self.assertEqual(
+                ({}, set()), (self.destinations.moved, self.destinations._left)
+            )

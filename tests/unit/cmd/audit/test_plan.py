@@ -15,14 +15,22 @@ from unittest import mock
 import ddt
 import hypothesis
 from hypothesis import strategies as st
+import jsonschema
 import testtools
 
 from nova_ext_sched.cmd import nova_scheduler
 from nova_ext_sched.cmd.audit import movable
 from nova_ext_sched.cmd.audit import plan
+from nova_ext_sched.cmd.audit import servers as audit_servers
 from nova_ext_sched.cmd.explain import funnel
-from nova_ext_sched.policy import verdict
+from tests.unit.cmd.audit import test_report
 
+SCHEMA = jsonschema.Draft202012Validator(
+    {
+        'properties': {'plan': test_report.SCHEMA['properties']['plan']},
+        '$defs': test_report.SCHEMA['$defs'],
+    }
+)
 LABEL, GROUP = 'isolation', 'anti-affinity'
 
 
@@ -42,10 +50,7 @@ class Server:
 
 
 class Toy:
-    """Stands for HostManager, Destinations, Policies and Movables at once."""
-
-    names = on = frozenset((LABEL, GROUP))
-    counting = frozenset((GROUP,))
+    """Stands for HostManager, Destinations and Claims at once."""
 
     def __init__(self, hosts, servers):
         self.hosts, self.servers = hosts, servers
@@ -96,7 +101,9 @@ class Toy:
     def states(self):
         return {
             host: types.SimpleNamespace(
-                host=host, instances=dict.fromkeys(self.on_host(host))
+                host=host,
+                nodename=host,
+                instances=dict.fromkeys(self.on_host(host)),
             )
             for host in self.hosts
         }
@@ -105,13 +112,12 @@ class Toy:
     def claims(self):
         return self
 
-    def find_state(self, host, _):
-        return self.states[host]
-
-    def move(self, spec, _, held, target):
-        assert spec.uuid not in self.moved
-        assert self.refusals(spec.uuid, target.host) == []
-        self.moved[spec.uuid] = target.host
+    def move(self, mine, source, target):
+        uuid = mine.spec_obj.uuid
+        assert uuid not in self.moved
+        assert source.host == self.servers[uuid].host
+        assert self.refusals(uuid, target.host) == []
+        self.moved[uuid] = target.host
 
     def save(self):
         return dict(self.moved)
@@ -124,20 +130,57 @@ class Toy:
     def copy(self):
         return Left(self)
 
-    # Policies.
+    # Destinations.
+
+    def judge(self, spec, whole=False):
+        here = self.place_of(spec.uuid)
+        found = funnel.Funnel({host: host for host in self.hosts})
+        causes = {
+            host: self.refusals(spec.uuid, host)
+            for host in self.hosts
+            if host != here
+        }
+        causes[here] = [funnel.IGNORED_HOST]
+        for cause in (LABEL, GROUP, 'VCPU', funnel.IGNORED_HOST):
+            found.add(
+                'placement',
+                cause,
+                refused={
+                    host: funnel.Refusal(
+                        f'are {cause}', lifts=cause != funnel.IGNORED_HOST
+                    )
+                    for host, mine in causes.items()
+                    if cause in mine
+                },
+            )
+        return found, [
+            state
+            for host, state in sorted(self.states.items())
+            if not causes[host]
+        ]
+
+
+class Policies:
+    on = {
+        name: types.SimpleNamespace(counts_group=name == GROUP)
+        for name in (LABEL, GROUP)
+    }
+
+    def __init__(self, toy):
+        self._toy = toy
 
     def judge(self, server, moved):
-        assert moved is self.moved
-        violated = self.violated(server.uuid)
+        assert moved is self._toy.moved
+        violated = self._toy.violated(server.uuid)
         # What stands beside it is what the policies are shown.
         beside = {
             other
-            for other in self.on_host(server.host_state.host)
+            for other in self._toy.on_host(server.host_state.host)
             if other != server.uuid
         }
-        assert beside == set(server.host_state_now)
-        for name in (LABEL, GROUP):
-            yield name, verdict.Verdict(name not in violated, 'why')
+        assert beside == set(server.host_state.instances)
+        for name in violated:
+            yield name, 'why'
 
 
 class Left:
@@ -157,48 +200,6 @@ class Left:
         return ['VCPU'] * (one['resources']['VCPU'] > free)
 
 
-class Destinations:
-    def __init__(self, toy):
-        self._toy = toy
-
-    def judge(self, spec, whole=False):
-        toy = self._toy
-        here = toy.place_of(spec.uuid)
-        found = funnel.Funnel({host: host for host in toy.hosts})
-        causes = {
-            host: toy.refusals(spec.uuid, host)
-            for host in toy.hosts
-            if host != here
-        }
-        causes[here] = [funnel.IGNORED_HOST]
-        for cause in (LABEL, GROUP, 'VCPU', funnel.IGNORED_HOST):
-            found.add(
-                'placement',
-                cause,
-                refused={
-                    host: funnel.Refusal(
-                        f'are {cause}', lifts=cause != funnel.IGNORED_HOST
-                    )
-                    for host, mine in causes.items()
-                    if cause in mine
-                },
-            )
-        return found, [
-            state
-            for host, state in sorted(toy.states.items())
-            if not causes[host]
-        ]
-
-
-class Violated(types.SimpleNamespace):
-    """A servers.Server; the state that it is judged by is kept."""
-
-    def _replace(self, host_state):
-        return Violated(
-            **{**vars(self), 'host_state_now': host_state.instances}
-        )
-
-
 class PlanTestCase(testtools.TestCase):
     def make(self, hosts, servers, order=None, **kwargs):
         self.toy = Toy(hosts, servers)
@@ -208,10 +209,8 @@ class PlanTestCase(testtools.TestCase):
             mine = servers[uuid]
             if mine.fixed:
                 raise movable.NotMovable('it is shelved')
-            spec = types.SimpleNamespace(uuid=uuid)
-            spec.obj_clone = lambda: spec
             return types.SimpleNamespace(
-                spec_obj=spec,
+                spec_obj=types.SimpleNamespace(uuid=uuid),
                 instance=types.SimpleNamespace(
                     host=mine.host, node=mine.host, project_id='p', uuid=uuid
                 ),
@@ -230,25 +229,32 @@ class PlanTestCase(testtools.TestCase):
 
         with (
             mock.patch.object(plan.movable, 'Movable', prepare),
-            mock.patch.object(plan.destinations, 'Destinations', Destinations),
+            mock.patch.object(
+                plan.destinations, 'Destinations', lambda _: toy
+            ),
             mock.patch.object(nova_scheduler, 'context'),
         ):
-            made = plan.Plan(toy, toy, **kwargs)
-            made.make(
+            auditing = types.SimpleNamespace(
+                scheduler=toy, policies=Policies(toy)
+            )
+            wanted = {'most': None, 'make_room': False, 'project': None}
+            made = plan.Plan(
+                auditing, types.SimpleNamespace(**{**wanted, **kwargs})
+            ).make(
                 [
-                    plan.Violation(
-                        Violated(
-                            uuid=uuid,
-                            host_state=toy.states[servers[uuid].host],
-                            host_state_now=None,
-                        ),
-                        servers[uuid].host,
-                        violated,
+                    audit_servers.Server(
+                        uuid,
+                        '',
+                        'p',
+                        toy.states[servers[uuid].host],
+                        None,
+                        found=[(policy, 'why') for policy in violated],
                     )
                     for uuid in (order or servers)
                     if (violated := toy.violated(uuid))
                 ]
             )
+        SCHEMA.validate({'plan': {'sentence': '', **made}})
         return made
 
 
@@ -267,15 +273,17 @@ class OrderTestCase(PlanTestCase):
             'h4': Host(2, 3),
         }
         made = self.make(hosts, servers)
-        self.assertEqual(['c', 'b', 'a'], [one.server for one in made.moves])
-        self.assertEqual([], made.without_place)
+        self.assertEqual(
+            ['c', 'b', 'a'], [one['server'] for one in made['moves']]
+        )
+        self.assertEqual([], made['without_place'])
 
     def test_no_more_of_a_group_than_are_too_many(self):
         servers = {name: Server('h1', 1, 0, group=1) for name in 'abc'}
         hosts = {f'h{n}': Host(9, 0) for n in range(1, 5)}
         made = self.make(hosts, servers)
-        self.assertEqual(2, len(made.moves))
-        self.assertEqual(1, len(made.mended))
+        self.assertEqual(2, len(made['moves']))
+        self.assertEqual(1, len(made['mended_by_others']))
 
     def test_one_that_must_go_anyway_goes_first(self):
         servers = {
@@ -284,28 +292,30 @@ class OrderTestCase(PlanTestCase):
         }
         hosts = {'h1': Host(9, 0), 'h2': Host(9, 0), 'h3': Host(9, 1)}
         made = self.make(hosts, servers)
-        self.assertEqual(['b'], [one.server for one in made.moves])
-        self.assertEqual(['a'], [one.server.uuid for one in made.mended])
+        self.assertEqual(['b'], [one['server'] for one in made['moves']])
+        self.assertEqual(
+            ['a'], [one['server'] for one in made['mended_by_others']]
+        )
 
     def test_why_it_has_no_place(self):
         servers = {'a': Server('h1', 2, 1), 'b': Server('h2', 1, 1)}
         hosts = {'h1': Host(2, 0), 'h2': Host(2, 1), 'h3': Host(2, 0)}
         made = self.make(hosts, servers)
-        [one] = made.without_place
-        self.assertEqual('VCPU', one.cause)
-        self.assertEqual('VCPU on 1 host', one.helps)
-        self.assertIn('1 is VCPU', one.reason)
+        [one] = made['without_place']
+        self.assertEqual('VCPU', one['cause'])
+        self.assertEqual('VCPU on 1 host', one['would_help'])
+        self.assertIn('1 is VCPU', one['reason'])
 
     def test_nova_does_not_move_it(self):
         servers = {'a': Server('h1', 2, 1, fixed=True)}
         made = self.make({'h1': Host(2, 0), 'h2': Host(2, 1)}, servers)
-        [one] = made.without_place
-        self.assertEqual('state', one.cause)
-        self.assertEqual('nova cannot move it: it is shelved', one.reason)
+        [one] = made['without_place']
+        self.assertEqual('state', one['cause'])
+        self.assertEqual('nova cannot move it: it is shelved', one['reason'])
 
     def test_placement_that_does_not_answer_ends_all(self):
         fault = nova_scheduler.PlacementFailed(query='q', cause='c')
-        with mock.patch.object(Destinations, 'judge', side_effect=fault):
+        with mock.patch.object(Toy, 'judge', side_effect=fault):
             self.assertRaises(
                 nova_scheduler.PlacementFailed,
                 self.make,
@@ -315,11 +325,11 @@ class OrderTestCase(PlanTestCase):
 
     def test_a_filter_that_fails_is_a_fault_of_one(self):
         fault = nova_scheduler.FilterFailed(name='Own', cause='KeyError')
-        with mock.patch.object(Destinations, 'judge', side_effect=fault):
+        with mock.patch.object(Toy, 'judge', side_effect=fault):
             made = self.make({'h1': Host(2, 0)}, {'a': Server('h1', 2, 1)})
-        [one] = made.without_place
-        self.assertEqual('fault', one.cause)
-        self.assertIn('KeyError', one.reason)
+        [one] = made['without_place']
+        self.assertEqual('fault', one['cause'])
+        self.assertIn('KeyError', one['reason'])
 
     @ddt.data((1, 1, 2), (3, 3, 0), (9, 3, 0))
     @ddt.unpack
@@ -328,8 +338,8 @@ class OrderTestCase(PlanTestCase):
         made = self.make(
             {'h1': Host(9, 0), 'h2': Host(9, 1)}, servers, most=most
         )
-        self.assertEqual(moves, len(made.moves))
-        self.assertEqual(left, len(made.left_over))
+        self.assertEqual(moves, len(made['moves']))
+        self.assertEqual(left, len(made['left_over']))
 
 
 @ddt.ddt
@@ -344,10 +354,10 @@ class MakeRoomTestCase(PlanTestCase):
             servers[f'o{number}'] = Server('h2', size, 1)
         made = self.make(self.hosts, servers, **kwargs)
         self.assertEqual(
-            ['big'] * (len(made.moves) - 1),
-            [one.room_for for one in made.moves[:-1]],
+            ['big'] * (len(made['moves']) - 1),
+            [one['room_for'] for one in made['moves'][:-1]],
         )
-        return [one.server for one in made.moves]
+        return [one['server'] for one in made['moves']]
 
     @ddt.data(
         # The least one that is enough.
@@ -376,7 +386,8 @@ class MakeRoomTestCase(PlanTestCase):
             'b': Server('h2', 1, 1, group=1),
         }
         hosts = {'h1': Host(9, 0), 'h2': Host(9, 1), 'h3': Host(0, 1)}
-        self.assertEqual([], self.make(hosts, servers, make_room=True).moves)
+        made = self.make(hosts, servers, make_room=True)
+        self.assertEqual([], made['moves'])
 
 
 CLOUDS = st.integers(1, 6).flatmap(
@@ -415,24 +426,26 @@ class RandomTestCase(PlanTestCase):
         toy, before = self.toy, Toy(hosts, servers)
         violating = {u for u in servers if before.violated(u)}
         still = {u for u in servers if toy.violated(u)}
-        moved = [one.server for one in made.moves]
+        moved = [one['server'] for one in made['moves']]
         named = {
-            one.server.uuid for one in made.without_place + made.left_over
+            one['server'] for one in made['without_place'] + made['left_over']
         }
         # What is found then is what was named, and nothing else.
         self.assertEqual(still, named)
         self.assertEqual(
             violating - still - set(moved),
-            {one.server.uuid for one in made.mended},
+            {one['server'] for one in made['mended_by_others']},
         )
         self.assertEqual(len(set(moved)), len(moved))
         if most:
             self.assertLessEqual(len(moved), most)
-        rooms = [one for one in made.moves if one.room_for]
-        self.assertEqual({one.server for one in rooms}, set(moved) - violating)
+        rooms = [one for one in made['moves'] if one['room_for']]
+        self.assertEqual(
+            {one['server'] for one in rooms}, set(moved) - violating
+        )
         for one in rooms:
             self.assertTrue(make_room)
-            self.assertIn(one.room_for, moved)
+            self.assertIn(one['room_for'], moved)
         if most is None:
             # No one that is named could go now.
             for uuid in still:
@@ -453,9 +466,9 @@ class RandomTestCase(PlanTestCase):
             ).items():
                 beside = [
                     one
-                    for one in made.moves
-                    if one.source == host
-                    and servers[one.server].group == group
-                    and one.policies == [GROUP]
+                    for one in made['moves']
+                    if one['from'] == host
+                    and servers[one['server']].group == group
+                    and one['policies'] == [GROUP]
                 ]
                 self.assertLessEqual(len(beside), max(0, number - 1))

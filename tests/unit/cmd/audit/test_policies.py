@@ -80,15 +80,15 @@ class PoliciesTestCase(testtools.TestCase):
             filter_obj_map={},
             aggregates_copy=queries_aggregates.copy(aggregates),
         )
-        return policies.Policies(self.ctxt, scheduler, names)
+        with mock.patch.object(
+            policies.nova_scheduler, 'context', return_value=self.ctxt
+        ):
+            return policies.Policies(scheduler, names)
 
     def judge(self, judging, state, **fields):
         spec = test_base.request_spec(**fields)
         server = servers.Server(uuids.one, 'name', 'project', state, spec)
-        return [
-            (name, *found) if isinstance(found, tuple) else (name, found)
-            for name, found in judging.judge(server)
-        ]
+        return list(judging.judge(server))
 
 
 @ddt.ddt
@@ -136,12 +136,11 @@ class JudgeTestCase(PoliciesTestCase):
     def test_another_packages_policy(self):
         judging = self.make(['QuietFilter'])
         self.assertEqual(
-            [('quiet', False, 'QuietFilter refuses it')],
+            [('quiet', 'QuietFilter refuses it')],
             self.judge(judging, types.SimpleNamespace(host='quiet')),
         )
         self.assertEqual(
-            [('quiet', True, '')],
-            self.judge(judging, types.SimpleNamespace(host='loud')),
+            [], self.judge(judging, types.SimpleNamespace(host='loud'))
         )
 
     def test_two_policies_of_one_filter(self):
@@ -159,11 +158,10 @@ class JudgeTestCase(PoliciesTestCase):
         judging = self.make([ISOLATED], **options)
         found = self.judge(judging, state)
         self.assertEqual(
-            [('isolation', False), ('reservation', False)],
-            [one[:2] for one in found],
+            ['isolation', 'reservation'], [name for name, _ in found]
         )
-        self.assertIn('aggregate rack1 is isolated', found[0][2])
-        self.assertIn('aggregate rack1 is reserved', found[1][2])
+        self.assertIn('aggregate rack1 is isolated', found[0][1])
+        self.assertIn('aggregate rack1 is reserved', found[1][1])
         judging = self.make([ISOLATED], ['reservation'], **options)
         self.assertEqual(
             ['reservation'], [one[0] for one in self.judge(judging, state)]
@@ -171,9 +169,18 @@ class JudgeTestCase(PoliciesTestCase):
 
     def test_a_policy_that_fails(self):
         judging = self.make(['QuietFilter'])
-        (name, fault), *_ = self.judge(judging, None)
-        self.assertEqual('QuietFilter', name)
-        self.assertIsInstance(fault, AttributeError)
+        [(name, reason)] = self.judge(judging, None)
+        self.assertEqual('not-judged', name)
+        self.assertTrue(
+            reason.startswith('QuietFilter fails: AttributeError: '), reason
+        )
+
+    def test_a_server_that_cannot_be_judged(self):
+        server = servers.Server('uuid', '', 'p', None, None, 'no spec')
+        self.assertEqual(
+            [('not-judged', 'no spec')],
+            list(self.make(['QuietFilter']).judge(server)),
+        )
 
     def test_anti_affinity_leaves_the_server_out(self):
         judging = self.make(['ServerGroupAntiAffinityFilter'])
@@ -184,10 +191,8 @@ class JudgeTestCase(PoliciesTestCase):
             policy='anti-affinity',
             members=[uuids.one, uuids.two],
         )
-        ((name, passes, reason),) = self.judge(
-            judging, state, instance_group=group
-        )
-        self.assertEqual(('anti-affinity', False), (name, passes))
+        ((name, reason),) = self.judge(judging, state, instance_group=group)
+        self.assertEqual('anti-affinity', name)
         self.assertTrue(reason.startswith('not counting this server, '))
         self.assertEqual([], self.judge(judging, state))
 
@@ -239,7 +244,6 @@ class FailureDomainTestCase(PoliciesTestCase):
             [
                 (
                     'failure-domain',
-                    False,
                     f'not counting this server, failure domain a holds 2 '
                     f'servers of server group {uuids.group} and the limit is '
                     f'2',
@@ -250,14 +254,11 @@ class FailureDomainTestCase(PoliciesTestCase):
         self.get_members.assert_called_once_with(
             self.ctxt, mock.ANY, [uuids.two, uuids.three]
         )
-        ((_, passes, _),) = self.judge_on('b1', members)
-        self.assertTrue(passes)
-        ((_, passes, _),) = self.judge_on('a1', members, '3')
-        self.assertTrue(passes)
+        self.assertEqual([], self.judge_on('b1', members))
+        self.assertEqual([], self.judge_on('a1', members, '3'))
 
     def test_malformed_hint(self):
-        ((_, passes, reason),) = self.judge_on('a1', {}, 'many')
-        self.assertFalse(passes)
+        ((_, reason),) = self.judge_on('a1', {}, 'many')
         self.assertIn('expected one value, an integer, 1 or more', reason)
         self.get_members.assert_not_called()
 

@@ -12,6 +12,7 @@ import testtools
 from nova_ext_sched.cli import layout
 from nova_ext_sched.cmd.audit import report
 from nova_ext_sched.cmd.audit import totals
+from tests.unit.cmd.audit import test_totals
 
 SCHEMA = json.loads(
     importlib.resources.files('nova_ext_sched.cmd.audit')
@@ -55,7 +56,8 @@ class ReportTestCase(testtools.TestCase):
         self.auditing = types.SimpleNamespace(totals=self.totals, faults=[])
 
     def count(self, *policies, judged=True):
-        self.totals.add(policies, judged, [])
+        unjudged = [] if judged else [totals.NOT_JUDGED]
+        self.totals.add(test_totals.make_server([*policies, *unjudged]))
 
 
 @ddt.ddt
@@ -243,8 +245,9 @@ class TextTestCase(ReportTestCase):
 class DocumentTestCase(ReportTestCase):
     def write(self, names, rows, summary=False):
         rows = [dict(zip(names, row, strict=True)) for row in rows]
+        name = 'summary' if summary else 'findings'
         found = report.make_document(
-            self.auditing, report.list_rows(rows, summary)
+            self.auditing, **{name: report.list_rows(rows)}
         )
         jsonschema.Draft202012Validator(SCHEMA).validate(found)
         return found

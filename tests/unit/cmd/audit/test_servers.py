@@ -61,14 +61,14 @@ class ServersTestCase(testtools.TestCase):
                 'load',
                 side_effect=load or (lambda *_: self.spec),
             ),
-            mock.patch.object(servers.nova_context, 'target_cell'),
+            mock.patch.object(servers.nova_scheduler, 'target_cell'),
+            mock.patch.object(servers.nova_scheduler, 'context') as ctxt,
             mock.patch.object(running_image, 'restore') as self.restore,
         ):
             listed.get_uuids_by_host.return_value = ['b', 'a', 'other']
             listed.get_by_filters.return_value = instances
-            return list(
-                servers.Servers(None, self.scheduler).read('cell', 'h')
-            )
+            self.ctxt = ctxt.return_value
+            return list(servers.Servers(self.scheduler).read('cell', 'h'))
 
     def test_servers(self):
         first, second = self.read()
@@ -86,7 +86,7 @@ class ServersTestCase(testtools.TestCase):
     def test_another_image(self):
         self.read(image_ref='image0')
         self.assertEqual(
-            [mock.call(None, self.spec)] * 2, self.restore.mock_calls
+            [mock.call(self.ctxt, self.spec)] * 2, self.restore.mock_calls
         )
 
     def test_keys_of_the_image(self):
@@ -103,7 +103,7 @@ class ServersTestCase(testtools.TestCase):
             self.read()
         self.assertEqual({'a:b'}, request_state.image_keys[self.spec])
         # Once for both servers.
-        read.assert_called_once_with(None, 'image1')
+        read.assert_called_once_with(self.ctxt, 'image1')
 
     def test_no_request_spec(self):
         del self.stored['a']

@@ -1,8 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import types
+
 import testtools
 
+from nova_ext_sched.cmd.audit import servers
 from nova_ext_sched.cmd.audit import totals
+
+
+def make_server(found, aggregates=()):
+    """Return a server that was judged: the policies of what was found."""
+    state = types.SimpleNamespace(
+        host='host1',
+        aggregates=[types.SimpleNamespace(name=name) for name in aggregates],
+    )
+    server = servers.Server('uuid', 'name', 'project', state, None)
+    server.found = [(policy, 'why') for policy in found]
+    return server
 
 
 class TotalsTestCase(testtools.TestCase):
@@ -10,29 +24,40 @@ class TotalsTestCase(testtools.TestCase):
         super().setUp()
         self.totals = totals.Totals(['a', 'b', 'c'])
 
-    def add(self, violated, *places, judged=True):
-        self.totals.add(violated, judged, [('host', p) for p in places])
+    def add(self, found, *aggregates):
+        self.totals.add(make_server(found, aggregates))
 
     def test_a_server_counts_once(self):
-        self.add(['c', 'a'], 'host1')
-        self.add(['a'], 'host1')
-        self.add([], 'host1')
+        self.add(['c', 'a'], 'rack1')
+        self.add(['a'], 'rack1')
+        self.add([], 'rack1')
         self.assertEqual((3, 2, 0), self.counts())
         self.assertEqual({'a': 2, 'b': 0, 'c': 1}, self.totals.policies)
-        [line] = self.totals.lines()
-        self.assertEqual(('host', 'host1', 2, {'a': 2, 'c': 1}), line)
-        self.assertEqual(['a', 'c'], list(line.policies))
+        policies = {'a': 2, 'c': 1}
+        lines = list(self.totals.lines())
+        self.assertEqual(
+            [
+                ('aggregate', 'rack1', 2, policies),
+                ('project', 'project', 2, policies),
+                ('host', 'host1', 2, policies),
+            ],
+            lines,
+        )
+        self.assertEqual(['a', 'c'], list(lines[0][3]))
 
     def test_a_policy_that_fails_and_one_that_is_violated(self):
-        self.add(['a'], 'host1', judged=False)
-        self.add([], 'host2', judged=False)
+        self.add(['a', totals.NOT_JUDGED], 'rack1')
+        self.add([totals.NOT_JUDGED], 'rack2')
         self.assertEqual((2, 1, 2), self.counts())
         self.assertEqual(
             '1 of 2 servers violates a policy: a 1. 2 servers cannot be '
             'judged.',
             self.totals.sentence,
         )
-        self.assertEqual(1, len(list(self.totals.lines())))
+        self.assertEqual(
+            ['rack1', 'project', 'host1'],
+            [line[1] for line in self.totals.lines()],
+        )
 
     def counts(self):
         found = self.totals
@@ -43,22 +68,19 @@ class TotalsTestCase(testtools.TestCase):
             self.add(['a'], *places)
         self.assertEqual(
             [('d', 3), ('b', 2), ('c', 2), ('a', 1)],
-            [(line.name, line.servers) for line in self.totals.lines()],
+            [line[1:3] for line in self.totals.lines()][:-2],
         )
 
     def test_order_of_the_parts(self):
-        self.totals.add(
-            ['a'],
-            True,
-            [('host', 'x'), ('project', 'x'), ('aggregate', 'x')],
-        )
+        for names in ('', 'a'):
+            self.add(['a'], *names)
         self.assertEqual(
             ['aggregate', 'project', 'host'],
-            [line.by for line in self.totals.lines()],
+            [line[0] for line in self.totals.lines()],
         )
 
     def test_nothing_found(self):
-        self.add([], 'host1')
+        self.add([])
         self.assertEqual(
             '0 of 1 server violates a policy (judged by a, b, c).',
             self.totals.sentence,

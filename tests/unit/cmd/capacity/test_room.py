@@ -2,7 +2,8 @@
 
 """How many servers of a request hosts take, with filters of the test's own."""
 
-from unittest import mock
+import math
+import types
 
 import fixtures
 from nova import objects
@@ -71,11 +72,13 @@ class RoomsTestCase(testtools.TestCase):
             state.uuid = host
             states.append(state)
         rooms = room.Rooms(
-            mock.Mock(enabled_filters=host_filters, describe=lambda _: 'x'),
+            host_filters,
+            lambda _: 'x',
             self.spec,
             states,
-            self.requests,
-            self.summaries,
+            types.SimpleNamespace(
+                requests=self.requests, summaries=self.summaries
+            ),
         )
         return {
             host: (one.servers, one.end and one.end.cause)
@@ -139,7 +142,7 @@ class RoomsTestCase(testtools.TestCase):
             test_claims.request(**{host: {}}) for host in self.capacities
         ]
         self.assertEqual(
-            {'a': (None, None), 'b': (None, None)}, self.measure()
+            {'a': (math.inf, None), 'b': (math.inf, None)}, self.measure()
         )
 
     def test_a_server_group_fills_one_host_after_the_other(self):

@@ -53,13 +53,15 @@ class CapacityTestCase(testtools.TestCase):
 
             def count(self, found):
                 servers, fault = found
-                return types.SimpleNamespace(servers=servers, fault=fault)
+                return {
+                    'servers': servers,
+                    'unlimited': servers is None,
+                    'fault': fault,
+                }
 
         for name, replacement in {
             'time.time': lambda: self.now,
-            'nova_ext_sched.cmd.capacity.host_manager.HostManager': (
-                HostManager
-            ),
+            'nova_ext_sched.cmd.kept_hosts.HostManager': (HostManager),
             'nova_ext_sched.cmd.capacity.survey.Survey': Survey,
         }.items():
             self.useFixture(fixtures.MonkeyPatch(name, replacement))
