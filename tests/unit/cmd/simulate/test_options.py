@@ -229,16 +229,15 @@ class ComposeTest(unittest.TestCase):
             'nova_conf: {nova_ext_sched: {request_filters: "failure_domains, '
             'isolate_aggregats"}}'
         )
-        refused = self.assertRaises(
-            exception.ScenarioInvalid, options.compose, declared, False
-        )
+        with self.assertRaises(exception.ScenarioInvalid) as refused:
+            options.compose(declared, False)
         self.assertEqual(
             [
                 'nova_conf.nova_ext_sched.request_filters: expected a request '
                 "filter that is installed, got 'isolate_aggregats'; did you "
                 'mean isolate_aggregates?'
             ],
-            [str(one) for one in refused.findings],
+            [str(one) for one in refused.exception.findings],
         )
         # Plain nova does not read it.
         options.compose(declared, True)
