@@ -29,13 +29,10 @@ import typing
 
 from oslo_utils import uuidutils
 
-from nova_ext_sched import messages
 from nova_ext_sched.cmd import claims
-from nova_ext_sched.cmd import nova_scheduler
 from nova_ext_sched.cmd.capacity import host_manager
 from nova_ext_sched.cmd.capacity import kind
 from nova_ext_sched.cmd.explain import funnel
-from nova_ext_sched.cmd.explain import hosts as explained
 from nova_ext_sched.cmd.explain import reasons
 from nova_ext_sched.queries import fields
 
@@ -171,21 +168,9 @@ class Rooms:
         for host_filter in self._filters:
             if not hosts:
                 break
-            states = [host.state for host in hosts]
-            try:
-                passed = explained.filter_states(
-                    host_filter, states, self._spec_obj
-                )
-                why = reasons.explain_filter(
-                    host_filter,
-                    self._spec_obj,
-                    [state for state in states if state.uuid not in passed],
-                )
-            except Exception as exc:
-                raise nova_scheduler.FilterFailed(
-                    name=type(host_filter).__name__,
-                    cause=messages.describe(exc),
-                ) from exc
+            why = reasons.ask_filter(
+                host_filter, self._spec_obj, [host.state for host in hosts]
+            )
             for host in hosts:
                 host.end = why.get(host.state.uuid)
             hosts = [host for host in hosts if host.end is None]

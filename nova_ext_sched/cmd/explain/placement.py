@@ -65,7 +65,7 @@ class Placement:
         self._asked: set[str] = set()
         # Whom the parts judge. Of a host that placement does not know nothing
         # can be said.
-        self._judged: set[str] = set(scheduler.hosts)
+        self._judged: set[str] = set()
 
     def ask(
         self, ctxt: typing.Any, spec_obj: typing.Any
@@ -76,16 +76,17 @@ class Placement:
         :returns: placement's answer, None where the request ends before
         """
         self._reasons = reasons.Reasons(self._scheduler, spec_obj)
-        candidates = None
         added: list[Added] = []
-        known = policies.Policies(self._scheduler.filter_cls_map.values())
         # Where only the order counts, nobody asks which filter added what.
         get_parts = query.get_parts if self._funnel.whole else lambda *_: []
         before = get_parts(ctxt, spec_obj, self._scheduler)
+        end = None
         try:
             for filter_ in request_filter.ALL_REQUEST_FILTERS:
                 stage, name = 'request filter', get_name(filter_)
-                policy = known.of_request_filter(filter_)
+                policy = policies.of_request_filter(
+                    filter_, self._scheduler.filter_cls_map.values()
+                )
                 asks = _run(filter_, ctxt, spec_obj, self._funnel.whole)
                 after = get_parts(ctxt, spec_obj, self._scheduler)
                 new = [part for part in after if part not in before]
@@ -108,27 +109,13 @@ class Placement:
             nova_exception.NoValidHost,
             nova_scheduler.QueryRefused,
         ) as exc:
-            for one in added:
-                self._funnel.add(
-                    'request filter', one.name, one.asks, judged=()
-                )
-            detail = ''
-            if isinstance(exc, nova_scheduler.QueryRefused):
-                reason, detail = exc.reason, exc.cause
-            else:
-                reason = get_reason(exc)
-                self._funnel.failure = get_failure(exc)
-                if isinstance(exc.__cause__, exception.RequestRefused):
-                    detail = exc.__cause__.detail
-            cause = policy.name if policy else ''
-            self._funnel.stop(stage, name, reason, detail, cause)
-            return None
-        self._outside = (
-            self._scheduler.hosts.keys() - candidates.summaries.keys()
-        )
-        if self._outside and self._funnel.whole:
-            self._asked = self._outside & self._providers.roots()
-        self._judged -= self._outside - self._asked
+            end = exc
+        else:
+            hosts = self._scheduler.hosts.keys()
+            self._outside = hosts - candidates.summaries.keys()
+            if self._outside and self._funnel.whole:
+                self._asked = self._outside & self._providers.roots()
+            self._judged = hosts - (self._outside - self._asked)
         for one in added:
             self._funnel.add(
                 'request filter',
@@ -137,6 +124,9 @@ class Placement:
                 self._refused(one.parts, one.policy, one.name),
                 judged=self._judged,
             )
+        if end is not None:
+            self._stop(stage, name, end, policy)
+            return None
         filtered = {part for one in added for part in one.parts}
         forms = [
             [
@@ -149,6 +139,24 @@ class Placement:
         self._add_parts(forms[0], forms[-1])
         self._add_query(ctxt, resources, candidates)
         return candidates
+
+    def _stop(
+        self,
+        stage: str,
+        name: str,
+        exc: Exception,
+        policy: declaration.Policy | None,
+    ) -> None:
+        reason, detail, cause = get_reason(exc), '', exc.__cause__
+        if isinstance(exc, nova_scheduler.QueryRefused):
+            detail = exc.cause
+        elif isinstance(cause, exception.RequestRefused):
+            detail, self._funnel.failure = cause.detail, cause.__cause__
+        elif isinstance(exc, nova_exception.RequestFilterFailed):
+            self._funnel.failure = cause
+        self._funnel.stop(
+            stage, name, reason, detail, policy.name if policy else ''
+        )
 
     def _add_parts(
         self, first: list[query.Part], last: list[query.Part]
@@ -167,22 +175,21 @@ class Placement:
                     funnel.Refusal('have no resource provider in placement'),
                 ),
             )
-        amounts = shortage.Shortages(
-            self._providers,
-            [
-                part.value.partition(':')[0]
-                for part in {*first, *last}
-                if part.key == 'resources'
-            ],
-            self._funnel.hosts,
-        )
+        classes = [
+            part.value.partition(':')[0]
+            for part in {*first, *last}
+            if part.key == 'resources'
+        ]
         for part in query.merge(part for part in first if part in last):
             refused = self._refused([part])
             amount = None
             if refused and part.key == 'resources':
-                resource, _, number = part.value.partition(':')
-                refused, amount = amounts.explain(
-                    resource, int(number), refused.keys()
+                refused, amount = shortage.explain(
+                    self._providers,
+                    part,
+                    classes,
+                    refused.keys(),
+                    len(self._funnel.hosts),
                 )
             self._funnel.add(
                 'placement',
@@ -221,15 +228,11 @@ class Placement:
         rest = self._outside.difference(
             *(one.refused for one in self._funnel.constraints)
         )
-        why = funnel.Refusal(
-            'have no set of providers that fits the query as a whole'
-        )
+        kind = 'have no set of providers that fits the query as a whole'
         if candidates.refusals:
             refusals = '; '.join(candidates.refusals)
-            why = funnel.Refusal(
-                f'get no candidates: placement answered {refusals}'
-            )
-        refused = dict.fromkeys(rest, why)
+            kind = f'get no candidates: placement answered {refusals}'
+        refused = dict.fromkeys(rest, funnel.Refusal(kind))
         if rest and candidates.is_full and self._funnel.whole:
             limit = CONF.scheduler.max_placement_results
             query.lift_limit(resources)
@@ -279,26 +282,14 @@ class Placement:
         return '; '.join(map(self._reasons.describe, query.merge(parts)))
 
 
-def get_reason(exc: nova_exception.NovaException) -> str:
+def get_reason(exc: typing.Any) -> str:
     """Return the reason of an exception, without nova's words around it.
 
     :param exc: ``RequestFilterFailed``, ``NoValidHost`` or the like
     """
+    if isinstance(exc, nova_scheduler.QueryRefused):
+        return exc.reason
     return str(exc.kwargs.get('reason') or exc.format_message())
-
-
-def get_failure(exc: nova_exception.NovaException) -> BaseException | None:
-    """Return what kept a request filter from deciding.
-
-    :param exc: ``RequestFilterFailed``, ``NoValidHost`` or the like
-    :returns: None where the request itself has no host
-    """
-    cause = exc.__cause__
-    if isinstance(cause, exception.RequestRefused):
-        return cause.__cause__
-    if isinstance(exc, nova_exception.RequestFilterFailed):
-        return cause
-    return None
 
 
 def get_name(filter_: typing.Any) -> str:

@@ -182,24 +182,13 @@ def destination(text: str) -> typing.Any:
     return found
 
 
-def describe_expected(noun: str, text: str) -> str:
-    """Return what was expected in place of something that does not exist.
-
-    :param noun: what is named by UUID
-    :param text: what was written
-    """
-    if uuidutils.is_uuid_like(text):
-        return f'an existing {noun}'
-    return f'the UUID of a {noun}'
-
-
 def _get_group(ctxt: typing.Any, uuid: str) -> typing.Any:
     try:
         return objects.InstanceGroup.get_by_uuid(ctxt, uuid)
     except nova_exception.InstanceGroupNotFound as exc:
         raise exception.InvalidValue(
             where='--server-group',
-            expected=describe_expected('server group', uuid),
+            expected='the UUID of an existing server group',
             got=uuid,
         ) from exc
 

@@ -68,7 +68,7 @@ class Server:
         ) as exc:
             raise exception.InvalidValue(
                 where='--server',
-                expected=request.describe_expected('server', uuid),
+                expected='the UUID of an existing server',
                 got=uuid,
             ) from exc
         ctxt.project_id = self.spec_obj.project_id

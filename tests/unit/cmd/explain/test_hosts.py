@@ -314,7 +314,7 @@ class KeptStateTestCase(testtools.TestCase):
     def test_what_was_noted_is_as_before(self):
         spec, other = objects.RequestSpec(), objects.RequestSpec()
         request_state.image_keys[spec] = {'a'}
-        with hosts._kept_state(spec):
+        with hosts._kept_state():
             request_state.image_keys[spec] = {'b'}
             request_state.image_keys[other] = {'c'}
         self.assertEqual({'a'}, request_state.image_keys[spec])

@@ -97,7 +97,9 @@ class PlacementTestCase(testtools.TestCase):
             aggs_by_id={},
             filter_cls_map={},
         )
-        self.funnel = mock.Mock(whole=True, constraints=[], hosts={})
+        self.funnel = mock.Mock(
+            whole=True, constraints=[], hosts={}, failure=None
+        )
         self.funnel.add.side_effect = self.add
         self.spec = objects.RequestSpec(
             flavor=objects.Flavor(name='tiny', extra_specs={}),
@@ -112,7 +114,7 @@ class PlacementTestCase(testtools.TestCase):
         )
         self.patch('request_filter.ALL_REQUEST_FILTERS', self.filters)
         # tests/unit/cmd/explain/test_shortage.py.
-        self.patch('shortage.Shortages', mock.Mock(return_value=self))
+        self.patch('shortage.explain', self.explain)
 
     def patch(self, name, value):
         self.useFixture(
@@ -124,9 +126,8 @@ class PlacementTestCase(testtools.TestCase):
     def forms(self):
         return [Form(self.first)]
 
-    def explain(self, resource, requested, refused):
-        """As Capacities."""
-        why = funnel.Refusal(f'have no {requested} {resource}')
+    def explain(self, providers, part, classes, refused, hosts):
+        why = funnel.Refusal(f'have no {part.value}')
         return dict.fromkeys(refused, why), None
 
     def add(self, stage, name, effect='', refused=None, *_, **kwargs):
