@@ -141,7 +141,9 @@ def _write_answer(out: layout.Layout, found: Document) -> None:
         for text in filter(None, (end['reason'], end['detail'])):
             out.say(f'{text}.', 2)
     elif answer['finds_host']:
-        out.say(f'{takers}. {_describe_order(found)}')
+        best, *others = [one['host'] for one in found['order'][:_MOST_HOSTS]]
+        order = ', then '.join(filter(None, (best, ', '.join(others))))
+        out.say(f'{takers}. The scheduler prefers {order}.')
     elif answer['left']:
         out.say(f'No host for every instance: {takers}.')
         out.say(f'{answer["shortage"]}.', 2)
@@ -207,14 +209,6 @@ def _describe_request(request: Document) -> Iterator[str]:
         if key != 'group':
             shown = messages.first_few(values)
             yield f'hint {messages.clean(key)}={shown}'
-
-
-def _describe_order(found: Document) -> str:
-    best, *others = [one['host'] for one in found['order']]
-    text = f'The scheduler prefers {best}'
-    if others:
-        text += f', then {", ".join(others[: _MOST_HOSTS - 1])}'
-    return text + '.'
 
 
 def _write_freed(out: layout.Layout, found: Document) -> None:

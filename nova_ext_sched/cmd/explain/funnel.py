@@ -109,6 +109,7 @@ class End(typing.NamedTuple):
     cause: str
 
 
+@dataclasses.dataclass(eq=False)
 class Funnel:
     """All constraints, and where the request would go.
 
@@ -128,16 +129,13 @@ class Funnel:
     :ivar remarks: sentences about what could not be seen
     """
 
-    def __init__(
-        self,
-        hosts: Mapping[str, str],
-        whole: bool = True,
-        advance: Callable[[], None] = lambda: None,
-    ) -> None:
-        self.hosts = hosts
-        self.whole = whole
+    hosts: Mapping[str, str]
+    whole: bool = True
+    advance: Callable[[], None] = lambda: None
+
+    def __post_init__(self) -> None:
         self.constraints: list[Constraint] = []
-        self.left = set(hosts)
+        self.left = set(self.hosts)
         self.order: Sequence[tuple[str, float]] = ()
         self.weights: dict[str, dict[str, float]] = {}
         self.query: list[str] = []
@@ -145,7 +143,6 @@ class Funnel:
         self.failure: BaseException | None = None
         self.shortage = ''
         self.remarks: list[str] = []
-        self._advance = advance
 
     def add(
         self,
@@ -171,7 +168,7 @@ class Funnel:
                 stage, name, asks, split, judged, len(self.left), capacity
             )
         )
-        self._advance()
+        self.advance()
 
     def readmit(self, uuids: Collection[str]) -> None:
         """Take back every refusal of some hosts."""

@@ -6,7 +6,6 @@ import collections
 from collections.abc import Iterator
 import contextlib
 import copy
-import functools
 import typing
 import weakref
 
@@ -63,10 +62,13 @@ class SchedulerManager(manager.SchedulerManager):
             self._claims = claims.Claims(candidates.summaries)
         #: HostStates of the hosts left, the best first.
         self.order: list[typing.Any] = []
-        # HostStates: those that no constraint refused, and those that are out
-        # and judged by what follows all the same.
-        self._left: list[typing.Any] = []
-        self._out: list[typing.Any] = []
+        # HostStates: the candidates first, then those that are out and judged
+        # all the same.
+        self._states: list[typing.Any] = []
+
+    @property
+    def _left(self) -> list[typing.Any]:
+        return [s for s in self._states if s.uuid in self._funnel.left]
 
     def judge(self, ctxt: typing.Any, spec_obj: typing.Any) -> None:
         """Add the constraints, and the order of the hosts left."""
@@ -89,7 +91,7 @@ class SchedulerManager(manager.SchedulerManager):
         picked = len(
             self._schedule(ctxt, spec_obj, uuids, by_provider, summaries)
         )
-        if picked < number and self._left:
+        if picked < number and self._funnel.left:
             self._funnel.shortage = (
                 'Only '
                 + messages.part(
@@ -123,7 +125,7 @@ class SchedulerManager(manager.SchedulerManager):
             },
         )
         if self._funnel.whole and len(found) < len(hosts):
-            self._out = list(
+            self._states = list(
                 self.host_manager.get_host_states_by_uuids(
                     ctxt, list(hosts.keys() - found), None
                 )
@@ -135,7 +137,7 @@ class SchedulerManager(manager.SchedulerManager):
     ) -> list[typing.Any]:
         if index:
             return super()._get_sorted_hosts(spec_obj, states, index)
-        self._left = list(states)
+        self._states = [*states, *self._states]
         self._apply_names()
         if fields.host_filters_run(spec_obj):
             for host_filter in self.host_manager.enabled_filters:
@@ -147,17 +149,18 @@ class SchedulerManager(manager.SchedulerManager):
                 'none',
                 'no filter runs, because the request forces a host',
             )
-        empty = [s for s in self._left if not s.allocation_candidates]
+        empty = {s.uuid for s in self._left if not s.allocation_candidates}
         if self._candidates is not None and empty:
-            why = funnel.Refusal('have no allocation candidate left')
-            self._add(
+            self._funnel.add(
                 'host filter',
                 'allocation candidates',
                 'candidates that the filters left',
+                dict.fromkeys(
+                    empty, funnel.Refusal('have no allocation candidate left')
+                ),
                 empty,
-                {state.uuid: why for state in empty},
             )
-        if not self._left:
+        if not self._funnel.left:
             return []
         weighed = self.host_manager.get_weighed_hosts(self._left, spec_obj)
         self._funnel.order = [(one.obj.uuid, one.weight) for one in weighed]
@@ -168,11 +171,11 @@ class SchedulerManager(manager.SchedulerManager):
 
     def _weigh(self) -> None:
         """Note what each weigher gives, as nova multiplies and adds it."""
-        manager = self.host_manager
+        manager, left = self.host_manager, self._left
         # nova does not weigh a single host.
-        for weigher in manager.weighers if len(self._left) > 1 else ():
+        for weigher in manager.weighers if len(left) > 1 else ():
             for one in manager.weight_handler.get_weighed_objects(
-                [weigher], self._left, self._spec_obj
+                [weigher], left, self._spec_obj
             ):
                 self._funnel.weights.setdefault(one.obj.uuid, {})[
                     type(weigher).__name__
@@ -222,64 +225,59 @@ class SchedulerManager(manager.SchedulerManager):
                 instance_uuid=self._spec_obj.instance_uuid,
                 **{**dict.fromkeys(_NAMING), field: value},
             )
-            judged = [*self._left, *self._out]
+            judged = {state.uuid for state in self._states}
             passed = {
-                state.uuid for state in bare.get_filtered_hosts(judged, only)
+                state.uuid
+                for state in bare.get_filtered_hosts(self._states, only)
             }
-            refusal = ignored if field == 'ignore_hosts' else requested
-            self._add(
+            self._funnel.add(
                 'requested host',
                 field,
                 messages.first_few(names),
+                dict.fromkeys(
+                    judged - passed,
+                    ignored if field == 'ignore_hosts' else requested,
+                ),
                 judged,
-                {s.uuid: refusal for s in judged if s.uuid not in passed},
             )
 
     def _apply_filter(self, host_filter: typing.Any) -> None:
-        ask = functools.partial(
-            reasons.ask_filter,
-            host_filter,
-            self._spec_obj,
-            whole=self._funnel.whole,
-        )
-        judged = list(self._left)
+        def ask(states: list[typing.Any]) -> dict[str, funnel.Refusal]:
+            return reasons.ask_filter(
+                host_filter, self._spec_obj, states, self._funnel.whole
+            )
+
+        judged = self._left
         refused = ask(judged)
         # nova does not ask about the hosts that are out already: where the
         # filter raises, such a host is not judged.
-        others = self._out
-        if isinstance(host_filter, filters.CandidateFilterMixin):
+        others = [
+            state
+            for state in self._states
+            if state.uuid not in self._funnel.left
             # It would refuse what has no candidates.
-            others = [s for s in others if s.allocation_candidates]
-        batches = [others] if others else []
+            and (
+                state.allocation_candidates
+                or not isinstance(host_filter, filters.CandidateFilterMixin)
+            )
+        ]
+        batches = [others] if others and self._funnel.whole else []
         with _kept_state():
             for batch in batches:
                 try:
                     refused |= ask(batch)
                     judged += batch
                 except nova_scheduler.FilterFailed as exc:
+                    LOG.debug('%d hosts are not judged: %s', len(batch), exc)
                     if len(batch) > 1:
                         # Each by itself, then.
                         batches += [[state] for state in batch]
-                    else:
-                        LOG.debug('%s: %s', batch, exc)
-        self._add(
-            'host filter', type(host_filter).__name__, '', judged, refused
+        self._funnel.add(
+            'host filter',
+            type(host_filter).__name__,
+            refused=refused,
+            judged={state.uuid for state in judged},
         )
-
-    def _add(
-        self,
-        stage: str,
-        name: str,
-        effect: str,
-        judged: list[typing.Any],
-        refused: dict[str, funnel.Refusal],
-    ) -> None:
-        """Add a constraint, and sort the hosts that it refuses out."""
-        uuids = {state.uuid for state in judged}
-        self._funnel.add(stage, name, effect, refused, uuids)
-        if self._funnel.whole:
-            self._out += [s for s in self._left if s.uuid in refused]
-        self._left = [s for s in self._left if s.uuid not in refused]
 
 
 class Judge(SchedulerManager):

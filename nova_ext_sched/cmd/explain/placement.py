@@ -77,18 +77,20 @@ class Placement:
         """
         self._reasons = reasons.Reasons(self._scheduler, spec_obj)
         added: list[Added] = []
-        # Where only the order counts, nobody asks which filter added what.
-        get_parts = query.get_parts if self._funnel.whole else lambda *_: []
-        before = get_parts(ctxt, spec_obj, self._scheduler)
+        request_filters = request_filter.ALL_REQUEST_FILTERS
+        if not self._funnel.whole:
+            # All at once: nobody asks which one added what.
+            request_filters = [request_filter.process_reqspec]
+        before = query.get_parts(ctxt, spec_obj, self._scheduler)
         end = None
         try:
-            for filter_ in request_filter.ALL_REQUEST_FILTERS:
+            for filter_ in request_filters:
                 stage, name = 'request filter', get_name(filter_)
                 policy = policies.of_request_filter(
                     filter_, self._scheduler.filter_cls_map.values()
                 )
-                asks = _run(filter_, ctxt, spec_obj, self._funnel.whole)
-                after = get_parts(ctxt, spec_obj, self._scheduler)
+                asks = _run(filter_, ctxt, spec_obj)
+                after = query.get_parts(ctxt, spec_obj, self._scheduler)
                 new = [part for part in after if part not in before]
                 asks = self._describe(new) or asks
                 spread = request_state.spreads.get(spec_obj)
@@ -269,9 +271,9 @@ class Placement:
             lacking = self._providers.find_lacking(part, self._asked)
             lacking -= refused.keys()
             if part.key == 'member_of' and part.forbids:
-                why = self._reasons.forbidding(name, policy, part)
-                hosts = self._scheduler.hosts
-                refused.update((u, why(hosts[u].host)) for u in lacking)
+                refused |= self._reasons.forbidding(
+                    name, policy, part, lacking
+                )
             else:
                 known = lacking < self._asked or self._providers.knows(part)
                 refusal = self._reasons.lacking(part, policy, known)
@@ -299,16 +301,13 @@ def get_name(filter_: typing.Any) -> str:
     return name if package == 'nova' else f'{name} of {package}'
 
 
-def _run(
-    filter_: typing.Any, ctxt: typing.Any, spec_obj: typing.Any, whole: bool
-) -> str:
+def _run(filter_: typing.Any, ctxt: typing.Any, spec_obj: typing.Any) -> str:
     """Run a request filter, and return which fields it changed.
 
-    :param whole: whether to look which
     :raises nova.exception.RequestFilterFailed: it ends the request
     :raises nova_scheduler.FilterFailed: it raises anything else
     """
-    before = _fields(spec_obj) if whole else {}
+    before = _fields(spec_obj)
     try:
         applied = filter_(ctxt, spec_obj)
     except nova_exception.RequestFilterFailed:
@@ -318,8 +317,6 @@ def _run(
             name=f'request filter {get_name(filter_)}',
             cause=messages.describe(exc),
         ) from exc
-    if not whole:
-        return ''
     changed = sorted(
         field
         for field, value in _fields(spec_obj).items()

@@ -3,6 +3,7 @@
 """Why a part of the query, or a host filter, refuses a host."""
 
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Sequence
 import copy
 import functools
@@ -88,14 +89,18 @@ class Reasons:
         return funnel.Refusal(kind, cause)
 
     def forbidding(
-        self, name: str, policy: declaration.Policy | None, part: query.Part
-    ) -> Callable[[str], funnel.Refusal]:
-        """Return what says why forbidden aggregates keep a host out.
+        self,
+        name: str,
+        policy: declaration.Policy | None,
+        part: query.Part,
+        uuids: Iterable[str],
+    ) -> dict[str, funnel.Refusal]:
+        """Return why forbidden aggregates keep hosts out.
 
         :param name: of the request filter that forbade the aggregates
         :param policy: of it; None where it declares none
         :param part: forbids aggregates
-        :returns: takes the host's name
+        :param uuids: of the hosts
         """
         forbidden = {uuid.lower() for uuid in part.aggregates}
         why = funnel.Refusal(
@@ -105,27 +110,25 @@ class Reasons:
         if policy is not None:
             why = refusal(policy)
             decide = self._find_decision(policy)
-
-        def explain(host: str) -> funnel.Refusal:
+        found = {}
+        for uuid in uuids:
             mine = [
-                one
-                for one in self._scheduler.aggregates_of(host)
-                if one.uuid.lower() in forbidden
-            ]
-            if not mine:
-                return why._replace(
-                    detail='by an aggregate only placement knows'
+                aggregate
+                for aggregate in self._scheduler.aggregates_of(
+                    self._scheduler.hosts[uuid].host
                 )
-            first = fields.names_and_metadata(
-                [min(mine, key=fields.aggregate_name)]
-            )
-            return why._replace(
-                name=messages.clean(first[0][0]),
+                if aggregate.uuid.lower() in forbidden
+            ]
+            shown, detail = '', 'by an aggregate only placement knows'
+            if mine:
+                first = fields.names_and_metadata(
+                    [min(mine, key=fields.aggregate_name)]
+                )
+                shown = messages.clean(first[0][0])
                 # The policy's own words about it.
-                detail=decide(first).reason if decide else '',
-            )
-
-        return explain
+                detail = decide(first).reason if decide else ''
+            found[uuid] = why._replace(name=shown, detail=detail)
+        return found
 
     def _find_decision(
         self, policy: declaration.Policy

@@ -335,17 +335,8 @@ class RunTestCase(testtools.TestCase):
                 a_filter('f', lambda one: change(one) is not False),
                 mock.sentinel.ctxt,
                 spec,
-                whole=True,
             ),
         )
-
-    def test_nobody_wants_to_know_what_it_changes(self):
-        spec = objects.RequestSpec(project_id='p')
-        change = a_filter('f', lambda one: setattr(one, 'project_id', 'q'))
-        self.assertEqual(
-            '', placement._run(change, mock.sentinel.ctxt, spec, whole=False)
-        )
-        self.assertEqual('q', spec.project_id)
 
     def test_reason(self):
         for exc, expected in (

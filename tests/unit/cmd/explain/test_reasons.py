@@ -50,7 +50,9 @@ class ReasonsTestCase(testtools.TestCase):
         )
         classes = {cls.__name__: cls for cls in FILTERS}
         scheduler = mock.Mock(
-            aggs_by_id=dict(enumerate(AGGREGATES)), filter_cls_map=classes
+            aggs_by_id=dict(enumerate(AGGREGATES)),
+            filter_cls_map=classes,
+            hosts={name: mock.Mock(host=name) for name in ('h1', 'h3')},
         )
         scheduler.aggregates_of = lambda host: [
             one for one in AGGREGATES if host in one.hosts
@@ -145,7 +147,7 @@ class ReasonsTestCase(testtools.TestCase):
             types.SimpleNamespace(__name__=name), FILTERS
         )
         cause = policy.name if policy else ''
-        found = self.reasons.forbidding(name, policy, part)(host)
+        found = self.reasons.forbidding(name, policy, part, [host])[host]
         self.assertEqual(
             (kind, cause, shown, detail),
             (found.kind, found.cause, found.name, found.detail),
