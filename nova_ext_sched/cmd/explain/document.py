@@ -24,6 +24,8 @@ FORMAT = 1
 #: Of a host that is judged by a constraint.
 PASSES, REFUSED, NOT_JUDGED = 'passes', 'refused', 'not judged'
 
+_FLAVOR = ('name', 'vcpus', 'memory_mb', 'root_gb', 'ephemeral_gb', 'swap')
+
 # How many names of a reason are shown.
 _MOST_NAMES = 3
 
@@ -52,15 +54,7 @@ def describe_request(
         'project': get('project_id'),
         'flavor': {
             'id': fields.get_field(spec_obj.flavor, 'flavorid'),
-            **_read(
-                spec_obj.flavor,
-                'name',
-                'vcpus',
-                'memory_mb',
-                'root_gb',
-                'ephemeral_gb',
-                'swap',
-            ),
+            **_read(spec_obj.flavor, *_FLAVOR),
             'extra_specs': dict(fields.flavor_extra_specs(spec_obj)),
         },
         'image': _read(get('image'), 'id', 'name'),

@@ -185,14 +185,8 @@ class SchedulerManager(manager.SchedulerManager):
     def placement_client(self) -> typing.Any:
         return self
 
-    def claim_resources(
-        self,
-        ctxt: object,
-        uuid: str,
-        request: typing.Any,
-        *_: object,
-        **__: object,
-    ) -> bool:
+    def claim_resources(self, *args: typing.Any, **_: object) -> bool:
+        _ctxt, _uuid, request, *_others = args
         return self._claims.take(request)
 
     def _ensure_sufficient_hosts(self, *_: object) -> None:
@@ -303,15 +297,14 @@ def get_cell(spec_obj: typing.Any) -> str | None:
 @contextlib.contextmanager
 def _kept_state() -> Iterator[None]:
     """Keep what the stages noted of a request, while others are judged."""
-    tables = [
-        table
+    before = [
+        (table, dict(table))
         for table in vars(request_state).values()
         if isinstance(table, weakref.WeakKeyDictionary)
     ]
-    before = [dict(table) for table in tables]
     try:
         yield
     finally:
-        for table, kept in zip(tables, before, strict=True):
+        for table, kept in before:
             table.clear()
             table.update(kept)

@@ -111,8 +111,17 @@ def set_up_group(ctxt: typing.Any, spec_obj: typing.Any) -> None:
         the server group without asking the scheduler
     """
     utils.setup_instance_group(ctxt, spec_obj)
-    if spec_obj.instance_group is not None:
-        _check_policy(ctxt, spec_obj.instance_group.policy)
+    if spec_obj.instance_group is None:
+        return
+    # As nova does for the group that a server is in; this one is in none yet.
+    # Without a server nova finds out what is configured, and no more.
+    utils._get_group_details(ctxt, None)
+    policy = spec_obj.instance_group.policy
+    name = policy.upper().replace('-', '_')
+    if not getattr(utils, f'_SUPPORTS_{name}', True):
+        raise nova_exception.UnsupportedPolicyException(
+            reason=f'no filter or weigher of {policy} is configured'
+        )
 
 
 def get_flavor(ctxt: typing.Any, name_or_id: str) -> typing.Any:
@@ -191,14 +200,3 @@ def _get_group(ctxt: typing.Any, uuid: str) -> typing.Any:
             expected='the UUID of an existing server group',
             got=uuid,
         ) from exc
-
-
-def _check_policy(ctxt: typing.Any, policy: str) -> None:
-    # As nova does for the group that a server is in; this one is in none yet.
-    # Without a server nova finds out what is configured, and no more.
-    utils._get_group_details(ctxt, None)
-    name = policy.upper().replace('-', '_')
-    if not getattr(utils, f'_SUPPORTS_{name}', True):
-        raise nova_exception.UnsupportedPolicyException(
-            reason=f'no filter or weigher of {policy} is configured'
-        )
