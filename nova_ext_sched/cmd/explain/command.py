@@ -139,7 +139,6 @@ class Explain(nova_command.Lister):
         self.configure(parsed_args)
         # Not before: they import nova.
         from nova_ext_sched.cmd import nova_scheduler
-        from nova_ext_sched.cmd.explain import asked
         from nova_ext_sched.cmd.explain import document
         from nova_ext_sched.cmd.explain import explanation
 
@@ -148,7 +147,7 @@ class Explain(nova_command.Lister):
         with progress.bar(sys.stderr, 'Asking nova and placement') as advance:
             found = explanation.start(scheduler, advance=advance)
             ctxt = nova_scheduler.context(parsed_args.project)
-            spec_obj, server = asked.prepare(
+            spec_obj, server = explanation.prepare(
                 ctxt, scheduler, parsed_args, found
             )
             request = document.describe_request(
@@ -158,7 +157,7 @@ class Explain(nova_command.Lister):
                 server.name if server else None,
             )
             explanation.explain(scheduler, found, ctxt, spec_obj)
-        asked.remark(scheduler, found, parsed_args.operation, spec_obj, server)
+        explanation.remark(found, parsed_args.operation, server)
         return document.build(found, request, detailed)
 
     def sum_up(self) -> str:

@@ -136,16 +136,15 @@ def _describe_constraint(
     counts = collections.Counter(
         itertools.chain.from_iterable(constraint.refused.values())
     )
-    judged = found.hosts if constraint.judged is None else constraint.judged
     # A number of hosts that nobody looked at is none.
-    is_judged = bool(judged)
+    is_judged = bool(constraint.judged)
     is_known = is_judged or found.end is None
     return {
         'stage': constraint.stage,
         'constraint': constraint.name,
         'asks': constraint.asks,
         'causes': list(dict.fromkeys(one.cause for one in counts)),
-        'judged': len(judged),
+        'judged': len(constraint.judged),
         'refused': len(constraint.refused) if is_judged else None,
         'alone': found.count_alone(constraint) if is_judged else None,
         'left': constraint.left
@@ -195,7 +194,7 @@ def _describe_host(found: funnel.Funnel, uuid: str) -> dict[str, typing.Any]:
     for number, constraint in enumerate(found.constraints):
         if uuid in constraint.refused:
             verdict = REFUSED
-        elif constraint.judged is not None and uuid not in constraint.judged:
+        elif uuid not in constraint.judged:
             verdict = NOT_JUDGED
         else:
             continue

@@ -79,7 +79,7 @@ class Constraint:
     :ivar asks: what it asks, or what it changed in the request
     :ivar refused: each refusal of the hosts that it refuses, with its cause,
         by UUID
-    :ivar judged: the hosts that it was asked about; None for all
+    :ivar judged: the hosts that it was asked about
     :ivar left: number of hosts that neither it nor one before it refuses
     :ivar capacity: what hosts have of a resource class
         (:meth:`.shortage.Shortages.explain`); None for other constraints
@@ -89,7 +89,7 @@ class Constraint:
     name: str
     asks: str
     refused: Mapping[str, tuple[Refusal, ...]]
-    judged: Collection[str] | None
+    judged: Collection[str]
     left: int
     capacity: dict[str, typing.Any] | None = None
 
@@ -156,6 +156,7 @@ class Funnel:
         """Append a constraint; see :class:`Constraint`.
 
         :param refused: why it refuses hosts, by UUID
+        :param judged: None for all hosts
         """
         split = {
             uuid: _split(refusal, name)
@@ -165,7 +166,13 @@ class Funnel:
         self.left -= split.keys()
         self.constraints.append(
             Constraint(
-                stage, name, asks, split, judged, len(self.left), capacity
+                stage,
+                name,
+                asks,
+                split,
+                self.hosts if judged is None else judged,
+                len(self.left),
+                capacity,
             )
         )
         self.advance()

@@ -82,10 +82,10 @@ class Placement:
             # All at once: nobody asks which one added what.
             request_filters = [request_filter.process_reqspec]
         before = query.get_parts(ctxt, spec_obj, self._scheduler)
-        end = None
+        end, name, policy = None, '', None
         try:
             for filter_ in request_filters:
-                stage, name = 'request filter', get_name(filter_)
+                name = get_name(filter_)
                 policy = policies.of_request_filter(
                     filter_, self._scheduler.filter_cls_map.values()
                 )
@@ -100,11 +100,9 @@ class Placement:
                     )
                 added.append(Added(name, asks, new, policy))
                 before = after
-            stage, name, policy = 'placement', 'query', None
             resources = query.forms(ctxt, spec_obj, self._scheduler)
             if not self._is_limited:
                 query.lift_limit(resources)
-            name = 'query length'
             candidates = self._providers.get_candidates(ctxt, resources)
         except (
             nova_exception.RequestFilterFailed,
@@ -127,7 +125,7 @@ class Placement:
                 judged=self._judged,
             )
         if end is not None:
-            self._stop(stage, name, end, policy)
+            self._stop(end, name, policy)
             return None
         filtered = {part for one in added for part in one.parts}
         forms = [
@@ -143,22 +141,24 @@ class Placement:
         return candidates
 
     def _stop(
-        self,
-        stage: str,
-        name: str,
-        exc: Exception,
-        policy: declaration.Policy | None,
+        self, exc: Exception, name: str, policy: declaration.Policy | None
     ) -> None:
-        reason, detail, cause = get_reason(exc), '', exc.__cause__
+        """Add what ended the request.
+
+        :param name: of the request filter that ran last; ``policy`` too
+        """
+        stage, detail, cause = 'placement', '', ''
         if isinstance(exc, nova_scheduler.QueryRefused):
-            detail = exc.cause
-        elif isinstance(cause, exception.RequestRefused):
-            detail, self._funnel.failure = cause.detail, cause.__cause__
-        elif isinstance(exc, nova_exception.RequestFilterFailed):
-            self._funnel.failure = cause
-        self._funnel.stop(
-            stage, name, reason, detail, policy.name if policy else ''
-        )
+            name, detail = 'query length', exc.cause
+        elif isinstance(exc, nova_exception.NoValidHost):
+            name = 'query'
+        else:
+            stage, cause = 'request filter', policy.name if policy else ''
+            self._funnel.failure = exc.__cause__
+            if isinstance(exc.__cause__, exception.RequestRefused):
+                detail = exc.__cause__.detail
+                self._funnel.failure = exc.__cause__.__cause__
+        self._funnel.stop(stage, name, get_reason(exc), detail, cause)
 
     def _add_parts(
         self, first: list[query.Part], last: list[query.Part]
