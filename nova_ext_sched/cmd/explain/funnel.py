@@ -164,15 +164,10 @@ class Funnel:
             if uuid in self.hosts
         }
         self.left -= split.keys()
+        judged = self.hosts if judged is None else judged
         self.constraints.append(
             Constraint(
-                stage,
-                name,
-                asks,
-                split,
-                self.hosts if judged is None else judged,
-                len(self.left),
-                capacity,
+                stage, name, asks, split, judged, len(self.left), capacity
             )
         )
         self.advance()

@@ -251,8 +251,8 @@ class SchedulerManager(manager.SchedulerManager):
             if state.uuid not in self._funnel.left
             # It would refuse what has no candidates.
             and (
-                state.allocation_candidates
-                or not isinstance(host_filter, filters.CandidateFilterMixin)
+                not isinstance(host_filter, filters.CandidateFilterMixin)
+                or state.allocation_candidates
             )
         ]
         batches = [others] if others and self._funnel.whole else []
