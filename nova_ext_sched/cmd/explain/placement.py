@@ -24,13 +24,14 @@ from nova_ext_sched.request_filters import failure_domain
 CONF = nova.conf.CONF
 
 
-class Added(typing.NamedTuple):
-    """What a request filter did: its name, in words, and the new parts."""
+class Row(typing.NamedTuple):
+    """A constraint, and the parts of the query that it consists of."""
 
+    stage: str
     name: str
     asks: str
     parts: list[query.Part]
-    policy: declaration.Policy | None
+    policy: declaration.Policy | None = None
 
 
 class Placement:
@@ -66,6 +67,8 @@ class Placement:
         # Whom the parts judge. Of a host that placement does not know nothing
         # can be said.
         self._judged: set[str] = set()
+        # The resource classes of the request.
+        self._classes: set[str] = set()
 
     def ask(
         self, ctxt: typing.Any, spec_obj: typing.Any
@@ -76,7 +79,7 @@ class Placement:
         :returns: placement's answer, None where the request ends before
         """
         self._reasons = reasons.Reasons(self._scheduler, spec_obj)
-        added: list[Added] = []
+        rows: list[Row] = []
         request_filters = request_filter.ALL_REQUEST_FILTERS
         if not self._funnel.whole:
             # All at once: nobody asks which one added what.
@@ -98,7 +101,7 @@ class Placement:
                     asks += (
                         f'; servers of the group by failure domain: {spread}'
                     )
-                added.append(Added(name, asks, new, policy))
+                rows.append(Row('request filter', name, asks, new, policy))
                 before = after
             resources = query.forms(ctxt, spec_obj, self._scheduler)
             if not self._is_limited:
@@ -116,29 +119,59 @@ class Placement:
             if self._outside and self._funnel.whole:
                 self._asked = self._outside & self._providers.roots()
             self._judged = hosts - (self._outside - self._asked)
-        for one in added:
-            self._funnel.add(
-                'request filter',
-                one.name,
-                one.asks,
-                self._refused(one.parts, one.policy, one.name),
-                judged=self._judged,
-            )
+        for row in rows:
+            self._add(row)
         if end is not None:
             self._stop(end, name, policy)
             return None
-        filtered = {part for one in added for part in one.parts}
-        forms = [
+        if self._outside and self._funnel.whole:
+            self._funnel.add(
+                'placement',
+                'resource provider',
+                refused=dict.fromkeys(
+                    self._outside - self._asked,
+                    funnel.Refusal('have no resource provider in placement'),
+                ),
+            )
+        # What the request asks for without the request filters, in the first
+        # form of the query and in the last.
+        filtered = {part for row in rows for part in row.parts}
+        first, last = (
             [
                 part
                 for part in query.split(form.to_querystring())
                 if part not in filtered
             ]
-            for form in resources
-        ]
-        self._add_parts(forms[0], forms[-1])
+            for form in (resources[0], resources[-1])
+        )
+        self._classes = {
+            part.value.partition(':')[0]
+            for part in (*first, *last)
+            if part.key == 'resources'
+        }
+        for part in query.merge(part for part in first if part in last):
+            self._add(Row('placement', self._describe([part]), '', [part]))
+        if first != last:
+            self._add_pinned(
+                [part for part in first if part not in last],
+                [part for part in last if part not in first],
+            )
         self._add_query(ctxt, resources, candidates)
         return candidates
+
+    def _add(self, row: Row) -> None:
+        refused, capacity = self._refused(row), None
+        if refused and [part.key for part in row.parts] == ['resources']:
+            refused, capacity = shortage.explain(
+                self._providers,
+                row.parts[0],
+                self._classes,
+                refused.keys(),
+                len(self._funnel.hosts),
+            )
+        self._funnel.add(
+            row.stage, row.name, row.asks, refused, self._judged, capacity
+        )
 
     def _stop(
         self, exc: Exception, name: str, policy: declaration.Policy | None
@@ -160,56 +193,20 @@ class Placement:
                 self._funnel.failure = exc.__cause__.__cause__
         self._funnel.stop(stage, name, get_reason(exc), detail, cause)
 
-    def _add_parts(
-        self, first: list[query.Part], last: list[query.Part]
+    def _add_pinned(
+        self, either: list[query.Part], other: list[query.Part]
     ) -> None:
-        """Add what the request asks for without the request filters.
-
-        :param first: the parts of the first form of the query
-        :param last: those of the second one, where there are two
-        """
-        if self._outside and self._funnel.whole:
-            self._funnel.add(
-                'placement',
-                'resource provider',
-                refused=dict.fromkeys(
-                    self._outside - self._asked,
-                    funnel.Refusal('have no resource provider in placement'),
-                ),
-            )
-        classes = [
-            part.value.partition(':')[0]
-            for part in {*first, *last}
-            if part.key == 'resources'
-        ]
-        for part in query.merge(part for part in first if part in last):
-            refused = self._refused([part])
-            amount = None
-            if refused and part.key == 'resources':
-                refused, amount = shortage.explain(
-                    self._providers,
-                    part,
-                    classes,
-                    refused.keys(),
-                    len(self._funnel.hosts),
-                )
-            self._funnel.add(
-                'placement',
-                self._describe([part]),
-                refused=refused,
-                judged=self._judged,
-                capacity=amount,
-            )
-        if first == last:
-            return
-        # Pinned CPUs: placement is asked for either.
-        either = [part for part in first if part not in last]
-        other = [part for part in last if part not in first]
-        refused, too = self._refused(either), self._refused(other)
-        self._funnel.add(
+        """Add what placement is asked for in one of two forms."""
+        row = Row(
             'placement',
             f'{self._describe(either)} or else {self._describe(other)}',
             'pinned CPUs are requested in two forms',
+            either,
+        )
+        refused = self._refused(row)
+        too = self._refused(row._replace(parts=other))
+        self._funnel.add(
+            *row[:3],
             {
                 uuid: funnel.Refusal(
                     f'{refusal.kind} and {too[uuid].kind}', 'pinned CPUs'
@@ -217,7 +214,7 @@ class Placement:
                 for uuid, refusal in refused.items()
                 if uuid in too
             },
-            judged=self._judged,
+            self._judged,
         )
 
     def _add_query(
@@ -255,28 +252,19 @@ class Placement:
             judged=(self._scheduler.hosts.keys() - self._outside) | rest,
         )
 
-    def _refused(
-        self,
-        parts: Iterable[query.Part],
-        policy: declaration.Policy | None = None,
-        name: str = '',
-    ) -> dict[str, funnel.Refusal]:
-        """Return the reasons of the hosts outside that lack a part.
-
-        :param policy: of the request filter that added the parts
-        :param name: its name
-        """
+    def _refused(self, row: Row) -> dict[str, funnel.Refusal]:
+        """Return the reasons of the hosts outside that lack a part."""
         refused: dict[str, funnel.Refusal] = {}
-        for part in query.merge(parts) if self._asked else ():
+        for part in query.merge(row.parts) if self._asked else ():
             lacking = self._providers.find_lacking(part, self._asked)
             lacking -= refused.keys()
             if part.key == 'member_of' and part.forbids:
                 refused |= self._reasons.forbidding(
-                    name, policy, part, lacking
+                    row.name, row.policy, part, lacking
                 )
             else:
                 known = lacking < self._asked or self._providers.knows(part)
-                refusal = self._reasons.lacking(part, policy, known)
+                refusal = self._reasons.lacking(part, row.policy, known)
                 refused.update(dict.fromkeys(lacking, refusal))
         return refused
 

@@ -11,6 +11,7 @@ summary too. The few hosts that are then left are asked one by one.
 
 import collections
 from collections.abc import Collection
+from collections.abc import Iterator
 from collections.abc import Mapping
 import typing
 
@@ -19,17 +20,6 @@ from nova_ext_sched.cmd.explain import query
 
 # Hosts that are asked one by one, and inventories whose limits are read.
 _MOST = 32
-
-# What there is of each resource class, as placement's summaries have it.
-_Resources = Mapping[str, Mapping[str, int]]
-
-
-class Inventory(typing.NamedTuple):
-    """What a provider of a host's tree has of a resource class."""
-
-    provider: str
-    capacity: int
-    free: int
 
 
 def explain(
@@ -53,8 +43,7 @@ def explain(
     """
     resource, _, number = part.value.partition(':')
     amount = int(number)
-    found = _read(providers, resource, classes, refused)
-    limits = _read_limits(providers, resource, amount, found)
+    # A host gets the first of these that is so of one of its providers.
     kinds = {
         'full': f'are full ({resource})',
         'too_small': f'are too small ({resource})',
@@ -63,16 +52,22 @@ def explain(
     }
     answers = dict.fromkeys(refused, 'unknown')
     free: dict[str, int] = {}
-    for uuid, inventories in found.items():
-        answers[uuid] = 'without'
-        for one in inventories:
-            # The most that one server gets where the host is empty.
-            most = min(one.capacity, limits.get(one.capacity, one.capacity))
-            free[uuid] = max(free.get(uuid, 0), min(one.free, most))
-            if most >= amount:
-                answers[uuid] = 'full'
-            elif answers[uuid] != 'full':
-                answers[uuid] = 'too_small'
+    # An overcommitted host has a greater capacity than it gives a single
+    # server (max_unit). Hosts of the same capacity are taken for hosts of the
+    # same kind: one of each is asked.
+    limits: dict[int, int] = {}
+    for uuid, provider, one in _read(providers, resource, classes, refused):
+        answer = 'without'
+        if one is not None:
+            most = one['capacity']
+            if most >= amount and len(limits) < _MOST and most not in limits:
+                asked = providers.get_inventories(provider)
+                limits[most] = asked.get(resource, {}).get('max_unit', most)
+            most = min(most, limits.get(most, most))
+            left = min(most, one['capacity'] - one['used'])
+            free[uuid] = max(free.get(uuid, 0), left)
+            answer = 'full' if most >= amount else 'too_small'
+        answers[uuid] = min(answers[uuid], answer, key=list(kinds).index)
     counts = collections.Counter(answers.values())
     refusals = {
         name: funnel.Refusal(
@@ -94,55 +89,24 @@ def _read(
     resource: str,
     classes: Collection[str],
     hosts: Collection[str],
-) -> dict[str, list[Inventory]]:
-    """Return what each host has of a class, by UUID.
+) -> Iterator[tuple[str, str, Mapping[str, int] | None]]:
+    """Yield what the providers of hosts have of a class; None for nothing.
 
-    A host of which nothing could be read is missing.
+    Nothing is yielded of a host of which nothing could be read.
+
+    :returns: UUIDs of the host and the provider, and its capacity and use
     """
-    found: dict[str, list[Inventory]] = {}
     missing = set(hosts)
-
-    def note(host: str, provider: str, resources: _Resources) -> None:
-        mine = found.setdefault(host, [])
-        if one := resources.get(resource):
-            free = max(0, one['capacity'] - one['used'])
-            mine.append(Inventory(provider, one['capacity'], free))
-
     for name in (resource, *sorted(set(classes) - {resource})):
         if not missing:
-            break
+            return
+        found = set()
         for uuid, summary in providers.get_summaries(name).items():
             root = summary['root_provider_uuid']
             served = providers.served.get(uuid, ())
             for host in missing.intersection((root, *served)):
-                note(host, uuid, summary['resources'])
-        missing -= found.keys()
+                found.add(host)
+                yield host, uuid, summary['resources'].get(resource)
+        missing -= found
     for host in missing if len(missing) <= _MOST else ():
-        note(host, host, providers.get_inventories(host))
-    return found
-
-
-def _read_limits(
-    providers: query.Providers,
-    resource: str,
-    amount: int,
-    found: Mapping[str, Collection[Inventory]],
-) -> dict[int, int]:
-    """Return the most that one server may have, by capacity.
-
-    An overcommitted host has a greater capacity than it gives a single
-    server (``max_unit``). Hosts of the same capacity are taken for hosts
-    of the same kind: one of each is asked.
-    """
-    samples = {
-        one.capacity: one.provider
-        for inventories in found.values()
-        for one in inventories
-        if one.capacity >= amount
-    }
-    limits = {}
-    for capacity in sorted(samples)[:_MOST]:
-        inventories = providers.get_inventories(samples[capacity])
-        if resource in inventories:
-            limits[capacity] = inventories[resource]['max_unit']
-    return limits
+        yield host, host, providers.get_inventories(host).get(resource)
