@@ -235,9 +235,7 @@ class Placement:
         if rest and candidates.is_full and self._funnel.whole:
             limit = CONF.scheduler.max_placement_results
             query.lift_limit(resources)
-            more = query.Candidates(
-                ctxt, self._scheduler.placement, resources
-            ).summaries
+            more = self._providers.get_candidates(ctxt, resources).summaries
             cut = funnel.Refusal(
                 f'are cut off by max_placement_results ({limit})',
                 'max_placement_results',

@@ -103,13 +103,11 @@ class Reasons:
         :param uuids: of the hosts
         """
         forbidden = {uuid.lower() for uuid in part.aggregates}
-        why = funnel.Refusal(
-            f'are in an aggregate that {messages.clean(name)} forbids'
+        policy = policy or declaration.Policy(
+            name='',
+            refuses=f'are in an aggregate that {messages.clean(name)} forbids',
         )
-        decide = None
-        if policy is not None:
-            why = refusal(policy)
-            decide = self._find_decision(policy)
+        decide = self._find_decision(policy)
         found = {}
         for uuid in uuids:
             mine = [
@@ -127,7 +125,7 @@ class Reasons:
                 shown = messages.clean(first[0][0])
                 # The policy's own words about it.
                 detail = decide(first).reason if decide else ''
-            found[uuid] = why._replace(name=shown, detail=detail)
+            found[uuid] = refusal(policy, shown, detail)
         return found
 
     def _find_decision(

@@ -33,7 +33,7 @@ class Form:
         self._limit = limit
 
     def to_querystring(self):
-        return self.text
+        return self.text + (f'&limit={self._limit}' if self._limit else '')
 
 
 class Client:
