@@ -27,6 +27,9 @@ CONF = nova.conf.CONF
 # thousands.
 _MOST_REQUESTS = 10_000
 
+# What is kept of a summary; the traits of all hosts would be large.
+_OF_SUMMARY = ('root_provider_uuid', 'resources')
+
 _OF_GROUP = re.compile(r'(resources|required|member_of|in_tree)(.+)')
 
 
@@ -290,11 +293,6 @@ class Providers:
     def _get_summaries(self, resource: str) -> dict[str, typing.Any]:
         found = self._get(f'/allocation_candidates?resources={resource}:1')
         return {
-            sys.intern(uuid): {
-                'root_provider_uuid': sys.intern(
-                    summary['root_provider_uuid']
-                ),
-                'resources': summary['resources'],
-            }
+            uuid: {key: summary[key] for key in _OF_SUMMARY}
             for uuid, summary in found.get('provider_summaries', {}).items()
         }
