@@ -8,7 +8,6 @@ Everything comes from the document (:mod:`.document`).
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
-import typing
 from urllib import parse
 
 from nova_ext_sched import messages
@@ -16,7 +15,7 @@ from nova_ext_sched.cli import layout
 from nova_ext_sched.cli import lister
 from nova_ext_sched.cmd.explain import document
 
-Document = dict[str, typing.Any]
+Document = document.Document
 
 #: The columns of :func:`rows`.
 COLUMNS = (

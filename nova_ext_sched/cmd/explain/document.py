@@ -18,6 +18,9 @@ from nova_ext_sched.cli import lister
 from nova_ext_sched.cmd.explain import funnel
 from nova_ext_sched.queries import fields
 
+#: What schema.json describes, or a part of it.
+Document = dict[str, typing.Any]
+
 #: Changes when a reader of the document must change.
 FORMAT = 1
 
@@ -38,7 +41,7 @@ def describe_request(
     operation: str = 'boot',
     server: str | None = None,
     server_name: str | None = None,
-) -> dict[str, typing.Any]:
+) -> Document:
     """Return what is asked, before the scheduler changes it.
 
     :param spec_obj: a nova RequestSpec
@@ -77,15 +80,15 @@ def describe_request(
     }
 
 
-def _read(obj: typing.Any, *names: str) -> dict[str, typing.Any]:
+def _read(obj: typing.Any, *names: str) -> Document:
     return {name: obj and fields.get_field(obj, name) for name in names}
 
 
 def build(
     found: funnel.Funnel,
-    request: dict[str, typing.Any],
+    request: Document,
     detailed: Collection[str] | None = None,
-) -> dict[str, typing.Any]:
+) -> Document:
     """Return the document of an explanation.
 
     :param request: what :func:`describe_request` returned
@@ -132,7 +135,7 @@ def build(
 
 def _describe_constraint(
     found: funnel.Funnel, constraint: funnel.Constraint
-) -> dict[str, typing.Any]:
+) -> Document:
     counts = collections.Counter(
         itertools.chain.from_iterable(constraint.refused.values())
     )
@@ -156,9 +159,7 @@ def _describe_constraint(
     }
 
 
-def _describe_capacity(
-    found: funnel.Funnel, capacity: dict[str, typing.Any]
-) -> dict[str, typing.Any]:
+def _describe_capacity(found: funnel.Funnel, capacity: Document) -> Document:
     described = dict(capacity)
     # Hosts that a smaller flavor alone would open.
     alone = {
@@ -189,7 +190,7 @@ def _describe_capacity(
     }
 
 
-def _describe_host(found: funnel.Funnel, uuid: str) -> dict[str, typing.Any]:
+def _describe_host(found: funnel.Funnel, uuid: str) -> Document:
     verdicts = []
     for number, constraint in enumerate(found.constraints):
         if uuid in constraint.refused:
@@ -213,7 +214,7 @@ def _describe_host(found: funnel.Funnel, uuid: str) -> dict[str, typing.Any]:
     }
 
 
-def _say(document: dict[str, typing.Any]) -> str:
+def _say(document: Document) -> str:
     """Return the answer as sentences on one line."""
     answer = document['answer']
     hosts = messages.count('host', answer['hosts'])
@@ -233,7 +234,7 @@ def _say(document: dict[str, typing.Any]) -> str:
     return ' '.join(f'{text.rstrip(".")}.' for text in sentences if text)
 
 
-def get_cause(document: dict[str, typing.Any]) -> str | None:
+def get_cause(document: Document) -> str | None:
     """Return what a refusal is told by where there is room for one word.
 
     It is the policy that ended the request, or the cause of the first reason:
@@ -248,7 +249,7 @@ def get_cause(document: dict[str, typing.Any]) -> str | None:
     return answer['reasons'][0]['cause'] if answer['reasons'] else None
 
 
-def count_reason(reason: dict[str, typing.Any]) -> str:
+def count_reason(reason: Document) -> str:
     """Return a reason with its number of hosts, and how the names share it.
 
     :param reason: of the document
@@ -268,7 +269,7 @@ def count_reason(reason: dict[str, typing.Any]) -> str:
     return text
 
 
-def say_number(reason: dict[str, typing.Any]) -> str:
+def say_number(reason: Document) -> str:
     """Return a reason with its number of hosts."""
     number, kind = reason['hosts'], reason['reason']
     return f'{number} {singular(kind) if number == 1 else kind}'
