@@ -212,6 +212,18 @@ class ConstraintsTestCase(PlacementTestCase):
         self.assertIn('T', one.refused['h4'].kind)
         self.assertIn('U', one.refused['h3'].kind)
 
+    def test_the_answer_alone(self):
+        """Nobody asks which filter added what, nor placement for it."""
+        self.funnel.whole = False
+        self.filters.append(
+            a_filter('asks', lambda spec: setattr(spec, 'project_id', 'q'))
+        )
+        self.client.candidates = ['h1']
+        found, refused = self.ask()
+        self.assertEqual('q', self.spec.project_id)
+        self.assertEqual({'h1'}, {*found.summaries})
+        self.assertEqual({'query as a whole': {'h2', 'h3', 'h4'}}, refused)
+
     def test_placement_refuses_the_query(self):
         self.client.refusal = '414 too long'
         found, _ = self.ask()
