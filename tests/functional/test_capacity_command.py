@@ -108,7 +108,7 @@ class CommandTestCase(capacity.CapacityTestCase):
         for args, message in (
             (['--flavor', 'gone'], "ID or name of a flavor, got 'gone'"),
             (['--image', 'x'], '--image'),
-            (['--server-group', 'x'], 'UUID of a server group'),
+            (['--server-group', 'x'], 'UUID of an existing server group'),
             (['-c', 'Gone'], 'no column Gone'),
         ):
             answer = capacity.run(*args)

@@ -31,12 +31,9 @@ import typing
 
 from oslo_utils import uuidutils
 
-from nova_ext_sched import messages
 from nova_ext_sched.cmd import claims
-from nova_ext_sched.cmd import nova_scheduler
 from nova_ext_sched.cmd.capacity import kind
 from nova_ext_sched.cmd.explain import funnel
-from nova_ext_sched.cmd.explain import hosts as explained
 from nova_ext_sched.cmd.explain import query
 from nova_ext_sched.cmd.explain import reasons
 from nova_ext_sched.queries import fields
@@ -165,21 +162,9 @@ class Rooms:
         for host_filter in self._filters:
             if not rooms:
                 break
-            states = [room.state for room in rooms]
-            try:
-                passed = explained.filter_states(
-                    host_filter, states, self._spec_obj
-                )
-                why = reasons.explain_filter(
-                    host_filter,
-                    self._spec_obj,
-                    [state for state in states if state.uuid not in passed],
-                )
-            except Exception as exc:
-                raise nova_scheduler.FilterFailed(
-                    name=type(host_filter).__name__,
-                    cause=messages.describe(exc),
-                ) from exc
+            why = reasons.ask_filter(
+                host_filter, self._spec_obj, [room.state for room in rooms]
+            )
             for room in rooms:
                 room.end = why.get(room.state.uuid)
             rooms = [room for room in rooms if room.end is None]

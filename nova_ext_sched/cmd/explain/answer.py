@@ -8,7 +8,6 @@ Everything comes from the document (:mod:`.document`).
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
-import typing
 from urllib import parse
 
 from nova_ext_sched import messages
@@ -16,7 +15,7 @@ from nova_ext_sched.cli import layout
 from nova_ext_sched.cli import lister
 from nova_ext_sched.cmd.explain import document
 
-Document = dict[str, typing.Any]
+Document = document.Document
 
 #: The columns of :func:`rows`.
 COLUMNS = (
@@ -35,7 +34,6 @@ HOST_COLUMNS = ('Host', 'Stage', 'Constraint', 'Verdict', 'Reason')
 _MOST_REASONS = 8
 _MOST_CAUSES = 5
 _MOST_HOSTS = 5
-_MOST_NAMES = 3
 
 _ALL = '-f json lists all'
 
@@ -50,26 +48,22 @@ def rows(found: Document, all_: bool) -> list[Sequence[object]]:
 
     :param all_: also those that refuse no host
     """
-    end, hosts = found['answer']['end'], found['answer']['hosts']
+    answer = found['answer']
     listed: list[Sequence[object]] = [
-        ('', 'all hosts', '', '', '', hosts, lister.Several([]))
+        ('', 'all hosts', '', '', '', answer['hosts'], lister.Several([]))
     ]
     for one in found['constraints']:
-        ends = end is not None and one is found['constraints'][-1]
+        ends = answer['end'] and one is found['constraints'][-1]
         if one['refused'] or ends or all_:
-            refused, alone, left = (
-                layout.NONE if one[key] is None else one[key]
-                for key in ('refused', 'alone', 'left')
-            )
+            reasons = [document.count_reason(why) for why in one['reasons']]
             listed.append(
                 (
-                    one['stage'],
-                    one['constraint'],
-                    one['asks'],
-                    refused,
-                    alone,
-                    left,
-                    lister.Several(list(map(_count, one['reasons']))),
+                    *(one[key] for key in ('stage', 'constraint', 'asks')),
+                    *(
+                        layout.NONE if one[key] is None else one[key]
+                        for key in ('refused', 'alone', 'left')
+                    ),
+                    lister.Several(reasons),
                 )
             )
     return listed
@@ -80,23 +74,27 @@ def host_rows(found: Document, all_: bool) -> list[Sequence[object]]:
 
     :param all_: not only those that refuse it
     """
+    return [
+        (host['host'], *verdict)
+        for host in found['hosts']
+        for verdict in _list_verdicts(found, host, all_)
+    ]
+
+
+def _list_verdicts(
+    found: Document, host: Document, all_: bool
+) -> Iterator[Sequence[object]]:
     passes = {'verdict': document.PASSES, 'reason': ''}
-    listed: list[Sequence[object]] = []
-    for host in found['hosts']:
-        verdicts = {one['constraint']: one for one in host['verdicts']}
-        for number, constraint in enumerate(found['constraints']):
-            verdict = verdicts.get(number, passes)
-            if all_ or verdict['verdict'] == document.REFUSED:
-                listed.append(
-                    (
-                        host['host'],
-                        constraint['stage'],
-                        constraint['constraint'],
-                        verdict['verdict'],
-                        verdict['reason'],
-                    )
-                )
-    return listed
+    verdicts = {one['constraint']: one for one in host['verdicts']}
+    for number, constraint in enumerate(found['constraints']):
+        one = verdicts.get(number, passes)
+        if all_ or one['verdict'] == document.REFUSED:
+            yield (
+                constraint['stage'],
+                constraint['constraint'],
+                one['verdict'],
+                one['reason'],
+            )
 
 
 def write(
@@ -108,7 +106,7 @@ def write(
 ) -> None:
     """Write the answer, then the table of constraints or of hosts.
 
-    :param listed: what :func:`rows` or :func:`host_rows` returned
+    :param listed: what :func:`rows` returned
     :param all_: also what each constraint asks, and placement's query
     """
     if late := found['answer'].get('late'):
@@ -120,7 +118,7 @@ def write(
     for line in _describe_request(found['request']):
         out.say(line, 2)
     if by_host:
-        _write_hosts(out, found, listed)
+        _write_hosts(out, found, all_)
     elif len(listed) > 1:
         out.say()
         _write_constraints(out, listed, all_)
@@ -142,7 +140,9 @@ def _write_answer(out: layout.Layout, found: Document) -> None:
         for text in filter(None, (end['reason'], end['detail'])):
             out.say(f'{text}.', 2)
     elif answer['finds_host']:
-        out.say(f'{takers}. {_describe_order(found)}')
+        best, *others = [one['host'] for one in found['order'][:_MOST_HOSTS]]
+        order = ', then '.join(filter(None, (best, ', '.join(others))))
+        out.say(f'{takers}. The scheduler prefers {order}.')
     elif answer['left']:
         out.say(f'No host for every instance: {takers}.')
         out.say(f'{answer["shortage"]}.', 2)
@@ -151,7 +151,7 @@ def _write_answer(out: layout.Layout, found: Document) -> None:
     out.fold(
         answer['reasons'],
         _MOST_REASONS,
-        lambda reason: out.say(_count(reason), 2),
+        lambda reason: out.say(document.count_reason(reason), 2),
         'reason',
         _ALL,
     )
@@ -208,14 +208,6 @@ def _describe_request(request: Document) -> Iterator[str]:
         if key != 'group':
             shown = messages.first_few(values)
             yield f'hint {messages.clean(key)}={shown}'
-
-
-def _describe_order(found: Document) -> str:
-    best, *others = [one['host'] for one in found['order']]
-    text = f'The scheduler prefers {best}'
-    if others:
-        text += f', then {", ".join(others[: _MOST_HOSTS - 1])}'
-    return text + '.'
 
 
 def _write_freed(out: layout.Layout, found: Document) -> None:
@@ -275,14 +267,7 @@ def _write_constraints(
     out.table(names, table)
 
 
-def _write_hosts(
-    out: layout.Layout, found: Document, listed: Sequence[lister.Row]
-) -> None:
-    names = HOST_COLUMNS[1:]
-    by_name: dict[str, list[list[object]]] = {}
-    for row in listed:
-        cells = [row[name] for name in names]
-        by_name.setdefault(row['Host'], []).append(cells)
+def _write_hosts(out: layout.Layout, found: Document, all_: bool) -> None:
     for host in found['hosts']:
         verdicts = [one['verdict'] for one in host['verdicts']]
         unjudged = verdicts.count(document.NOT_JUDGED)
@@ -298,9 +283,5 @@ def _write_hosts(
             f'{host["host"]}: {refuse_it}'
             + (f'; {unjudged} did not judge it' if unjudged else '')
         )
-        if mine := by_name.get(host['host']):
-            out.table(names, mine)
-
-
-def _count(reason: Document) -> str:
-    return document.count_reason(reason, _MOST_NAMES)
+        if listed := list(_list_verdicts(found, host, all_)):
+            out.table(HOST_COLUMNS[1:], listed)

@@ -139,7 +139,6 @@ class Explain(nova_command.Lister):
         self.configure(parsed_args)
         # Not before: they import nova.
         from nova_ext_sched.cmd import nova_scheduler
-        from nova_ext_sched.cmd.explain import asked
         from nova_ext_sched.cmd.explain import document
         from nova_ext_sched.cmd.explain import explanation
 
@@ -148,10 +147,18 @@ class Explain(nova_command.Lister):
         with progress.bar(sys.stderr, 'Asking nova and placement') as advance:
             found = explanation.start(scheduler, advance=advance)
             ctxt = nova_scheduler.context(parsed_args.project)
-            request = asked.Asked(ctxt, scheduler, parsed_args, found)
-            explanation.explain(scheduler, found, ctxt, request.spec_obj)
-        found.remarks += request.remarks(found)
-        return document.build(found, request.description, detailed)
+            spec_obj, server = explanation.prepare(
+                ctxt, scheduler, parsed_args, found
+            )
+            request = document.describe_request(
+                spec_obj,
+                parsed_args.operation,
+                parsed_args.server,
+                server.name if server else None,
+            )
+            explanation.explain(scheduler, found, ctxt, spec_obj)
+        explanation.remark(found, parsed_args.operation, server)
+        return document.build(found, request, detailed)
 
     def sum_up(self) -> str:
         return self._document['answer']['sentence']
@@ -171,49 +178,43 @@ def _check_usage(parsed_args: argparse.Namespace) -> None:
     :raises base.UsageError: some do not
     """
     operation = parsed_args.operation
+    wanted = _OF_OPERATIONS[operation]
     given = [name for name in _DESCRIBING if getattr(parsed_args, name)]
+    wrong = ''
     if parsed_args.recorded is not None:
         # A record says what was asked. It has the hosts of none.
         given += [n for n in ('host', 'hosts') if getattr(parsed_args, n)]
         given += ['operation'] * (operation != 'boot')
         if given:
-            raise base.UsageError(
+            wrong = (
                 f'{_options(given)} cannot stand beside --recorded: a record '
                 f'has its own request, and its answer without the hosts.'
             )
     elif parsed_args.server is not None:
-        wanted = _OF_OPERATIONS[operation]
-        if wanted and wanted[0] != 'destination' and not given:
-            raise base.UsageError(
-                f'To {operation} a server, say to what: '
-                f'{_options(wanted[:1])}.'
-            )
         if extra := [name for name in given if name not in wanted]:
-            raise base.UsageError(
+            may = 'A new flavor is --operation resize, a new image rebuild.'
+            if wanted:
+                may = f'Only {_options(wanted)} may.'
+            wrong = (
                 f'{_options(extra)} cannot stand beside --server to '
-                f'{operation} it: nova has stored its request. '
-                f'{_describe_allowed(wanted)}'
+                f'{operation} it: nova has stored its request. {may}'
             )
+        elif not given and operation in ('resize', 'rebuild'):
+            wrong = f'To {operation} a server, say to what: --{wanted[0]}.'
     elif operation != 'boot':
-        raise base.UsageError(
-            f'To {operation} a server, say which: --server UUID.'
-        )
+        wrong = f'To {operation} a server, say which: --server UUID.'
     elif parsed_args.flavor is None:
-        raise base.UsageError(
+        wrong = (
             'Say which request: --server UUID for an existing server, '
             '--flavor FLAVOR for a new one, --recorded ID for a refusal that '
             'watch recorded.'
         )
+    if wrong:
+        raise base.UsageError(wrong)
 
 
 def _options(names: Sequence[str]) -> str:
     return ' and '.join(f'--{name.replace("_", "-")}' for name in names)
-
-
-def _describe_allowed(names: Sequence[str]) -> str:
-    if names:
-        return f'Only {_options(names)} may.'
-    return 'A new flavor is --operation resize, a new image rebuild.'
 
 
 def _select(
@@ -222,16 +223,13 @@ def _select(
     """Return the UUIDs of the hosts to list; None for all."""
     if not parsed_args.host:
         return None
-    found: list[str] = []
+    found = {
+        uuid: {host.host, host.node, host.name, uuid} & {*parsed_args.host}
+        for uuid, host in hosts.items()
+    }
     for name in parsed_args.host:
-        uuids = [
-            uuid
-            for uuid, host in hosts.items()
-            if name in (host.host, host.node, host.name, uuid)
-        ]
-        if not uuids:
+        if not any(name in names for names in found.values()):
             raise exception.InvalidValue(
                 where='--host', expected='a host of a compute node', got=name
             )
-        found += [uuid for uuid in uuids if uuid not in found]
-    return found
+    return [uuid for uuid, names in found.items() if names]

@@ -9,6 +9,8 @@ reads like a new one.
 
 import collections
 from collections.abc import Collection
+import functools
+import itertools
 import typing
 
 from nova_ext_sched import messages
@@ -16,11 +18,19 @@ from nova_ext_sched.cli import lister
 from nova_ext_sched.cmd.explain import funnel
 from nova_ext_sched.queries import fields
 
+#: What schema.json describes, or a part of it.
+Document = dict[str, typing.Any]
+
 #: Changes when a reader of the document must change.
 FORMAT = 1
 
 #: Of a host that is judged by a constraint.
 PASSES, REFUSED, NOT_JUDGED = 'passes', 'refused', 'not judged'
+
+_FLAVOR = ('name', 'vcpus', 'memory_mb', 'root_gb', 'ephemeral_gb', 'swap')
+
+# How many names of a reason are shown.
+_MOST_NAMES = 3
 
 # Reasons begin with a verb of these, so that they can follow a number.
 _SINGULAR = {'are': 'is', 'have': 'has', 'lack': 'lacks', 'get': 'gets'}
@@ -31,71 +41,69 @@ def describe_request(
     operation: str = 'boot',
     server: str | None = None,
     server_name: str | None = None,
-) -> dict[str, typing.Any]:
+) -> Document:
     """Return what is asked, before the scheduler changes it.
 
     :param spec_obj: a nova RequestSpec
     :param server: the UUID of a server that exists
     """
-    flavor = spec_obj.flavor
-    group = fields.get_field(spec_obj, 'instance_group')
-    destination = fields.get_field(spec_obj, 'requested_destination')
-    image = fields.get_field(spec_obj, 'image')
+    get = functools.partial(fields.get_field, spec_obj)
+    group = get('instance_group')
+    hints = get('scheduler_hints') or {}
     return {
         'operation': operation,
         'server': server,
         'server_name': server_name,
-        'project': fields.get_field(spec_obj, 'project_id'),
+        'project': get('project_id'),
         'flavor': {
-            'id': fields.get_field(flavor, 'flavorid'),
-            'name': fields.get_field(flavor, 'name'),
-            'vcpus': flavor.vcpus,
-            'memory_mb': flavor.memory_mb,
-            'root_gb': flavor.root_gb,
-            'ephemeral_gb': flavor.ephemeral_gb,
-            'swap': flavor.swap,
-            'extra_specs': dict(fields.get_field(flavor, 'extra_specs') or {}),
+            'id': fields.get_field(spec_obj.flavor, 'flavorid'),
+            **_read(spec_obj.flavor, *_FLAVOR),
+            'extra_specs': dict(fields.flavor_extra_specs(spec_obj)),
         },
-        'image': {
-            'id': fields.get_field(image, 'id') if image else None,
-            'name': fields.get_field(image, 'name') if image else None,
-        },
-        'boot_from_volume': bool(fields.get_field(spec_obj, 'is_bfv')),
-        'availability_zone': fields.get_field(spec_obj, 'availability_zone'),
+        'image': _read(get('image'), 'id', 'name'),
+        'boot_from_volume': bool(get('is_bfv')),
+        'availability_zone': get('availability_zone'),
         'server_group': group
         and {
             'id': fields.get_field(group, 'uuid'),
-            'name': fields.get_field(group, 'name'),
-            'policy': fields.get_field(group, 'policy'),
+            **_read(group, 'name', 'policy'),
         },
         'hints': {
             key: value if isinstance(value, list) else [value]
-            for key, value in (
-                fields.get_field(spec_obj, 'scheduler_hints') or {}
-            ).items()
+            for key, value in hints.items()
             if not key.startswith('_nova')
         },
-        'destination': destination and fields.get_field(destination, 'host'),
-        'force_hosts': list(fields.get_field(spec_obj, 'force_hosts') or ()),
-        'ignore_hosts': list(fields.get_field(spec_obj, 'ignore_hosts') or ()),
-        'instances': fields.get_field(spec_obj, 'num_instances') or 1,
+        'destination': _read(get('requested_destination'), 'host')['host'],
+        'force_hosts': list(get('force_hosts') or ()),
+        'ignore_hosts': list(get('ignore_hosts') or ()),
+        'instances': get('num_instances') or 1,
     }
+
+
+def _read(obj: typing.Any, *names: str) -> Document:
+    return {name: obj and fields.get_field(obj, name) for name in names}
 
 
 def build(
     found: funnel.Funnel,
-    request: dict[str, typing.Any],
+    request: Document,
     detailed: Collection[str] | None = None,
-) -> dict[str, typing.Any]:
+) -> Document:
     """Return the document of an explanation.
 
     :param request: what :func:`describe_request` returned
     :param detailed: UUIDs of the hosts to list; None for all
     """
-    constraints = [
-        _describe_constraint(found, constraint)
-        for constraint in found.constraints
+    order = [
+        {
+            'host': _name(found, uuid),
+            'uuid': uuid,
+            'weight': weight,
+            'weights': found.weights.get(uuid, {}),
+        }
+        for uuid, weight in found.order
     ]
+    listed = found.hosts if detailed is None else detailed
     document = {
         **lister.begin_document(FORMAT),
         'request': request,
@@ -104,37 +112,21 @@ def build(
             'finds_host': found.finds_host,
             'hosts': len(found.hosts),
             'left': len(found.left),
-            'best': _name(found, found.order[0][0])
-            if found.finds_host
-            else None,
+            'best': order[0]['host'] if found.finds_host else None,
             'reasons': funnel.group(found.count_reasons()),
-            'freed': [
-                {'causes': list(causes), 'hosts': number}
-                for causes, number in (
-                    [] if found.left or found.end else found.count_freed()
-                )
-            ],
+            'freed': [] if found.left or found.end else found.count_freed(),
             'end': found.end and found.end._asdict(),
             'shortage': found.shortage,
         },
-        'constraints': constraints,
+        'constraints': [
+            _describe_constraint(found, one) for one in found.constraints
+        ],
         'query': found.query,
         'hosts': [
             _describe_host(found, uuid)
-            for uuid in sorted(
-                found.hosts if detailed is None else detailed,
-                key=found.hosts.__getitem__,
-            )
+            for uuid in sorted(listed, key=found.hosts.__getitem__)
         ],
-        'order': [
-            {
-                'host': _name(found, uuid),
-                'uuid': uuid,
-                'weight': weight,
-                'weights': found.weights.get(uuid, {}),
-            }
-            for uuid, weight in found.order
-        ],
+        'order': order,
         'remarks': found.remarks,
     }
     document['answer']['sentence'] = _say(document)
@@ -143,22 +135,19 @@ def build(
 
 def _describe_constraint(
     found: funnel.Funnel, constraint: funnel.Constraint
-) -> dict[str, typing.Any]:
+) -> Document:
     counts = collections.Counter(
-        refusal
-        for uuid in constraint.refused
-        for refusal in constraint.refusals(uuid)
+        itertools.chain.from_iterable(constraint.refused.values())
     )
-    judged = found.hosts if constraint.judged is None else constraint.judged
     # A number of hosts that nobody looked at is none.
-    is_judged = bool(judged)
+    is_judged = bool(constraint.judged)
     is_known = is_judged or found.end is None
     return {
         'stage': constraint.stage,
         'constraint': constraint.name,
         'asks': constraint.asks,
         'causes': list(dict.fromkeys(one.cause for one in counts)),
-        'judged': len(judged),
+        'judged': len(constraint.judged),
         'refused': len(constraint.refused) if is_judged else None,
         'alone': found.count_alone(constraint) if is_judged else None,
         'left': constraint.left
@@ -170,24 +159,21 @@ def _describe_constraint(
     }
 
 
-def _describe_capacity(
-    found: funnel.Funnel, capacity: funnel.Capacity
-) -> dict[str, typing.Any]:
-    described = vars(capacity).copy()
+def _describe_capacity(found: funnel.Funnel, capacity: Document) -> Document:
+    described = dict(capacity)
     # Hosts that a smaller flavor alone would open.
     alone = {
         uuid
         for uuid, causes in found.causes.items()
-        if causes == {capacity.resource}
+        if causes == {capacity['resource']}
     }
     free = {
         uuid: amount
         for uuid, amount in described.pop('free').items()
         if amount > 0 and uuid in alone
     }
-    amounts = sorted(free.values(), reverse=True)
-    most = amounts[0] if amounts else 0
-    half = amounts[(len(amounts) - 1) // 2] if amounts else 0
+    amounts = sorted(free.values(), reverse=True) or [0]
+    most, half = amounts[0], amounts[(len(amounts) - 1) // 2]
     return {
         **described,
         'alone': len(alone),
@@ -198,27 +184,28 @@ def _describe_capacity(
         ),
         'fits': [
             {'amount': amount, 'hosts': sum(one >= amount for one in amounts)}
-            for amount in dict.fromkeys(filter(None, (most, half)))
+            for amount in dict.fromkeys((most, half))
+            if amount
         ],
     }
 
 
-def _describe_host(found: funnel.Funnel, uuid: str) -> dict[str, typing.Any]:
+def _describe_host(found: funnel.Funnel, uuid: str) -> Document:
     verdicts = []
     for number, constraint in enumerate(found.constraints):
-        verdict, reason = PASSES, ''
         if uuid in constraint.refused:
             verdict = REFUSED
-            reason = '; '.join(
-                singular(one.kind) + (f' ({one.detail})' if one.detail else '')
-                for one in constraint.refusals(uuid)
-            )
-        elif constraint.judged is not None and uuid not in constraint.judged:
+        elif uuid not in constraint.judged:
             verdict = NOT_JUDGED
-        if verdict != PASSES:
-            verdicts.append(
-                {'constraint': number, 'verdict': verdict, 'reason': reason}
-            )
+        else:
+            continue
+        reason = '; '.join(
+            singular(one.kind) + (f' ({one.detail})' if one.detail else '')
+            for one in constraint.refused.get(uuid, ())
+        )
+        verdicts.append(
+            {'constraint': number, 'verdict': verdict, 'reason': reason}
+        )
     return {
         'host': _name(found, uuid),
         'uuid': uuid,
@@ -227,7 +214,7 @@ def _describe_host(found: funnel.Funnel, uuid: str) -> dict[str, typing.Any]:
     }
 
 
-def _say(document: dict[str, typing.Any]) -> str:
+def _say(document: Document) -> str:
     """Return the answer as sentences on one line."""
     answer = document['answer']
     hosts = messages.count('host', answer['hosts'])
@@ -247,7 +234,7 @@ def _say(document: dict[str, typing.Any]) -> str:
     return ' '.join(f'{text.rstrip(".")}.' for text in sentences if text)
 
 
-def get_cause(document: dict[str, typing.Any]) -> str | None:
+def get_cause(document: Document) -> str | None:
     """Return what a refusal is told by where there is room for one word.
 
     It is the policy that ended the request, or the cause of the first reason:
@@ -262,30 +249,27 @@ def get_cause(document: dict[str, typing.Any]) -> str | None:
     return answer['reasons'][0]['cause'] if answer['reasons'] else None
 
 
-def count_reason(reason: dict[str, typing.Any], most: int = 3) -> str:
+def count_reason(reason: Document) -> str:
     """Return a reason with its number of hosts, and how the names share it.
 
     :param reason: of the document
-    :param most: how many names are shown
     """
     text = say_number(reason)
     names = reason['names']
     if names:
         shown = [
-            f'{one["name"]} {one["hosts"]}'
-            if len(names) > 1
-            else str(one['name'])
-            for one in names[:most]
+            f'{one["name"]} {one["hosts"]}' if len(names) > 1 else one['name']
+            for one in names[:_MOST_NAMES]
         ]
-        if len(names) > most:
-            shown.append(f'and {len(names) - most} more')
+        if len(names) > _MOST_NAMES:
+            shown.append(f'and {len(names) - _MOST_NAMES} more')
         text += f' ({", ".join(shown)})'
     elif len(reason['details']) == 1:
         text += f' ({reason["details"][0]["detail"]})'
     return text
 
 
-def say_number(reason: dict[str, typing.Any]) -> str:
+def say_number(reason: Document) -> str:
     """Return a reason with its number of hosts."""
     number, kind = reason['hosts'], reason['reason']
     return f'{number} {singular(kind) if number == 1 else kind}'

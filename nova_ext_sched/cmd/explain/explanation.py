@@ -7,6 +7,7 @@ The steps are those of nova.scheduler.manager.SchedulerManager
 placement is the one step that is not made.
 """
 
+import argparse
 from collections.abc import Callable
 from collections.abc import Iterator
 import contextlib
@@ -14,11 +15,15 @@ import typing
 
 from nova import exception as nova_exception
 from nova.scheduler import utils
+from oslo_utils import timeutils
 
+from nova_ext_sched import messages
 from nova_ext_sched.cmd import nova_scheduler
 from nova_ext_sched.cmd.explain import funnel
 from nova_ext_sched.cmd.explain import hosts
 from nova_ext_sched.cmd.explain import placement
+from nova_ext_sched.cmd.explain import request
+from nova_ext_sched.cmd.explain import server
 
 
 def start(
@@ -54,6 +59,45 @@ def conducting(found: funnel.Funnel) -> Iterator[None]:
         found.stop('conductor', 'server group', exc.format_message())
 
 
+def prepare(
+    ctxt: typing.Any,
+    scheduler: nova_scheduler.ReadOnlyHostManager,
+    wanted: argparse.Namespace,
+    found: funnel.Funnel,
+) -> tuple[typing.Any, server.Server | None]:
+    """Make the request that nova-conductor would send to the scheduler.
+
+    :param ctxt: a nova RequestContext; gets the project of the server
+    :param wanted: the command's arguments
+    :param found: ends where conductor refuses the request without asking the
+        scheduler
+    :returns: nova's RequestSpec, and the server if it exists
+    :raises exception.InvalidValue: something that is named does not exist, or
+        contradicts itself
+    """
+    arguments: dict[str, typing.Any] = {}
+    if wanted.destination:
+        arguments['destination'] = request.destination(wanted.destination)
+    if wanted.server is None:
+        flavor = request.get_flavor(ctxt, wanted.flavor)
+        image = request.get_image(ctxt, wanted)
+        spec_obj = request.build(ctxt, wanted, flavor, image)
+        spec_obj.num_instances = wanted.num_instances or 1
+        spec_obj.requested_destination = arguments.get('destination')
+        with conducting(found):
+            request.set_up_group(ctxt, spec_obj)
+        return spec_obj, None
+    mine = server.Server(ctxt, wanted.server)
+    if wanted.operation == 'resize':
+        arguments['flavor'] = request.get_flavor(ctxt, wanted.flavor)
+    elif wanted.operation == 'rebuild':
+        arguments['image'] = request.get_image(ctxt, wanted)
+        arguments['client'] = scheduler.placement
+    with conducting(found):
+        getattr(mine, wanted.operation.replace('-', '_'))(**arguments)
+    return mine.spec_obj, mine
+
+
 def explain(
     scheduler: nova_scheduler.ReadOnlyHostManager,
     found: funnel.Funnel,
@@ -77,3 +121,34 @@ def explain(
             return
     manager = hosts.SchedulerManager(scheduler, found, candidates)
     manager.judge(ctxt, spec_obj)
+
+
+def remark(
+    found: funnel.Funnel, operation: str, mine: server.Server | None
+) -> None:
+    """Add to the remarks why the scheduler may have decided otherwise.
+
+    :param mine: the server, where :func:`prepare` returned one
+    """
+    if mine is None:
+        return
+    if mine.never_landed and found.finds_host and operation == 'boot':
+        found.remarks.append(
+            'The server is in ERROR, so nova found no host when it was '
+            'created, and it finds one now. Either the cloud has changed '
+            'since (hosts, their use, aggregates, the flavor), or the '
+            'server was created with "host" or "hypervisor_hostname", '
+            'which nova does not store'
+        )
+    if mine.building_since is not None:
+        seconds = timeutils.delta_seconds(
+            mine.building_since, timeutils.utcnow(with_timezone=True)
+        )
+        found.remarks.append(
+            f'The server is in BUILD for '
+            f'{messages.count("minute", int(seconds // 60))}: nova has noted '
+            f'neither a host nor a fault. If that lasts, nova-conductor '
+            f'did not get the request, ended, or could not store the '
+            f'fault: its log says which. nova does not try again: delete '
+            f'the server and create it anew'
+        )

@@ -70,32 +70,6 @@ def full(resources: Sequence[str]) -> Refusal:
     )
 
 
-@dataclasses.dataclass(frozen=True)
-class Capacity:
-    """What hosts have of a resource class that a request asks for.
-
-    Numbers of hosts, except for ``requested`` and ``free``, which is in the
-    unit of the resource class.
-
-    :ivar large_enough: hosts that could hold the amount if they were empty
-    :ivar full: those of them that do not have it free
-    :ivar too_small: hosts that can never hold it
-    :ivar without: hosts that have no inventory of the class
-    :ivar unknown: hosts of which placement did not say
-    :ivar free: the most that one server could get, by UUID of the hosts that
-        are refused
-    """
-
-    resource: str
-    requested: int
-    large_enough: int
-    full: int
-    too_small: int
-    without: int
-    unknown: int
-    free: Mapping[str, int]
-
-
 @dataclasses.dataclass
 class Constraint:
     """One constraint, in the scheduler's order.
@@ -103,26 +77,21 @@ class Constraint:
     :ivar stage: ``conductor``, ``request filter``, ``placement``, ``cell``,
         ``requested host`` or ``host filter``
     :ivar asks: what it asks, or what it changed in the request
-    :ivar refused: the hosts that it refuses, by UUID
-    :ivar judged: the hosts that it was asked about; None for all
+    :ivar refused: each refusal of the hosts that it refuses, with its cause,
+        by UUID
+    :ivar judged: the hosts that it was asked about
     :ivar left: number of hosts that neither it nor one before it refuses
+    :ivar capacity: what hosts have of a resource class
+        (:meth:`.shortage.Shortages.explain`); None for other constraints
     """
 
     stage: str
     name: str
     asks: str
-    refused: Mapping[str, Refusal]
-    judged: Collection[str] | None
+    refused: Mapping[str, tuple[Refusal, ...]]
+    judged: Collection[str]
     left: int
-    capacity: Capacity | None = None
-
-    def causes(self, uuid: str) -> tuple[str, ...]:
-        """Return why it refuses a host that it refuses."""
-        return tuple(one.cause for one in self.refusals(uuid))
-
-    def refusals(self, uuid: str) -> tuple[Refusal, ...]:
-        """Return each refusal of a host that it refuses, with its cause."""
-        return _split(self.refused[uuid], self.name)
+    capacity: dict[str, typing.Any] | None = None
 
 
 class End(typing.NamedTuple):
@@ -140,6 +109,7 @@ class End(typing.NamedTuple):
     cause: str
 
 
+@dataclasses.dataclass(eq=False)
 class Funnel:
     """All constraints, and where the request would go.
 
@@ -159,16 +129,13 @@ class Funnel:
     :ivar remarks: sentences about what could not be seen
     """
 
-    def __init__(
-        self,
-        hosts: Mapping[str, str],
-        whole: bool = True,
-        advance: Callable[[], None] = lambda: None,
-    ) -> None:
-        self.hosts = hosts
-        self.whole = whole
+    hosts: Mapping[str, str]
+    whole: bool = True
+    advance: Callable[[], None] = lambda: None
+
+    def __post_init__(self) -> None:
         self.constraints: list[Constraint] = []
-        self.left = set(hosts)
+        self.left = set(self.hosts)
         self.order: Sequence[tuple[str, float]] = ()
         self.weights: dict[str, dict[str, float]] = {}
         self.query: list[str] = []
@@ -176,7 +143,6 @@ class Funnel:
         self.failure: BaseException | None = None
         self.shortage = ''
         self.remarks: list[str] = []
-        self._advance = advance
 
     def add(
         self,
@@ -185,17 +151,26 @@ class Funnel:
         asks: str = '',
         refused: Mapping[str, Refusal] | None = None,
         judged: Collection[str] | None = None,
-        capacity: Capacity | None = None,
+        capacity: dict[str, typing.Any] | None = None,
     ) -> None:
-        """Append a constraint; see :class:`Constraint`."""
-        refused = refused or {}
-        self.left -= refused.keys()
+        """Append a constraint; see :class:`Constraint`.
+
+        :param refused: why it refuses hosts, by UUID
+        :param judged: None for all hosts
+        """
+        split = {
+            uuid: _split(refusal, name)
+            for uuid, refusal in (refused or {}).items()
+            if uuid in self.hosts
+        }
+        self.left -= split.keys()
+        judged = self.hosts if judged is None else judged
         self.constraints.append(
             Constraint(
-                stage, name, asks, refused, judged, len(self.left), capacity
+                stage, name, asks, split, judged, len(self.left), capacity
             )
         )
-        self._advance()
+        self.advance()
 
     def readmit(self, uuids: Collection[str]) -> None:
         """Take back every refusal of some hosts."""
@@ -239,13 +214,9 @@ class Funnel:
         """
         found: dict[str, set[str]] = collections.defaultdict(set)
         for constraint in self.constraints:
-            for uuid in filter(self.hosts.__contains__, constraint.refused):
-                found[uuid].update(constraint.causes(uuid))
-        # A cloud has few distinct sets of causes.
-        share = functools.cache(lambda causes: causes)
-        return {
-            uuid: share(frozenset(causes)) for uuid, causes in found.items()
-        }
+            for uuid, refusals in constraint.refused.items():
+                found[uuid].update(one.cause for one in refusals)
+        return {uuid: frozenset(causes) for uuid, causes in found.items()}
 
     def count_alone(self, constraint: Constraint) -> int:
         """Return how many hosts would be free but for this constraint.
@@ -256,8 +227,8 @@ class Funnel:
             len(self.causes.get(uuid, ())) == 1 for uuid in constraint.refused
         )
 
-    def count_freed(self) -> list[tuple[tuple[str, ...], int]]:
-        """Return the causes to lift, and how many hosts each would free.
+    def count_freed(self) -> list[dict[str, typing.Any]]:
+        """Return the ``causes`` to lift, and how many ``hosts`` each frees.
 
         Each cause that would free a host by itself, the one that frees most
         first. Where none does, pairs of causes that would together. A host
@@ -269,20 +240,17 @@ class Funnel:
             causes for uuid, causes in self.causes.items() if uuid not in fixed
         )
         rank = self._rank()
-        for size in (1, 2):
-            found = [
-                (tuple(sorted(causes, key=rank.__getitem__)), number)
+        for size, most in ((1, None), (2, _MOST_PAIRS)):
+            found = sorted(
+                (-number, sorted(map(rank.index, causes)))
                 for causes, number in counts.items()
                 if len(causes) == size
-            ]
+            )
             if found:
-                found.sort(
-                    key=lambda one: (
-                        -one[1],
-                        [rank[cause] for cause in one[0]],
-                    )
-                )
-                return found if size == 1 else found[:_MOST_PAIRS]
+                return [
+                    {'causes': [rank[n] for n in ranks], 'hosts': -number}
+                    for number, ranks in found[:most]
+                ]
         return []
 
     def find_fixed(self) -> set[str]:
@@ -290,8 +258,8 @@ class Funnel:
         return {
             uuid
             for constraint in self.constraints
-            for uuid, refusal in constraint.refused.items()
-            if not refusal.lifts
+            for uuid, refusals in constraint.refused.items()
+            if not refusals[0].lifts
         }
 
     def count_reasons(self) -> list[tuple[Refusal, int]]:
@@ -305,29 +273,32 @@ class Funnel:
             itertools.chain.from_iterable(self.causes.values())
         )
         rank = self._rank()
-
-        @functools.cache
-        def choose(causes: frozenset[str]) -> str:
-            return min(causes, key=lambda one: (-totals[one], rank[one]))
-
-        open_ = {uuid: choose(causes) for uuid, causes in self.causes.items()}
+        # Of as many hosts, the first in the scheduler's order.
+        rank.sort(key=totals.__getitem__, reverse=True)
+        chosen = {
+            uuid: min(causes, key=rank.index)
+            for uuid, causes in self.causes.items()
+        }
         counts: collections.Counter[Refusal] = collections.Counter()
         for constraint in self.constraints:
-            for uuid in constraint.refused:
-                for refusal in constraint.refusals(uuid):
-                    if refusal.cause == open_.get(uuid):
-                        del open_[uuid]
+            for uuid, refusals in constraint.refused.items():
+                for refusal in refusals:
+                    if refusal.cause == chosen.get(uuid):
+                        del chosen[uuid]
                         counts[refusal] += 1
         return list(counts.items())
 
-    def _rank(self) -> dict[str, int]:
-        """Return the place of each cause in the scheduler's order."""
-        rank: dict[str, int] = {}
+    def _rank(self) -> list[str]:
+        """Return the causes in the scheduler's order."""
+        rank: dict[str, None] = {}
         for constraint in self.constraints:
-            causes = set(map(constraint.causes, constraint.refused))
-            for cause in sorted(set().union(*causes)):
-                rank.setdefault(cause, len(rank))
-        return rank
+            causes = {
+                one.cause
+                for refusals in {*constraint.refused.values()}
+                for one in refusals
+            }
+            rank |= dict.fromkeys(sorted(causes))
+        return list(rank)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -4,7 +4,6 @@
 
 import collections
 from collections.abc import Iterator
-from collections.abc import Sequence
 import contextlib
 import copy
 import typing
@@ -14,7 +13,6 @@ from nova import objects
 from nova.scheduler import filters
 from nova.scheduler import manager
 from nova.scheduler import utils
-from nova.scheduler.filters import numa_topology_filter
 from oslo_log import log as logging
 from oslo_utils import uuidutils
 
@@ -29,8 +27,6 @@ from nova_ext_sched.cmd.explain import reasons
 from nova_ext_sched.queries import fields
 
 LOG = logging.getLogger(__name__)
-
-_REFUSED = funnel.Refusal('are refused')
 
 # The fields of a request that HostManager.get_filtered_hosts looks at.
 _NAMING = (
@@ -62,19 +58,21 @@ class SchedulerManager(manager.SchedulerManager):
         self.host_manager = scheduler
         self._funnel = found
         self._candidates = candidates
-        self._summaries: typing.Any = None
         if candidates is not None:
-            self._summaries = candidates.summaries
             self._claims = claims.Claims(candidates.summaries)
         #: HostStates of the hosts left, the best first.
         self.order: list[typing.Any] = []
-        # HostStates: those that no constraint refused, and those that are out
-        # and judged by what follows all the same.
-        self._left: list[typing.Any] = []
-        self._out: list[typing.Any] = []
+        # HostStates: the candidates first, then those that are out and judged
+        # all the same.
+        self._states: list[typing.Any] = []
+
+    @property
+    def _left(self) -> list[typing.Any]:
+        return [s for s in self._states if s.uuid in self._funnel.left]
 
     def judge(self, ctxt: typing.Any, spec_obj: typing.Any) -> None:
         """Add the constraints, and the order of the hosts left."""
+        self._spec_obj = spec_obj
         number = spec_obj.num_instances
         uuids = [uuidutils.generate_uuid() for _ in range(number)]
         uuids[0] = spec_obj.instance_uuid
@@ -83,16 +81,17 @@ class SchedulerManager(manager.SchedulerManager):
             group = spec_obj.instance_group
             members = fields.get_field(group, 'members') or []
             group.members = [*members, *uuids]
-        by_provider = None
+        by_provider, summaries = None, None
         if self._candidates is not None:
+            summaries = self._candidates.summaries
             by_provider = collections.defaultdict(list)
             for one in self._candidates.requests:
                 for uuid in one['allocations']:
                     by_provider[uuid].append(one)
         picked = len(
-            self._schedule(ctxt, spec_obj, uuids, by_provider, self._summaries)
+            self._schedule(ctxt, spec_obj, uuids, by_provider, summaries)
         )
-        if picked < number and self._left:
+        if picked < number and self._funnel.left:
             self._funnel.shortage = (
                 'Only '
                 + messages.part(
@@ -110,12 +109,11 @@ class SchedulerManager(manager.SchedulerManager):
         hosts = self.host_manager.hosts
         found = {state.uuid for state in states}
         enabled = {cell.uuid for cell in self.host_manager.enabled_cells}
-        allowed = enabled
-        if cell := get_cell(spec_obj):
-            allowed = {cell}
+        cell = get_cell(spec_obj)
+        allowed = {cell} if cell else enabled
         candidates = hosts if summaries is None else summaries
         disabled = funnel.Refusal('are in a disabled cell', 'disabled cell')
-        elsewhere = funnel.Refusal(policies.CELL.refuses, policies.CELL.name)
+        elsewhere = reasons.refusal(policies.CELL)
         self._funnel.add(
             'cell',
             'requested cells',
@@ -127,7 +125,7 @@ class SchedulerManager(manager.SchedulerManager):
             },
         )
         if self._funnel.whole and len(found) < len(hosts):
-            self._out = list(
+            self._states = list(
                 self.host_manager.get_host_states_by_uuids(
                     ctxt, list(hosts.keys() - found), None
                 )
@@ -139,36 +137,45 @@ class SchedulerManager(manager.SchedulerManager):
     ) -> list[typing.Any]:
         if index:
             return super()._get_sorted_hosts(spec_obj, states, index)
-        self._left = list(states)
-        self._apply_names(spec_obj)
+        self._states = [*states, *self._states]
+        self._apply_names()
         if fields.host_filters_run(spec_obj):
             for host_filter in self.host_manager.enabled_filters:
                 if host_filter.run_filter_for_index(0):
-                    self._apply_filter(host_filter, spec_obj)
+                    self._apply_filter(host_filter)
         else:
             self._funnel.add(
                 'host filter',
                 'none',
                 'no filter runs, because the request forces a host',
             )
-        if self._candidates is not None:
-            self._require_candidates()
-        if not self._left:
+        empty = {s.uuid for s in self._left if not s.allocation_candidates}
+        if self._candidates is not None and empty:
+            self._funnel.add(
+                'host filter',
+                'allocation candidates',
+                'candidates that the filters left',
+                dict.fromkeys(
+                    empty, funnel.Refusal('have no allocation candidate left')
+                ),
+                empty,
+            )
+        if not self._funnel.left:
             return []
         weighed = self.host_manager.get_weighed_hosts(self._left, spec_obj)
         self._funnel.order = [(one.obj.uuid, one.weight) for one in weighed]
         if self._funnel.whole:
-            self._weigh(spec_obj)
+            self._weigh()
         self.order = [one.obj for one in weighed]
         return list(self.order)
 
-    def _weigh(self, spec_obj: typing.Any) -> None:
+    def _weigh(self) -> None:
         """Note what each weigher gives, as nova multiplies and adds it."""
-        manager = self.host_manager
+        manager, left = self.host_manager, self._left
         # nova does not weigh a single host.
-        for weigher in manager.weighers if len(self._left) > 1 else ():
+        for weigher in manager.weighers if len(left) > 1 else ():
             for one in manager.weight_handler.get_weighed_objects(
-                [weigher], self._left, spec_obj
+                [weigher], left, self._spec_obj
             ):
                 self._funnel.weights.setdefault(one.obj.uuid, {})[
                     type(weigher).__name__
@@ -178,14 +185,8 @@ class SchedulerManager(manager.SchedulerManager):
     def placement_client(self) -> typing.Any:
         return self
 
-    def claim_resources(
-        self,
-        ctxt: object,
-        uuid: str,
-        request: typing.Any,
-        *_: object,
-        **__: object,
-    ) -> bool:
+    def claim_resources(self, *args: typing.Any, **_: object) -> bool:
+        _ctxt, _uuid, request, *_others = args
         return self._claims.take(request)
 
     def _ensure_sufficient_hosts(self, *_: object) -> None:
@@ -196,137 +197,87 @@ class SchedulerManager(manager.SchedulerManager):
     ) -> list[typing.Any]:
         return hosts
 
-    def _apply_names(self, spec_obj: typing.Any) -> None:
+    def _apply_names(self) -> None:
         """Leave the hosts that the request names, by nova's own code."""
         # Without filters what is left is what the request names.
         bare = copy.copy(self.host_manager)
         bare.enabled_filters = []
+        requested = reasons.refusal(policies.REQUESTED_HOST)._replace(
+            # A rebuild is where the server is, or nowhere.
+            lifts=not utils.request_is_rebuild(self._spec_obj)
+        )
+        ignored = funnel.Refusal(
+            'are excluded by the request', funnel.IGNORED_HOST, lifts=False
+        )
         for field in _NAMING:
-            value = getattr(spec_obj, field)
-            refusal = funnel.Refusal(
-                policies.REQUESTED_HOST.refuses,
-                policies.REQUESTED_HOST.name,
-                # A rebuild is where the server is, or nowhere.
-                lifts=not utils.request_is_rebuild(spec_obj),
-            )
+            value = names = getattr(self._spec_obj, field)
             if field == 'requested_destination':
-                value = [value.host] if value and 'host' in value else None
-            elif field == 'ignore_hosts':
-                refusal = funnel.Refusal(
-                    'are excluded by the request',
-                    funnel.IGNORED_HOST,
-                    lifts=False,
-                )
-            if not value:
+                names = [value.host] if value and 'host' in value else None
+            if not names:
                 continue
             only = objects.RequestSpec(
-                instance_uuid=spec_obj.instance_uuid, **dict.fromkeys(_NAMING)
+                instance_uuid=self._spec_obj.instance_uuid,
+                **{**dict.fromkeys(_NAMING), field: value},
             )
-            setattr(only, field, getattr(spec_obj, field))
-            judged = [*self._left, *self._out]
+            judged = {state.uuid for state in self._states}
             passed = {
-                state.uuid for state in bare.get_filtered_hosts(judged, only)
+                state.uuid
+                for state in bare.get_filtered_hosts(self._states, only)
             }
-            self._add(
+            self._funnel.add(
                 'requested host',
                 field,
-                messages.first_few(value),
+                messages.first_few(names),
+                dict.fromkeys(
+                    judged - passed,
+                    ignored if field == 'ignore_hosts' else requested,
+                ),
                 judged,
-                {s.uuid: refusal for s in judged if s.uuid not in passed},
             )
 
-    def _apply_filter(
-        self, host_filter: typing.Any, spec_obj: typing.Any
-    ) -> None:
-        name = type(host_filter).__name__
-        try:
-            refused = self._explain(host_filter, self._left, spec_obj)
-        except Exception as exc:
-            raise nova_scheduler.FilterFailed(
-                name=name, cause=messages.describe(exc)
-            ) from exc
-        others, further = self._ask_about_others(host_filter, spec_obj)
-        judged = [*self._left, *others]
-        self._add('host filter', name, '', judged, {**refused, **further})
+    def _apply_filter(self, host_filter: typing.Any) -> None:
+        def ask(states: list[typing.Any]) -> dict[str, funnel.Refusal]:
+            return reasons.ask_filter(
+                host_filter, self._spec_obj, states, self._funnel.whole
+            )
 
-    def _ask_about_others(
-        self, host_filter: typing.Any, spec_obj: typing.Any
-    ) -> tuple[list[typing.Any], dict[str, funnel.Refusal]]:
-        """Ask a filter about the hosts that are out already.
-
-        nova does not: where the filter raises, the host is not judged.
-
-        :returns: the host states judged, and the reasons of those refused
-        """
-        others = self._out
-        if isinstance(host_filter, filters.CandidateFilterMixin):
+        judged = self._left
+        refused = ask(judged)
+        # nova does not ask about the hosts that are out already: where the
+        # filter raises, such a host is not judged.
+        others = [
+            state
+            for state in self._states
+            if state.uuid not in self._funnel.left
             # It would refuse what has no candidates.
-            others = [s for s in others if s.allocation_candidates]
-        if not others:
-            return [], {}
-        with _kept_state(spec_obj):
-            try:
-                return others, self._explain(host_filter, others, spec_obj)
-            except Exception:
-                judged, refused = [], {}
-                for state in others:
-                    try:
-                        refused.update(
-                            self._explain(host_filter, [state], spec_obj)
-                        )
-                        judged.append(state)
-                    except Exception as exc:
-                        LOG.debug(
-                            '%s cannot judge %s: %s', host_filter, state, exc
-                        )
-                return judged, refused
-
-    def _explain(
-        self,
-        host_filter: typing.Any,
-        states: list[typing.Any],
-        spec_obj: typing.Any,
-    ) -> dict[str, funnel.Refusal]:
-        passed = filter_states(host_filter, states, spec_obj)
-        refused = [state for state in states if state.uuid not in passed]
-        if not self._funnel.whole:
-            return dict.fromkeys((state.uuid for state in refused), _REFUSED)
-        return reasons.explain_filter(host_filter, spec_obj, refused)
-
-    def _add(
-        self,
-        stage: str,
-        name: str,
-        effect: str,
-        judged: list[typing.Any],
-        refused: dict[str, funnel.Refusal],
-    ) -> None:
-        """Add a constraint, and sort the hosts that it refuses out."""
-        uuids = {state.uuid for state in judged}
-        self._funnel.add(stage, name, effect, refused, uuids)
-        if self._funnel.whole:
-            self._out += [s for s in self._left if s.uuid in refused]
-        self._left = [s for s in self._left if s.uuid not in refused]
-
-    def _require_candidates(self) -> None:
-        empty = [s for s in self._left if not s.allocation_candidates]
-        if empty:
-            self._add(
-                'host filter',
-                'allocation candidates',
-                'candidates that the filters left',
-                empty,
-                {
-                    s.uuid: funnel.Refusal('have no allocation candidate left')
-                    for s in empty
-                },
+            and (
+                not isinstance(host_filter, filters.CandidateFilterMixin)
+                or state.allocation_candidates
             )
+        ]
+        batches = [others] if others and self._funnel.whole else []
+        with _kept_state():
+            for batch in batches:
+                try:
+                    refused |= ask(batch)
+                    judged += batch
+                except nova_scheduler.FilterFailed as exc:
+                    LOG.debug('%d hosts are not judged: %s', len(batch), exc)
+                    if len(batch) > 1:
+                        # Each by itself, then.
+                        batches += [[state] for state in batch]
+        self._funnel.add(
+            'host filter',
+            type(host_filter).__name__,
+            refused=refused,
+            judged={state.uuid for state in judged},
+        )
 
 
 class Judge(SchedulerManager):
     """One that claims nothing: the claims are the caller's."""
 
-    def _weigh(self, spec_obj: typing.Any) -> None:
+    def _weigh(self) -> None:
         pass
 
     def claim_resources(self, *_: object, **__: object) -> bool:
@@ -335,39 +286,6 @@ class Judge(SchedulerManager):
     @staticmethod
     def _consume_selected_host(*_: object, **__: object) -> None:
         pass
-
-
-def filter_states(
-    host_filter: typing.Any, states: Sequence[typing.Any], spec_obj: typing.Any
-) -> set[str]:
-    """Return the UUIDs of the hosts that pass a filter.
-
-    :param states: nova HostStates
-    """
-    with _cheap_clones(host_filter, spec_obj):
-        # nova.filters: None stops the filtering, with no host.
-        found = host_filter.filter_all(states, spec_obj) or ()
-        return {state.uuid for state in found}
-
-
-@contextlib.contextmanager
-def _cheap_clones(
-    host_filter: typing.Any, spec_obj: typing.Any
-) -> Iterator[None]:
-    # nova's filter copies the whole request for each host, to keep its NUMA
-    # topology: most of the time that all filters take. Without a topology
-    # there is nothing to keep.
-    if (
-        type(host_filter) is not numa_topology_filter.NUMATopologyFilter
-        or spec_obj.numa_topology is not None
-    ):
-        yield
-        return
-    spec_obj.obj_clone = lambda: copy.copy(spec_obj)
-    try:
-        yield
-    finally:
-        del spec_obj.obj_clone
 
 
 def get_cell(spec_obj: typing.Any) -> str | None:
@@ -380,17 +298,16 @@ def get_cell(spec_obj: typing.Any) -> str | None:
 
 
 @contextlib.contextmanager
-def _kept_state(spec_obj: typing.Any) -> Iterator[None]:
+def _kept_state() -> Iterator[None]:
     """Keep what the stages noted of a request, while others are judged."""
-    tables = [
-        table
+    before = [
+        (table, dict(table))
         for table in vars(request_state).values()
         if isinstance(table, weakref.WeakKeyDictionary)
     ]
-    before = [dict(table) for table in tables]
     try:
         yield
     finally:
-        for table, kept in zip(tables, before, strict=True):
+        for table, kept in before:
             table.clear()
             table.update(kept)

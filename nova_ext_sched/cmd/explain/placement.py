@@ -24,13 +24,14 @@ from nova_ext_sched.request_filters import failure_domain
 CONF = nova.conf.CONF
 
 
-class Added(typing.NamedTuple):
-    """What a request filter did: its name, in words, and the new parts."""
+class Row(typing.NamedTuple):
+    """A constraint, and the parts of the query that it consists of."""
 
+    stage: str
     name: str
     asks: str
     parts: list[query.Part]
-    policy: declaration.Policy | None
+    policy: declaration.Policy | None = None
 
 
 class Placement:
@@ -65,7 +66,9 @@ class Placement:
         self._asked: set[str] = set()
         # Whom the parts judge. Of a host that placement does not know nothing
         # can be said.
-        self._judged: set[str] = set(scheduler.hosts)
+        self._judged: set[str] = set()
+        # The resource classes of the request.
+        self._classes: set[str] = set()
 
     def ask(
         self, ctxt: typing.Any, spec_obj: typing.Any
@@ -76,18 +79,21 @@ class Placement:
         :returns: placement's answer, None where the request ends before
         """
         self._reasons = reasons.Reasons(self._scheduler, spec_obj)
-        candidates = None
-        added: list[Added] = []
-        known = policies.Policies(self._scheduler.filter_cls_map.values())
-        # Where only the order counts, nobody asks which filter added what.
-        get_parts = query.get_parts if self._funnel.whole else lambda *_: []
-        before = get_parts(ctxt, spec_obj, self._scheduler)
+        rows: list[Row] = []
+        request_filters = request_filter.ALL_REQUEST_FILTERS
+        if not self._funnel.whole:
+            # All at once: nobody asks which one added what.
+            request_filters = [request_filter.process_reqspec]
+        before = query.get_parts(ctxt, spec_obj, self._scheduler)
+        end, name, policy = None, '', None
         try:
-            for filter_ in request_filter.ALL_REQUEST_FILTERS:
-                stage, name = 'request filter', get_name(filter_)
-                policy = known.of_request_filter(filter_)
-                asks = _run(filter_, ctxt, spec_obj, self._funnel.whole)
-                after = get_parts(ctxt, spec_obj, self._scheduler)
+            for filter_ in request_filters:
+                name = get_name(filter_)
+                policy = policies.of_request_filter(
+                    filter_, self._scheduler.filter_cls_map.values()
+                )
+                asks = _run(filter_, ctxt, spec_obj)
+                after = query.get_parts(ctxt, spec_obj, self._scheduler)
                 new = [part for part in after if part not in before]
                 asks = self._describe(new) or asks
                 spread = request_state.spreads.get(spec_obj)
@@ -95,69 +101,29 @@ class Placement:
                     asks += (
                         f'; servers of the group by failure domain: {spread}'
                     )
-                added.append(Added(name, asks, new, policy))
+                rows.append(Row('request filter', name, asks, new, policy))
                 before = after
-            stage, name, policy = 'placement', 'query', None
             resources = query.forms(ctxt, spec_obj, self._scheduler)
             if not self._is_limited:
                 query.lift_limit(resources)
-            name = 'query length'
             candidates = self._providers.get_candidates(ctxt, resources)
         except (
             nova_exception.RequestFilterFailed,
             nova_exception.NoValidHost,
             nova_scheduler.QueryRefused,
         ) as exc:
-            for one in added:
-                self._funnel.add(
-                    'request filter', one.name, one.asks, judged=()
-                )
-            detail = ''
-            if isinstance(exc, nova_scheduler.QueryRefused):
-                reason, detail = exc.reason, exc.cause
-            else:
-                reason = get_reason(exc)
-                self._funnel.failure = get_failure(exc)
-                if isinstance(exc.__cause__, exception.RequestRefused):
-                    detail = exc.__cause__.detail
-            cause = policy.name if policy else ''
-            self._funnel.stop(stage, name, reason, detail, cause)
+            end = exc
+        else:
+            hosts = self._scheduler.hosts.keys()
+            self._outside = hosts - candidates.summaries.keys()
+            if self._outside and self._funnel.whole:
+                self._asked = self._outside & self._providers.roots()
+            self._judged = hosts - (self._outside - self._asked)
+        for row in rows:
+            self._add(row)
+        if end is not None:
+            self._stop(end, name, policy)
             return None
-        self._outside = (
-            self._scheduler.hosts.keys() - candidates.summaries.keys()
-        )
-        if self._outside and self._funnel.whole:
-            self._asked = self._outside & self._providers.roots()
-        self._judged -= self._outside - self._asked
-        for one in added:
-            self._funnel.add(
-                'request filter',
-                one.name,
-                one.asks,
-                self._refused(one.parts, one.policy, one.name),
-                judged=self._judged,
-            )
-        filtered = {part for one in added for part in one.parts}
-        forms = [
-            [
-                part
-                for part in query.split(form.to_querystring())
-                if part not in filtered
-            ]
-            for form in resources
-        ]
-        self._add_parts(forms[0], forms[-1])
-        self._add_query(ctxt, resources, candidates)
-        return candidates
-
-    def _add_parts(
-        self, first: list[query.Part], last: list[query.Part]
-    ) -> None:
-        """Add what the request asks for without the request filters.
-
-        :param first: the parts of the first form of the query
-        :param last: those of the second one, where there are two
-        """
         if self._outside and self._funnel.whole:
             self._funnel.add(
                 'placement',
@@ -167,40 +133,80 @@ class Placement:
                     funnel.Refusal('have no resource provider in placement'),
                 ),
             )
-        amounts = shortage.Shortages(
-            self._providers,
+        # What the request asks for without the request filters, in the first
+        # form of the query and in the last.
+        filtered = {part for row in rows for part in row.parts}
+        first, last = (
             [
-                part.value.partition(':')[0]
-                for part in {*first, *last}
-                if part.key == 'resources'
-            ],
-            self._funnel.hosts,
+                part
+                for part in query.split(form.to_querystring())
+                if part not in filtered
+            ]
+            for form in (resources[0], resources[-1])
         )
+        self._classes = {
+            part.value.partition(':')[0]
+            for part in (*first, *last)
+            if part.key == 'resources'
+        }
         for part in query.merge(part for part in first if part in last):
-            refused = self._refused([part])
-            amount = None
-            if refused and part.key == 'resources':
-                resource, _, number = part.value.partition(':')
-                refused, amount = amounts.explain(
-                    resource, int(number), refused.keys()
-                )
-            self._funnel.add(
-                'placement',
-                self._describe([part]),
-                refused=refused,
-                judged=self._judged,
-                capacity=amount,
+            self._add(Row('placement', self._describe([part]), '', [part]))
+        if first != last:
+            self._add_pinned(
+                [part for part in first if part not in last],
+                [part for part in last if part not in first],
             )
-        if first == last:
-            return
-        # Pinned CPUs: placement is asked for either.
-        either = [part for part in first if part not in last]
-        other = [part for part in last if part not in first]
-        refused, too = self._refused(either), self._refused(other)
+        self._add_query(ctxt, resources, candidates)
+        return candidates
+
+    def _add(self, row: Row) -> None:
+        refused, capacity = self._refused(row), None
+        if refused and [part.key for part in row.parts] == ['resources']:
+            refused, capacity = shortage.explain(
+                self._providers,
+                row.parts[0],
+                self._classes,
+                refused.keys(),
+                len(self._funnel.hosts),
+            )
         self._funnel.add(
+            row.stage, row.name, row.asks, refused, self._judged, capacity
+        )
+
+    def _stop(
+        self, exc: Exception, name: str, policy: declaration.Policy | None
+    ) -> None:
+        """Add what ended the request.
+
+        :param name: of the request filter that ran last; ``policy`` too
+        """
+        stage, detail, cause = 'placement', '', ''
+        if isinstance(exc, nova_scheduler.QueryRefused):
+            name, detail = 'query length', exc.cause
+        elif isinstance(exc, nova_exception.NoValidHost):
+            name = 'query'
+        else:
+            stage, cause = 'request filter', policy.name if policy else ''
+            self._funnel.failure = exc.__cause__
+            if isinstance(exc.__cause__, exception.RequestRefused):
+                detail = exc.__cause__.detail
+                self._funnel.failure = exc.__cause__.__cause__
+        self._funnel.stop(stage, name, get_reason(exc), detail, cause)
+
+    def _add_pinned(
+        self, either: list[query.Part], other: list[query.Part]
+    ) -> None:
+        """Add what placement is asked for in one of two forms."""
+        row = Row(
             'placement',
             f'{self._describe(either)} or else {self._describe(other)}',
             'pinned CPUs are requested in two forms',
+            either,
+        )
+        refused = self._refused(row)
+        too = self._refused(row._replace(parts=other))
+        self._funnel.add(
+            *row[:3],
             {
                 uuid: funnel.Refusal(
                     f'{refusal.kind} and {too[uuid].kind}', 'pinned CPUs'
@@ -208,7 +214,7 @@ class Placement:
                 for uuid, refusal in refused.items()
                 if uuid in too
             },
-            judged=self._judged,
+            self._judged,
         )
 
     def _add_query(
@@ -221,21 +227,15 @@ class Placement:
         rest = self._outside.difference(
             *(one.refused for one in self._funnel.constraints)
         )
-        why = funnel.Refusal(
-            'have no set of providers that fits the query as a whole'
-        )
+        kind = 'have no set of providers that fits the query as a whole'
         if candidates.refusals:
             refusals = '; '.join(candidates.refusals)
-            why = funnel.Refusal(
-                f'get no candidates: placement answered {refusals}'
-            )
-        refused = dict.fromkeys(rest, why)
+            kind = f'get no candidates: placement answered {refusals}'
+        refused = dict.fromkeys(rest, funnel.Refusal(kind))
         if rest and candidates.is_full and self._funnel.whole:
             limit = CONF.scheduler.max_placement_results
             query.lift_limit(resources)
-            more = query.Candidates(
-                ctxt, self._scheduler.placement, resources
-            ).summaries
+            more = self._providers.get_candidates(ctxt, resources).summaries
             cut = funnel.Refusal(
                 f'are cut off by max_placement_results ({limit})',
                 'max_placement_results',
@@ -250,28 +250,19 @@ class Placement:
             judged=(self._scheduler.hosts.keys() - self._outside) | rest,
         )
 
-    def _refused(
-        self,
-        parts: Iterable[query.Part],
-        policy: declaration.Policy | None = None,
-        name: str = '',
-    ) -> dict[str, funnel.Refusal]:
-        """Return the reasons of the hosts outside that lack a part.
-
-        :param policy: of the request filter that added the parts
-        :param name: its name
-        """
+    def _refused(self, row: Row) -> dict[str, funnel.Refusal]:
+        """Return the reasons of the hosts outside that lack a part."""
         refused: dict[str, funnel.Refusal] = {}
-        for part in query.merge(parts) if self._asked else ():
+        for part in query.merge(row.parts) if self._asked else ():
             lacking = self._providers.find_lacking(part, self._asked)
             lacking -= refused.keys()
             if part.key == 'member_of' and part.forbids:
-                why = self._reasons.forbidding(name, policy, part)
-                hosts = self._scheduler.hosts
-                refused.update((u, why(hosts[u].host)) for u in lacking)
+                refused |= self._reasons.forbidding(
+                    row.name, row.policy, part, lacking
+                )
             else:
                 known = lacking < self._asked or self._providers.knows(part)
-                refusal = self._reasons.lacking(part, policy, known)
+                refusal = self._reasons.lacking(part, row.policy, known)
                 refused.update(dict.fromkeys(lacking, refusal))
         return refused
 
@@ -279,26 +270,14 @@ class Placement:
         return '; '.join(map(self._reasons.describe, query.merge(parts)))
 
 
-def get_reason(exc: nova_exception.NovaException) -> str:
+def get_reason(exc: typing.Any) -> str:
     """Return the reason of an exception, without nova's words around it.
 
     :param exc: ``RequestFilterFailed``, ``NoValidHost`` or the like
     """
+    if isinstance(exc, nova_scheduler.QueryRefused):
+        return exc.reason
     return str(exc.kwargs.get('reason') or exc.format_message())
-
-
-def get_failure(exc: nova_exception.NovaException) -> BaseException | None:
-    """Return what kept a request filter from deciding.
-
-    :param exc: ``RequestFilterFailed``, ``NoValidHost`` or the like
-    :returns: None where the request itself has no host
-    """
-    cause = exc.__cause__
-    if isinstance(cause, exception.RequestRefused):
-        return cause.__cause__
-    if isinstance(exc, nova_exception.RequestFilterFailed):
-        return cause
-    return None
 
 
 def get_name(filter_: typing.Any) -> str:
@@ -308,16 +287,13 @@ def get_name(filter_: typing.Any) -> str:
     return name if package == 'nova' else f'{name} of {package}'
 
 
-def _run(
-    filter_: typing.Any, ctxt: typing.Any, spec_obj: typing.Any, whole: bool
-) -> str:
+def _run(filter_: typing.Any, ctxt: typing.Any, spec_obj: typing.Any) -> str:
     """Run a request filter, and return which fields it changed.
 
-    :param whole: whether to look which
     :raises nova.exception.RequestFilterFailed: it ends the request
     :raises nova_scheduler.FilterFailed: it raises anything else
     """
-    before = _fields(spec_obj) if whole else {}
+    before = _fields(spec_obj)
     try:
         applied = filter_(ctxt, spec_obj)
     except nova_exception.RequestFilterFailed:
@@ -327,8 +303,6 @@ def _run(
             name=f'request filter {get_name(filter_)}',
             cause=messages.describe(exc),
         ) from exc
-    if not whole:
-        return ''
     changed = sorted(
         field
         for field, value in _fields(spec_obj).items()

@@ -6,6 +6,8 @@ The filters of both stages say it themselves (``policies``). Of nova's own the
 declarations stand here.
 """
 
+from collections.abc import Iterable
+import itertools
 import typing
 
 from nova_ext_sched.cmd.explain import funnel
@@ -45,35 +47,22 @@ NOVA = (AVAILABILITY_ZONE, DISABLED, TENANT)
 ALL_NOVA = (*NOVA, REQUESTED_HOST, CELL, DOWN)
 
 
-class Policies:
-    """The policies of one scheduler's filters.
+def of_request_filter(
+    request_filter: typing.Any, classes: Iterable[type]
+) -> declaration.Policy | None:
+    """Return the policy of a request filter, whoever wrote it.
+
+    nova's own filter of a name is the same policy as ours.
 
     :param classes: the host filters that nova.conf makes available, enabled
         or not
+    :returns: None where nothing declares it
     """
-
-    def __init__(self, classes: typing.Iterable[type]) -> None:
-        self._by_request_filter = {
-            policy.request_filter: policy
-            for policy in [
-                *NOVA,
-                *(one for cls in classes for one in base.policies_of(cls)),
-            ]
-            if policy.request_filter
-        }
-
-    def of_request_filter(
-        self, request_filter: typing.Any
-    ) -> declaration.Policy | None:
-        """Return the policy of a request filter, whoever wrote it.
-
-        nova's own filter of a name is the same policy as ours.
-
-        :returns: None where nothing declares it
-        """
-        for policy in getattr(request_filter, 'policies', ()):
-            return policy
-        return self._by_request_filter.get(request_filter.__name__)
+    for policy in getattr(request_filter, 'policies', ()):
+        return policy
+    declared = itertools.chain(NOVA, *map(base.policies_of, classes))
+    by_name = {policy.request_filter: policy for policy in declared}
+    return by_name.get(request_filter.__name__)
 
 
 def of_host_filter(host_filter: typing.Any) -> tuple[declaration.Policy, ...]:

@@ -8,7 +8,6 @@ host is not in that answer.
 """
 
 from collections.abc import Iterable
-from collections.abc import Sequence
 import functools
 import re
 import sys
@@ -27,6 +26,9 @@ CONF = nova.conf.CONF
 # summary one takes some kilobytes, and in a large cloud an answer has
 # thousands.
 _MOST_REQUESTS = 10_000
+
+# What is kept of a summary; the traits of all hosts would be large.
+_OF_SUMMARY = ('root_provider_uuid', 'resources')
 
 _OF_GROUP = re.compile(r'(resources|required|member_of|in_tree)(.+)')
 
@@ -110,17 +112,15 @@ def forms(
     :raises nova.exception.NoValidHost: the host that is asked for does not
         exist
     """
-    found = []
-    for pinning in (True, False):
-        form = utils.resources_from_request_spec(
-            ctxt, spec_obj, host_manager, enable_pinning_translate=pinning
-        )
-        found.append(form)
-        if (
-            not form.cpu_pinning_requested
-            or CONF.workarounds.disable_fallback_pcpu_query
-        ):
-            break
+    make = functools.partial(
+        utils.resources_from_request_spec, ctxt, spec_obj, host_manager
+    )
+    found = [make(enable_pinning_translate=True)]
+    if (
+        found[0].cpu_pinning_requested
+        and not CONF.workarounds.disable_fallback_pcpu_query
+    ):
+        found.append(make(enable_pinning_translate=False))
     return found
 
 
@@ -180,13 +180,6 @@ class Candidates:
                 self.is_full = True
 
 
-class Provider(typing.NamedTuple):
-    """A resource provider's UUID, and that of the root of its tree."""
-
-    uuid: str
-    root: str
-
-
 class Providers:
     """Which hosts satisfy a part, asked of placement once each.
 
@@ -195,7 +188,7 @@ class Providers:
 
     def __init__(self, client: typing.Any) -> None:
         self._client = client
-        self._ask = functools.cache(self._get)
+        self._ask = functools.cache(self._get_roots)
         #: Returns the summaries of all providers that have one unit of a
         #: resource class free, and of those in their trees, by UUID.
         self.get_summaries = functools.cache(self._get_summaries)
@@ -215,7 +208,7 @@ class Providers:
         if key not in self._answers:
             kept = sum(len(one.requests) for one in self._answers.values())
             if kept >= _MOST_REQUESTS:
-                self._answers.clear()
+                self._answers = {}
             self._answers[key] = Candidates(ctxt, self._client, resources)
         return self._answers[key]
 
@@ -225,9 +218,7 @@ class Providers:
         Hosts are among them.
         """
         return {
-            provider.uuid
-            for provider in self._ask(*params)
-            if provider.uuid == provider.root
+            uuid for uuid, root in self._ask(*params).items() if uuid == root
         }
 
     def find_lacking(self, part: Part, hosts: set[str]) -> set[str]:
@@ -245,68 +236,49 @@ class Providers:
         params = [(key, part.value)]
         if part.key == 'group':
             params = parse.parse_qsl(part.value.partition(': ')[2])
-        providers = self._ask(*params)
+        found = self._ask(*params)
         return hosts.difference(
-            (provider.root for provider in providers),
-            *(self.served.get(provider.uuid, ()) for provider in providers),
+            found.values(), *(self.served.get(uuid, ()) for uuid in found)
         )
 
     def knows(self, part: Part) -> bool:
         """Return whether placement knows the trait that a part requires."""
         if part.forbids or part.key not in ('required', 'root_required'):
             return True
-        response = self._client.get(
-            f'/traits?name=in:{parse.quote(part.value)}',
-            version=report.SAME_SUBTREE_VERSION,
-        )
-        return bool(response.json()['traits'])
+        url = f'/traits?name=in:{parse.quote(part.value)}'
+        return bool(self._get(url)['traits'])
 
     @functools.cached_property
     def served(self) -> dict[str, set[str]]:
         """The roots that each sharing provider serves, by its UUID."""
         found = {}
         trait = os_traits.MISC_SHARES_VIA_AGGREGATE
-        for provider in self._ask(('required', trait)):
-            aggregates = self._client.get(
-                f'/resource_providers/{provider.uuid}/aggregates',
-                version=report.SAME_SUBTREE_VERSION,
-            ).json()['aggregates']
-            if aggregates:
+        for uuid in self._ask(('required', trait)):
+            url = f'/resource_providers/{uuid}/aggregates'
+            if aggregates := self._get(url)['aggregates']:
                 members = ('member_of', f'in:{",".join(aggregates)}')
-                found[provider.uuid] = {
-                    member.root for member in self._ask(members)
-                }
+                found[uuid] = {*self._ask(members).values()}
         return found
 
-    def _get(self, *params: tuple[str, str]) -> Sequence[Provider]:
-        response = self._client.get(
-            f'/resource_providers?{parse.urlencode(params)}',
-            version=report.SAME_SUBTREE_VERSION,
-        )
-        # 400: a trait or resource class that placement does not know; no host
-        # has it.
-        if response.status_code == 400:
-            return []
+    def _get(self, url: str) -> dict[str, typing.Any]:
+        """Return what placement answers; nothing where that is 400."""
+        response = self._client.get(url, version=report.SAME_SUBTREE_VERSION)
+        return response.json() if response.status_code == 200 else {}
+
+    def _get_roots(self, *params: tuple[str, str]) -> dict[str, str]:
+        """Return the root of each provider that satisfies parameters."""
+        # No host has a trait or resource class that placement does not know.
+        found = self._get(f'/resource_providers?{parse.urlencode(params)}')
         # There may be many of them, and they are kept.
-        return [
-            Provider(
-                sys.intern(provider['uuid']),
-                sys.intern(provider['root_provider_uuid']),
-            )
-            for provider in response.json()['resource_providers']
-        ]
+        return {
+            sys.intern(one['uuid']): sys.intern(one['root_provider_uuid'])
+            for one in found.get('resource_providers', ())
+        }
 
     def _get_inventories(self, uuid: str) -> dict[str, dict[str, typing.Any]]:
-        inventories, usages = (
-            self._client.get(
-                f'/resource_providers/{uuid}/{name}',
-                version=report.SAME_SUBTREE_VERSION,
-            )
-            for name in ('inventories', 'usages')
-        )
-        if inventories.status_code != 200 or usages.status_code != 200:
-            return {}
-        used = usages.json()['usages']
+        url = f'/resource_providers/{uuid}'
+        found = self._get(f'{url}/inventories').get('inventories', {})
+        used = self._get(f'{url}/usages').get('usages', {})
         return {
             name: {
                 **one,
@@ -315,22 +287,12 @@ class Providers:
                 ),
                 'used': used.get(name, 0),
             }
-            for name, one in inventories.json()['inventories'].items()
+            for name, one in found.items()
         }
 
     def _get_summaries(self, resource: str) -> dict[str, typing.Any]:
-        response = self._client.get(
-            f'/allocation_candidates?resources={resource}:1',
-            version=report.SAME_SUBTREE_VERSION,
-        )
-        if response.status_code == 400:
-            return {}
+        found = self._get(f'/allocation_candidates?resources={resource}:1')
         return {
-            sys.intern(uuid): {
-                'root_provider_uuid': sys.intern(
-                    summary['root_provider_uuid']
-                ),
-                'resources': summary['resources'],
-            }
-            for uuid, summary in response.json()['provider_summaries'].items()
+            uuid: {key: summary[key] for key in _OF_SUMMARY}
+            for uuid, summary in found.get('provider_summaries', {}).items()
         }

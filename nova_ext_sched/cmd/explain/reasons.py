@@ -5,8 +5,11 @@
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Sequence
+import copy
 import functools
 import typing
+
+from nova.scheduler.filters import numa_topology_filter
 
 from nova_ext_sched import messages
 from nova_ext_sched.cmd import nova_scheduler
@@ -18,6 +21,7 @@ from nova_ext_sched.policy import declaration
 from nova_ext_sched.queries import fields
 
 _DISABLED = 'COMPUTE_STATUS_DISABLED'
+_REFUSED = funnel.Refusal('are refused')
 
 
 class Reasons:
@@ -58,82 +62,71 @@ class Reasons:
         :param policy: of the request filter that added it
         :param known: whether placement knows the part's trait
         """
-        cause = policy.name if policy else ''
         value = messages.clean(part.value)
-        if part.key == 'resources':
-            resource = value.partition(':')[0]
-            return funnel.Refusal(f'lack {resource}', resource)
-        if part.key == 'member_of':
-            return funnel.Refusal(
-                f'are in none of the aggregates {self._names(part)}', cause
-            )
         if part.key == 'in_tree':
-            return _refusal(policies.REQUESTED_HOST)
-        if part.key == 'group':
-            return funnel.Refusal(
-                f'lack a provider for group {messages.clean(str(part))}', cause
-            )
+            return refusal(policies.REQUESTED_HOST)
         if part.value == f'!{_DISABLED}':
-            return _refusal(policies.DISABLED)
-        if not part.forbids:
-            kind = f'lack the trait {value}'
-            if not known:
-                kind += ', which placement does not know'
-            return funnel.Refusal(kind, cause)
-        if policy is not None:
-            return _refusal(
+            return refusal(policies.DISABLED)
+        if part.forbids and policy is not None:
+            return refusal(
                 policy,
                 detail=f'they have the trait {value[1:]}, which the request '
                 f'does not require (forbid_by_trait)',
             )
-        return funnel.Refusal(f'have the forbidden trait {value[1:]}', cause)
+        cause = policy.name if policy else ''
+        if part.key == 'resources':
+            cause = value.partition(':')[0]
+            kind = f'lack {cause}'
+        elif part.key == 'member_of':
+            kind = f'are in none of the aggregates {self._names(part)}'
+        elif part.key == 'group':
+            kind = f'lack a provider for group {messages.clean(str(part))}'
+        elif part.forbids:
+            kind = f'have the forbidden trait {value[1:]}'
+        else:
+            kind = f'lack the trait {value}'
+            kind += '' if known else ', which placement does not know'
+        return funnel.Refusal(kind, cause)
 
     def forbidding(
-        self, name: str, policy: declaration.Policy | None, part: query.Part
-    ) -> Callable[[str], funnel.Refusal]:
-        """Return what says why forbidden aggregates keep a host out.
+        self,
+        name: str,
+        policy: declaration.Policy | None,
+        part: query.Part,
+        uuids: Iterable[str],
+    ) -> dict[str, funnel.Refusal]:
+        """Return why forbidden aggregates keep hosts out.
 
         :param name: of the request filter that forbade the aggregates
         :param policy: of it; None where it declares none
         :param part: forbids aggregates
-        :returns: takes the host's name
+        :param uuids: of the hosts
         """
         forbidden = {uuid.lower() for uuid in part.aggregates}
-        refusal = funnel.Refusal(
-            f'are in an aggregate that {messages.clean(name)} forbids'
+        policy = policy or declaration.Policy(
+            name='',
+            refuses=f'are in an aggregate that {messages.clean(name)} forbids',
         )
-        decide = None
-        if policy is not None:
-            refusal = _refusal(policy)
-            decide = self._find_decision(policy)
-
-        @functools.cache
-        def refuse(uuids: tuple[str, ...]) -> funnel.Refusal:
-            found = [self._aggregates[uuid] for uuid in uuids]
-            if not found:
-                return refusal._replace(
-                    detail='by an aggregate only placement knows'
+        decide = self._find_decision(policy)
+        found = {}
+        for uuid in uuids:
+            mine = [
+                aggregate
+                for aggregate in self._scheduler.aggregates_of(
+                    self._scheduler.hosts[uuid].host
                 )
-            described = fields.names_and_metadata(found)
-            return refusal._replace(
-                name=messages.clean(described[0][0]),
-                # The policy's own words about the first one.
-                detail=decide(described[:1]).reason if decide else '',
-            )
-
-        def explain(host: str) -> funnel.Refusal:
-            mine = sorted(
-                self._scheduler.aggregates_of(host), key=lambda one: one.name
-            )
-            return refuse(
-                tuple(
-                    uuid
-                    for uuid in (one.uuid.lower() for one in mine)
-                    if uuid in forbidden
+                if aggregate.uuid.lower() in forbidden
+            ]
+            shown, detail = '', 'by an aggregate only placement knows'
+            if mine:
+                first = fields.names_and_metadata(
+                    [min(mine, key=fields.aggregate_name)]
                 )
-            )
-
-        return explain
+                shown = messages.clean(first[0][0])
+                # The policy's own words about it.
+                detail = decide(first).reason if decide else ''
+            found[uuid] = refusal(policy, shown, detail)
+        return found
 
     def _find_decision(
         self, policy: declaration.Policy
@@ -154,70 +147,94 @@ class Reasons:
         )
 
 
-def explain_filter(
+def ask_filter(
     host_filter: typing.Any,
     spec_obj: typing.Any,
-    refused: Iterable[typing.Any],
+    states: Sequence[typing.Any],
+    whole: bool = True,
 ) -> dict[str, funnel.Refusal]:
-    """Return why a host filter refused hosts, by UUID, as far as it says.
+    """Return why a host filter refuses hosts, by UUID, as far as it says.
 
     :param host_filter: whoever wrote it
-    :param refused: nova HostStates
+    :param states: nova HostStates
+    :param whole: whether to say why
+    :raises nova_scheduler.FilterFailed: it raises what nova does not expect
     """
-    refused = list(refused)
-    if not refused:
-        return {}
-    mine = policies.of_host_filter(host_filter)
-    if mine == (policies.DISABLED,):
-        disabled, down = _refusal(policies.DISABLED), _refusal(policies.DOWN)
-        return {
-            state.uuid: disabled if state.service['disabled'] else down
-            for state in refused
-        }
+    try:
+        passed = _filter(host_filter, spec_obj, states)
+        refused = [state for state in states if state.uuid not in passed]
+        if not whole or not refused:
+            return {state.uuid: _REFUSED for state in refused}
+        policy = policies.of_host_filter(host_filter)[0]
+        explain = _make_explainer(host_filter, spec_obj, policy)
+        found = {}
+        for state in refused:
+            # To lift one alone would not free a host that several refuse.
+            first, *others = explain(state) or [refusal(policy)]
+            found[state.uuid] = first._replace(more=tuple(others))
+        return found
+    except Exception as exc:
+        raise nova_scheduler.FilterFailed(
+            name=type(host_filter).__name__, cause=messages.describe(exc)
+        ) from exc
+
+
+def _filter(
+    host_filter: typing.Any, spec_obj: typing.Any, states: Sequence[typing.Any]
+) -> set[str]:
+    # nova's filter copies the whole request for each host, to keep its NUMA
+    # topology: most of the time that all filters take. Without a topology
+    # there is nothing to keep.
+    if (
+        type(host_filter) is numa_topology_filter.NUMATopologyFilter
+        and spec_obj.numa_topology is None
+    ):
+        spec_obj.obj_clone = functools.partial(copy.copy, spec_obj)
+    try:
+        # nova.filters: None stops the filtering, with no host.
+        found = host_filter.filter_all(states, spec_obj) or ()
+        return {state.uuid for state in found}
+    finally:
+        vars(spec_obj).pop('obj_clone', None)
+
+
+def _make_explainer(
+    host_filter: typing.Any, spec_obj: typing.Any, policy: declaration.Policy
+) -> Callable[[typing.Any], list[funnel.Refusal]]:
+    """Return what says by which policies a filter refuses a HostState.
+
+    It says nothing where the filter does not.
+
+    :param policy: the first of the filter
+    """
+    if policy is policies.DISABLED:
+        return lambda state: [
+            refusal(policy if state.service['disabled'] else policies.DOWN)
+        ]
     if isinstance(host_filter, base.AggregatesFilter):
-        return _explain_aggregates(host_filter, spec_obj, refused)
+        decisions = list(host_filter.decisions(spec_obj))
+
+        # Many hosts share their aggregates.
+        @functools.cache
+        def explain(*aggregates: typing.Any) -> list[funnel.Refusal]:
+            described = host_filter.describe(
+                sorted(aggregates, key=fields.aggregate_name)
+            )
+            return [
+                _explain_decision(policy, decide, described)
+                for policy, decide in decisions
+                if not decide(described).passes
+            ]
+
+        return lambda state: explain(*state.aggregates)
     judges = []
     if isinstance(host_filter, base.PolicyFilter):
         judges = list(host_filter.judges(spec_obj))
-    return {
-        state.uuid: _combine(
-            [
-                _refusal(policy, detail=found.reason)
-                for policy, judge in judges
-                if not (found := judge(state)).passes
-            ],
-            mine[0],
-        )
-        for state in refused
-    }
-
-
-def _explain_aggregates(
-    host_filter: base.AggregatesFilter,
-    spec_obj: typing.Any,
-    refused: Sequence[typing.Any],
-) -> dict[str, funnel.Refusal]:
-    decisions = list(host_filter.decisions(spec_obj))
-    # Many hosts share their aggregates.
-    judged: dict[tuple[int, ...], funnel.Refusal] = {}
-    for state in refused:
-        key = tuple(map(id, state.aggregates))
-        if key not in judged:
-            described = host_filter.describe(
-                sorted(state.aggregates, key=fields.aggregate_name)
-            )
-            judged[key] = _combine(
-                [
-                    _explain_decision(policy, decide, described)
-                    for policy, decide in decisions
-                    if not decide(described).passes
-                ],
-                policies.of_host_filter(host_filter)[0],
-            )
-    return {
-        state.uuid: judged[tuple(map(id, state.aggregates))]
-        for state in refused
-    }
+    return lambda state: [
+        refusal(policy, detail=found.reason)
+        for policy, judge in judges
+        if not (found := judge(state)).passes
+    ]
 
 
 def _explain_decision(
@@ -233,25 +250,11 @@ def _explain_decision(
             policy.lacks or policy.refuses, policy.name, detail=reason
         )
     name = next((one[0] for one in described if not decide([one]).passes), '')
-    return _refusal(policy, messages.clean(name or ''), reason)
+    return refusal(policy, messages.clean(name or ''), reason)
 
 
-def _combine(
-    found: Sequence[funnel.Refusal], policy: declaration.Policy
-) -> funnel.Refusal:
-    """Return one refusal for all policies by which a filter refuses a host.
-
-    To lift one of them alone would not free a host that several refuse.
-
-    :param policy: where the filter does not say by which
-    """
-    if not found:
-        return _refusal(policy)
-    first, *others = found
-    return first._replace(more=tuple(others))
-
-
-def _refusal(
+def refusal(
     policy: declaration.Policy, name: str = '', detail: str = ''
 ) -> funnel.Refusal:
+    """Return a refusal by a policy; see :class:`.funnel.Refusal`."""
     return funnel.Refusal(policy.refuses, policy.name, name, detail)

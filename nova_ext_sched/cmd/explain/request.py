@@ -111,8 +111,17 @@ def set_up_group(ctxt: typing.Any, spec_obj: typing.Any) -> None:
         the server group without asking the scheduler
     """
     utils.setup_instance_group(ctxt, spec_obj)
-    if spec_obj.instance_group is not None:
-        _check_policy(ctxt, spec_obj.instance_group.policy)
+    if spec_obj.instance_group is None:
+        return
+    # As nova does for the group that a server is in; this one is in none yet.
+    # Without a server nova finds out what is configured, and no more.
+    utils._get_group_details(ctxt, None)
+    policy = spec_obj.instance_group.policy
+    name = policy.upper().replace('-', '_')
+    if not getattr(utils, f'_SUPPORTS_{name}', True):
+        raise nova_exception.UnsupportedPolicyException(
+            reason=f'no filter or weigher of {policy} is configured'
+        )
 
 
 def get_flavor(ctxt: typing.Any, name_or_id: str) -> typing.Any:
@@ -182,34 +191,12 @@ def destination(text: str) -> typing.Any:
     return found
 
 
-def describe_expected(noun: str, text: str) -> str:
-    """Return what was expected in place of something that does not exist.
-
-    :param noun: what is named by UUID
-    :param text: what was written
-    """
-    if uuidutils.is_uuid_like(text):
-        return f'an existing {noun}'
-    return f'the UUID of a {noun}'
-
-
 def _get_group(ctxt: typing.Any, uuid: str) -> typing.Any:
     try:
         return objects.InstanceGroup.get_by_uuid(ctxt, uuid)
     except nova_exception.InstanceGroupNotFound as exc:
         raise exception.InvalidValue(
             where='--server-group',
-            expected=describe_expected('server group', uuid),
+            expected='the UUID of an existing server group',
             got=uuid,
         ) from exc
-
-
-def _check_policy(ctxt: typing.Any, policy: str) -> None:
-    # As nova does for the group that a server is in; this one is in none yet.
-    # Without a server nova finds out what is configured, and no more.
-    utils._get_group_details(ctxt, None)
-    name = policy.upper().replace('-', '_')
-    if not getattr(utils, f'_SUPPORTS_{name}', True):
-        raise nova_exception.UnsupportedPolicyException(
-            reason=f'no filter or weigher of {policy} is configured'
-        )

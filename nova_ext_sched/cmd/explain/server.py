@@ -68,7 +68,7 @@ class Server:
         ) as exc:
             raise exception.InvalidValue(
                 where='--server',
-                expected=request.describe_expected('server', uuid),
+                expected='the UUID of an existing server',
                 got=uuid,
             ) from exc
         ctxt.project_id = self.spec_obj.project_id
@@ -80,7 +80,11 @@ class Server:
         self.never_landed = False
         self.building_since: datetime.datetime | None = None
         if self._cell is None:
-            self._read_build_request()
+            # What stands for a server until conductor has created it.
+            with contextlib.suppress(nova_exception.BuildRequestNotFound):
+                found = objects.BuildRequest.get_by_instance_uuid(ctxt, uuid)
+                self.name = found.instance.display_name or ''
+                self.building_since = found.created_at
             return
         with self._instance(on_host=False) as (cctxt, instance):
             self.name = instance.display_name or ''
@@ -94,17 +98,6 @@ class Server:
                 self.spec_obj.is_bfv = compute_utils.is_volume_backed_instance(
                     cctxt, instance
                 )
-
-    def _read_build_request(self) -> None:
-        # What stands for a server until conductor has created it in a cell.
-        try:
-            found = objects.BuildRequest.get_by_instance_uuid(
-                self._ctxt, self.uuid
-            )
-        except nova_exception.BuildRequestNotFound:
-            return
-        self.name = found.instance.display_name or ''
-        self.building_since = found.created_at
 
     def boot(self) -> None:
         """Schedule it as nova would do now."""

@@ -73,7 +73,9 @@ def compose(declared: scenario.Scenario, plain: bool) -> scenario.Options:
         _LIST(scheduler.get(name, value)) for name, value in lines.items()
     )
     enabled += [name for name in host_filters if name not in enabled]
-    ours = options.pop(_PACKAGE, {}) if plain else options.get(_PACKAGE, {})
+    if plain:
+        options.pop(_PACKAGE, None)
+    ours = options.get(_PACKAGE, {})
     entry_points = importlib.metadata.entry_points()
     host_filter_names = entry_points.select(group=plugins.HOST_FILTERS).names
     request_filter_names = entry_points.select(

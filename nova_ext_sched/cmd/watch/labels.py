@@ -61,7 +61,6 @@ class Labels:
         classes = filters.HostFilterHandler().get_matching_classes(
             CONF.filter_scheduler.available_filters
         )
-        known = policies.Policies(classes)
         enabled = CONF.filter_scheduler.enabled_filters
         stages = [
             policy
@@ -77,7 +76,7 @@ class Labels:
             *(
                 policy.name if policy else placement.get_name(one)
                 for one in request_filter.ALL_REQUEST_FILTERS
-                for policy in [known.of_request_filter(one)]
+                for policy in [policies.of_request_filter(one, classes)]
             ),
             *_KINDS,
             *os_resource_classes.STANDARDS,

@@ -137,7 +137,7 @@ class DestinationsTestCase(testtools.TestCase):
         self.assertEqual(['a', 'c'], self.judge())
         [constraint] = self.funnel.constraints
         self.assertEqual(
-            {'b': funnel.Refusal('are full (VCPU)', 'VCPU')},
+            {'b': (funnel.Refusal('are full (VCPU)', 'VCPU'),)},
             constraint.refused,
         )
 

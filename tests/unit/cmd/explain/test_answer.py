@@ -39,6 +39,12 @@ def request(**changed):
     return {**document.describe_request(spec), **changed}
 
 
+def capacity(resource, **numbers):
+    """As shortage.explain."""
+    names = ('large_enough', 'full', 'too_small', 'without', 'unknown')
+    return {'resource': resource, **dict.fromkeys(names, 0), **numbers}
+
+
 def cloud(number=300):
     hosts = {str(n): f'host{n:03}' for n in range(number)}
     found = funnel.Funnel(hosts)
@@ -51,14 +57,10 @@ def cloud(number=300):
         )
         for uuid in sorted(hosts)[: number // 3]
     }
-    amount = funnel.Capacity(
-        resource='MEMORY_MB',
+    amount = capacity(
+        'MEMORY_MB',
         requested=9999,
-        large_enough=0,
-        full=0,
         too_small=number,
-        without=0,
-        unknown=0,
         free={uuid: 8192 if int(uuid) % 100 == 12 else 4096 for uuid in hosts},
     )
     found.query = ['resources=MEMORY_MB%3A9999&member_of=' + 'x' * 300]
@@ -141,14 +143,12 @@ host filter     IsolatedAggregatesFilter                        100      0     0
             'placement',
             'resources=DISK_GB:50',
             refused={uuid: full if uuid < '4' else small for uuid in hosts},
-            capacity=funnel.Capacity(
-                resource='DISK_GB',
+            capacity=capacity(
+                'DISK_GB',
                 requested=50,
                 large_enough=4,
                 full=4,
                 too_small=5,
-                without=0,
-                unknown=0,
                 free={uuid: 49 - 10 * int(uuid) for uuid in hosts},
             ),
         )
@@ -162,19 +162,20 @@ host filter     IsolatedAggregatesFilter                        100      0     0
             '  2 hosts; 50 GB of disk asked.\n',
             text,
         )
-        capacity = built['constraints'][1]['capacity']
+        found = built['constraints'][1]['capacity']
         self.assertEqual(
             (8, 39, 'host1'),
             tuple(
-                capacity[key]
-                for key in ('alone', 'most_free', 'most_free_host')
+                found[key] for key in ('alone', 'most_free', 'most_free_host')
             ),
         )
 
     def test_nothing_free(self):
         found = funnel.Funnel({'1': 'host1'})
         full = funnel.Refusal('are full (VCPU)', 'VCPU')
-        amount = funnel.Capacity('VCPU', 2, 1, 1, 0, 0, 0, {'1': 0})
+        amount = capacity(
+            'VCPU', requested=2, large_enough=1, full=1, free={'1': 0}
+        )
         found.add('placement', 'r', refused={'1': full}, capacity=amount)
         text = write(document.build(found, request()))
         self.assertIn('  1  VCPU\n\n', text)
@@ -360,9 +361,10 @@ class CauseTestCase(testtools.TestCase):
         found = self.build(*columns)
         # Each constraint has words of its own.
         for constraint in found.constraints:
+            kind = f'are refused by {constraint.name}'
             constraint.refused = {
-                uuid: one._replace(kind=f'are refused by {constraint.name}')
-                for uuid, one in constraint.refused.items()
+                uuid: (one._replace(kind=kind),)
+                for uuid, (one,) in constraint.refused.items()
             }
         built = document.build(found, request())
         self.assertEqual(expected, document.get_cause(built))

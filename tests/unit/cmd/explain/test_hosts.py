@@ -18,6 +18,7 @@ import testtools
 
 from nova_ext_sched import request_state
 from nova_ext_sched.cmd import nova_scheduler
+from nova_ext_sched.cmd.explain import funnel
 from nova_ext_sched.cmd.explain import hosts
 
 objects.register_all()
@@ -85,10 +86,7 @@ class HostsTestCase(testtools.TestCase):
         self.names = ['h1', 'h2', 'h3', 'h4']
         self.candidates = [*self.names]
         self.filters = []
-        self.constraints = []
-        self.funnel = mock.Mock(whole=True, order=[], weights={})
-        self.funnel.shortage = ''
-        self.funnel.add.side_effect = self.add
+        self.funnel = funnel.Funnel({name: name for name in self.names})
         self.request = objects.RequestSpec(
             instance_uuid=uuids.server,
             num_instances=1,
@@ -108,9 +106,6 @@ class HostsTestCase(testtools.TestCase):
             pci_requests=objects.InstancePCIRequests(requests=[]),
         )
         self.capacity = {'used': 0, 'capacity': 9}
-
-    def add(self, stage, name, effect='', refused=None, judged=None):
-        self.constraints.append((name, refused or {}, judged))
 
     def state(self, name):
         state = host_manager.HostState(name, name, uuids.cell)
@@ -133,14 +128,20 @@ class HostsTestCase(testtools.TestCase):
                 for name in self.candidates
             },
         )
+        refusal = funnel.Refusal('are no candidates')
+        outside = {*self.names}.difference(self.candidates)
+        self.funnel.add('placement', '', '', dict.fromkeys(outside, refusal))
         hosts.SchedulerManager(scheduler, self.funnel, candidates).judge(
             mock.MagicMock(), self.request
         )
         return {
-            name: {*refused}
-            for name, refused, _ in self.constraints
-            if refused
+            one.name: {*one.refused} for one in self.constraints if one.refused
         }
+
+    @property
+    def constraints(self):
+        """Those after placement's."""
+        return self.funnel.constraints[1:]
 
     def order(self):
         return [uuid for uuid, _weight in self.funnel.order]
@@ -160,13 +161,11 @@ class FiltersTestCase(HostsTestCase):
         self.filters = [first, second]
         self.judge()
         self.assertEqual(['h4'], self.order())
-        refused = [
-            {*refused} for name, refused, _ in self.constraints if refused
-        ]
+        refused = [{*one.refused} for one in self.constraints if one.refused]
         self.assertEqual([{'h1', 'h2'}, {'h2', 'h3'}], refused)
         # What is left first, as in nova; then the others.
         self.assertEqual([{'h3', 'h4'}, {'h1', 'h2'}], second.asked)
-        judged = [judged for name, _, judged in self.constraints][-2:]
+        judged = [one.judged for one in self.constraints][-2:]
         self.assertEqual([{*self.names}] * 2, judged)
 
     def test_the_answer_alone(self):
@@ -209,9 +208,9 @@ class FiltersTestCase(HostsTestCase):
         self.candidates = ['h1', 'h2']
         self.filters = [Refuses('h4', raises=['h3'])]
         self.judge()
-        name, refused, judged = self.constraints[-1]
-        self.assertEqual({'h4'}, {*refused})
-        self.assertEqual({'h1', 'h2', 'h4'}, judged)
+        last = self.constraints[-1]
+        self.assertEqual({'h4'}, {*last.refused})
+        self.assertEqual({'h1', 'h2', 'h4'}, last.judged)
         self.assertEqual(['h2', 'h1'], self.order())
 
     def test_a_filter_that_takes_the_last_candidate_away(self):
@@ -314,7 +313,7 @@ class KeptStateTestCase(testtools.TestCase):
     def test_what_was_noted_is_as_before(self):
         spec, other = objects.RequestSpec(), objects.RequestSpec()
         request_state.image_keys[spec] = {'a'}
-        with hosts._kept_state(spec):
+        with hosts._kept_state():
             request_state.image_keys[spec] = {'b'}
             request_state.image_keys[other] = {'c'}
         self.assertEqual({'a'}, request_state.image_keys[spec])

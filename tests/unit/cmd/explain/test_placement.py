@@ -33,7 +33,7 @@ class Form:
         self._limit = limit
 
     def to_querystring(self):
-        return self.text
+        return self.text + (f'&limit={self._limit}' if self._limit else '')
 
 
 class Client:
@@ -97,7 +97,9 @@ class PlacementTestCase(testtools.TestCase):
             aggs_by_id={},
             filter_cls_map={},
         )
-        self.funnel = mock.Mock(whole=True, constraints=[], hosts={})
+        self.funnel = mock.Mock(
+            whole=True, constraints=[], hosts={}, failure=None
+        )
         self.funnel.add.side_effect = self.add
         self.spec = objects.RequestSpec(
             flavor=objects.Flavor(name='tiny', extra_specs={}),
@@ -112,7 +114,7 @@ class PlacementTestCase(testtools.TestCase):
         )
         self.patch('request_filter.ALL_REQUEST_FILTERS', self.filters)
         # tests/unit/cmd/explain/test_shortage.py.
-        self.patch('shortage.Shortages', mock.Mock(return_value=self))
+        self.patch('shortage.explain', self.explain)
 
     def patch(self, name, value):
         self.useFixture(
@@ -124,9 +126,8 @@ class PlacementTestCase(testtools.TestCase):
     def forms(self):
         return [Form(self.first)]
 
-    def explain(self, resource, requested, refused):
-        """As Capacities."""
-        why = funnel.Refusal(f'have no {requested} {resource}')
+    def explain(self, providers, part, classes, refused, hosts):
+        why = funnel.Refusal(f'have no {part.value}')
         return dict.fromkeys(refused, why), None
 
     def add(self, stage, name, effect='', refused=None, *_, **kwargs):
@@ -210,6 +211,18 @@ class ConstraintsTestCase(PlacementTestCase):
         [one] = [c for c in self.funnel.constraints if c.name == 'asks']
         self.assertIn('T', one.refused['h4'].kind)
         self.assertIn('U', one.refused['h3'].kind)
+
+    def test_the_answer_alone(self):
+        """Nobody asks which filter added what, nor placement for it."""
+        self.funnel.whole = False
+        self.filters.append(
+            a_filter('asks', lambda spec: setattr(spec, 'project_id', 'q'))
+        )
+        self.client.candidates = ['h1']
+        found, refused = self.ask()
+        self.assertEqual('q', self.spec.project_id)
+        self.assertEqual({'h1'}, {*found.summaries})
+        self.assertEqual({'query as a whole': {'h2', 'h3', 'h4'}}, refused)
 
     def test_placement_refuses_the_query(self):
         self.client.refusal = '414 too long'
@@ -334,17 +347,8 @@ class RunTestCase(testtools.TestCase):
                 a_filter('f', lambda one: change(one) is not False),
                 mock.sentinel.ctxt,
                 spec,
-                whole=True,
             ),
         )
-
-    def test_nobody_wants_to_know_what_it_changes(self):
-        spec = objects.RequestSpec(project_id='p')
-        change = a_filter('f', lambda one: setattr(one, 'project_id', 'q'))
-        self.assertEqual(
-            '', placement._run(change, mock.sentinel.ctxt, spec, whole=False)
-        )
-        self.assertEqual('q', spec.project_id)
 
     def test_reason(self):
         for exc, expected in (

@@ -33,12 +33,6 @@ def function(name, **attributes):
 
 @ddt.ddt
 class PoliciesTestCase(testtools.TestCase):
-    def setUp(self):
-        super().setUp()
-        self.policies = policies.Policies(
-            [isolation_filter.IsolatedAggregatesFilter, QuietFilter]
-        )
-
     @ddt.data(
         (isolation_request.isolate_aggregates, isolation.DECLARATION),
         # nova's of the same name is the same policy.
@@ -56,7 +50,8 @@ class PoliciesTestCase(testtools.TestCase):
     )
     @ddt.unpack
     def test_request_filter(self, filter_, expected):
-        self.assertIs(expected, self.policies.of_request_filter(filter_))
+        classes = [isolation_filter.IsolatedAggregatesFilter, QuietFilter]
+        self.assertIs(expected, policies.of_request_filter(filter_, classes))
 
     def test_host_filter(self):
         find = policies.of_host_filter

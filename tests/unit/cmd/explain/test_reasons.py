@@ -49,9 +49,10 @@ class ReasonsTestCase(testtools.TestCase):
             group='nova_ext_sched', enable_isolated_aggregate_filtering=True
         )
         classes = {cls.__name__: cls for cls in FILTERS}
-        self.policies = policies.Policies(FILTERS)
         scheduler = mock.Mock(
-            aggs_by_id=dict(enumerate(AGGREGATES)), filter_cls_map=classes
+            aggs_by_id=dict(enumerate(AGGREGATES)),
+            filter_cls_map=classes,
+            hosts={name: mock.Mock(host=name) for name in ('h1', 'h3')},
         )
         scheduler.aggregates_of = lambda host: [
             one for one in AGGREGATES if host in one.hosts
@@ -142,11 +143,11 @@ class ReasonsTestCase(testtools.TestCase):
     @ddt.unpack
     def test_forbidding(self, host, name, value, kind, shown, detail):
         part = query.Part('member_of', value)
-        policy = self.policies.of_request_filter(
-            types.SimpleNamespace(__name__=name)
+        policy = policies.of_request_filter(
+            types.SimpleNamespace(__name__=name), FILTERS
         )
         cause = policy.name if policy else ''
-        found = self.reasons.forbidding(name, policy, part)(host)
+        found = self.reasons.forbidding(name, policy, part, [host])[host]
         self.assertEqual(
             (kind, cause, shown, detail),
             (found.kind, found.cause, found.name, found.detail),
@@ -185,10 +186,11 @@ class PairFilter(filters_base.AggregatesFilter):
 
 
 class PlainFilter(filters.BaseHostFilter):
-    pass
+    def filter_all(self, states, spec_obj):
+        return None
 
 
-class PlainDeclaredFilter(filters.BaseHostFilter):
+class PlainDeclaredFilter(PlainFilter):
     policies = (BAD,)
 
 
@@ -199,7 +201,7 @@ class NumberFilter(filters_base.PolicyFilter):
         return lambda state: verdict.reject(f'{state.host} is odd')
 
 
-class ComputeFilter(filters.BaseHostFilter):
+class ComputeFilter(PlainFilter):
     """nova's name counts."""
 
 
@@ -217,9 +219,7 @@ class ExplainFilterTestCase(testtools.TestCase):
             ),
         )
         vars(state).update(fields)
-        found = reasons.explain_filter(
-            host_filter, base.request_spec(), [state]
-        )
+        found = reasons.ask_filter(host_filter, base.request_spec(), [state])
         return tuple(found[state.uuid])
 
     @ddt.data(
@@ -268,5 +268,5 @@ class ExplainFilterTestCase(testtools.TestCase):
         )
 
     def test_nothing_refused(self):
-        found = reasons.explain_filter(PlainFilter(), None, iter(()))
+        found = reasons.ask_filter(NumberFilter(), base.request_spec(), [])
         self.assertEqual({}, found)

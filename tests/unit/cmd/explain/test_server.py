@@ -158,7 +158,7 @@ class StoredTestCase(ServerTestCase):
     )
     def test_nova_does_not_know_it(self, error):
         self.missing = error
-        self.assertInvalid('expected an existing server', self.server)
+        self.assertInvalid('expected the UUID of an existing', self.server)
 
     def test_whether_it_boots_from_a_volume_is_found_out(self):
         delattr(self.spec, '_obj_is_bfv')

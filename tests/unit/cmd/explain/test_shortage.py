@@ -60,8 +60,8 @@ class ShortagesTestCase(testtools.TestCase):
     def explain(self, client, amount, refused, classes=('DISK_GB',)):
         providers = query.Providers(client)
         providers.served = {'pool': {'shared'}}
-        found = shortage.Shortages(providers, classes, HOSTS)
-        return found.explain('DISK_GB', amount, refused)
+        part = query.Part('resources', f'DISK_GB:{amount}')
+        return shortage.explain(providers, part, classes, refused, len(HOSTS))
 
     def test_full_too_small_and_without(self):
         client = Client(
@@ -101,7 +101,7 @@ class ShortagesTestCase(testtools.TestCase):
                 'unknown': 0,
                 'free': {'big': 40, 'small': 20, 'shared': 45},
             },
-            vars(found),
+            found,
         )
 
     def test_hosts_that_pass_are_large_enough(self):
@@ -109,7 +109,7 @@ class ShortagesTestCase(testtools.TestCase):
             {'DISK_GB': {'small': summary('small', DISK_GB=(20, 0))}}
         )
         self.assertEqual(
-            3, self.explain(client, 50, ['small'])[1].large_enough
+            3, self.explain(client, 50, ['small'])[1]['large_enough']
         )
 
     @ddt.data((10, 'are full (DISK_GB)'), (11, 'are too small (DISK_GB)'))
@@ -122,7 +122,7 @@ class ShortagesTestCase(testtools.TestCase):
         )
         refusals, found = self.explain(client, amount, ['big'])
         self.assertEqual(expected, refusals['big'].kind)
-        self.assertEqual({'big': 5}, found.free)
+        self.assertEqual({'big': 5}, found['free'])
 
     def test_the_limit_bounds_what_is_free(self):
         client = Client(
@@ -130,7 +130,7 @@ class ShortagesTestCase(testtools.TestCase):
             {'big': {'DISK_GB': {'max_unit': 10}}},
         )
         self.assertEqual(
-            {'big': 10}, self.explain(client, 11, ['big'])[1].free
+            {'big': 10}, self.explain(client, 11, ['big'])[1]['free']
         )
 
     def test_a_host_with_not_one_unit_free(self):
@@ -144,7 +144,7 @@ class ShortagesTestCase(testtools.TestCase):
         )
         refusals, found = self.explain(client, 5, ['big'], ('VCPU', 'DISK_GB'))
         self.assertEqual('are full (DISK_GB)', refusals['big'].kind)
-        self.assertEqual({'big': 0}, found.free)
+        self.assertEqual({'big': 0}, found['free'])
 
     def test_a_host_that_is_in_no_candidates(self):
         inventory = {'total': 9, 'reserved': 1, 'allocation_ratio': 1.5}
@@ -154,7 +154,7 @@ class ShortagesTestCase(testtools.TestCase):
             {'big': {'DISK_GB': 12}},
         )
         refusals, found = self.explain(client, 12, ['big', 'none'])
-        self.assertEqual({'big': 0}, found.free)
+        self.assertEqual({'big': 0}, found['free'])
         self.assertEqual('are full (DISK_GB)', refusals['big'].kind)
         self.assertEqual('have no DISK_GB', refusals['none'].kind)
         refusals, _ = self.explain(client, 13, ['big'])
@@ -165,10 +165,11 @@ class ShortagesTestCase(testtools.TestCase):
         client = Client({})
         providers = query.Providers(client)
         providers.served = {}
-        found = shortage.Shortages(providers, (), hosts)
-        refusals, amounts = found.explain('DISK_GB', 1, list(hosts))
+        refusals, amounts = shortage.explain(
+            providers, query.Part('resources', 'DISK_GB:1'), (), hosts, 33
+        )
         self.assertEqual(
             {'lack DISK_GB'}, {one.kind for one in refusals.values()}
         )
-        self.assertEqual(33, amounts.unknown)
+        self.assertEqual(33, amounts['unknown'])
         self.assertEqual(1, len(client.asked))
