@@ -11,10 +11,7 @@ nova.tests.fixtures).
 
 import collections
 from collections.abc import Callable
-from collections.abc import Collection
 from collections.abc import Iterable
-from collections.abc import Iterator
-import contextlib
 import logging
 import re
 import typing
@@ -22,21 +19,20 @@ import typing
 import fixtures
 from nova import context as nova_context
 from nova import objects
+from nova.compute import flavors
 import nova.conf
 from nova.tests.functional import integrated_helpers
 from nova.tests.functional.api import client
 from nova.virt import fake
 from nova.volume import cinder
-import os_traits
 from oslo_config import fixture as config_fixture
 from oslo_utils import uuidutils
 
 from nova_ext_sched import conf
-from nova_ext_sched import exception
-from nova_ext_sched import schema
 from nova_ext_sched.cmd.simulate import explanations
 from nova_ext_sched.cmd.simulate import fixtures as sim_fixtures
 from nova_ext_sched.cmd.simulate import options
+from nova_ext_sched.cmd.simulate import providers
 from nova_ext_sched.cmd.simulate import rows
 from nova_ext_sched.cmd.simulate import scenario
 from nova_ext_sched.cmd.simulate import weigher
@@ -102,9 +98,8 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         self._clients: dict[str, client.TestOpenStackClient] = {}
         self._volume_images: dict[str, str] = {}
         self.rows: typing.Any = None
-        # Those that have traits.
-        self._hosts: set[str] = set()
-        self._known_traits = set(os_traits.get_traits())
+        self.aggregate_ids: dict[str, int] = {}
+        self.server_ids: dict[str, str] = {}
         #: What the scenario calls what nova has UUIDs for.
         self.names: dict[str, str] = {}
 
@@ -136,6 +131,7 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
             self.useFixture(sim_fixtures.RequestLineLimit(longest))
         self.useFixture(self.explanations)
         self._make_volumes_of_images()
+        self._providers = providers.Providers(self.placement)
         self._start_hosts()
         # nova-api tells the scheduler of each change of an aggregate by a
         # cast. One that comes late would undo those after it.
@@ -146,32 +142,25 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
                 changed
             ),
         )
-        self.aggregate_ids = {
-            aggregate.name: self._create_declared_aggregate(aggregate)
-            for aggregate in self._declared.aggregates
-        }
-        if self.rows is not None:
-            self.rows.add_to_aggregates(
-                {
-                    self.aggregate_ids[aggregate.name]: aggregate.hosts
-                    for aggregate in self._declared.aggregates
-                }
-            )
+        self._create_aggregates()
+        host_manager.update_aggregates(self._aggregates())
         self.imply_traits()
         self.flavor_ids = {
-            flavor.name: self._create_declared_flavor(flavor)
+            flavor.name: _create_flavor(flavor)
             for flavor in self._declared.flavors
         }
         self.image_properties = {DEFAULT_IMAGE: {}, **self._declared.images}
         self.image_ids = {
-            name: self._create_declared_image(name, properties)
+            name: self._create_image(name, properties)
             for name, properties in self.image_properties.items()
         }
         self.group_ids = {
-            group.name: self._create_declared_group(group)
+            group.name: self._create_group(group)
             for group in self._declared.server_groups
         }
-        self.server_ids = self._add_declared_servers()
+        if servers := self._declared.servers:
+            self.server_ids = self.rows.add_servers(servers, self.group_ids)
+            self.names |= {id_: name for name, id_ in self.server_ids.items()}
 
     def _set_up_log(self) -> None:
         # nova's StandardLogging formats every DEBUG line and keeps the others
@@ -220,12 +209,12 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
             return
         implied = collections.defaultdict(set)
         for aggregate in self._aggregates():
-            for key, value in aggregate['metadata'].items():
+            for key, value in aggregate.metadata.items():
                 if trait := isolation.read_item(key, value).trait:
-                    for host in aggregate['hosts']:
+                    for host in aggregate.hosts:
                         implied[host].add(trait)
         for host, names in implied.items():
-            self._add_traits(host, names)
+            self._providers.add_traits(host, names)
 
     def domains(self, key: str, hosts: Iterable[str]) -> dict[str, int]:
         """Count hosts by failure domain.
@@ -239,17 +228,16 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         for host in hosts:
             count.update(
                 {
-                    aggregate['metadata'][key]
+                    aggregate.metadata[key]
                     for aggregate in aggregates
-                    if host in aggregate['hosts']
-                    and key in aggregate['metadata']
+                    if host in aggregate.hosts and key in aggregate.metadata
                 }
                 or {''}
             )
         return dict(count)
 
-    def _aggregates(self) -> list[Body]:
-        return self.admin_api.api_get('/os-aggregates').body['aggregates']
+    def _aggregates(self) -> typing.Any:
+        return objects.AggregateList.get_all(nova_context.get_admin_context())
 
     def create_volume(self, image: str) -> str:
         """Return the id of a new volume of an image."""
@@ -286,7 +274,7 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
             self.rows = self.useFixture(
                 rows.Rows(
                     self.cell_mappings['cell1'],
-                    self.placement,
+                    self._providers,
                     self.scheduler_service.manager.host_manager,
                     lambda host: _Driver(None, host),
                 )
@@ -300,76 +288,39 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
                 # A list with one that nova-compute reports has all of them.
                 if not any(name.startswith('COMPUTE_') for name in traits):
                     traits |= reported
-            self._add_traits(host.name, traits)
+            self._providers.add_traits(host.name, traits)
+            self.names[self._providers.uuid(host.name)] = host.name
             self._progress('Making hosts')
-        if self.rows is not None:
-            self.rows.report(self._declared.hosts)
-
-    def _add_traits(self, host: str, traits: Collection[str]) -> None:
-        for trait in set(traits) - self._known_traits:
-            if self._create_trait(trait).status in (201, 204):
-                self._known_traits.add(trait)
-        if self.rows is not None and host not in self._hosts:
-            providers = self.rows.providers
-            self._hosts.add(host)
-            self.names[providers.uuids[host]] = host
-            providers.set_traits(host, self._known_traits.intersection(traits))
-            return
-        (found,) = self.placement.get(f'/resource_providers?name={host}').body[
-            'resource_providers'
-        ]
-        provider = found['uuid']
-        self.names[provider] = host
-        present = set(self._get_provider_traits(provider))
-        wanted = self._known_traits.intersection(traits)
-        if not wanted <= present:
-            self._set_provider_traits(provider, sorted(present | wanted))
-
-    def _create_declared_aggregate(self, aggregate: scenario.Aggregate) -> int:
-        path = ('aggregates', aggregate.name)
-        zone = aggregate.availability_zone
-        created = self._create(
-            path,
-            '/os-aggregates',
-            aggregate={'name': aggregate.name, 'availability_zone': zone},
+        self._providers.allocate(
+            {
+                uuidutils.generate_uuid(): (host.name, host.used)
+                for host in hosts.values()
+            }
         )
-        url = f'/os-aggregates/{created["id"]}/action'
-        if self.rows is None:
-            for host in aggregate.hosts:
-                self._create((*path, 'hosts'), url, add_host={'host': host})
-        if metadata := aggregate.metadata:
-            body = {'metadata': metadata}
-            self._create((*path, 'metadata'), url, set_metadata=body)
-        self._progress('Making aggregates')
-        return created['id']
 
-    def _create_declared_flavor(self, flavor: scenario.Flavor) -> str:
-        path = ('flavors', flavor.name)
-        created = self._create(
-            path,
-            '/flavors',
-            flavor={
-                'name': flavor.name,
-                'vcpus': flavor.vcpus,
-                'ram': flavor.memory_mb,
-                'disk': flavor.disk_gb,
-                'OS-FLV-EXT-DATA:ephemeral': flavor.ephemeral_gb,
-                'swap': flavor.swap_mb,
-            },
-        )
-        if specs := flavor.extra_specs:
-            # nova-api takes a tenth of a second for each one that has been
-            # checked with its own code before (options.keywords).
-            made = objects.Flavor.get_by_flavor_id(
-                nova_context.get_admin_context(), created['id']
+    def _create_aggregates(self) -> None:
+        of_host: dict[str, list[str]] = {}
+        for declared in self._declared.aggregates:
+            zone = {'availability_zone': declared.availability_zone}
+            aggregate = objects.Aggregate(
+                nova_context.get_admin_context(),
+                name=declared.name,
+                metadata={
+                    **({} if declared.availability_zone is None else zone),
+                    **declared.metadata,
+                },
             )
-            made.extra_specs = specs
-            made.save()
-        return created['id']
+            aggregate.create()
+            self.aggregate_ids[declared.name] = aggregate.id
+            self.names[aggregate.uuid] = declared.name
+            for host in declared.hosts:
+                aggregate.add_host(host)
+                of_host.setdefault(host, []).append(aggregate.uuid)
+            self._progress('Making aggregates')
+        for host, uuids in of_host.items():
+            self._providers.set_aggregates(host, uuids)
 
-    def _create_declared_image(
-        self, name: str, properties: dict[str, str]
-    ) -> str:
+    def _create_image(self, name: str, properties: dict[str, str]) -> str:
         image = {
             **self.glance.image1,
             'id': uuidutils.generate_uuid(),
@@ -379,27 +330,19 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         self.names[image['id']] = name
         return self.glance.create(None, image)['id']
 
-    def _create_declared_group(self, group: scenario.ServerGroup) -> str:
-        if group.uuid is not None:
-            # nova-api would give it another one.
-            objects.InstanceGroup(
-                nova_context.get_admin_context(),
-                uuid=group.uuid,
-                name=group.name,
-                policy=group.policy,
-                rules=group.rules or {},
-                user_id='admin',
-                project_id=group.project,
-            ).create()
-            self.names[group.uuid] = group.name
-            return group.uuid
-        rules = {} if group.rules is None else {'rules': group.rules}
-        return self._create(
-            ('server_groups', group.name),
-            '/os-server-groups',
-            project=group.project,
-            server_group={'name': group.name, 'policy': group.policy, **rules},
-        )['id']
+    def _create_group(self, declared: scenario.ServerGroup) -> str:
+        group = objects.InstanceGroup(
+            nova_context.get_admin_context(),
+            uuid=declared.uuid or uuidutils.generate_uuid(),
+            name=declared.name,
+            policy=declared.policy,
+            rules=declared.rules or {},
+            user_id='admin',
+            project_id=declared.project,
+        )
+        group.create()
+        self.names[group.uuid] = declared.name
+        return group.uuid
 
     @property
     def server_groups(self) -> dict[str, str]:
@@ -410,61 +353,20 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
             if server.group is not None
         }
 
-    @contextlib.contextmanager
-    def without(self, names: Collection[str]) -> Iterator[None]:
-        """Take servers away that stand at first, and put them back after."""
-        away = [one for one in self._declared.servers if one.name in names]
-        groups = {
-            group: objects.InstanceGroup.get_by_uuid(
-                nova_context.get_admin_context(), self.group_ids[group]
-            ).members
-            for group in {server.group for server in away if server.group}
-        }
-        for server in away:
-            self.rows.take(self.server_ids[server.name])
-        uuids = {self.server_ids[server.name] for server in away}
-        for group, members in groups.items():
-            self.rows.set_members(
-                self.group_ids[group], [u for u in members if u not in uuids]
-            )
-        yield
-        for server in away:
-            self.rows.put(self.server_ids[server.name], server.host)
-        for group, members in groups.items():
-            self.rows.set_members(self.group_ids[group], members)
 
-    def _add_declared_servers(self) -> dict[str, str]:
-        if not self._declared.servers:
-            return {}
-        found: dict[str, str] = self.rows.add_servers(
-            self._declared.servers, self.flavor_ids, self.group_ids
-        )
-        self.names |= {uuid: name for name, uuid in found.items()}
-        return found
-
-    def _create(
-        self,
-        path: schema.Path,
-        url: str,
-        project: str = scenario.DEFAULT_PROJECT,
-        **body: Body,
-    ) -> Body:
-        """Ask nova-api for a part of the scenario, and learn its name."""
-        try:
-            answer = self.client(project).api_post(url, body).body
-        except client.OpenStackApiException as exc:
-            finding = schema.Finding(
-                path, 'what nova-api takes', api_message(exc)
-            )
-            raise exception.ScenarioInvalid(
-                path='the scenario', findings=[finding]
-            ) from exc
-        (created,) = answer.values()
-        if 'name' in created and 'id' in created:
-            # Of an aggregate, messages have the UUID.
-            uuid = created.get('uuid', created['id'])
-            self.names[uuid] = created['name']
-        return created
+def _create_flavor(declared: scenario.Flavor) -> str:
+    """Make a flavor, whose extra specs were checked (options.keywords)."""
+    flavor = flavors.create(
+        declared.name,
+        declared.memory_mb,
+        declared.vcpus,
+        declared.disk_gb,
+        declared.ephemeral_gb,
+        swap=declared.swap_mb,
+    )
+    flavor.extra_specs = declared.extra_specs
+    flavor.save()
+    return flavor.flavorid
 
 
 def api_message(exc: client.OpenStackApiException) -> str:

@@ -5,7 +5,6 @@
 from collections.abc import Callable
 from collections.abc import Sequence
 import dataclasses
-import operator
 import time
 import typing
 
@@ -21,8 +20,6 @@ from nova_ext_sched.cmd.simulate import scenario
 # given up.
 _POLLS = 0.05, 0.4
 _PATIENCE = 120
-# At the rows of a server, which takes a tenth of a look through nova-api.
-_ROW_POLLS = 0.01, 0.01
 
 NO_VALID_HOST = 'No valid host'
 
@@ -68,14 +65,13 @@ class Steps:
         A server of its name that stands is taken away first.
         """
         explanations_ = self._cloud.explanations
-        with self._cloud.without(step.servers):
-            ids, groups = {**self._ids}, {**self._groups}
-            for name in step.servers:
-                self._ids.pop(name, None)
+        ids, groups = {**self._ids}, {**self._groups}
+        away = [self._ids.pop(name) for name in step.servers if name in ids]
+        with self._cloud.rows.without(away):
             outcome = self._do(step)
             for name in step.servers:
                 if name in self._ids:
-                    self._cloud.rows.remove(self._ids[name])
+                    self._request(name, None)
             is_met = step.expect.met_by(outcome)
             # It takes time, and nobody asks where all is as expected.
             if not is_met and len(step.servers) == 1:
@@ -360,12 +356,6 @@ class Steps:
 
     def _settled(self, name: str) -> Placement:
         """Wait until nova does nothing more to a server."""
-        if self._cloud.rows is not None and name in self._ids:
-            _look_until(
-                operator.not_,
-                lambda: self._cloud.rows.is_busy(self._ids[name]),
-                _ROW_POLLS,
-            )
         server = _look_until(_is_settled, lambda: self._show(name))
         status, task = server['status'], server[TASK]
         if not _is_settled(server):
@@ -418,11 +408,10 @@ def _is_settled(server: Body) -> bool:
 def _look_until(
     done: Callable[[typing.Any], typing.Any],
     look: Callable[[], typing.Any],
-    polls: tuple[float, float] = _POLLS,
 ) -> typing.Any:
     """Return what was seen when it was done, or when it was given up."""
     deadline = time.monotonic() + _PATIENCE
-    pause, longest = polls
+    pause, longest = _POLLS
     while not done(seen := look()) and time.monotonic() < deadline:
         time.sleep(pause)
         pause = min(2 * pause, longest)
