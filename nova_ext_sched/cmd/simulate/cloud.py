@@ -142,20 +142,20 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
                 changed
             ),
         )
-        self._create_aggregates()
+        self._make_aggregates()
         host_manager.update_aggregates(self._aggregates())
         self.imply_traits()
         self.flavor_ids = {
-            flavor.name: _create_flavor(flavor)
+            flavor.name: _make_flavor(flavor)
             for flavor in self._declared.flavors
         }
         self.image_properties = {DEFAULT_IMAGE: {}, **self._declared.images}
         self.image_ids = {
-            name: self._create_image(name, properties)
+            name: self._make_image(name, properties)
             for name, properties in self.image_properties.items()
         }
         self.group_ids = {
-            group.name: self._create_group(group)
+            group.name: self._make_group(group)
             for group in self._declared.server_groups
         }
         if servers := self._declared.servers:
@@ -298,7 +298,7 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
             }
         )
 
-    def _create_aggregates(self) -> None:
+    def _make_aggregates(self) -> None:
         of_host: dict[str, list[str]] = {}
         for declared in self._declared.aggregates:
             zone = {'availability_zone': declared.availability_zone}
@@ -320,7 +320,7 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         for host, uuids in of_host.items():
             self._providers.set_aggregates(host, uuids)
 
-    def _create_image(self, name: str, properties: dict[str, str]) -> str:
+    def _make_image(self, name: str, properties: dict[str, str]) -> str:
         image = {
             **self.glance.image1,
             'id': uuidutils.generate_uuid(),
@@ -330,7 +330,7 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         self.names[image['id']] = name
         return self.glance.create(None, image)['id']
 
-    def _create_group(self, declared: scenario.ServerGroup) -> str:
+    def _make_group(self, declared: scenario.ServerGroup) -> str:
         group = objects.InstanceGroup(
             nova_context.get_admin_context(),
             uuid=declared.uuid or uuidutils.generate_uuid(),
@@ -354,7 +354,7 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         }
 
 
-def _create_flavor(declared: scenario.Flavor) -> str:
+def _make_flavor(declared: scenario.Flavor) -> str:
     """Make a flavor, whose extra specs were checked (options.keywords)."""
     flavor = flavors.create(
         declared.name,
