@@ -12,6 +12,7 @@ from nova import servicegroup
 import nova.conf
 
 from nova_ext_sched.cmd import nova_scheduler
+from nova_ext_sched.cmd.export import parts
 from nova_ext_sched.cmd.export import unsaid
 from nova_ext_sched.cmd.simulate import compute_node
 
@@ -46,8 +47,6 @@ class Hosts:
     ) -> None:
         self._scheduler = scheduler
         self._unsaid = missing
-        # YAML writes what is there once once, and then refers to it.
-        self._shared: dict[str, typing.Any] = {}
 
     def read(
         self,
@@ -60,45 +59,35 @@ class Hosts:
             by host
         :param advance: called after each host
         """
-        cells = self._scheduler.cells
-        disabled = {uuid for uuid in cells if cells[uuid].disabled}
-        found = []
-        providers = self._providers()
+        providers = {
+            one['uuid']: one for one in self._get('/resource_providers')
+        }
         answers = self._scheduler.ask_cells(_select)
-        for cell in filter(answers.__contains__, cells):
-            services, nodes = answers[cell]
-            states = {one.host: _state(one) for one in services}
-            seen: set[str] = set()
+        found: dict[str, Document] = {}
+        for uuid, cell in self._scheduler.cells.items():
+            services, nodes = answers.get(uuid, ((), ()))
+            states = {
+                one.host: 'disabled' if cell.disabled else _state(one)
+                for one in services
+            }
             for node in nodes:
-                if node.host in seen or node.host not in states:
+                if node.host in found or node.host not in states:
                     self._unsaid.add(
                         'compute node', 'beside another one of its host'
                     )
-                    continue
-                seen.add(node.host)
-                if node.uuid not in providers:
+                elif node.uuid not in providers:
                     self._unsaid.add('host', 'without a resource provider')
-                    continue
-                state = 'disabled' if cell in disabled else states[node.host]
-                using = standing.get(node.host, ())
-                found.append(self._describe(node, state, using))
-                advance()
-        self._count_trees(providers)
-        return found
-
-    def _providers(self) -> dict[str, Document]:
-        return {
-            one['uuid']: one
-            for one in self._get('/resource_providers')['resource_providers']
-        }
-
-    def _count_trees(self, providers: Mapping[str, Document]) -> None:
-        known = self._scheduler.hosts.keys()
-        for one in providers.values():
-            if one['parent_provider_uuid']:
+                else:
+                    using = standing.get(node.host, ())
+                    state = states[node.host]
+                    found[node.host] = self._describe(node, state, using)
+                    advance()
+        for provider in providers.values():
+            if provider['parent_provider_uuid']:
                 self._unsaid.add('nested resource provider')
-            elif one['uuid'] not in known:
+            elif provider['uuid'] not in self._scheduler.hosts:
                 self._unsaid.add('resource provider', 'of no compute node')
+        return [*found.values()]
 
     def _describe(
         self,
@@ -106,6 +95,12 @@ class Hosts:
         state: str,
         using: Collection[Mapping[str, int]],
     ) -> Document:
+        for what, there in (
+            ('with NUMA cells', node.numa_topology),
+            ('with PCI devices', node.pci_device_pools),
+            ('with metrics', (node.metrics or '[]') != '[]'),
+        ):
+            self._unsaid.add('host', what, bool(there))
         url = f'/resource_providers/{node.uuid}'
         inventories = {
             name: {
@@ -113,47 +108,37 @@ class Hosts:
                 for key in _LIMITS
                 if _DEFAULTS.get(key) != one[key]
             }
-            for name, one in sorted(
-                self._get(f'{url}/inventories')['inventories'].items()
-            )
+            for name, one in sorted(self._get(f'{url}/inventories').items())
         }
-        used = dict(sorted(self._get(f'{url}/usages')['usages'].items()))
-        traits = sorted(self._get(f'{url}/traits')['traits'])
+        used = dict(sorted(self._get(f'{url}/usages').items()))
         record = _record(node)
         for amounts in using:
             _take(record, used, amounts)
         derived = compute_node.derive(inventories, used)
-        if node.numa_topology:
-            self._unsaid.add('host', 'with NUMA cells')
-        if node.pci_device_pools:
-            self._unsaid.add('host', 'with PCI devices')
-        if node.metrics and node.metrics != '[]':
-            self._unsaid.add('host', 'with metrics')
-        host = {
-            'name': node.host,
-            'inventories': self._share(inventories),
-            'used': {name: number for name, number in used.items() if number},
-            'traits': self._share(traits),
-            'state': state,
-            'compute_node': {
-                name: self._share(value)
-                for name, value in record.items()
-                if derived.get(name) != value
-            },
-        }
-        return {key: value for key, value in host.items() if value}
+        return parts.filled(
+            {
+                'name': node.host,
+                'inventories': inventories,
+                'used': parts.filled(used),
+                'traits': sorted(self._get(f'{url}/traits')),
+                'state': state,
+                'compute_node': {
+                    name: value
+                    for name, value in record.items()
+                    if derived.get(name) != value
+                },
+            }
+        )
 
-    def _share(self, value: typing.Any) -> typing.Any:
-        return self._shared.setdefault(repr(value), value)
-
-    def _get(self, path: str) -> Document:
+    def _get(self, path: str) -> typing.Any:
+        """Return the part of placement that a path names last."""
         client = self._scheduler.placement
         answer = client.get(path, version='1.36')
         if answer.status_code != 200:
             raise nova_scheduler.PlacementFailed(
                 query=path, cause=client.refusal
             )
-        return answer.json()
+        return answer.json()[path.rpartition('/')[2]]
 
 
 def _select(context: typing.Any) -> tuple[typing.Any, typing.Any]:

@@ -33,6 +33,7 @@ def write(described: Document, missing: unsaid.Unsaid) -> str:
     :param described: changed to what is written
     :param missing: gets what is left out, and becomes the comment above
     """
+    _share(described['hosts'])
     # nova.conf is this process's own.
     keywords = {'extra_specs': options.keywords()['extra_specs']}
     for _ in range(_ROUNDS):
@@ -56,6 +57,20 @@ def write(described: Document, missing: unsaid.Unsaid) -> str:
             missing.add('value', f'of {path[0]}, which the simulator refuses')
     lines = [_comment(missing), text]
     return ''.join(filter(None, lines))
+
+
+def _share(hosts: Iterable[Document]) -> None:
+    """Let what is alike be one object, to which YAML then refers."""
+    seen: dict[str, typing.Any] = {}
+    for host in hosts:
+        node = host.get('compute_node', {})
+        for part, key in (
+            (host, 'inventories'),
+            (host, 'traits'),
+            (node, 'supported_instances'),
+        ):
+            if key in part:
+                part[key] = seen.setdefault(repr(part[key]), part[key])
 
 
 class _Dumper(yaml.SafeDumper):

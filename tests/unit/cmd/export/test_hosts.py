@@ -284,13 +284,6 @@ class HostsTestCase(testtools.TestCase):
         self.read(node(**fields))
         self.assertEqual(lines, [*self.unsaid])
 
-    def test_equal_parts_are_one(self):
-        """YAML refers to what is there once."""
-        first, second = self.read(node(), node('b', 'u2'), traits=['B', 'A'])
-        self.assertIs(first['inventories'], second['inventories'])
-        self.assertIs(first['traits'], second['traits'])
-        self.assertEqual(['A', 'B'], first['traits'])
-
     @ddt.data('resource_providers', 'inventories', 'usages', 'traits')
     def test_placement_refuses(self, part):
         parts = {'providers': None}
