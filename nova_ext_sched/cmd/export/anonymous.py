@@ -185,10 +185,10 @@ class _Renamer:
             case 'metadata' | 'extra_specs' | 'properties' | 'hints':
                 return self._map(value)
             case 'traits':
-                return [self._custom('trait', name) for name in value]
+                return [self._word(name, 'trait') for name in value]
             case 'inventories' | 'used':
                 return {
-                    self._custom('resources', name): of
+                    self._word(name, 'resources'): of
                     for name, of in value.items()
                 }
             case 'availability_zone':
@@ -216,7 +216,7 @@ class _Renamer:
     def _key(self, key: str) -> str:
         if match := _CUSTOM.fullmatch(key):
             kind, rest, name = match.groups()
-            return kind + rest + self._custom(kind, name)
+            return kind + rest + self._word(name, kind)
         if key.startswith(_SCOPE):
             return _SCOPE + self._key(key.removeprefix(_SCOPE))
         for prefix in filter(key.startswith, self._prefixes):
@@ -280,37 +280,28 @@ class _Renamer:
                 for trait in host.get('traits', ())
                 if trait.startswith(value[:-1])
             }
-        return [self._custom('trait', name) for name in sorted(names)]
-
-    def _custom(self, kind: str, name: str) -> str:
-        if not name.startswith('CUSTOM_'):
-            return name
-        return self._give(name, _CUSTOM_WORDS[kind])
+        return [self._word(name, 'trait') for name in sorted(names)]
 
     def _known(self, text: str) -> str:
         return self.words.get(text, text)
 
     def _word(self, text: str, kind: str) -> str:
+        prefix = _CUSTOM_WORDS.get(kind, f'{kind}-')
         if (
             not text
+            or (kind in _CUSTOM_WORDS and not text.startswith('CUSTOM_'))
             or text.lower() in _MEANT
             or text == self._zone
             or _NUMBER.fullmatch(text)
         ):
             return text
-        if (
-            kind == 'value'
-            and text not in self.words
-            # An ID of a project has none.
-            and '-' in text
-            and uuidutils.is_uuid_like(text)
-        ):
+        if text in self.words:
+            return self.words[text]
+        # An ID of a project has no hyphen.
+        if kind == 'value' and '-' in text and uuidutils.is_uuid_like(text):
             # nova-api takes nothing else here.
             self.words[text] = uuidutils.generate_uuid()
-        return self._give(text, f'{kind}-')
-
-    def _give(self, text: str, prefix: str) -> str:
-        if text not in self.words:
+        else:
             self._counts[prefix] += 1
             self.words[text] = f'{prefix}{self._counts[prefix]}'
         return self.words[text]

@@ -66,7 +66,7 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
     A test case, because nova's harness is one, but none that a test runner
     runs: ``setUp`` builds the cloud, ``doCleanups`` takes it down.
 
-    :param declared: the scenario
+    :ivar declared: the scenario
     :param plain: run nova without our package
     :param log: where the log goes, from this handler's level on
     :ivar explanations: of the requests that its scheduler gets
@@ -89,7 +89,7 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         progress: Callable[[str], None],
     ) -> None:
         super().__init__('setUp')
-        self._declared = declared
+        self.declared = declared
         self._plain = plain
         self._log = log
         self._progress = progress
@@ -118,16 +118,16 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         # Before the services start.
         conf.register_opts(CONF)
         config = self.useFixture(config_fixture.Config(CONF))
-        composed = options.compose(self._declared, self._plain)
+        composed = options.compose(self.declared, self._plain)
         for group, values in composed.items():
             config.config(
                 group=None if group == 'DEFAULT' else group, **values
             )
-        if not self._declared.needs_compute:
+        if not self.declared.needs_compute:
             config.config(service_down_time=rows.FOREVER)
-        weigher.PreferredHosts.order = tuple(self._declared.prefer)
+        weigher.PreferredHosts.order = tuple(self.declared.prefer)
         super().setUp()
-        if longest := self._declared.placement.get('max_request_line'):
+        if longest := self.declared.placement.get('max_request_line'):
             self.useFixture(sim_fixtures.RequestLineLimit(longest))
         self.useFixture(self.explanations)
         self._make_volumes_of_images()
@@ -147,18 +147,18 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         self.imply_traits()
         self.flavor_ids = {
             flavor.name: _make_flavor(flavor)
-            for flavor in self._declared.flavors
+            for flavor in self.declared.flavors
         }
-        self.image_properties = {DEFAULT_IMAGE: {}, **self._declared.images}
+        self.image_properties = {DEFAULT_IMAGE: {}, **self.declared.images}
         self.image_ids = {
             name: self._make_image(name, properties)
             for name, properties in self.image_properties.items()
         }
         self.group_ids = {
             group.name: self._make_group(group)
-            for group in self._declared.server_groups
+            for group in self.declared.server_groups
         }
-        if servers := self._declared.servers:
+        if servers := self.declared.servers:
             self.server_ids = self.rows.add_servers(servers, self.group_ids)
             self.names |= {id_: name for name, id_ in self.server_ids.items()}
 
@@ -205,16 +205,16 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         Traits that a provider has stay; a trait that placement does not take
         (a misspelt one) is left out, as an operator could not set it either.
         """
-        if not self._declared.imply_traits:
+        if not self.declared.imply_traits:
             return
-        implied = collections.defaultdict(set)
         for aggregate in self._aggregates():
-            for key, value in aggregate.metadata.items():
-                if trait := isolation.read_item(key, value).trait:
-                    for host in aggregate.hosts:
-                        implied[host].add(trait)
-        for host, names in implied.items():
-            self._providers.add_traits(host, names)
+            traits = [
+                trait
+                for key, value in aggregate.metadata.items()
+                if (trait := isolation.read_item(key, value).trait)
+            ]
+            for host in aggregate.hosts:
+                self._providers.add_traits(host, traits)
 
     def domains(self, key: str, hosts: Iterable[str]) -> dict[str, int]:
         """Count hosts by failure domain.
@@ -224,16 +224,11 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         :returns: by domain; '' stands for no domain
         """
         count: collections.Counter[str] = collections.Counter()
-        aggregates = self._aggregates()
         for host in hosts:
-            count.update(
-                {
-                    aggregate.metadata[key]
-                    for aggregate in aggregates
-                    if host in aggregate.hosts and key in aggregate.metadata
-                }
-                or {''}
+            found = objects.AggregateList.get_by_host(
+                nova_context.get_admin_context(), host, key
             )
+            count.update({one.metadata[key] for one in found} or {''})
         return dict(count)
 
     def _aggregates(self) -> typing.Any:
@@ -262,8 +257,8 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         self._patch('nova.volume.cinder.API.get', staticmethod(get_volume))
 
     def _start_hosts(self) -> None:
-        hosts = {host.name: host for host in self._declared.hosts}
-        if self._declared.needs_compute:
+        hosts = {host.name: host for host in self.declared.hosts}
+        if self.declared.needs_compute:
             self._patch(
                 'nova.virt.driver.load_compute_driver',
                 lambda virtapi, compute_driver=None: _Driver(
@@ -300,7 +295,7 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
 
     def _make_aggregates(self) -> None:
         of_host: dict[str, list[str]] = {}
-        for declared in self._declared.aggregates:
+        for declared in self.declared.aggregates:
             zone = {'availability_zone': declared.availability_zone}
             aggregate = objects.Aggregate(
                 nova_context.get_admin_context(),
@@ -343,15 +338,6 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         group.create()
         self.names[group.uuid] = declared.name
         return group.uuid
-
-    @property
-    def server_groups(self) -> dict[str, str]:
-        """The group of each server that stands at first and is in one."""
-        return {
-            server.name: server.group
-            for server in self._declared.servers
-            if server.group is not None
-        }
 
 
 def _make_flavor(declared: scenario.Flavor) -> str:

@@ -62,6 +62,8 @@ class Providers:
 
     def add_traits(self, host: str, names: Collection[str]) -> None:
         """Let a provider have traits too, but for those that cannot exist."""
+        if not names:
+            return
         for name in set(names) - self._traits:
             answer = self._placement.put(
                 f'/traits/{name}', None, version=_VERSION

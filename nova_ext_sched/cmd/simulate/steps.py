@@ -57,7 +57,9 @@ class Steps:
         self._api = simulated.client(scenario.DEFAULT_PROJECT)
         # By the name of a server that was booted.
         self._ids: dict[str, str] = {**simulated.server_ids}
-        self._groups: dict[str, str] = {**simulated.server_groups}
+        self._groups: dict[str, str | None] = {
+            server.name: server.group for server in simulated.declared.servers
+        }
 
     def run_apart(self, step: scenario.Step) -> expectation.Outcome:
         """Do a boot step on the cloud as it was at first, and leave it so.
@@ -177,15 +179,15 @@ class Steps:
         return [host for host in hosts if host]
 
     def _boot(self, step: scenario.Step) -> Placements:
-        names = list(step.servers)
-        if step.arguments.get('multi_create'):
-            return self._create(str(step.target), names, step)
         # One after the other, so that each is placed by what the ones before
         # it left.
+        requests = [(name, [name]) for name in step.servers]
+        if step.arguments.get('multi_create'):
+            requests = [(str(step.target), [*step.servers])]
         return [
             placement
-            for name in names
-            for placement in self._create(name, [name], step)
+            for name, names in requests
+            for placement in self._create(name, names, step)
         ]
 
     def _create(

@@ -10,7 +10,7 @@ from nova_ext_sched.cmd.simulate import steps
 class EvacuateTest(unittest.TestCase):
     def test_server_on_no_host_takes_none_down(self):
         cloud = mock.Mock(
-            readable=list, rows=None, server_ids={}, server_groups={}
+            readable=list, rows=None, server_ids={}
         )
         cloud.explanations.take.return_value = {}
         cloud.warnings.take.return_value = []
@@ -27,7 +27,7 @@ class EvacuateTest(unittest.TestCase):
             'events': [{'result': 'Success'}]
         }
         api.get_services.return_value = [{'id': 'the only service'}]
-        declared = scenario.parse(
+        declared = cloud.declared = scenario.parse(
             {
                 'hosts': ['a'],
                 'flavors': {},
