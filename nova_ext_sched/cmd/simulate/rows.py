@@ -199,17 +199,19 @@ class Rows(fixtures.Fixture):
                 group = objects.InstanceGroup.get_by_instance_uuid(
                     self._context, uuid
                 )
-                groups[group.uuid] = group.members
+                groups[group.uuid] = group
             self._free(instance)
             instance.host = instance.node = instance.compute_id = None
             instance.save()
-        for group, members in groups.items():
-            left = [member for member in members if member not in uuids]
-            self._set_members(group, left)
+        objects.InstanceGroup.destroy_members_bulk(self._context, uuids)
         yield
         self._put(away)
-        for group, members in groups.items():
-            self._set_members(group, members)
+        for group in groups.values():
+            # In the order in which they joined.
+            members = [*group.members]
+            group.refresh()
+            group.destroy_members_bulk(self._context, group.members)
+            group.add_members(self._context, group.uuid, members)
 
     def _schedule(
         self, api: typing.Any, *args: typing.Any, **kwargs: typing.Any
@@ -286,15 +288,6 @@ class Rows(fixtures.Fixture):
         node.save()
         return int(node.id)
 
-    def _set_members(self, group: str, members: Collection[str]) -> None:
-        """Let a server group have these members, in this order."""
-        found = objects.InstanceGroup.get_by_uuid(self._context, group)
-        objects.InstanceGroup.destroy_members_bulk(
-            self._context, found.members
-        )
-        if members:
-            objects.InstanceGroup.add_members(self._context, group, [*members])
-
 
 def _instance(
     cctxt: typing.Any, server: scenario.Server, flavor: typing.Any
@@ -321,12 +314,9 @@ def _instance(
     )
 
 
-def _uses(instance: typing.Any) -> dict[str, int]:
+def _uses(instance: typing.Any) -> typing.Any:
     """Return what placement lets a server use, by resource class."""
-    found: dict[str, int] = scheduler_utils.resources_from_flavor(
-        instance, instance.flavor
-    )
-    return found
+    return scheduler_utils.resources_from_flavor(instance, instance.flavor)
 
 
 def _change(node: typing.Any, used: Mapping[str, int], sign: int) -> None:

@@ -66,7 +66,10 @@ class Steps:
 
         A server of its name that stands is taken away first.
         """
-        explanations_ = self._cloud.explanations
+        explained = self._cloud.explanations
+        was_on = explained.is_on
+        # Each of several servers is explained beside those before it.
+        explained.is_on |= len(step.servers) > 1
         ids, groups = {**self._ids}, {**self._groups}
         away = [self._ids.pop(name) for name in step.servers if name in ids]
         with self._cloud.rows.without(away):
@@ -74,23 +77,15 @@ class Steps:
             for name in step.servers:
                 if name in self._ids:
                     self._request(name, None)
-            is_met = step.expect.met_by(outcome)
             # It takes time, and nobody asks where all is as expected.
-            if not is_met and len(step.servers) == 1:
-                explanations_.explain_last()
+            if not step.expect.met_by(outcome):
+                explained.explain_last()
                 # Those of the scheduler are in the outcome.
                 self._cloud.warnings.take()
             outcome = self._explain(step, outcome)
-            self._ids, self._groups = ids, groups
-        if is_met or len(step.servers) == 1 or explanations_.is_on:
-            return outcome
-        # Each server is explained beside those before it.
-        explanations_.is_on = True
-        try:
-            again = self.run_apart(step)
-        finally:
-            explanations_.is_on = False
-        return dataclasses.replace(again, warnings=outcome.warnings)
+        self._ids, self._groups = ids, groups
+        explained.is_on = was_on
+        return outcome
 
     def run(self, step: scenario.Step) -> expectation.Outcome:
         """Do one step and wait for its end."""
@@ -103,14 +98,12 @@ class Steps:
             placements = [self._change_aggregate(step)]
         else:
             placements = self._act(step)
-        if not step.places:
-            # nova still shows where a deleted server was.
-            placements = [
-                dataclasses.replace(placement, host=None)
-                for placement in placements
-            ]
         return expectation.Outcome(
-            placements,
+            # nova still shows where a deleted server was.
+            [
+                one if step.places else dataclasses.replace(one, host=None)
+                for one in placements
+            ],
             warnings=self._cloud.readable(self._cloud.warnings.take()),
             domains={
                 key: self._cloud.domains(key, self._find_group_hosts(step))
@@ -288,7 +281,7 @@ class Steps:
             else:
                 placements.append(self._moved(name, *(body or ())))
                 self._progress('Placing servers')
-        if body and {*body} & {'resize', 'migrate'}:
+        if {*(body or ())} & {'resize', 'migrate'}:
             if step.arguments.get('confirm', True):
                 self._confirm(placements)
         return placements
