@@ -106,8 +106,7 @@ class _Renamer:
         self._unsaid = missing
         self.words: dict[str, str] = {}
         self._counts: collections.Counter[str] = collections.Counter()
-        options = described.get('nova_conf', {})
-        ours = options.get('nova_ext_sched', {})
+        ours = described.get('nova_conf', {}).get('nova_ext_sched', {})
         self._prefixes = tuple(
             prefix
             for name, values in ours.items()
@@ -118,9 +117,6 @@ class _Renamer:
         self._named = {failure_domain.OPTS[0].default} | {
             str(value) for values in ours.values() for value in _listed(values)
         }
-        self._zone = options.get('DEFAULT', {}).get(
-            'default_availability_zone'
-        )
         self._by_parts = {
             key
             for part in ('aggregates', 'flavors', 'images')
@@ -136,6 +132,9 @@ class _Renamer:
             kind = part.rpartition('_')[2].removesuffix('s')
             for one in self._document.get(part, ()):
                 self._word(one['name'] if isinstance(one, dict) else one, kind)
+        defaults = self._document.get('nova_conf', {}).get('DEFAULT', {})
+        for zone in defaults.values():
+            self._word(zone, 'zone')
         for aggregate in self._document.get('aggregates', {}).values():
             self._word(aggregate.get('availability_zone', ''), 'zone')
         self._unsaid.add(
@@ -291,7 +290,6 @@ class _Renamer:
             not text
             or (kind in _CUSTOM_WORDS and not text.startswith('CUSTOM_'))
             or text.lower() in _MEANT
-            or text == self._zone
             or _NUMBER.fullmatch(text)
         ):
             return text

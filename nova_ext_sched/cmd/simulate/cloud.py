@@ -23,7 +23,6 @@ from nova.compute import flavors
 import nova.conf
 from nova.tests.functional import integrated_helpers
 from nova.tests.functional.api import client
-from nova.virt import fake
 from nova.volume import cinder
 from oslo_config import fixture as config_fixture
 from oslo_utils import uuidutils
@@ -46,18 +45,6 @@ DEFAULT_IMAGE = 'default'
 Body = dict[str, typing.Any]
 
 _UUID = re.compile('[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}')
-
-
-class _Driver(fake.FakeDriver):
-    """nova's fake driver with the capacity of a host.
-
-    nova starts a compute service with ``CONF.host`` set to its host.
-    """
-
-    def __init__(self, virtapi: typing.Any, host: scenario.Host) -> None:
-        self.vcpus, self.memory_mb = host.vcpus, host.memory_mb
-        self.local_gb = host.disk_gb
-        super().__init__(virtapi)
 
 
 class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
@@ -96,7 +83,7 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         self.explanations = explanations.Explanations()
         self.warnings = explanations.Warnings()
         self._clients: dict[str, client.TestOpenStackClient] = {}
-        self._volume_images: dict[str, str] = {}
+        self._volumes: dict[str, Body] = {}
         self.rows: typing.Any = None
         self.aggregate_ids: dict[str, int] = {}
         self.server_ids: dict[str, str] = {}
@@ -237,7 +224,11 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
     def create_volume(self, image: str) -> str:
         """Return the id of a new volume of an image."""
         volume = uuidutils.generate_uuid()
-        self._volume_images[volume] = image
+        self._volumes[volume] = {
+            'bootable': True,
+            # Cinder copies them, and nova-api reads them there.
+            'volume_image_metadata': self.image_properties[image],
+        }
         return volume
 
     def _make_volumes_of_images(self) -> None:
@@ -248,11 +239,7 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
             context: typing.Any, volume_id: str, **kwargs: typing.Any
         ) -> Body:
             volume = get(context, volume_id, **kwargs)
-            if image := self._volume_images.get(volume_id):
-                volume['bootable'] = True
-                # Cinder copies them, and nova-api reads them there.
-                volume['volume_image_metadata'] = self.image_properties[image]
-            return volume
+            return volume | self._volumes.get(volume_id, {})
 
         self._patch('nova.volume.cinder.API.get', staticmethod(get_volume))
 
@@ -261,7 +248,7 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         if self.declared.needs_compute:
             self._patch(
                 'nova.virt.driver.load_compute_driver',
-                lambda virtapi, compute_driver=None: _Driver(
+                lambda virtapi, compute_driver=None: rows.Driver(
                     virtapi, hosts[CONF.host]
                 ),
             )
@@ -271,7 +258,6 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
                     self.cell_mappings['cell1'],
                     self._providers,
                     self.scheduler_service.manager.host_manager,
-                    lambda host: _Driver(None, host),
                 )
             )
         for host in hosts.values():
@@ -357,10 +343,8 @@ def _make_flavor(declared: scenario.Flavor) -> str:
 
 def api_message(exc: client.OpenStackApiException) -> str:
     """Return the sentence that nova-api answered an error with."""
-    if exc.response is None:
-        return str(exc)
     try:
         (fault,) = exc.response.json().values()
         return f'{exc.response.status_code}: {fault["message"]}'
-    except (ValueError, TypeError, KeyError):
-        return f'{exc.response.status_code}: {exc.response.text}'
+    except (AttributeError, ValueError, TypeError, KeyError):
+        return str(exc)

@@ -9,7 +9,6 @@ nova-compute does when a server starts or ends is done here, at the place where
 nova would send it a message.
 """
 
-from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -26,6 +25,7 @@ from nova.compute import vm_states
 from nova.conductor import manager
 import nova.conf
 from nova.scheduler import utils as scheduler_utils
+from nova.virt import fake
 import os_traits
 from oslo_utils import timeutils
 from oslo_utils import uuidutils
@@ -45,6 +45,18 @@ _DISABLED = os_traits.COMPUTE_STATUS_DISABLED
 Body = dict[str, typing.Any]
 
 
+class Driver(fake.FakeDriver):
+    """nova's fake driver with the capacity of a host.
+
+    nova starts a compute service with ``CONF.host`` set to its host.
+    """
+
+    def __init__(self, virtapi: typing.Any, host: scenario.Host) -> None:
+        self.vcpus, self.memory_mb = host.vcpus, host.memory_mb
+        self.local_gb = host.disk_gb
+        super().__init__(virtapi)
+
+
 class Rows(fixtures.Fixture):
     """Makes hosts and servers, and stands for their nova-compute.
 
@@ -53,7 +65,6 @@ class Rows(fixtures.Fixture):
     :param cell: the nova CellMapping of all hosts
     :param providers_: the resource providers of the hosts
     :param host_manager: the scheduler's
-    :param make_driver: returns a nova virt driver of a host
     """
 
     def __init__(
@@ -61,13 +72,11 @@ class Rows(fixtures.Fixture):
         cell: typing.Any,
         providers_: providers.Providers,
         host_manager: typing.Any,
-        make_driver: Callable[[scenario.Host], typing.Any],
     ) -> None:
         self._context = nova_context.get_admin_context()
         nova_context.set_target_cell(self._context, cell)
         self._cell = cell
         self._host_manager = host_manager
-        self._make_driver = make_driver
         self._providers = providers_
         self._tasks = manager.ComputeTaskManager()
 
@@ -87,7 +96,7 @@ class Rows(fixtures.Fixture):
         :returns: the traits that its nova-compute would report
         :raises exception.ScenarioInvalid: placement does not take it
         """
-        driver = self._make_driver(host)
+        driver = Driver(None, host)
         driver.init_host(host.name)
         tree = provider_tree.ProviderTree()
         uuid = uuidutils.generate_uuid()
