@@ -81,7 +81,7 @@ _KNOWN = frozenset(
     'ram_allocation_ratio disk_allocation_ratio max_instances_per_host '
     'max_io_ops_per_host query reservation different_failure_domain '
     'max_server_per_failure_domain different_cell target_cell'.split()
-).union(_NAMING)
+).union(_NAMING, objects.ImageMetaProps.fields)
 # What options list by these words, whatever has such a name.
 _SOURCES = ('flavor', 'image', 'hint')
 # Hints that have addresses.
@@ -237,7 +237,6 @@ class _Renamer:
             key in _KNOWN
             or key in self._named
             or key.partition(':')[0] in _SCOPES
-            or key in objects.ImageMetaProps.fields
         )
 
     def _value(self, key: str, value: str) -> str:

@@ -66,7 +66,7 @@ class Cloud:
         using: dict[str, list[dict[str, int]]] = {}
         for server in standing.values():
             using.setdefault(server.host, []).append(server.uses)
-        found = hosts.Hosts(self._scheduler, self.unsaid).read(using, advance)
+        found = hosts.read(self._scheduler, self.unsaid, using, advance)
         names = {host['name'] for host in found}
         described = {
             uuid: self._describe(server)

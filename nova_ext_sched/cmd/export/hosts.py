@@ -20,125 +20,115 @@ CONF = nova.conf.CONF
 
 Document = dict[str, typing.Any]
 
-_LIMITS = (
-    'total',
-    'reserved',
-    'allocation_ratio',
-    'min_unit',
-    'max_unit',
-    'step_size',
-)
-# What a scenario need not say of an inventory.
-_DEFAULTS = {'reserved': 0, 'min_unit': 1, 'step_size': 1}
+# The fields of an inventory, with what a scenario need not say.
+_LIMITS = {
+    'total': None,
+    'reserved': 0,
+    'allocation_ratio': None,
+    'min_unit': 1,
+    'max_unit': None,
+    'step_size': 1,
+}
 # Fields of a record that do not follow from an inventory.
 _OTHERS = ('hypervisor_type', 'hypervisor_version')
 
 
-class Hosts:
-    """Reads the hosts.
+def read(
+    scheduler: nova_scheduler.ReadOnlyHostManager,
+    missing: unsaid.Unsaid,
+    standing: Mapping[str, Collection[Mapping[str, int]]],
+    advance: Callable[[], None],
+) -> list[Document]:
+    """Return the hosts, in the order that nova has them.
 
     :param missing: gets what a scenario cannot say of them
+    :param standing: what each server uses that the document has itself,
+        by host
+    :param advance: called after each host
     """
-
-    def __init__(
-        self,
-        scheduler: nova_scheduler.ReadOnlyHostManager,
-        missing: unsaid.Unsaid,
-    ) -> None:
-        self._scheduler = scheduler
-        self._unsaid = missing
-
-    def read(
-        self,
-        standing: Mapping[str, Collection[Mapping[str, int]]],
-        advance: Callable[[], None],
-    ) -> list[Document]:
-        """Return the hosts, in the order that nova has them.
-
-        :param standing: what each server uses that the document has itself,
-            by host
-        :param advance: called after each host
-        """
-        providers = {
-            one['uuid']: one for one in self._get('/resource_providers')
+    providers = {
+        one['uuid']: one for one in _get(scheduler, '/resource_providers')
+    }
+    answers = scheduler.ask_cells(_select)
+    found: dict[str, Document] = {}
+    for uuid, cell in scheduler.cells.items():
+        services, nodes = answers.get(uuid, ((), ()))
+        states = {
+            one.host: 'disabled' if cell.disabled else _state(one)
+            for one in services
         }
-        answers = self._scheduler.ask_cells(_select)
-        found: dict[str, Document] = {}
-        for uuid, cell in self._scheduler.cells.items():
-            services, nodes = answers.get(uuid, ((), ()))
-            states = {
-                one.host: 'disabled' if cell.disabled else _state(one)
-                for one in services
-            }
-            for node in nodes:
-                if node.host in found or node.host not in states:
-                    self._unsaid.add(
-                        'compute node', 'beside another one of its host'
-                    )
-                elif node.uuid not in providers:
-                    self._unsaid.add('host', 'without a resource provider')
-                else:
-                    using = standing.get(node.host, ())
-                    state = states[node.host]
-                    found[node.host] = self._describe(node, state, using)
-                    advance()
-        for provider in providers.values():
-            if provider['parent_provider_uuid']:
-                self._unsaid.add('nested resource provider')
-            elif provider['uuid'] not in self._scheduler.hosts:
-                self._unsaid.add('resource provider', 'of no compute node')
-        return [*found.values()]
+        for node in nodes:
+            if node.host in found or node.host not in states:
+                missing.add('compute node', 'beside another one of its host')
+            elif node.uuid not in providers:
+                missing.add('host', 'without a resource provider')
+            else:
+                using = standing.get(node.host, ())
+                state = states[node.host]
+                found[node.host] = _describe(
+                    scheduler, missing, node, state, using
+                )
+                advance()
+    for provider in providers.values():
+        if provider['parent_provider_uuid']:
+            missing.add('nested resource provider')
+        elif provider['uuid'] not in scheduler.hosts:
+            missing.add('resource provider', 'of no compute node')
+    return [*found.values()]
 
-    def _describe(
-        self,
-        node: typing.Any,
-        state: str,
-        using: Collection[Mapping[str, int]],
-    ) -> Document:
-        for what, there in (
-            ('with NUMA cells', node.numa_topology),
-            ('with PCI devices', node.pci_device_pools),
-            ('with metrics', (node.metrics or '[]') != '[]'),
-        ):
-            self._unsaid.add('host', what, bool(there))
-        url = f'/resource_providers/{node.uuid}'
-        inventories = {
-            name: {
-                key: one[key]
-                for key in _LIMITS
-                if _DEFAULTS.get(key) != one[key]
-            }
-            for name, one in sorted(self._get(f'{url}/inventories').items())
+
+def _describe(
+    scheduler: nova_scheduler.ReadOnlyHostManager,
+    missing: unsaid.Unsaid,
+    node: typing.Any,
+    state: str,
+    using: Collection[Mapping[str, int]],
+) -> Document:
+    for what, there in (
+        ('with NUMA cells', node.numa_topology),
+        ('with PCI devices', node.pci_device_pools),
+        ('with metrics', (node.metrics or '[]') != '[]'),
+    ):
+        missing.add('host', what, bool(there))
+    url = f'/resource_providers/{node.uuid}'
+    inventories = {
+        name: {
+            key: one[key]
+            for key, default in _LIMITS.items()
+            if one[key] != default
         }
-        used = dict(sorted(self._get(f'{url}/usages').items()))
-        record = _record(node)
-        for amounts in using:
-            _take(record, used, amounts)
-        derived = compute_node.derive(inventories, used)
-        return parts.filled(
-            {
-                'name': node.host,
-                'inventories': inventories,
-                'used': parts.filled(used),
-                'traits': sorted(self._get(f'{url}/traits')),
-                'state': state,
-                'compute_node': {
-                    name: value
-                    for name, value in record.items()
-                    if derived.get(name) != value
-                },
-            }
-        )
+        for name, one in sorted(_get(scheduler, f'{url}/inventories').items())
+    }
+    used = dict(sorted(_get(scheduler, f'{url}/usages').items()))
+    record = _record(node)
+    for amounts in using:
+        _take(record, used, amounts)
+    derived = compute_node.derive(inventories, used)
+    return parts.filled(
+        {
+            'name': node.host,
+            'inventories': inventories,
+            'used': parts.filled(used),
+            'traits': sorted(_get(scheduler, f'{url}/traits')),
+            'state': state,
+            'compute_node': {
+                name: value
+                for name, value in record.items()
+                if derived.get(name) != value
+            },
+        }
+    )
 
-    def _get(self, path: str) -> typing.Any:
-        """Return the part of placement that a path names last."""
-        client = self._scheduler.placement
-        answer = client.get(path, version='1.36')
-        if answer.status_code != 200:
-            raise nova_scheduler.PlacementFailed(
-                query=path, cause=client.refusal
-            )
-        return answer.json()[path.rpartition('/')[2]]
+
+def _get(
+    scheduler: nova_scheduler.ReadOnlyHostManager, path: str
+) -> typing.Any:
+    """Return the part of placement that a path names last."""
+    client = scheduler.placement
+    answer = client.get(path, version='1.36')
+    if answer.status_code != 200:
+        raise nova_scheduler.PlacementFailed(query=path, cause=client.refusal)
+    return answer.json()[path.rpartition('/')[2]]
 
 
 def _select(context: typing.Any) -> tuple[typing.Any, typing.Any]:

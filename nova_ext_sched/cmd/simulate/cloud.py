@@ -12,6 +12,7 @@ nova.tests.fixtures).
 import collections
 from collections.abc import Callable
 from collections.abc import Iterable
+import http
 import logging
 import re
 import typing
@@ -21,8 +22,10 @@ from nova import context as nova_context
 from nova import objects
 from nova.compute import flavors
 import nova.conf
+from nova.scheduler.client import report
 from nova.tests.functional import integrated_helpers
 from nova.tests.functional.api import client
+from nova.tests.unit import fake_requests
 from nova.volume import cinder
 from oslo_config import fixture as config_fixture
 from oslo_utils import uuidutils
@@ -115,7 +118,7 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         weigher.PreferredHosts.order = tuple(self.declared.prefer)
         super().setUp()
         if longest := self.declared.placement.get('max_request_line'):
-            self.useFixture(sim_fixtures.RequestLineLimit(longest))
+            self._limit_request_line(longest)
         self.useFixture(self.explanations)
         self._make_volumes_of_images()
         self._providers = providers.Providers(self.placement)
@@ -161,6 +164,31 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
             fixtures.LogHandler(
                 self.warnings, 'nova_ext_sched', level, nuke_handlers=False
             )
+        )
+
+    def _limit_request_line(self, longest: int) -> None:
+        """Stand for the web server in front of placement.
+
+        Every web server limits the length of a request line and answers a
+        longer one itself.
+
+        :param longest: in bytes, without the end of the line, as gunicorn
+            counts
+        """
+        get = report.SchedulerReportClient.get
+
+        def limited_get(
+            client: typing.Any, url: str, *args: typing.Any, **kw: typing.Any
+        ) -> typing.Any:
+            if len(f'GET {url} HTTP/1.1') <= longest:
+                return get(client, url, *args, **kw)
+            return fake_requests.FakeResponse(
+                http.HTTPStatus.REQUEST_URI_TOO_LONG, 'Request-URI Too Long'
+            )
+
+        self._patch(
+            'nova.scheduler.client.report.SchedulerReportClient.get',
+            limited_get,
         )
 
     def _patch(self, name: str, replacement: typing.Any) -> None:
@@ -261,14 +289,11 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
                 )
             )
         for host in hosts.values():
-            traits = set(host.traits)
+            traits = host.traits
             if self.rows is None:
                 self._start_compute(host.name)
             else:
-                reported = self.rows.add_host(host)
-                # A list with one that nova-compute reports has all of them.
-                if not any(name.startswith('COMPUTE_') for name in traits):
-                    traits |= reported
+                traits = self.rows.add_host(host)
             self._providers.add_traits(host.name, traits)
             self.names[self._providers.uuid(host.name)] = host.name
             self._progress('Making hosts')

@@ -93,7 +93,7 @@ class Rows(fixtures.Fixture):
     def add_host(self, host: scenario.Host) -> set[str]:
         """Make a host.
 
-        :returns: the traits that its nova-compute would report
+        :returns: its traits, with those that its nova-compute would report
         :raises exception.ScenarioInvalid: placement does not take it
         """
         driver = Driver(None, host)
@@ -117,9 +117,13 @@ class Rows(fixtures.Fixture):
                 **host.compute_node,
             },
         )
+        # A list with one that nova-compute reports has all of them.
+        if any(name.startswith('COMPUTE_') for name in host.traits):
+            return {*host.traits}
         able = driver.capabilities_as_traits()
         traits = {trait for trait in able if able[trait]} | _TRAITS
-        return traits | ({_DISABLED} if host.state == 'disabled' else set())
+        disabled = {_DISABLED} if host.state == 'disabled' else set()
+        return {*host.traits} | traits | disabled
 
     def _add_records(self, host: scenario.Host, resources: Body) -> None:
         service = objects.Service(

@@ -34,6 +34,7 @@ _MOVES = {
     'os-migrateLive': 'live-migration',
     'evacuate': 'evacuate',
 }
+_CONFIRMED = {'resize', 'migrate'}
 
 Body = dict[str, typing.Any]
 Placement = expectation.Placement
@@ -281,9 +282,16 @@ class Steps:
             else:
                 placements.append(self._moved(name, *(body or ())))
                 self._progress('Placing servers')
-        if {*(body or ())} & {'resize', 'migrate'}:
-            if step.arguments.get('confirm', True):
-                self._confirm(placements)
+        if (
+            step.arguments.get('confirm', True)
+            and {*(body or ())} & _CONFIRMED
+        ):
+            for placement in placements:
+                if placement.failure is None:
+                    name = str(placement.server)
+                    self._request(name, {'confirmResize': None})
+                    # The source host's allocation goes at last.
+                    self._wait_for_events(name, 'confirmResize')
         return placements
 
     def _moved(self, name: str, action: str | None = None) -> Placement:
@@ -294,21 +302,10 @@ class Steps:
                 return _failure(name, error)
             # An evacuated server has no task before it has its new host.
             return self._settled(name)
-        if action == 'unshelve' and (placement.failure, placement.host) == (
-            None,
-            None,
-        ):
+        if action == 'unshelve' and not (placement.failure or placement.host):
             # A server that fits nowhere stays as it was, without an event.
             return _failure(name, NO_VALID_HOST)
         return placement
-
-    def _confirm(self, placements: Placements) -> None:
-        for placement in placements:
-            if placement.failure is None:
-                name = str(placement.server)
-                self._request(name, {'confirmResize': None})
-                # The source host's allocation goes at last.
-                self._wait_for_events(name, 'confirmResize')
 
     def _action_body(self, step: scenario.Step) -> Body | None:
         """Return what nova-api is asked for; None to delete."""

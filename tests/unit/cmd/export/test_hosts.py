@@ -120,9 +120,7 @@ class HostsTestCase(testtools.TestCase):
         )
         scheduler.ask_cells.return_value = {'c': (services, nodes)}
         self.counted = mock.Mock()
-        return hosts.Hosts(scheduler, self.unsaid).read(
-            standing or {}, self.counted
-        )
+        return hosts.read(scheduler, self.unsaid, standing or {}, self.counted)
 
     def test_what_follows_from_the_provider_is_left_out(self):
         [found] = self.read(node())
@@ -306,7 +304,9 @@ class HostsTestCase(testtools.TestCase):
         scheduler.ask_cells.return_value = {'c': (services, [node()])}
         exc = self.assertRaises(
             nova_scheduler.PlacementFailed,
-            hosts.Hosts(scheduler, self.unsaid).read,
+            hosts.read,
+            scheduler,
+            self.unsaid,
             {},
             lambda: None,
         )
