@@ -38,18 +38,8 @@ Document = dict[str, typing.Any]
 _PARTS = (
     'hosts aggregates flavors images server_groups servers projects'.split()
 )
-# Fields that name a thing, and what it is.
-_KINDS = {
-    'name': 'host',
-    'host': 'host',
-    'hosts': 'host',
-    'expect': 'host',
-    'boot': 'server',
-    'group': 'group',
-    'project': 'project',
-    'flavor': 'flavor',
-    'image': 'image',
-}
+# Fields that name a thing, where their names do not say which.
+_KINDS = {'name': 'host', 'expect': 'host', 'boot': 'server'}
 # What keys may have in them, and what its words begin with.
 _CUSTOM_WORDS = {'trait': 'CUSTOM_TRAIT_', 'resources': 'CUSTOM_CLASS_'}
 _CUSTOM = re.compile(r'(trait|resources)(\w*:)(CUSTOM_\w+)')
@@ -129,9 +119,9 @@ class _Renamer:
 
     def rename(self) -> Document:
         for part in _PARTS:
-            kind = part.rpartition('_')[2].removesuffix('s')
             for one in self._document.get(part, ()):
-                self._word(one['name'] if isinstance(one, dict) else one, kind)
+                name = one['name'] if isinstance(one, dict) else one
+                self._word(name, _kind(part))
         defaults = self._document.get('nova_conf', {}).get('DEFAULT', {})
         for zone in defaults.values():
             self._word(zone, 'zone')
@@ -194,11 +184,10 @@ class _Renamer:
                 return ':'.join(
                     self._word(one, 'zone') for one in value.split(':')
                 )
-            case _ if key in _KINDS and isinstance(value, list):
-                return [self._word(one, _KINDS[key]) for one in value]
-            case _ if key in _KINDS:
-                return self._word(value, _KINDS[key])
-        return value
+            case _ if _kind(key) not in map(_kind, _PARTS):
+                return value
+        texts = [self._word(one, _kind(key)) for one in _listed(value)]
+        return texts if isinstance(value, list) else texts[0]
 
     def _map(self, items: dict[str, typing.Any]) -> dict[str, typing.Any]:
         found = {}
@@ -302,6 +291,11 @@ class _Renamer:
             self._counts[prefix] += 1
             self.words[text] = f'{prefix}{self._counts[prefix]}'
         return self.words[text]
+
+
+def _kind(key: str) -> str:
+    """Return what a part or a field names: ``server_groups``, a group."""
+    return _KINDS.get(key, key.rpartition('_')[2].removesuffix('s'))
 
 
 def _listed(value: typing.Any) -> Iterable[typing.Any]:

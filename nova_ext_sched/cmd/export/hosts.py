@@ -160,16 +160,14 @@ def _record(node: typing.Any) -> Document:
     """Return the fields of a compute node that nova-scheduler reads."""
     stats = node.stats or {}
     return {
-        **{
-            name: getattr(node, name)
-            for name in compute_node.derive({}, {})
-            if name in node and name not in compute_node.STATS
-        },
-        **{name: int(stats.get(name, 0)) for name in compute_node.STATS},
-        **{name: getattr(node, name) for name in _OTHERS},
+        name: int(stats.get(name, 0))
+        if name in compute_node.STATS
+        else getattr(node, name)
+        for name in (*compute_node.derive({}, {}), *_OTHERS)
+    } | {
         'supported_instances': [
             spec.to_list() for spec in node.supported_hv_specs
-        ],
+        ]
     }
 
 

@@ -27,7 +27,6 @@ from nova.tests.functional import integrated_helpers
 from nova.tests.functional.api import client
 from nova.tests.unit import fake_requests
 from nova.volume import cinder
-from oslo_config import fixture as config_fixture
 from oslo_utils import uuidutils
 
 from nova_ext_sched import conf
@@ -107,14 +106,11 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         self.useFixture(sim_fixtures.RequestFilters())
         # Before the services start.
         conf.register_opts(CONF)
-        config = self.useFixture(config_fixture.Config(CONF))
         composed = options.compose(self.declared, self._plain)
         for group, values in composed.items():
-            config.config(
-                group=None if group == 'DEFAULT' else group, **values
-            )
+            self.flags(group=None if group == 'DEFAULT' else group, **values)
         if not self.declared.needs_compute:
-            config.config(service_down_time=rows.FOREVER)
+            self.flags(service_down_time=rows.FOREVER)
         weigher.PreferredHosts.order = tuple(self.declared.prefer)
         super().setUp()
         if longest := self.declared.placement.get('max_request_line'):
@@ -307,14 +303,12 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
     def _make_aggregates(self) -> None:
         of_host: dict[str, list[str]] = {}
         for declared in self.declared.aggregates:
-            zone = {'availability_zone': declared.availability_zone}
+            zone = declared.availability_zone
+            zones = {'availability_zone': zone} if zone else {}
             aggregate = objects.Aggregate(
                 nova_context.get_admin_context(),
                 name=declared.name,
-                metadata={
-                    **({} if declared.availability_zone is None else zone),
-                    **declared.metadata,
-                },
+                metadata=zones | declared.metadata,
             )
             aggregate.create()
             self.aggregate_ids[declared.name] = aggregate.id

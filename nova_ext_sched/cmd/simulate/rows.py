@@ -317,13 +317,10 @@ def _instance(
         # nova takes a server without an image for one on a volume.
         image_ref='' if server.volume else uuidutils.generate_uuid(),
         flavor=flavor,
-        old_flavor=None,
-        new_flavor=None,
         memory_mb=flavor.memory_mb,
         vcpus=flavor.vcpus,
         root_gb=flavor.root_gb,
         ephemeral_gb=flavor.ephemeral_gb,
-        system_metadata={},
     )
 
 

@@ -169,8 +169,7 @@ class Steps:
             *step.servers,
             *(name for name, group in self._groups.items() if group in groups),
         }
-        hosts = [self._show(name)[HOST] for name in members]
-        return [host for host in hosts if host]
+        return [host for name in members if (host := self._show(name)[HOST])]
 
     def _boot(self, step: scenario.Step) -> Placements:
         # One after the other, so that each is placed by what the ones before
