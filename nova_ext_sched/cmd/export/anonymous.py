@@ -26,7 +26,7 @@ from collections.abc import Iterable
 import re
 import typing
 
-from nova import objects
+from nova.objects import image_meta
 from oslo_utils import uuidutils
 
 from nova_ext_sched.cmd.export import unsaid
@@ -71,7 +71,7 @@ _KNOWN = frozenset(
     'ram_allocation_ratio disk_allocation_ratio max_instances_per_host '
     'max_io_ops_per_host query reservation different_failure_domain '
     'max_server_per_failure_domain different_cell target_cell'.split()
-).union(_NAMING, objects.ImageMetaProps.fields)
+).union(_NAMING, image_meta.ImageMetaProps.fields)
 # What options list by these words, whatever has such a name.
 _SOURCES = ('flavor', 'image', 'hint')
 # Hints that have addresses.

@@ -59,10 +59,7 @@ class Cloud:
             self._ctxt, self._scheduler, most or _IMAGES_OF, missing
         )
         steps = [self._step(*one, missing) for one in asked]
-        if not most:
-            # They were read for their images.
-            steps = []
-        standing = self._read_servers(steps)
+        standing = self._read_servers(steps if most else [])
         using: dict[str, list[dict[str, int]]] = {}
         for server in standing.values():
             using.setdefault(server.host, []).append(server.uses)
@@ -76,6 +73,9 @@ class Cloud:
         steps = [step for step in steps if step['expect'] in names]
         groups = self._groups.documents
         listed = [*groups.values(), *described.values(), *steps]
+        if not most:
+            # They were read for their images.
+            steps = []
         return parts.filled(
             {
                 'description': 'A cloud as export wrote it: '
