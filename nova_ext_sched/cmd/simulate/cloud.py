@@ -64,8 +64,8 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
     :ivar rows: makes and moves what has no nova-compute; None where each host
         has one
     :ivar server_ids: of the servers that stand before the first step
-    :param progress: called with what is made when a host or an aggregate is
-        there
+    :ivar progress: called with what is made when a host or an aggregate is
+        there, or a server is where its step puts it
     """
 
     compute_driver = 'fake.FakeDriver'
@@ -82,7 +82,7 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         self.declared = declared
         self._plain = plain
         self._log = log
-        self._progress = progress
+        self.progress = progress
         self.explanations = explanations.Explanations()
         self.warnings = explanations.Warnings()
         self._clients: dict[str, client.TestOpenStackClient] = {}
@@ -293,7 +293,7 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
                 traits = self.rows.add_host(host)
             self._providers.add_traits(host.name, traits)
             self.names[self._providers.uuid(host.name)] = host.name
-            self._progress('Making hosts')
+            self.progress('Making hosts')
         self._providers.allocate(
             {
                 uuidutils.generate_uuid(): (host.name, host.used)
@@ -317,7 +317,7 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
             for host in declared.hosts:
                 aggregate.add_host(host)
                 of_host.setdefault(host, []).append(aggregate.uuid)
-            self._progress('Making aggregates')
+            self.progress('Making aggregates')
         for host, uuids in of_host.items():
             self._providers.set_aggregates(host, uuids)
 

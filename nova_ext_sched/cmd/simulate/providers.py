@@ -27,6 +27,8 @@ class Providers:
     def __init__(self, placement: typing.Any) -> None:
         self._placement = placement
         self._uuids: dict[str, str] = {}
+        # Those of a host that has no nova-compute.
+        self._classes: dict[str, Collection[str]] = {}
         self._traits = set(os_traits.get_traits())
 
     def uuid(self, host: str) -> str:
@@ -51,6 +53,7 @@ class Providers:
             if name.startswith('CUSTOM_'):
                 self._ask(host, 'put', f'/resource_classes/{name}', None)
         self._uuids[host] = uuid
+        self._classes[host] = inventories.keys()
         body = {'name': host, 'uuid': uuid}
         self._ask(host, 'post', '/resource_providers', body)
         url = f'/resource_providers/{uuid}/inventories'
@@ -90,16 +93,22 @@ class Providers:
 
         :param uses: the host of each consumer, and amounts by resource class
         """
-        allocations = {
-            consumer: {
-                'allocations': {self.uuid(host): {'resources': resources}},
-                'project_id': scenario.DEFAULT_PROJECT,
-                'user_id': 'admin',
-                'consumer_generation': None,
-            }
-            for consumer, (host, amounts) in uses.items()
-            if (resources := {name: n for name, n in amounts.items() if n})
-        }
+        allocations = {}
+        for consumer, (host, amounts) in uses.items():
+            resources = {name: n for name, n in amounts.items() if n}
+            for name in sorted(resources.keys() - self._classes.get(host, ())):
+                raise _invalid(
+                    ('hosts', host, 'inventories'),
+                    f'{name}, which is used there',
+                    'no such class',
+                )
+            if resources:
+                allocations[consumer] = {
+                    'allocations': {self.uuid(host): {'resources': resources}},
+                    'project_id': scenario.DEFAULT_PROJECT,
+                    'user_id': 'admin',
+                    'consumer_generation': None,
+                }
         if allocations:
             with fixtures.MonkeyPatch(
                 'placement.objects.allocation._check_capacity_exceeded',

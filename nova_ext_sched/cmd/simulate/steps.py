@@ -45,16 +45,10 @@ class Steps:
     """Does what steps say, and shows where their servers are afterwards.
 
     :param simulated: a cloud that stands
-    :param progress: called when a server is where its step puts it
     """
 
-    def __init__(
-        self,
-        simulated: cloud.Cloud,
-        progress: Callable[[str], None],
-    ) -> None:
+    def __init__(self, simulated: cloud.Cloud) -> None:
         self._cloud = simulated
-        self._progress = progress
         self._api = simulated.client(scenario.DEFAULT_PROJECT)
         # By the name of a server that was booted.
         self._ids: dict[str, str] = {**simulated.server_ids}
@@ -209,7 +203,7 @@ class Steps:
         placements = []
         for each in names:
             placements.append(self._settled(each))
-            self._progress('Placing servers')
+            self._cloud.progress('Placing servers')
         return placements
 
     def _boot_body(self, name: str, count: int, arguments: Body) -> Body:
@@ -280,7 +274,7 @@ class Steps:
                 placements.append(_refusal(name, exc))
             else:
                 placements.append(self._moved(name, *(body or ())))
-                self._progress('Placing servers')
+                self._cloud.progress('Placing servers')
         if (
             step.arguments.get('confirm', True)
             and {*(body or ())} & _CONFIRMED

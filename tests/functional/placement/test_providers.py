@@ -174,6 +174,20 @@ class ProvidersTest(base.PlacementTestCase):
         self.assertUsed('one', VCPU=0, CUSTOM_GPU=0)
         self.assertUsed('two', VCPU=60)
 
+    def test_used_of_what_the_host_does_not_have(self):
+        self.add(one=SMALL)
+        invalid = self.assertRaises(
+            exception.ScenarioInvalid, self.allocate, one={'MEMORY_MB': 1}
+        )
+        self.assertEqual(
+            [
+                'hosts.one.inventories: expected MEMORY_MB, which is used '
+                'there, got no such class'
+            ],
+            [str(finding) for finding in invalid.findings],
+        )
+        self.assertEqual([], self.placement.asked)
+
     def test_nothing_to_allocate(self):
         self.add(one=SMALL)
         self.allocate(one={'VCPU': 0})

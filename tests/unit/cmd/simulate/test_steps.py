@@ -32,7 +32,7 @@ class EvacuateTest(unittest.TestCase):
                 'steps': [{'evacuate': ['placed', 'nowhere']}],
             }
         )
-        running = steps.Steps(cloud, lambda phase: None)
+        running = steps.Steps(cloud)
         running._ids = {'placed': 'placed', 'nowhere': 'nowhere'}
 
         outcome = running.run(declared.steps[0])
