@@ -50,8 +50,7 @@ class Cloud:
         :param most: how many of the last requests become steps
         :param advance: called after each host
         """
-        current = objects.FlavorList.get_all(self._ctxt)
-        for flavor in sorted(current, key=lambda one: one.name):
+        for flavor in objects.FlavorList.get_all(self._ctxt, sort_key='name'):
             self._flavors.name(flavor)
         # A document without requests leaves nothing of them out.
         missing = self.unsaid if most else unsaid.Unsaid()

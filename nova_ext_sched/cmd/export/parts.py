@@ -25,7 +25,6 @@ Document = dict[str, typing.Any]
 
 # A scenario takes it for several names.
 _PATTERN = re.compile(r'\{\d+\.\.\d+\}')
-_ZONE = 'availability_zone'
 
 
 def filled(described: Document, required: Collection[str] = ()) -> Document:
@@ -184,7 +183,7 @@ def aggregates(
         part.documents[name] = filled(
             {
                 'hosts': [host for host in aggregate.hosts if host in hosts],
-                _ZONE: metadata.pop(_ZONE, None),
+                'availability_zone': metadata.pop('availability_zone', None),
                 'metadata': metadata,
             }
         )
