@@ -32,6 +32,7 @@ PUBLIC = {'_asdict', '_exit', '_mapping', '_replace'}
 HOOKS = {'_epilog', '_setUp', '_upgrade_checks', '_weigh_object'}
 # What Python and metaclasses write.
 GENERATED = re.compile('_(abc_impl|is_protocol|periodic_|class|member_|.*_$)')
+PATH = re.compile(r'(nova|placement|oslo_\w+|cliff)(\.\w+)*')
 FRAMEWORKS = ('enum', 'typing', 'builtins')
 
 
@@ -124,6 +125,11 @@ def find_in_objects(module):
                 )
             ):
                 if is_private(name) and name not in own:
+                    yield name
+            case ast.Constant(value=str(text)):
+                # Replaced by its path.
+                path, _, name = text.rpartition('.')
+                if PATH.fullmatch(path) and is_private(name):
                     yield name
 
 

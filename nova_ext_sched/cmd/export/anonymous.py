@@ -23,11 +23,10 @@ any other value                   the words of an expression, each replaced;
 
 import collections
 from collections.abc import Iterable
-from collections.abc import Iterator
 import re
 import typing
 
-from nova import objects
+from nova.objects import image_meta
 from oslo_utils import uuidutils
 
 from nova_ext_sched.cmd.export import unsaid
@@ -35,25 +34,14 @@ from nova_ext_sched.conf import failure_domain
 
 Document = dict[str, typing.Any]
 
-_PARTS = {
-    'hosts': 'host',
-    'aggregates': 'aggregate',
-    'flavors': 'flavor',
-    'images': 'image',
-    'server_groups': 'group',
-    'servers': 'server',
-    'projects': 'project',
-}
-_KINDS = {
-    'host': 'host',
-    'hosts': 'host',
-    'expect': 'host',
-    'boot': 'server',
-    'group': 'group',
-    'project': 'project',
-    'flavor': 'flavor',
-    'image': 'image',
-}
+# Parts whose things have names.
+_PARTS = (
+    'hosts aggregates flavors images server_groups servers projects'.split()
+)
+# Fields that name a thing, where their names do not say which.
+_KINDS = {'name': 'host', 'expect': 'host', 'boot': 'server'}
+# What keys may have in them, and what its words begin with.
+_CUSTOM_WORDS = {'trait': 'CUSTOM_TRAIT_', 'resources': 'CUSTOM_CLASS_'}
 _CUSTOM = re.compile(r'(trait|resources)(\w*:)(CUSTOM_\w+)')
 _NUMBER = re.compile(r'[-+]?\d{1,12}(\.\d+)?')
 _WORD = re.compile(r'[^\s,]+')
@@ -76,29 +64,14 @@ _TENANT = 'filter_tenant_id'
 # Keys whose values name what the cloud has.
 _NAMING = (
     _TENANT,
-    'instance_type',
-    'blazar:owner',
-    'same_host',
-    'different_host',
+    *'instance_type blazar:owner same_host different_host'.split(),
 )
 _KNOWN = frozenset(
-    (
-        'group_policy',
-        'force_metadata_check',
-        'cpu_allocation_ratio',
-        'ram_allocation_ratio',
-        'disk_allocation_ratio',
-        'max_instances_per_host',
-        'max_io_ops_per_host',
-        'query',
-        'reservation',
-        'different_failure_domain',
-        'max_server_per_failure_domain',
-        'different_cell',
-        'target_cell',
-        *_NAMING,
-    )
-)
+    'group_policy force_metadata_check cpu_allocation_ratio '
+    'ram_allocation_ratio disk_allocation_ratio max_instances_per_host '
+    'max_io_ops_per_host query reservation different_failure_domain '
+    'max_server_per_failure_domain different_cell target_cell'.split()
+).union(_NAMING, image_meta.ImageMetaProps.fields)
 # What options list by these words, whatever has such a name.
 _SOURCES = ('flavor', 'image', 'hint')
 # Hints that have addresses.
@@ -123,71 +96,70 @@ class _Renamer:
         self._unsaid = missing
         self.words: dict[str, str] = {}
         self._counts: collections.Counter[str] = collections.Counter()
-        # What the document has once is there once again.
-        self._shared: dict[int, typing.Any] = {}
-        options = described.get('nova_conf', {})
-        ours = options.get('nova_ext_sched', {})
+        ours = described.get('nova_conf', {}).get('nova_ext_sched', {})
         self._prefixes = tuple(
             prefix
             for name, values in ours.items()
             if name.endswith('_prefix')
-            for prefix in _listed(values)
+            for prefix in filter(None, _listed(values))
         )
         # Keys that an option names.
         self._named = {failure_domain.OPTS[0].default} | {
             str(value) for values in ours.values() for value in _listed(values)
         }
-        self._zone = options.get('DEFAULT', {}).get(
-            'default_availability_zone'
-        )
-
-    def rename(self) -> Document:
-        for part, kind in _PARTS.items():
-            for one in self._document.get(part, ()):
-                self._word(one['name'] if isinstance(one, dict) else one, kind)
-        for aggregate in self._document.get('aggregates', {}).values():
-            if zone := aggregate.get('availability_zone'):
-                self._word(zone, 'zone')
         self._by_parts = {
             key
-            for items in self._items()
+            for part in ('aggregates', 'flavors', 'images')
+            for one in described.get(part, {}).values()
+            for items in one.values()
+            if isinstance(items, dict)
             for key, value in items.items()
             if _BY_PARTS.search(value)
         }
+
+    def rename(self) -> Document:
+        for part in _PARTS:
+            for one in self._document.get(part, ()):
+                name = one['name'] if isinstance(one, dict) else one
+                self._word(name, _kind(part))
+        defaults = self._document.get('nova_conf', {}).get('DEFAULT', {})
+        for zone in defaults.values():
+            self._word(zone, 'zone')
+        for aggregate in self._document.get('aggregates', {}).values():
+            self._word(aggregate.get('availability_zone', ''), 'zone')
         self._unsaid.add(
             'key',
             'whose values stay, as parts of them are compared',
             len(self._by_parts),
         )
-        if groups := self._document.get('server_groups'):
-            self._unsaid.add(
-                'server group',
-                'whose members are dealt to hosts in another order',
-                len(groups),
-            )
+        self._unsaid.add(
+            'server group',
+            'whose members are dealt to hosts in another order',
+            len(self._document.get('server_groups', ())),
+        )
         return {
-            key: self._rename(key, value)
-            for key, value in self._document.items()
+            part: self._rename(part, value)
+            for part, value in self._document.items()
         }
 
     def _rename(self, part: str, value: typing.Any) -> typing.Any:
-        match part:
-            case 'nova_conf':
-                return {
-                    group: {
-                        name: self._option(one) for name, one in items.items()
-                    }
-                    for group, items in value.items()
-                }
-            case 'projects':
-                return [self._known(one) for one in value]
-            case 'hosts' | 'steps':
-                return [self._describe(one) for one in value]
-            case _ if isinstance(value, dict):
-                return {
-                    self._known(name): self._describe(one)
-                    for name, one in value.items()
-                }
+        if part == 'nova_conf':
+            return {
+                group: {name: self._option(one) for name, one in items.items()}
+                for group, items in value.items()
+            }
+        if isinstance(value, list):
+            return [
+                self._describe(one)
+                if isinstance(one, dict)
+                else self._known(one)
+                for one in value
+            ]
+        if isinstance(value, dict):
+            return {
+                self._known(name): self._describe(one)
+                for name, one in value.items()
+            }
         return value
 
     def _describe(self, one: Document) -> Document:
@@ -201,24 +173,21 @@ class _Renamer:
         match key:
             case 'metadata' | 'extra_specs' | 'properties' | 'hints':
                 return self._map(value)
-            case 'traits' if id(value) not in self._shared:
-                self._shared[id(value)] = [*map(self._trait, value)]
-            case 'inventories' | 'used' if id(value) not in self._shared:
-                self._shared[id(value)] = {
-                    self._class(name): of for name, of in value.items()
+            case 'traits':
+                return [self._word(name, 'trait') for name in value]
+            case 'inventories' | 'used':
+                return {
+                    self._word(name, 'resources'): of
+                    for name, of in value.items()
                 }
             case 'availability_zone':
-                return ':'.join(map(self._zone_part, value.split(':')))
-            case 'name':
-                return self._known(value)
-            case _ if key in _KINDS and isinstance(value, list):
-                return [self._word(one, _KINDS[key]) for one in value]
-            case _ if key in _KINDS:
-                return self._word(value, _KINDS[key])
-        return self._shared.get(id(value), value)
-
-    def _zone_part(self, text: str) -> str:
-        return self._word(text, 'zone') if text else text
+                return ':'.join(
+                    self._word(one, 'zone') for one in value.split(':')
+                )
+            case _ if _kind(key) not in map(_kind, _PARTS):
+                return value
+        texts = [self._word(one, _kind(key)) for one in _listed(value)]
+        return texts if isinstance(value, list) else texts[0]
 
     def _map(self, items: dict[str, typing.Any]) -> dict[str, typing.Any]:
         found = {}
@@ -235,17 +204,14 @@ class _Renamer:
     def _key(self, key: str) -> str:
         if match := _CUSTOM.fullmatch(key):
             kind, rest, name = match.groups()
-            rename = self._trait if kind == 'trait' else self._class
-            return kind + rest + rename(name)
-        for prefix in (*self._prefixes, _SCOPE):
-            if prefix and key.startswith(prefix):
-                rest = key.removeprefix(prefix)
-                if prefix == _SCOPE:
-                    return prefix + self._key(rest)
-                return prefix + self._word(rest, 'reserved')
+            return kind + rest + self._word(name, kind)
+        if key.startswith(_SCOPE):
+            return _SCOPE + self._key(key.removeprefix(_SCOPE))
+        for prefix in filter(key.startswith, self._prefixes):
+            return prefix + self._word(key.removeprefix(prefix), 'reserved')
         if key in self.words:
             return self.words[key]
-        if key.startswith(_TENANT) and key != _TENANT:
+        if key.startswith(_TENANT):
             return _TENANT + self._word(key.removeprefix(_TENANT), 'suffix')
         if self._is_read(key):
             return key
@@ -260,7 +226,6 @@ class _Renamer:
             key in _KNOWN
             or key in self._named
             or key.partition(':')[0] in _SCOPES
-            or key in objects.ImageMetaProps.fields
         )
 
     def _value(self, key: str, value: str) -> str:
@@ -285,73 +250,52 @@ class _Renamer:
         )
 
     def _option(self, value: typing.Any) -> typing.Any:
-        if isinstance(value, list):
-            return [one for item in value for one in self._options(item)]
-        return ','.join(self._options(value))
+        found = [new for one in _listed(value) for new in self._options(one)]
+        return found if isinstance(value, list) else ','.join(found)
 
-    def _options(self, value: str) -> Iterator[str]:
-        if value.startswith('CUSTOM_') and value.endswith('*'):
+    def _options(self, value: str) -> list[str]:
+        if value in _SOURCES:
+            return [value]
+        if not value.startswith('CUSTOM_'):
+            return [self._known(value)]
+        names = {value}
+        if value.endswith('*'):
             # A pattern of names is a name.
-            traits = {
+            names = {
                 trait
                 for host in self._document['hosts']
                 for trait in host.get('traits', ())
                 if trait.startswith(value[:-1])
             }
-            yield from map(self._trait, sorted(traits))
-        elif value.startswith('CUSTOM_'):
-            yield self._trait(value)
-        elif value in _SOURCES:
-            yield value
-        else:
-            yield self._known(value)
-
-    def _items(self) -> Iterator[dict[str, str]]:
-        for part, key in (
-            ('aggregates', 'metadata'),
-            ('flavors', 'extra_specs'),
-            ('images', 'properties'),
-        ):
-            for one in self._document.get(part, {}).values():
-                yield one.get(key, {})
-
-    def _trait(self, name: str) -> str:
-        return self._custom(name, 'CUSTOM_TRAIT_')
-
-    def _class(self, name: str) -> str:
-        return self._custom(name, 'CUSTOM_CLASS_')
-
-    def _custom(self, name: str, prefix: str) -> str:
-        if not name.startswith('CUSTOM_'):
-            return name
-        return self._give(name, prefix)
+        return [self._word(name, 'trait') for name in sorted(names)]
 
     def _known(self, text: str) -> str:
         return self.words.get(text, text)
 
     def _word(self, text: str, kind: str) -> str:
+        prefix = _CUSTOM_WORDS.get(kind, f'{kind}-')
         if (
-            text.lower() in _MEANT
-            or text == self._zone
+            not text
+            or (kind in _CUSTOM_WORDS and not text.startswith('CUSTOM_'))
+            or text.lower() in _MEANT
             or _NUMBER.fullmatch(text)
         ):
             return text
-        if (
-            kind == 'value'
-            and text not in self.words
-            # An ID of a project has none.
-            and '-' in text
-            and uuidutils.is_uuid_like(text)
-        ):
+        if text in self.words:
+            return self.words[text]
+        # An ID of a project has no hyphen.
+        if kind == 'value' and '-' in text and uuidutils.is_uuid_like(text):
             # nova-api takes nothing else here.
             self.words[text] = uuidutils.generate_uuid()
-        return self._give(text, f'{kind}-')
-
-    def _give(self, text: str, prefix: str) -> str:
-        if text not in self.words:
+        else:
             self._counts[prefix] += 1
             self.words[text] = f'{prefix}{self._counts[prefix]}'
         return self.words[text]
+
+
+def _kind(key: str) -> str:
+    """Return what a part or a field names: ``server_groups``, a group."""
+    return _KINDS.get(key, key.rpartition('_')[2].removesuffix('s'))
 
 
 def _listed(value: typing.Any) -> Iterable[typing.Any]:

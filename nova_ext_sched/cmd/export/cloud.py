@@ -9,13 +9,10 @@ from nova import objects
 
 from nova_ext_sched import messages
 from nova_ext_sched.cmd import nova_scheduler
-from nova_ext_sched.cmd.export import aggregates
-from nova_ext_sched.cmd.export import flavors
 from nova_ext_sched.cmd.export import hosts
-from nova_ext_sched.cmd.export import images
 from nova_ext_sched.cmd.export import options
+from nova_ext_sched.cmd.export import parts
 from nova_ext_sched.cmd.export import requests
-from nova_ext_sched.cmd.export import server_groups
 from nova_ext_sched.cmd.export import servers
 from nova_ext_sched.cmd.export import unsaid
 
@@ -41,9 +38,9 @@ class Cloud:
         self._ctxt = ctxt
         self._scheduler = scheduler
         self.unsaid = unsaid.Unsaid()
-        self._flavors = flavors.Flavors()
-        self._images = images.Images(self.unsaid)
-        self._groups = server_groups.ServerGroups(ctxt)
+        self._flavors = parts.Flavors()
+        self._images = parts.Images(self.unsaid)
+        self._groups = parts.ServerGroups(ctxt)
 
     def describe(
         self, most: int, advance: Callable[[], None] = lambda: None
@@ -53,8 +50,7 @@ class Cloud:
         :param most: how many of the last requests become steps
         :param advance: called after each host
         """
-        current = objects.FlavorList.get_all(self._ctxt)
-        for flavor in sorted(current, key=lambda one: one.name):
+        for flavor in objects.FlavorList.get_all(self._ctxt, sort_key='name'):
             self._flavors.name(flavor)
         # A document without requests leaves nothing of them out.
         missing = self.unsaid if most else unsaid.Unsaid()
@@ -66,7 +62,7 @@ class Cloud:
         using: dict[str, list[dict[str, int]]] = {}
         for server in standing.values():
             using.setdefault(server.host, []).append(server.uses)
-        found = hosts.Hosts(self._scheduler, self.unsaid).read(using, advance)
+        found = hosts.read(self._scheduler, self.unsaid, using, advance)
         names = {host['name'] for host in found}
         described = {
             uuid: self._describe(server)
@@ -74,37 +70,32 @@ class Cloud:
             if server.host in names
         }
         steps = [step for step in steps if step['expect'] in names]
-        parts: Document = {
-            'description': f'A cloud as export wrote it: '
-            f'{messages.count("host", len(found))}, '
-            f'{messages.count("request", len(steps) if most else 0)}.',
-            'nova_conf': options.read(),
-            'projects': sorted(
-                {
-                    one['project']
-                    for part in (self._groups.documents, described)
-                    for one in part.values()
-                }
-                | {step['project'] for step in steps}
-            ),
-            'hosts': found,
-            'imply_traits': False,
-            'aggregates': aggregates.describe(
-                self._scheduler.aggs_by_id.values(), names
-            ),
-            'flavors': self._flavors.documents,
-            'images': self._images.documents,
-            'server_groups': self._groups.documents,
-            'servers': described,
-            'independent': bool(most),
-            'steps': steps if most else [],
-        }
-        required = ('hosts', 'flavors', 'imply_traits', 'steps')
-        return {
-            key: value
-            for key, value in parts.items()
-            if value or key in required
-        }
+        groups = self._groups.documents
+        listed = [*groups.values(), *described.values(), *steps]
+        if not most:
+            # They were read for their images.
+            steps = []
+        return parts.filled(
+            {
+                'description': 'A cloud as export wrote it: '
+                f'{messages.count("host", len(found))}, '
+                f'{messages.count("request", len(steps))}.',
+                'nova_conf': options.read(),
+                'projects': sorted({one['project'] for one in listed}),
+                'hosts': found,
+                'imply_traits': False,
+                'aggregates': parts.aggregates(
+                    self._scheduler.aggs_by_id.values(), names
+                ),
+                'flavors': self._flavors.documents,
+                'images': self._images.documents,
+                'server_groups': groups,
+                'servers': described,
+                'independent': bool(most),
+                'steps': steps,
+            },
+            required=('hosts', 'imply_traits', 'flavors', 'steps'),
+        )
 
     def _read_servers(
         self, steps: list[Document]
@@ -118,15 +109,16 @@ class Cloud:
         return servers.read(self._scheduler, wanted)
 
     def _describe(self, server: servers.Server) -> Document:
-        group = self._groups.name(self._groups.members.get(server.uuid, ''))
-        described = {
-            'host': server.host,
-            'flavor': self._flavors.name(server.flavor),
-            'volume': server.is_on_volume,
-            'group': group,
-            'project': server.project,
-        }
-        return {key: value for key, value in described.items() if value}
+        group = self._groups.name(self._groups.members.get(server.uuid))
+        return parts.filled(
+            {
+                'host': server.host,
+                'flavor': self._flavors.name(server.flavor),
+                'volume': server.is_on_volume,
+                'group': group,
+                'project': server.project,
+            }
+        )
 
     def _step(
         self,
@@ -134,23 +126,22 @@ class Cloud:
         spec: typing.Any,
         missing: unsaid.Unsaid,
     ) -> Document:
-        group = spec.instance_group if 'instance_group' in spec else None
-        hints = requests.hints(spec, missing)
-        step = {
-            'boot': server.uuid,
-            'flavor': self._flavors.name(server.flavor),
-            'image': self._images.name(spec.image)
-            if 'image' in spec and spec.image
-            else None,
-            'volume': server.is_on_volume,
-            'availability_zone': requests.zone(spec),
-            'group': self._groups.name(group.uuid) if group else None,
-            'hints': hints,
-            'project': server.project,
-            'expect': server.host,
-        }
         _count_devices(spec, missing)
-        return {key: value for key, value in step.items() if value}
+        image = spec.image if 'image' in spec else None
+        group = spec.instance_group if 'instance_group' in spec else None
+        return parts.filled(
+            {
+                'boot': server.uuid,
+                'flavor': self._flavors.name(server.flavor),
+                'image': self._images.name(image) if image else None,
+                'volume': server.is_on_volume,
+                'availability_zone': requests.zone(spec),
+                'group': self._groups.name(group.uuid) if group else None,
+                'hints': requests.hints(spec, missing),
+                'project': server.project,
+                'expect': server.host,
+            }
+        )
 
 
 def _count_devices(spec: typing.Any, missing: unsaid.Unsaid) -> None:

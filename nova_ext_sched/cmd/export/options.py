@@ -27,32 +27,22 @@ _UNSET = (cfg.Locations.opt_default, cfg.Locations.set_default)
 
 def read() -> dict[str, dict[str, typing.Any]]:
     """Return the options that are set, by group."""
-    found = {'DEFAULT': _read(None, _DEFAULT)}
-    for group in _GROUPS:
-        if group in CONF:
-            found[group] = _read(group, CONF[group])
-    found['filter_scheduler'] |= {
-        name: _text(getattr(CONF.filter_scheduler, name)) for name in _ALWAYS
-    }
-    return {group: options for group, options in found.items() if options}
-
-
-def _read(group: str | None, names: typing.Any) -> dict[str, typing.Any]:
-    found = {}
-    for name in sorted(names):
-        location = CONF.get_location(name, group)
-        if (
-            name not in _NEVER
-            and location is not None
-            and location.location not in _UNSET
-        ):
-            value = CONF[name] if group is None else CONF[group][name]
-            if value is not None:
-                found[name] = _text(value)
+    found: dict[str, dict[str, typing.Any]] = {}
+    for group in (None, *filter(CONF.__contains__, _GROUPS)):
+        options = CONF if group is None else CONF[group]
+        for name in _DEFAULT if group is None else sorted(options):
+            value = options[name]
+            if value is None or name in _NEVER:
+                continue
+            if name in _ALWAYS or _is_set(name, group):
+                found.setdefault(group or 'DEFAULT', {})[name] = (
+                    [str(one) for one in value]
+                    if isinstance(value, list | tuple)
+                    else str(value)
+                )
     return found
 
 
-def _text(value: typing.Any) -> typing.Any:
-    if isinstance(value, list | tuple):
-        return [str(one) for one in value]
-    return str(value)
+def _is_set(name: str, group: str | None) -> bool:
+    location = CONF.get_location(name, group)
+    return location is not None and location.location not in _UNSET

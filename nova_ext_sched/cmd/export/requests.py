@@ -2,7 +2,6 @@
 
 """The last requests whose servers stand, as steps."""
 
-from collections.abc import Iterator
 import typing
 
 from nova.db.api import api as api_db
@@ -36,33 +35,26 @@ def read(
     """
     found: list[Request] = []
     loader = request_specs.Loader(ctxt)
-    for page in _pages(ctxt):
-        standing = servers.read(scheduler, [uuid for uuid, _ in page])
-        for uuid, text in page:
-            if uuid not in standing:
+    last = None
+    while page := _select(ctxt, last):
+        last = page[-1].id
+        standing = servers.read(scheduler, [row.instance_uuid for row in page])
+        for row in page:
+            if row.instance_uuid not in standing:
                 continue
             try:
-                spec = loader.load(uuid, text)
+                spec = loader.load(row.instance_uuid, row.spec)
             except Exception:
                 missing.add('request', 'that cannot be read')
                 continue
-            found.append((standing[uuid], spec))
+            found.append((standing[row.instance_uuid], spec))
             if len(found) == most:
                 return found[::-1]
     return found[::-1]
 
 
-def _pages(ctxt: typing.Any) -> Iterator[list[tuple[str, str]]]:
-    last = None
-    while page := _select(ctxt, last):
-        last = page[-1][0]
-        yield [(uuid, text) for _, uuid, text in page]
-
-
 @api_db.context_manager.reader
-def _select(
-    context: typing.Any, last: int | None
-) -> list[tuple[int, str, str]]:
+def _select(context: typing.Any, last: int | None) -> list[typing.Any]:
     specs = models.RequestSpec
     query = (
         sa.select(specs.id, specs.instance_uuid, specs.spec)
@@ -71,7 +63,7 @@ def _select(
     )
     if last is not None:
         query = query.where(specs.id < last)
-    return [tuple(row) for row in context.session.execute(query)]
+    return list(context.session.execute(query))
 
 
 def hints(spec: typing.Any, missing: unsaid.Unsaid) -> dict[str, typing.Any]:

@@ -7,10 +7,7 @@ import typing
 
 from nova import objects
 from nova.compute import utils as compute_utils
-from nova.db.main import api as main_db
-from nova.db.main import models
 from nova.scheduler import utils as scheduler_utils
-import sqlalchemy as sa
 
 from nova_ext_sched.cmd import nova_scheduler
 
@@ -43,32 +40,19 @@ def read(
 
 
 def _select(context: typing.Any, uuids: Collection[str]) -> list[Server]:
-    found = []
-    for instance in objects.InstanceList.get_by_filters(
-        context,
-        {'deleted': False, 'uuid': _standing(context, uuids)},
-        expected_attrs=['flavor'],
-    ):
-        uses = scheduler_utils.resources_from_flavor(instance, instance.flavor)
-        found.append(
-            Server(
-                instance.uuid,
-                instance.host,
-                instance.project_id,
-                instance.flavor,
-                compute_utils.is_volume_backed_instance(context, instance),
-                uses,
-            )
+    return [
+        Server(
+            instance.uuid,
+            instance.host,
+            instance.project_id,
+            instance.flavor,
+            compute_utils.is_volume_backed_instance(context, instance),
+            scheduler_utils.resources_from_flavor(instance, instance.flavor),
         )
-    return found
-
-
-@main_db.pick_context_manager_reader
-def _standing(context: typing.Any, uuids: Collection[str]) -> list[str]:
-    instances = models.Instance
-    query = sa.select(instances.uuid).where(
-        instances.deleted == 0,
-        instances.host.is_not(None),
-        instances.uuid.in_(uuids),
-    )
-    return list(context.session.scalars(query))
+        for instance in objects.InstanceList.get_by_filters(
+            context,
+            {'deleted': False, 'uuid': uuids},
+            expected_attrs=['flavor'],
+        )
+        if instance.host
+    ]

@@ -3,7 +3,6 @@
 """The document as YAML that the simulator takes."""
 
 from collections.abc import Iterable
-import itertools
 import typing
 
 import yaml
@@ -36,8 +35,10 @@ def write(described: Document, missing: unsaid.Unsaid) -> str:
     # nova.conf is this process's own.
     keywords = {'extra_specs': options.keywords()['extra_specs']}
     for _ in range(_ROUNDS):
+        seen: dict[str, typing.Any] = {}
+        hosts = [_share(host, seen) for host in described['hosts']]
         text = yaml.dump(
-            described,
+            {**described, 'hosts': hosts},
             Dumper=_Dumper,
             sort_keys=False,
             allow_unicode=True,
@@ -46,16 +47,33 @@ def write(described: Document, missing: unsaid.Unsaid) -> str:
         )
         read = document.parse(text)
         paths = {
-            _whole(described, finding)
+            _find(described, finding)
             for finding in check.findings(read, keywords)
         }
-        if not paths:
-            break
-        for path in sorted(paths, key=_place, reverse=True):
-            _remove(described, path)
+        for path in sorted(paths - {()}, reverse=True):
+            part: typing.Any = described
+            for key in path[:-1]:
+                part = part[key]
+            del part[path[-1]]
             missing.add('value', f'of {path[0]}, which the simulator refuses')
-    lines = [_comment(missing), text]
-    return ''.join(filter(None, lines))
+        if not any(paths):
+            break
+    return _comment(missing) + text
+
+
+def _share(part: Document, seen: Document) -> Document:
+    """Return a part in which what is alike is one object.
+
+    YAML refers to it. What a host uses stays its own.
+
+    :param seen: changed to what there was so far
+    """
+    return {
+        key: _share(value, seen)
+        if key in ('used', 'compute_node')
+        else seen.setdefault(repr(value), value)
+        for key, value in part.items()
+    }
 
 
 class _Dumper(yaml.SafeDumper):
@@ -76,48 +94,27 @@ _Dumper.add_representer(str, _represent)
 
 def _comment(missing: Iterable[str]) -> str:
     lines = [f'#   {messages.clean(line)}\n' for line in missing]
-    if not lines:
-        return ''
-    return ''.join(('# Not in this scenario:\n', *lines))
+    return ''.join(['# Not in this scenario:\n'] * bool(lines) + lines)
 
 
-def _whole(described: Document, finding: schema.Finding) -> schema.Path:
+def _find(described: Document, finding: schema.Finding) -> schema.Path:
     """Return the path of what to leave out for a fault."""
-    first, *rest = path = finding.path or ('',)
+    first, *rest = finding.path or ('',)
+    path = [first, *rest]
     if str(first).startswith('step '):
         # As reports count them.
-        path = ('steps', int(str(first)[5:]) - 1, *rest)
+        path = ['steps', int(str(first)[5:]) - 1, *rest]
+    if isinstance(finding.value, str):
+        # Where the fault is a key of the mapping.
+        path.append(finding.value)
     part: typing.Any = described
+    found: list[typing.Any] = []
     for key in path:
-        part = part[key] if _has(part, key) else None
-    if isinstance(finding.value, str) and _has(part, finding.value):
-        # The fault is a key of the mapping.
-        path = (*path, finding.value)
-    if path[2:3] == ('hints',):
-        return path[:4]
-    return path[: _WHOLE.get(str(path[0]), len(path))]
-
-
-def _has(part: typing.Any, key: typing.Any) -> bool:
-    if isinstance(part, list):
-        return isinstance(key, int) and key < len(part)
-    return isinstance(part, dict) and key in part
-
-
-def _place(path: schema.Path) -> list[tuple[bool, int, str]]:
-    # Of a list, the last goes first.
-    return [
-        (isinstance(one, int), one if isinstance(one, int) else 0, str(one))
-        for one in path
-    ]
-
-
-def _remove(part: typing.Any, path: schema.Path) -> None:
-    """Leave out the value at a path, or what is nearest to it."""
-    for key, following in itertools.pairwise((*path, None)):
-        if not _has(part, key):
-            return
-        if following is None or not isinstance(part[key], dict | list):
-            del part[key]
-            return
-        part = part[key]
+        try:
+            part = part[key]
+        except (LookupError, TypeError):
+            break
+        found.append(key)
+    if found[2:3] == ['hints']:
+        return (*found[:4],)
+    return (*found[: _WHOLE.get(str(path[0]), len(found))],)

@@ -5,16 +5,12 @@
 Shared by the simulator and by the functional tests.
 """
 
-import http
 import pathlib
 import sys
-import typing
 
 import fixtures
 import nova.conf
 from nova.scheduler import request_filter as nova_request_filter
-from nova.scheduler.client import report
-from nova.tests.unit import fake_requests
 from oslo_config import fixture as config_fixture
 
 CONF = nova.conf.CONF
@@ -49,39 +45,4 @@ class RequestFilters(fixtures.Fixture):
         request_filters = nova_request_filter.ALL_REQUEST_FILTERS
         self.addCleanup(
             request_filters.__setitem__, slice(None), list(request_filters)
-        )
-
-
-class RequestLineLimit(fixtures.Fixture):
-    """Stand for the web server in front of placement and its limit.
-
-    Every web server limits the length of a request line and answers a longer
-    one itself. Use after nova's fixture of placement.
-
-    :param longest: in bytes, without the end of the line, as gunicorn counts
-    """
-
-    def __init__(self, longest: int) -> None:
-        self._longest = longest
-
-    def _setUp(self) -> None:
-        get = report.SchedulerReportClient.get
-
-        def limited_get(
-            client: typing.Any,
-            url: str,
-            *args: typing.Any,
-            **kwargs: typing.Any,
-        ) -> typing.Any:
-            if len(f'GET {url} HTTP/1.1') <= self._longest:
-                return get(client, url, *args, **kwargs)
-            return fake_requests.FakeResponse(
-                http.HTTPStatus.REQUEST_URI_TOO_LONG, 'Request-URI Too Long'
-            )
-
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                'nova.scheduler.client.report.SchedulerReportClient.get',
-                limited_get,
-            )
         )

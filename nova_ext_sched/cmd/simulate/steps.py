@@ -5,7 +5,6 @@
 from collections.abc import Callable
 from collections.abc import Sequence
 import dataclasses
-import operator
 import time
 import typing
 
@@ -21,8 +20,6 @@ from nova_ext_sched.cmd.simulate import scenario
 # given up.
 _POLLS = 0.05, 0.4
 _PATIENCE = 120
-# At the rows of a server, which takes a tenth of a look through nova-api.
-_ROW_POLLS = 0.01, 0.01
 
 NO_VALID_HOST = 'No valid host'
 
@@ -37,6 +34,7 @@ _MOVES = {
     'os-migrateLive': 'live-migration',
     'evacuate': 'evacuate',
 }
+_CONFIRMED = {'resize', 'migrate'}
 
 Body = dict[str, typing.Any]
 Placement = expectation.Placement
@@ -47,52 +45,42 @@ class Steps:
     """Does what steps say, and shows where their servers are afterwards.
 
     :param simulated: a cloud that stands
-    :param progress: called when a server is where its step puts it
     """
 
-    def __init__(
-        self,
-        simulated: cloud.Cloud,
-        progress: Callable[[str], None],
-    ) -> None:
+    def __init__(self, simulated: cloud.Cloud) -> None:
         self._cloud = simulated
-        self._progress = progress
         self._api = simulated.client(scenario.DEFAULT_PROJECT)
         # By the name of a server that was booted.
         self._ids: dict[str, str] = {**simulated.server_ids}
-        self._groups: dict[str, str] = {**simulated.server_groups}
+        self._groups: dict[str, str | None] = {
+            server.name: server.group for server in simulated.declared.servers
+        }
 
     def run_apart(self, step: scenario.Step) -> expectation.Outcome:
         """Do a boot step on the cloud as it was at first, and leave it so.
 
         A server of its name that stands is taken away first.
         """
-        explanations_ = self._cloud.explanations
-        with self._cloud.without(step.servers):
-            ids, groups = {**self._ids}, {**self._groups}
-            for name in step.servers:
-                self._ids.pop(name, None)
+        explained = self._cloud.explanations
+        was_on = explained.is_on
+        # Each of several servers is explained beside those before it.
+        explained.is_on |= len(step.servers) > 1
+        ids, groups = {**self._ids}, {**self._groups}
+        away = [self._ids.pop(name) for name in step.servers if name in ids]
+        with self._cloud.rows.without(away):
             outcome = self._do(step)
             for name in step.servers:
                 if name in self._ids:
-                    self._cloud.rows.remove(self._ids[name])
-            is_met = step.expect.met_by(outcome)
+                    self._request(name, None)
             # It takes time, and nobody asks where all is as expected.
-            if not is_met and len(step.servers) == 1:
-                explanations_.explain_last()
+            if not step.expect.met_by(outcome):
+                explained.explain_last()
                 # Those of the scheduler are in the outcome.
                 self._cloud.warnings.take()
             outcome = self._explain(step, outcome)
-            self._ids, self._groups = ids, groups
-        if is_met or len(step.servers) == 1 or explanations_.is_on:
-            return outcome
-        # Each server is explained beside those before it.
-        explanations_.is_on = True
-        try:
-            again = self.run_apart(step)
-        finally:
-            explanations_.is_on = False
-        return dataclasses.replace(again, warnings=outcome.warnings)
+        self._ids, self._groups = ids, groups
+        explained.is_on = was_on
+        return outcome
 
     def run(self, step: scenario.Step) -> expectation.Outcome:
         """Do one step and wait for its end."""
@@ -105,14 +93,12 @@ class Steps:
             placements = [self._change_aggregate(step)]
         else:
             placements = self._act(step)
-        if not step.places:
-            # nova still shows where a deleted server was.
-            placements = [
-                dataclasses.replace(placement, host=None)
-                for placement in placements
-            ]
         return expectation.Outcome(
-            placements,
+            # nova still shows where a deleted server was.
+            [
+                one if step.places else dataclasses.replace(one, host=None)
+                for one in placements
+            ],
             warnings=self._cloud.readable(self._cloud.warnings.take()),
             domains={
                 key: self._cloud.domains(key, self._find_group_hosts(step))
@@ -177,19 +163,18 @@ class Steps:
             *step.servers,
             *(name for name, group in self._groups.items() if group in groups),
         }
-        hosts = [self._show(name)[HOST] for name in members]
-        return [host for host in hosts if host]
+        return [host for name in members if (host := self._show(name)[HOST])]
 
     def _boot(self, step: scenario.Step) -> Placements:
-        names = list(step.servers)
-        if step.arguments.get('multi_create'):
-            return self._create(str(step.target), names, step)
         # One after the other, so that each is placed by what the ones before
         # it left.
+        requests = [(name, [name]) for name in step.servers]
+        if step.arguments.get('multi_create'):
+            requests = [(str(step.target), [*step.servers])]
         return [
             placement
-            for name in names
-            for placement in self._create(name, [name], step)
+            for name, names in requests
+            for placement in self._create(name, names, step)
         ]
 
     def _create(
@@ -218,7 +203,7 @@ class Steps:
         placements = []
         for each in names:
             placements.append(self._settled(each))
-            self._progress('Placing servers')
+            self._cloud.progress('Placing servers')
         return placements
 
     def _boot_body(self, name: str, count: int, arguments: Body) -> Body:
@@ -289,10 +274,17 @@ class Steps:
                 placements.append(_refusal(name, exc))
             else:
                 placements.append(self._moved(name, *(body or ())))
-                self._progress('Placing servers')
-        if body and {*body} & {'resize', 'migrate'}:
-            if step.arguments.get('confirm', True):
-                self._confirm(placements)
+                self._cloud.progress('Placing servers')
+        if (
+            step.arguments.get('confirm', True)
+            and {*(body or ())} & _CONFIRMED
+        ):
+            for placement in placements:
+                if placement.failure is None:
+                    name = str(placement.server)
+                    self._request(name, {'confirmResize': None})
+                    # The source host's allocation goes at last.
+                    self._wait_for_events(name, 'confirmResize')
         return placements
 
     def _moved(self, name: str, action: str | None = None) -> Placement:
@@ -303,21 +295,10 @@ class Steps:
                 return _failure(name, error)
             # An evacuated server has no task before it has its new host.
             return self._settled(name)
-        if action == 'unshelve' and (placement.failure, placement.host) == (
-            None,
-            None,
-        ):
+        if action == 'unshelve' and not (placement.failure or placement.host):
             # A server that fits nowhere stays as it was, without an event.
             return _failure(name, NO_VALID_HOST)
         return placement
-
-    def _confirm(self, placements: Placements) -> None:
-        for placement in placements:
-            if placement.failure is None:
-                name = str(placement.server)
-                self._request(name, {'confirmResize': None})
-                # The source host's allocation goes at last.
-                self._wait_for_events(name, 'confirmResize')
 
     def _action_body(self, step: scenario.Step) -> Body | None:
         """Return what nova-api is asked for; None to delete."""
@@ -360,12 +341,6 @@ class Steps:
 
     def _settled(self, name: str) -> Placement:
         """Wait until nova does nothing more to a server."""
-        if self._cloud.rows is not None and name in self._ids:
-            _look_until(
-                operator.not_,
-                lambda: self._cloud.rows.is_busy(self._ids[name]),
-                _ROW_POLLS,
-            )
         server = _look_until(_is_settled, lambda: self._show(name))
         status, task = server['status'], server[TASK]
         if not _is_settled(server):
@@ -418,11 +393,10 @@ def _is_settled(server: Body) -> bool:
 def _look_until(
     done: Callable[[typing.Any], typing.Any],
     look: Callable[[], typing.Any],
-    polls: tuple[float, float] = _POLLS,
 ) -> typing.Any:
     """Return what was seen when it was done, or when it was given up."""
     deadline = time.monotonic() + _PATIENCE
-    pause, longest = polls
+    pause, longest = _POLLS
     while not done(seen := look()) and time.monotonic() < deadline:
         time.sleep(pause)
         pause = min(2 * pause, longest)

@@ -113,7 +113,7 @@ def run(
     try:
         simulated.setUp()
         started = simulated.warnings.take(start=True)
-        runner = steps.Steps(simulated, progress)
+        runner = steps.Steps(simulated)
         simulated.explanations.is_on = (
             request.explains or not declared.independent
         )

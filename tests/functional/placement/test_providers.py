@@ -46,8 +46,11 @@ class ProvidersTest(base.PlacementTestCase):
         self.placement = Placement(self.raw)
         self.providers = providers.Providers(self.placement)
         self.uuids = {host: str(uuid.uuid4()) for host in ('one', 'two')}
-        for host, provider in self.uuids.items():
-            self.providers.add(host, provider)
+
+    def add(self, **inventories):
+        """Make providers, by host."""
+        for host, given in inventories.items():
+            self.providers.add(host, self.uuids[host], given)
 
     def read(self, host, part):
         return self.raw.get(
@@ -61,93 +64,88 @@ class ProvidersTest(base.PlacementTestCase):
     def assertUsed(self, host, **used):
         self.assertEqual(used, self.read(host, 'usages')['usages'])
 
-    def assertInvalid(self, path, expected, function, *args):
-        invalid = self.assertRaises(exception.ScenarioInvalid, function, *args)
+    def assertInvalid(self, path, expected, **inventories):
+        invalid = self.assertRaises(
+            exception.ScenarioInvalid, self.add, **inventories
+        )
         [finding] = invalid.findings
         self.assertEqual((path, expected), (finding.path, finding.expected))
         return finding
 
     def test_names(self):
-        self.assertEqual(self.uuids, self.providers.uuids)
+        self.add(one=SMALL, two=LARGE)
         found = self.raw.get('/resource_providers').json()
         self.assertEqual(
             self.uuids,
             {one['name']: one['uuid'] for one in found['resource_providers']},
         )
+        # A nova-compute makes its own.
+        others = providers.Providers(self.placement)
+        for host, provider in self.uuids.items():
+            self.assertEqual(provider, self.providers.uuid(host))
+            self.assertEqual(provider, others.uuid(host))
 
     def test_name_taken(self):
+        self.add(one=SMALL)
+        self.uuids['one'] = str(uuid.uuid4())
         finding = self.assertInvalid(
-            ('hosts', 'one'),
-            'what placement takes',
-            self.providers.add,
-            'one',
-            str(uuid.uuid4()),
+            ('hosts', 'one'), 'what placement takes', one=SMALL
         )
         self.assertIn('one', finding.got)
 
     def test_traits_and_aggregates(self):
         aggregate = str(uuid.uuid4())
-        self.providers.set_traits('one', [TRAIT])
-        self.providers.set_aggregates({'one': [aggregate], 'two': []})
+        self.add(one=SMALL, two=LARGE)
+        self.providers.set_aggregates('one', [aggregate])
+        self.providers.add_traits('one', [TRAIT])
         # Whatever was written in between.
-        self.providers.set_inventories({'one': SMALL})
-        self.providers.set_aggregates({'two': [aggregate]})
-        self.providers.set_traits('two', [])
-        self.assertEqual([TRAIT], self.read('one', 'traits')['traits'])
+        self.allocate(one={'VCPU': 1})
+        self.providers.add_traits('one', ['CUSTOM_GOLD', 'CUSTOM_no', TRAIT])
+        self.providers.set_aggregates('two', [aggregate])
+        self.providers.add_traits('two', [])
+        self.assertEqual(
+            {TRAIT, 'CUSTOM_GOLD'}, {*self.read('one', 'traits')['traits']}
+        )
         self.assertEqual([], self.read('two', 'traits')['traits'])
         for host in self.uuids:
             self.assertEqual(
                 [aggregate], self.read(host, 'aggregates')['aggregates']
             )
 
-    def test_unknown_trait(self):
-        finding = self.assertInvalid(
-            ('hosts', 'one'),
-            'what placement takes',
-            self.providers.set_traits,
-            'one',
-            ['CUSTOM_NOBODY_MADE_IT'],
-        )
-        self.assertIn('CUSTOM_NOBODY_MADE_IT', finding.got)
+    def test_traits_that_are_there(self):
+        self.add(one=SMALL)
+        self.providers.add_traits('one', [TRAIT])
+        self.placement.asked.clear()
+        self.providers.add_traits('one', [TRAIT])
+        self.assertEqual([('get', 'resource_providers')], self.placement.asked)
 
     def test_inventories(self):
-        self.providers.set_inventories({'one': SMALL, 'two': LARGE})
+        self.add(one=SMALL, two=LARGE)
         for host, given in (('one', SMALL), ('two', LARGE)):
             found = self.inventories(host)
             self.assertEqual(given.keys(), found.keys())
             for name, fields in given.items():
                 self.assertLessEqual(fields.items(), found[name].items())
 
-    def test_all_hosts_at_once(self):
-        self.placement.asked.clear()
-        self.providers.set_inventories({'one': LARGE, 'two': LARGE})
-        self.assertEqual(
-            [('get', 'resource_providers'), ('post', 'reshaper')],
-            self.placement.asked,
-        )
-
     @ddt.data((4, True), (5, False))
     @ddt.unpack
     def test_reserved(self, reserved, taken):
-        inventories = {'one': {'VCPU': {'total': 4, 'reserved': reserved}}}
+        inventories = {'VCPU': {'total': 4, 'reserved': reserved}}
         if taken:
-            self.providers.set_inventories(inventories)
+            self.add(one=inventories)
             return
         finding = self.assertInvalid(
             ('hosts', 'one', 'inventories', 'VCPU', 'reserved'),
             'at most the total, 4',
-            self.providers.set_inventories,
-            inventories,
+            one=inventories,
         )
         self.assertEqual('5', finding.got)
-        self.assertEqual({}, self.inventories('one'))
 
     def test_unknown_resource_class(self):
         finding = self.assertInvalid(
-            ('hosts',),
+            ('hosts', 'one'),
             'what placement takes',
-            self.providers.set_inventories,
-            {'one': {'NOBODY_MADE_IT': {'total': 1}}},
+            one={'NOBODY_MADE_IT': {'total': 1}},
         )
         self.assertIn('NOBODY_MADE_IT', finding.got)
 
@@ -156,13 +154,12 @@ class ProvidersTest(base.PlacementTestCase):
         consumers = {host: str(uuid.uuid4()) for host in amounts}
         self.placement.asked.clear()
         self.providers.allocate(
-            {consumer: host for host, consumer in consumers.items()},
-            {consumers[host]: amounts[host] for host in amounts},
+            {consumers[host]: (host, amounts[host]) for host in amounts}
         )
         return consumers
 
     def test_allocate(self):
-        self.providers.set_inventories({'one': SMALL, 'two': LARGE})
+        self.add(one=SMALL, two=LARGE)
         consumers = self.allocate(
             one={'VCPU': 2, 'CUSTOM_GPU': 0}, two={'VCPU': 60}
         )
@@ -177,8 +174,22 @@ class ProvidersTest(base.PlacementTestCase):
         self.assertUsed('one', VCPU=0, CUSTOM_GPU=0)
         self.assertUsed('two', VCPU=60)
 
+    def test_used_of_what_the_host_does_not_have(self):
+        self.add(one=SMALL)
+        invalid = self.assertRaises(
+            exception.ScenarioInvalid, self.allocate, one={'MEMORY_MB': 1}
+        )
+        self.assertEqual(
+            [
+                'hosts.one.inventories: expected MEMORY_MB, which is used '
+                'there, got no such class'
+            ],
+            [str(finding) for finding in invalid.findings],
+        )
+        self.assertEqual([], self.placement.asked)
+
     def test_nothing_to_allocate(self):
-        self.providers.set_inventories({'one': SMALL})
+        self.add(one=SMALL)
         self.allocate(one={'VCPU': 0})
         self.assertEqual([], self.placement.asked)
 
@@ -189,7 +200,7 @@ class ProvidersTest(base.PlacementTestCase):
         {'CUSTOM_GPU': 3, 'VCPU': 1},
     )
     def test_beyond_the_inventories(self, amounts):
-        self.providers.set_inventories({'one': SMALL, 'two': LARGE})
+        self.add(one=SMALL, two=LARGE)
         before = self.inventories('one'), self.inventories('two')
         self.allocate(one=amounts, two={'VCPU': 1})
         self.assertUsed('one', **{'VCPU': 0, 'CUSTOM_GPU': 0, **amounts})

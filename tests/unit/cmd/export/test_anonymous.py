@@ -113,6 +113,24 @@ class RenameTest(unittest.TestCase):
             found,
         )
 
+    def test_default_zone(self):
+        """It is a zone, though no aggregate has it."""
+        options = {'default_availability_zone': 'kiev-1'}
+        data = {
+            **DOCUMENT,
+            'nova_conf': {'DEFAULT': options},
+            'steps': [{'boot': 'one', 'availability_zone': 'kiev-1:kiev'}],
+        }
+        found, words = anonymous.rename(data, unsaid.Unsaid())
+        zone = words['kiev-1']
+        self.assertEqual(
+            {'DEFAULT': {'default_availability_zone': zone}},
+            found['nova_conf'],
+        )
+        self.assertEqual(
+            f'{zone}:host-1', found['steps'][0]['availability_zone']
+        )
+
     def test_an_image_that_is_called_image(self):
         sources = {'nova_ext_sched': {'member_sources': ['flavor', 'image']}}
         data = {

@@ -120,9 +120,7 @@ class HostsTestCase(testtools.TestCase):
         )
         scheduler.ask_cells.return_value = {'c': (services, nodes)}
         self.counted = mock.Mock()
-        return hosts.Hosts(scheduler, self.unsaid).read(
-            standing or {}, self.counted
-        )
+        return hosts.read(scheduler, self.unsaid, standing or {}, self.counted)
 
     def test_what_follows_from_the_provider_is_left_out(self):
         [found] = self.read(node())
@@ -284,13 +282,6 @@ class HostsTestCase(testtools.TestCase):
         self.read(node(**fields))
         self.assertEqual(lines, [*self.unsaid])
 
-    def test_equal_parts_are_one(self):
-        """YAML refers to what is there once."""
-        first, second = self.read(node(), node('b', 'u2'), traits=['B', 'A'])
-        self.assertIs(first['inventories'], second['inventories'])
-        self.assertIs(first['traits'], second['traits'])
-        self.assertEqual(['A', 'B'], first['traits'])
-
     @ddt.data('resource_providers', 'inventories', 'usages', 'traits')
     def test_placement_refuses(self, part):
         parts = {'providers': None}
@@ -313,7 +304,9 @@ class HostsTestCase(testtools.TestCase):
         scheduler.ask_cells.return_value = {'c': (services, [node()])}
         exc = self.assertRaises(
             nova_scheduler.PlacementFailed,
-            hosts.Hosts(scheduler, self.unsaid).read,
+            hosts.read,
+            scheduler,
+            self.unsaid,
             {},
             lambda: None,
         )

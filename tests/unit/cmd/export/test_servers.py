@@ -2,41 +2,35 @@
 
 from unittest import mock
 
-import ddt
-from nova import context as nova_context
-from nova.db.main import api as main_db
-from nova.db.main import models
-import sqlalchemy as sa
 import testtools
 
 from nova_ext_sched.cmd.export import servers
-from tests import databases
 
 
-@ddt.ddt
-class StandingTestCase(testtools.TestCase):
+class ServersTestCase(testtools.TestCase):
     """tests/functional reads what a server that stands is."""
 
-    @ddt.data(
-        ({'host': 'a'}, True),
-        ({'host': None}, False),
-        ({'host': 'a', 'deleted': 7}, False),
-        ({'host': 'a', 'uuid': 'other'}, False),
-    )
-    @ddt.unpack
-    def test_standing(self, row, stands):
-        engine = self.useFixture(databases.Database('sqlite')).replace(
-            main_db.context_manager
-        )
-        table = models.Instance.__table__
-        table.create(engine)
-        with engine.begin() as connection:
-            connection.execute(
-                sa.insert(table), [{'uuid': 's', 'deleted': 0, **row}]
-            )
-        self.assertEqual(
-            ['s'] * stands,
-            servers._standing(nova_context.get_admin_context(), ['s', 't']),
+    def test_standing(self):
+        """nova's own query has no filter for a server that is nowhere."""
+        listed = [
+            mock.Mock(uuid=uuid, host=host)
+            for uuid, host in (('s', 'a'), ('t', None), ('u', ''))
+        ]
+        with (
+            mock.patch.object(
+                servers.objects.InstanceList,
+                'get_by_filters',
+                return_value=listed,
+            ) as get,
+            mock.patch.object(servers, 'compute_utils'),
+            mock.patch.object(servers, 'scheduler_utils'),
+        ):
+            found = servers._select('of a cell', ['s', 't', 'u'])
+        self.assertEqual(['s'], [server.uuid for server in found])
+        get.assert_called_once_with(
+            'of a cell',
+            {'deleted': False, 'uuid': ['s', 't', 'u']},
+            expected_attrs=['flavor'],
         )
 
     def test_many(self):

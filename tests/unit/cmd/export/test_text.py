@@ -28,11 +28,28 @@ def write(**parts):
 
 class WriteTest(unittest.TestCase):
     def test_same_values_once(self):
-        shared = {'VCPU': {'total': 4, 'allocation_ratio': 1.5}}
-        hosts = [{'name': name, 'inventories': shared} for name in 'ab']
+        """YAML refers to them; what is used is each host's own."""
+        hosts = [
+            {
+                'name': name,
+                'inventories': {'VCPU': {'total': 4, 'allocation_ratio': 1.5}},
+                'used': {'VCPU': 3},
+                'traits': ['CUSTOM_A'],
+                'compute_node': {
+                    'supported_instances': [['x86_64', 'kvm', 'hvm']]
+                },
+            }
+            for name in 'ab'
+        ]
         read, written = write(hosts=hosts)
-        self.assertEqual(1, written.count('total'), written)
         self.assertEqual(hosts, read['hosts'])
+        for value, times in (
+            ('total', 1),
+            ('CUSTOM_A', 1),
+            ('kvm', 1),
+            ('VCPU: 3', 2),
+        ):
+            self.assertEqual(times, written.count(value), written)
 
     def test_what_the_simulator_refuses(self):
         boot = {'boot': 'x', 'flavor': 'f'}

@@ -9,9 +9,7 @@ from nova_ext_sched.cmd.simulate import steps
 
 class EvacuateTest(unittest.TestCase):
     def test_server_on_no_host_takes_none_down(self):
-        cloud = mock.Mock(
-            readable=list, rows=None, server_ids={}, server_groups={}
-        )
+        cloud = mock.Mock(readable=list, rows=None, server_ids={})
         cloud.explanations.take.return_value = {}
         cloud.warnings.take.return_value = []
         api = cloud.client.return_value
@@ -27,14 +25,14 @@ class EvacuateTest(unittest.TestCase):
             'events': [{'result': 'Success'}]
         }
         api.get_services.return_value = [{'id': 'the only service'}]
-        declared = scenario.parse(
+        declared = cloud.declared = scenario.parse(
             {
                 'hosts': ['a'],
                 'flavors': {},
                 'steps': [{'evacuate': ['placed', 'nowhere']}],
             }
         )
-        running = steps.Steps(cloud, lambda phase: None)
+        running = steps.Steps(cloud)
         running._ids = {'placed': 'placed', 'nowhere': 'nowhere'}
 
         outcome = running.run(declared.steps[0])
