@@ -61,6 +61,7 @@ from oslo_utils import strutils
 
 from nova_ext_sched import messages
 from nova_ext_sched.policy import declaration
+from nova_ext_sched.policy import resolution
 from nova_ext_sched.policy import verdict
 
 DECLARATION: declaration.Policy = declaration.Policy(
@@ -88,59 +89,6 @@ PREEMPTIBLE = 'blazar:preemptible'
 ZONE = 'availability_zone'
 # Of Blazar's first releases; no option names it.
 _OLD_ZONE_PREFIX = 'blazar:'
-
-Metadata = Mapping[str, str | None]
-Aggregates = Iterable[tuple[str, Metadata]]
-
-
-class Resolution(typing.NamedTuple):
-    """Which aggregates of a cloud a request must use, and which it must not.
-
-    :ivar required: UUIDs; the host must be in one of them, unless empty
-    :ivar forbidden: UUIDs
-    :ivar unmet: why no host can take the request, else empty
-    :ivar detail: more about that, for operators only: it tells of others
-    """
-
-    required: frozenset[str] = frozenset()
-    forbidden: frozenset[str] = frozenset()
-    unmet: str = ''
-    detail: str = ''
-
-
-class Request(typing.Protocol):
-    """A request under the rules.
-
-    :ivar names: names of aggregates that :meth:`resolve` must know
-    :ivar keys: the metadata keys that it must know of them
-    :ivar zone_prefixes: it must know the zones with such a prefix too, and
-        nothing else of the aggregates in them
-    """
-
-    @property
-    def names(self) -> Collection[str]: ...
-
-    @property
-    def keys(self) -> Collection[str]: ...
-
-    @property
-    def zone_prefixes(self) -> Collection[str]: ...
-
-    def judge(self, aggregates: Aggregates) -> verdict.Verdict:
-        """Decide whether a host in these aggregates may take the request.
-
-        :param aggregates: name and metadata of each, in the host's order
-        """
-
-    def resolve(
-        self, items: Iterable[tuple[str, str, str | None, str | None]]
-    ) -> Resolution:
-        """Decide about all aggregates of a cloud, for the placement query.
-
-        :param items: (UUID, name, key, value): at least those that
-            ``names``, ``keys`` and ``zone_prefixes`` say; an aggregate
-            without any of the keys has one whose key is None
-        """
 
 
 @dataclasses.dataclass(frozen=True)
@@ -171,110 +119,170 @@ class Rules:
             options.blazar_owner,
         )
 
-    def with_reservations(
-        self, reservations: Collection[str], project_id: str | None
-    ) -> Request:
-        """Return a request with the hint.
+    def request(
+        self,
+        reservations: Collection[str],
+        extra_specs: Mapping[str, str],
+        project_id: str | None = None,
+    ) -> 'Request | None':
+        """Return what a request asks for; None where every host will do.
 
-        :param reservations: IDs, at least one
-        """
-        return _WithReservations(self, frozenset(reservations), project_id)
-
-    def without_reservation(
-        self, extra_specs: Mapping[str, str]
-    ) -> Request | None:
-        """Return a request without the hint; None where every host will do.
-
+        :param reservations: IDs, of the hint
         :param extra_specs: of the flavor
         """
+        if reservations:
+            return Request(self, frozenset(reservations), project_id)
         if INSTANCE_RESERVATION in extra_specs:
             return None
-        if self.allow_preemptibles and strutils.bool_from_string(
+        preemptible = self.allow_preemptibles and strutils.bool_from_string(
             extra_specs.get(PREEMPTIBLE)
-        ):
-            return _Preemptible(self)
-        return _WithoutReservation(self)
+        )
+        return Request(self, preemptible=preemptible)
 
-    @property
-    def named_pools(self) -> frozenset[str]:
-        """The names by which pools are known."""
-        return frozenset((self.freepool, self.preemptible))
-
-    def why_pool(self, name: str, metadata: Metadata) -> Iterator[str]:
+    def why_pool(
+        self, name: str, metadata: resolution.Metadata
+    ) -> Iterator[str]:
         """Yield in which ways an aggregate is a pool: none, one or two."""
         zone = metadata.get(ZONE)
         if zone and zone.startswith(self.zone_prefixes):
             yield f'in zone {messages.quoted(zone)}'
-        if name in self.named_pools:
+        if name in (self.freepool, self.preemptible):
             kind = 'free hosts' if name == self.freepool else 'preemptibles'
             yield f'of {kind}'
 
 
 @dataclasses.dataclass(frozen=True)
-class _WithReservations:
-    rules: Rules
-    names: frozenset[str]
-    project_id: str | None
+class Request:
+    """A request under the rules; :meth:`Rules.request` makes it.
 
-    zone_prefixes: typing.ClassVar[tuple[str, ...]] = ()
+    :ivar reservations: the pools that it names; without any it names none
+    :ivar preemptible: whether it is for a preemptible server
+    """
+
+    rules: Rules
+    reservations: frozenset[str] = frozenset()
+    project_id: str | None = None
+    preemptible: bool = False
+
+    @property
+    def names(self) -> Collection[str]:
+        """Names of aggregates that :meth:`resolve` must know."""
+        return self.reservations or {
+            self.rules.freepool,
+            self.rules.preemptible,
+        }
 
     @property
     def keys(self) -> tuple[str, ...]:
+        """The metadata keys that it must know of them."""
+        if not self.reservations:
+            return (ZONE,)
         mine = () if self.project_id is None else (self.project_id,)
         return (ZONE, self.rules.owner_key, *mine)
 
-    def judge(self, aggregates: Aggregates) -> verdict.Verdict:
-        for name, metadata in self._named(aggregates):
-            if self._may_use(metadata):
+    @property
+    def zone_prefixes(self) -> tuple[str, ...]:
+        """It must know the zones with such a prefix, and no more of those."""
+        return () if self.reservations else self.rules.zone_prefixes
+
+    def judge(
+        self, aggregates: Iterable[resolution.Aggregate]
+    ) -> verdict.Verdict:
+        """Decide whether a host in these aggregates may take the request.
+
+        :param aggregates: name and metadata of each, in the host's order
+        """
+        pools = [
+            (name, metadata, why)
+            for name, metadata in aggregates
+            for why in self.rules.why_pool(name, metadata)
+        ]
+        if self.reservations:
+            for name, metadata, _ in pools:
+                if name in self.reservations:
+                    if self._may_use(metadata):
+                        return verdict.PASS
+                    return verdict.reject(self._why_closed(name, metadata))
+            return verdict.reject(
+                f'no pool of Blazar that the host is in is named '
+                f'{self._wanted}'
+            )
+        if self.preemptible:
+            if [name for name, *_ in pools] == [self.rules.preemptible]:
                 return verdict.PASS
-            return verdict.reject(self._why_closed(name, metadata))
-        return verdict.reject(
-            f'no pool of Blazar that the host is in is named {self._wanted}'
-        )
+            found = [
+                f'{messages.clean(name)} ({why})' for name, _, why in pools
+            ]
+            return verdict.reject(
+                f'a preemptible server must be in aggregate '
+                f'{messages.clean(self.rules.preemptible)} and no other pool '
+                f'of Blazar; the host is in '
+                + (messages.first_few(found, show=str) or 'none')
+            )
+        for name, _, why in pools:
+            return verdict.reject(
+                f'aggregate {messages.clean(name)} is a pool of Blazar '
+                f'({why}) and the request names no reservation'
+            )
+        return verdict.PASS
 
     def resolve(
-        self, items: Iterable[tuple[str, str, str | None, str | None]]
-    ) -> Resolution:
-        pools = {
-            uuid: aggregate
-            for uuid, aggregate in _group(items).items()
-            if list(self._named([aggregate]))
-        }
-        usable = frozenset(
-            uuid
-            for uuid, (_, metadata) in pools.items()
-            if self._may_use(metadata)
-        )
-        if usable:
-            return Resolution(required=usable)
-        closed = sorted(self._why_closed(*pool) for pool in pools.values())
-        return Resolution(
-            unmet=f'no reservation that project '
-            f'{messages.clean(self.project_id)} may use is named '
-            f'{self._wanted}',
-            detail='; '.join(closed)
-            or f'no pool of Blazar is named {self._wanted}',
-        )
+        self, items: Iterable[resolution.Item]
+    ) -> resolution.Resolution:
+        """Decide about all aggregates of a cloud, for the placement query.
 
-    def _named(self, aggregates: Aggregates) -> Iterator[tuple[str, Metadata]]:
-        for name, metadata in aggregates:
-            if name in self.names and any(self.rules.why_pool(name, metadata)):
-                yield name, metadata
+        :param items: at least those that :attr:`names`, :attr:`keys` and
+            :attr:`zone_prefixes` say
+        """
+        required, forbidden, closed = set(), set(), []
+        for uuid, (name, metadata) in resolution.group(items).items():
+            ways = len(list(self.rules.why_pool(name, metadata)))
+            if not ways:
+                continue
+            if self.reservations:
+                if name not in self.reservations:
+                    continue
+                if self._may_use(metadata):
+                    required.add(uuid)
+                else:
+                    closed.append(self._why_closed(name, metadata))
+            elif self.preemptible and (ways, name) == (
+                1,
+                self.rules.preemptible,
+            ):
+                required.add(uuid)
+            else:
+                forbidden.add(uuid)
+        if required:
+            return resolution.Resolution([required], forbidden)
+        if self.reservations:
+            return resolution.Resolution(
+                unmet=f'no reservation that project '
+                f'{messages.clean(self.project_id)} may use is named '
+                f'{self._wanted}',
+                detail='; '.join(sorted(closed))
+                or f'no pool of Blazar is named {self._wanted}',
+            )
+        if self.preemptible:
+            return resolution.Resolution(
+                unmet=f'no aggregate '
+                f'{messages.clean(self.rules.preemptible)} takes preemptible '
+                f'servers'
+            )
+        return resolution.Resolution(forbidden=forbidden)
 
-    def _may_use(self, metadata: Metadata) -> bool:
+    def _may_use(self, metadata: resolution.Metadata) -> bool:
         # A request without a project owns what nobody owns, as in
         # blazar-nova; nova's requests have a project.
         return self.project_id == metadata.get(self.rules.owner_key) or (
             self.project_id is not None and bool(metadata.get(self.project_id))
         )
 
-    def _why_closed(self, name: str, metadata: Metadata) -> str:
+    def _why_closed(self, name: str, metadata: resolution.Metadata) -> str:
+        key = messages.clean(self.rules.owner_key)
         owner = metadata.get(self.rules.owner_key)
         whose = (
-            f'has {messages.clean(self.rules.owner_key)}='
-            f'{messages.clean(owner)}'
-            if owner
-            else f'has no {messages.clean(self.rules.owner_key)}'
+            f'has {key}={messages.clean(owner)}' if owner else f'has no {key}'
         )
         return (
             f"Blazar's pool {messages.clean(name)} {whose} and no key for "
@@ -284,95 +292,4 @@ class _WithReservations:
     @property
     def _wanted(self) -> str:
         # A hint may be empty.
-        return messages.first_few(sorted(self.names)) or "''"
-
-
-@dataclasses.dataclass(frozen=True)
-class _WithoutReservation:
-    rules: Rules
-
-    keys: typing.ClassVar[tuple[str, ...]] = (ZONE,)
-
-    @property
-    def names(self) -> frozenset[str]:
-        return self.rules.named_pools
-
-    @property
-    def zone_prefixes(self) -> tuple[str, ...]:
-        return self.rules.zone_prefixes
-
-    def judge(self, aggregates: Aggregates) -> verdict.Verdict:
-        for name, metadata in aggregates:
-            for why in self.rules.why_pool(name, metadata):
-                return verdict.reject(
-                    f'aggregate {messages.clean(name)} is a pool of Blazar '
-                    f'({why}) and the request names no reservation'
-                )
-        return verdict.PASS
-
-    def resolve(
-        self, items: Iterable[tuple[str, str, str | None, str | None]]
-    ) -> Resolution:
-        return Resolution(
-            forbidden=frozenset(
-                uuid
-                for uuid, aggregate in _group(items).items()
-                if any(self.rules.why_pool(*aggregate))
-            )
-        )
-
-
-class _Preemptible(_WithoutReservation):
-    def judge(self, aggregates: Aggregates) -> verdict.Verdict:
-        pools = [
-            (name, why)
-            for name, metadata in aggregates
-            for why in self.rules.why_pool(name, metadata)
-        ]
-        if [name for name, _ in pools] == [self.rules.preemptible]:
-            return verdict.PASS
-        wanted = (
-            f'a preemptible server must be in aggregate '
-            f'{messages.clean(self.rules.preemptible)} and no other pool of '
-            f'Blazar; the host is in '
-        )
-        return verdict.reject(
-            wanted
-            + (
-                messages.first_few(
-                    [f'{messages.clean(n)} ({why})' for n, why in pools],
-                    show=str,
-                )
-                or 'none'
-            )
-        )
-
-    def resolve(
-        self, items: Iterable[tuple[str, str, str | None, str | None]]
-    ) -> Resolution:
-        required = set()
-        forbidden = set()
-        for uuid, (name, metadata) in _group(items).items():
-            ways = len(list(self.rules.why_pool(name, metadata)))
-            if ways == 1 and name == self.rules.preemptible:
-                required.add(uuid)
-            elif ways:
-                forbidden.add(uuid)
-        if not required:
-            return Resolution(
-                unmet=f'no aggregate '
-                f'{messages.clean(self.rules.preemptible)} takes preemptible '
-                f'servers'
-            )
-        return Resolution(frozenset(required), frozenset(forbidden))
-
-
-def _group(
-    items: Iterable[tuple[str, str, str | None, str | None]],
-) -> dict[str, tuple[str, dict[str, str | None]]]:
-    found: dict[str, tuple[str, dict[str, str | None]]] = {}
-    for uuid, name, key, value in items:
-        metadata = found.setdefault(uuid, (name, {}))[1]
-        if key is not None:
-            metadata[key] = value
-    return found
+        return messages.first_few(sorted(self.reservations)) or "''"

@@ -15,16 +15,20 @@ import typing
 
 from nova import objects
 import nova.conf
+from oslo_log import log as logging
 
+from nova_ext_sched import exception
 from nova_ext_sched import log_once
 from nova_ext_sched import messages
 from nova_ext_sched.policy import declaration
 from nova_ext_sched.policy import isolation
+from nova_ext_sched.policy import resolution
 from nova_ext_sched.queries import aggregates
 from nova_ext_sched.queries import fields
 from nova_ext_sched.request_filters import base
 
 CONF = nova.conf.CONF
+LOG = logging.getLogger(__name__)
 
 LOG_ONCE = log_once.LogOnce(__name__)
 
@@ -36,6 +40,43 @@ _host_counts = base.Cached(
     lambda ctxt: collections.Counter(aggregates.get_host_counts(ctxt)),
     COUNTS_SECONDS,
 )
+
+
+def apply(
+    ctxt: typing.Any,
+    request_spec: typing.Any,
+    resolved: resolution.Resolution,
+    policy: declaration.Policy,
+    items: Collection[resolution.Item],
+) -> None:
+    """Ask placement for the hosts that a policy leaves.
+
+    :param items: metadata items of the cloud, the forbidden aggregates' among
+        them
+    :raises exception.RequestRefused: it leaves none
+    """
+    if resolved.unmet:
+        raise exception.RequestRefused(resolved.unmet, resolved.detail)
+    for uuids in resolved.required:
+        require(request_spec, uuids)
+    chosen = forbid(
+        ctxt,
+        request_spec,
+        resolved.forbidden,
+        policy,
+        (item for item in items if item[0] in resolved.forbidden),
+    )
+    LOG.debug(
+        '%(filter)s: the request must land in each of %(required)d sets of '
+        'aggregates and stay out of %(forbidden)s, %(uuids)d of them in the '
+        'placement query',
+        {
+            'filter': policy.request_filter,
+            'required': len(resolved.required),
+            'forbidden': messages.count('aggregate', len(resolved.forbidden)),
+            'uuids': len(chosen),
+        },
+    )
 
 
 def require(request_spec: typing.Any, uuids: Collection[str]) -> None:

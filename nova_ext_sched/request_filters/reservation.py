@@ -5,10 +5,8 @@
 import typing
 
 import nova.conf
-from oslo_log import log as logging
 
 from nova_ext_sched import exception
-from nova_ext_sched import messages
 from nova_ext_sched import request_state
 from nova_ext_sched.policy import reservation
 from nova_ext_sched.queries import aggregates
@@ -18,7 +16,6 @@ from nova_ext_sched.request_filters import base
 from nova_ext_sched.request_filters import member_of
 
 CONF = nova.conf.CONF
-LOG = logging.getLogger(__name__)
 
 
 @base.fail_closed(reservation.DECLARATION)
@@ -51,35 +48,12 @@ def reserved_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
             f'{reservation.MOST_KEYS}'
         )
     items = aggregates.get_metadata(ctxt, request.metadata_prefixes)
-    resolution = request.resolve(items)
-    if resolution.unmet is not None:
-        # The reason tells of other projects.
-        raise exception.RequestRefused(
-            f'no aggregate that {request.project} may use has the metadata '
-            f'key {messages.clean(resolution.unmet)}',
-            detail=resolution.reason,
-        )
-
-    for uuids in resolution.required.values():
-        member_of.require(request_spec, uuids)
-    forbidden = member_of.forbid(
+    member_of.apply(
         ctxt,
         request_spec,
-        resolution.forbidden,
+        request.resolve(items),
         reservation.DECLARATION,
-        (item for item in items if item[0] in resolution.forbidden),
-    )
-    LOG.debug(
-        'reserved_aggregates: the request names %(required)s and must stay '
-        'out of %(forbidden)s, %(uuids)d in the placement query',
-        {
-            'required': messages.first_few(list(resolution.required))
-            or 'no reservation',
-            'forbidden': messages.count(
-                'reserved aggregate', len(resolution.forbidden)
-            ),
-            'uuids': len(forbidden),
-        },
+        items,
     )
     return True
 

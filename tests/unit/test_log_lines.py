@@ -183,7 +183,7 @@ class LogLinesTestCase(test_base.RequestFilterTestCase):
         for requested in (rules.keys_among(extra_specs), ()):
             request = rules.request(requested, project)
             reasons.append(request.judge(aggregates).reason)
-            reasons.append(request.resolve(self.items).reason)
+            reasons.append(request.resolve(self.items).detail)
         self.assertOneLineEach(*reasons)
 
     @given(st.lists(text, min_size=1, max_size=2), text)

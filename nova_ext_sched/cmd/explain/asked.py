@@ -113,14 +113,10 @@ class Asked:
         found = []
         for aggregate in self._scheduler.aggs_by_id.values():
             metadata = fields.aggregate_metadata(aggregate)
-            items = [
-                f'{messages.clean(key)}={messages.clean(value)}'
-                for key, value in sorted(metadata.items())
-                if key.startswith(wanted.project_keys)
-            ]
+            items = wanted.closing_items(metadata)
             if items and any(key in metadata for key in wanted.required):
                 name = messages.clean(fields.aggregate_name(aggregate))
-                found.append(f'aggregate {name} has {" and ".join(items)}')
+                found.append(f'aggregate {name} has {items}')
         return sorted(found)
 
     def _operate(self, ctxt: typing.Any, mine: server.Server) -> None:

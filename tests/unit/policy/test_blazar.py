@@ -34,10 +34,7 @@ TWICE = pool('freepool', 'blazar')
 
 
 def compile_request(hints=(), extra_specs=(), project='me', **rules):
-    mine = blazar.Rules(**rules)
-    if hints:
-        return mine.with_reservations(hints, project)
-    return mine.without_reservation(dict(extra_specs))
+    return blazar.Rules(**rules).request(hints, dict(extra_specs), project)
 
 
 def items(aggregates, keys=None):
@@ -57,9 +54,15 @@ def stage_1(request, aggregates):
     required, forbidden, unmet, _ = request.resolve(
         items(aggregates, request.keys)
     )
-    hosts = set(range(len(aggregates)))
-    return not (
-        unmet or hosts & forbidden or (required and required.isdisjoint(hosts))
+    return not unmet and is_left(
+        set(range(len(aggregates))), required, forbidden
+    )
+
+
+def is_left(host, required, forbidden):
+    """Whether placement returns a host in aggregates with these UUIDs."""
+    return host.isdisjoint(forbidden) and not any(
+        host.isdisjoint(uuids) for uuids in required
     )
 
 
@@ -339,11 +342,7 @@ class StagesTestCase(testtools.TestCase):
             items(aggregates, request.keys)
         )
         mine = [a for i, a in enumerate(aggregates) if i in host]
-        left_in = not (
-            unmet
-            or forbidden & host
-            or (required and required.isdisjoint(host))
-        )
+        left_in = not unmet and is_left(host, required, forbidden)
         passes = request.judge(mine).passes
         if passes:
             self.assertTrue(left_in)
@@ -366,7 +365,8 @@ class StagesTestCase(testtools.TestCase):
         everything = request.resolve(items(aggregates))
         enough = request.resolve(items(known, request.keys))
         self.assertEqual(
-            [len(one) for one in everything[:2]],
-            [len(one) for one in enough[:2]],
+            [list(map(len, found.required)) for found in (everything, enough)],
+            [list(map(len, everything.required))] * 2,
         )
+        self.assertEqual(len(everything.forbidden), len(enough.forbidden))
         self.assertEqual(everything[2:], enough[2:])
