@@ -5,8 +5,10 @@
 import collections
 from collections.abc import Callable
 import functools
+import threading
 import typing
 
+import cachetools
 from nova import exception as nova_exception
 from nova.scheduler import request_filter as nova_request_filter
 from oslo_log import log as logging
@@ -22,7 +24,7 @@ LOG = logging.getLogger(__name__)
 
 RequestFilter = Callable[[typing.Any, typing.Any], bool]
 
-Value = typing.TypeVar('Value')
+Read = typing.TypeVar('Read', bound=Callable[[typing.Any], typing.Any])
 
 #: What each request filter cannot read for now, by its name.
 OUTAGES = collections.defaultdict[str, outage.Outage](
@@ -61,76 +63,73 @@ def fail_closed(
     """
 
     def decorate(fn: RequestFilter) -> RequestFilter:
-        wrapper = _fail_closed(fn)
-        wrapper.policies = policies  # type: ignore[attr-defined]
+        name = fn.__name__
+
+        @nova_request_filter.trace_request_filter
+        @functools.wraps(fn)
+        def wrapper(ctxt: typing.Any, request_spec: typing.Any) -> bool:
+            no_candidates.remember(ctxt, request_spec)
+            try:
+                applied = fn(ctxt, request_spec)
+            except nova_exception.RequestFilterFailed as exc:
+                _report(name, ctxt, str(exc), exc, exc.__cause__)
+                raise
+            except exception.RequestRefused as exc:
+                _report(name, ctxt, exc.reason, exc, exc.__cause__)
+                # It becomes the server's fault, in tables that take less than
+                # a log does; a filter of another package says what it likes.
+                raise nova_exception.RequestFilterFailed(
+                    reason=messages.clean(exc.reason, _LONGEST)
+                ) from exc
+            except Exception as exc:
+                reason = f'{name} cannot decide'
+                _report(name, ctxt, reason, exc, exc)
+                raise nova_exception.RequestFilterFailed(
+                    reason=reason
+                ) from exc
+            if applied:
+                OUTAGES[name].end(f'{name} decides')
+            return applied
+
+        wrapper.policies = policies
         return wrapper
 
     return decorate
 
 
-def _fail_closed(fn: RequestFilter) -> RequestFilter:
-    @nova_request_filter.trace_request_filter
-    @functools.wraps(fn)
-    def wrapper(ctxt: typing.Any, request_spec: typing.Any) -> bool:
-        no_candidates.remember(ctxt, request_spec)
-        try:
-            applied = fn(ctxt, request_spec)
-        except exception.RequestRefused as exc:
-            report(ctxt, exc.reason, exc)
-            # It becomes the server's fault, in tables that take less than a
-            # log does; a filter of another package says what it likes.
-            raise nova_exception.RequestFilterFailed(
-                reason=messages.clean(exc.reason, _LONGEST)
-            ) from exc
-        except nova_exception.RequestFilterFailed as exc:
-            report(ctxt, str(exc), exc)
-            raise
-        except Exception as exc:
-            reason = f'{fn.__name__} cannot decide'
-            fail(ctxt, reason, exc)
-            raise nova_exception.RequestFilterFailed(reason=reason) from exc
-        if applied:
-            OUTAGES[fn.__name__].end(f'{fn.__name__} decides')
-        return applied
-
-    def report(ctxt: typing.Any, reason: str, exc: Exception) -> None:
-        if exc.__cause__ is not None:
-            fail(ctxt, reason, exc.__cause__)
-            return
+def _report(
+    name: str,
+    ctxt: typing.Any,
+    reason: str,
+    refusal: Exception,
+    cause: BaseException | None,
+) -> None:
+    if cause is None:
         LOG.info(
             '%(filter)s: no host for request %(request)s: %(reason)s',
             {
-                'filter': fn.__name__,
+                'filter': name,
                 'request': ctxt.global_id,
-                'reason': messages.clean(str(exc), _LONGEST),
+                'reason': messages.clean(refusal, _LONGEST),
             },
         )
-
-    def fail(ctxt: typing.Any, reason: str, exc: BaseException) -> None:
-        OUTAGES[fn.__name__].begin(
+    else:
+        OUTAGES[name].begin(
             f'Request {ctxt.global_id} is refused, because without the '
             f'filter it could land on any host: {reason}',
-            exc,
+            cause,
         )
 
-    return wrapper
 
+def cached(seconds: float) -> Callable[[Read], Read]:
+    """Keep what a function of a context reads for some seconds.
 
-class Cached(typing.Generic[Value]):
-    """What a function reads, given a context, cached for some seconds."""
-
-    def __init__(
-        self, read: Callable[[typing.Any], Value], seconds: float
-    ) -> None:
-        self._read = read
-        self._seconds = seconds
-        self._until = 0.0
-        self._value: Value
-
-    def get(self, ctxt: typing.Any) -> Value:
-        """Return it; if the function raises, nothing is cached."""
-        now = timeutils.now()
-        if now >= self._until:
-            self._value = self._read(ctxt)
-            self._until = now + self._seconds
-        return self._value
+    If it raises, nothing is kept.
+    """
+    return cachetools.cached(
+        # By its name, for tests that set the time.
+        cachetools.TTLCache(1, seconds, timer=lambda: timeutils.now()),
+        key=lambda ctxt: None,
+        # nova-scheduler works in threads, or in greenlets.
+        lock=threading.Lock(),
+    )

@@ -163,7 +163,7 @@ def _get_known_traits(ctxt: typing.Any) -> frozenset[str]:
     # Placement answers 400 to a query that forbids a trait it does not know.
     # If they cannot be read, none counts as known, and UUIDs go in.
     try:
-        known = _known_traits.get(ctxt)
+        known = _read_traits(ctxt)
     except Exception as exc:
         # keystoneauth, JSON, configuration: whichever it is, the query for
         # candidates that follows meets it too and nova reports it.
@@ -173,6 +173,7 @@ def _get_known_traits(ctxt: typing.Any) -> frozenset[str]:
     return known
 
 
+@base.cached(TRAITS_SECONDS)
 def _read_traits(ctxt: typing.Any) -> frozenset[str]:
     response = report.report_client_singleton().get(
         '/traits', version='1.6', global_request_id=ctxt.global_id
@@ -184,6 +185,3 @@ def _read_traits(ctxt: typing.Any) -> frozenset[str]:
     # One request for all of them: some hundred names, and a few of the
     # operator's.
     return frozenset(response.json()['traits'])
-
-
-_known_traits = base.Cached(_read_traits, TRAITS_SECONDS)

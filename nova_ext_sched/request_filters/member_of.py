@@ -34,12 +34,12 @@ LOG_ONCE = log_once.LogOnce(__name__)
 
 COUNTS_SECONDS = 60.0
 
-# They decide only how many hosts come back, never who may use them: an old
-# count does no harm.
-_host_counts = base.Cached(
-    lambda ctxt: collections.Counter(aggregates.get_host_counts(ctxt)),
-    COUNTS_SECONDS,
-)
+
+@base.cached(COUNTS_SECONDS)
+def _count_hosts(ctxt: typing.Any) -> collections.Counter[str]:
+    # They decide only how many hosts come back, never who may use them: an
+    # old count does no harm.
+    return collections.Counter(aggregates.get_host_counts(ctxt))
 
 
 def apply(
@@ -123,7 +123,7 @@ def forbid(
     limit = remaining_entries(request_spec)
     if len(chosen) > limit:
         if host_filter_judges(request_spec, policy):
-            counts = _host_counts.get(ctxt)
+            counts = _count_hosts(ctxt)
             ranked = sorted(chosen, key=lambda uuid: (-counts[uuid], uuid))
             _warn_rest(ranked, limit, host_filter, items)
             chosen = set(ranked[:limit])
@@ -179,8 +179,6 @@ def _get_destination(request_spec: typing.Any) -> typing.Any:
 def _get_forbidden(request_spec: typing.Any) -> set[str]:
     # By the filters before.
     destination = fields.get_field(request_spec, 'requested_destination')
-    if destination is None:
-        return set()
     return set(fields.get_field(destination, 'forbidden_aggregates') or ())
 
 

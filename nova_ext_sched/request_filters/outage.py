@@ -44,8 +44,7 @@ class Outage:
         self._level = level
         # When each type of exception was logged.
         self._logged: dict[type, float] = {}
-        self._since = 0.0
-        self._last = 0.0
+        self._since = self._last = 0.0
         self._count = 0
 
     def begin(self, message: str, exc: BaseException) -> None:
@@ -55,8 +54,7 @@ class Outage:
         """
         now = timeutils.now()
         if not self._logged:
-            self._since = now
-            self._count = 0
+            self._since, self._count = now, 0
         self._count += 1
         self._last = now
         text = f'{message}: {messages.describe(exc)}'

@@ -45,7 +45,7 @@ class DeploymentTestCase(testtools.TestCase):
             'scheduler1 ended with status [^0]',
             cloud.nova.wait_for_schedulers,
         )
-        self.assertIn("PluginNotFound: plugin 'absent'", cloud.log())
+        self.assertIn("PluginError: plugin 'absent'", cloud.log())
 
         with cloud.scheduler(ON):
             # Two workers; what one of them alone does would show.

@@ -143,16 +143,14 @@ class LogLinesTestCase(test_base.RequestFilterTestCase):
             for key, value in mine.items()
         ]
         self.patch(
-            'request_filters.isolation._known_traits',
-            mock.Mock(
-                get=lambda ctxt: (
-                    frozenset(
-                        isolation.read_item(key, value).trait or ''
-                        for _, _, key, value in self.items
-                    )
-                    if knows
-                    else frozenset(['OTHER'])
+            'request_filters.isolation._read_traits',
+            lambda ctxt: (
+                frozenset(
+                    isolation.read_item(key, value).trait or ''
+                    for _, _, key, value in self.items
                 )
+                if knows
+                else frozenset(['OTHER'])
             ),
         )
         spec = test_base.request_spec(

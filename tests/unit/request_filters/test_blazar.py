@@ -9,6 +9,8 @@ from nova import objects
 
 from nova_ext_sched.queries import aggregates
 from nova_ext_sched.request_filters import blazar
+from nova_ext_sched.request_filters import member_of
+from tests import cached
 from tests.unit.request_filters import base as test_base
 
 ZONE = 'availability_zone'
@@ -169,12 +171,7 @@ class BlazarReservationsTestCase(test_base.RequestFilterTestCase):
                 lambda ctxt: {'B': 9, 'F': 10, 'A': 1},
             )
         )
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                'nova_ext_sched.request_filters.member_of._host_counts._until',
-                0.0,
-            )
-        )
+        self.useFixture(cached.Forgotten(member_of._count_hosts))
         self.assertIs(True, self.filter())
         self.assertEqual((None, {'B', 'F'}), self.destination())
         self.assertIn('BlazarFilter checks the hosts', self.output.output)

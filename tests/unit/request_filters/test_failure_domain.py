@@ -13,6 +13,7 @@ from nova_ext_sched.queries import aggregates
 from nova_ext_sched.queries import group_members
 from nova_ext_sched.request_filters import failure_domain
 from nova_ext_sched.request_filters import member_of
+from tests import cached
 from tests import log_once
 from tests.unit.request_filters import base
 
@@ -198,9 +199,7 @@ class FailureDomainsTestCase(base.RequestFilterTestCase):
                 aggregates, 'get_host_counts', return_value={'u-b': 3}
             )
         )
-        self.useFixture(
-            fixtures.MockPatchObject(member_of._host_counts, '_until', 0.0)
-        )
+        self.useFixture(cached.Forgotten(member_of._count_hosts))
         self.hosts = {'m1': 'a1', 'm2': 'b1'}
         self.assertEqual((True, {'u-b'}), self.filter(self.spec()))
         # What another filter forbade takes the only entry.
