@@ -148,7 +148,7 @@ def _find_in_metadata(
         if fault and (trait is None or isolation.is_trait_name(trait)):
             yield Finding(
                 'unread-value' if trait is None else 'misspelt',
-                isolation.item_fault(aggregate.name, key, value),
+                f'aggregate {messages.clean(aggregate.name)}: {fault}',
             )
     for problem in _FORCE.faults(aggregate.name, aggregate.metadata):
         yield Finding('force-metadata-check', messages.clean(problem, 1000))

@@ -220,12 +220,10 @@ class Checks(upgradecheck.UpgradeCommands):
         aggregates, flavors = self._data
         problems = []
         if ours.enable_isolated_aggregate_filtering:
-            reading = operators_data.read_isolation(aggregates)
-            problems += reading.faults
+            traits, faults = operators_data.read_isolation(aggregates)
+            problems += faults
             if 'image' not in ours.isolation_trait_sources:
-                problems += operators_data.check_openers(
-                    reading.traits, flavors
-                )
+                problems += operators_data.check_openers(traits, flavors)
         if INSTANCE_TYPE in CONF.filter_scheduler.enabled_filters:
             problems += self._get_type_faults('aggregate ')
         elif forcing := operators_data.forcing_aggregates(aggregates):

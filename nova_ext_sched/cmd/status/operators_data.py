@@ -25,7 +25,9 @@ _TRAIT = re.compile(r'trait[a-zA-Z0-9_-]{0,64}:')
 _TRAIT_VALUES = ('required', 'forbidden')
 
 
-def read_isolation(aggregates: Named) -> isolation.Reading:
+def read_isolation(
+    aggregates: Named,
+) -> tuple[dict[str, set[str]], list[str]]:
     """Return the isolated aggregates, and what is wrong in their metadata.
 
     :param aggregates: metadata by the aggregate's name

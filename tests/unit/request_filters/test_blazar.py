@@ -7,7 +7,6 @@ import fixtures
 from nova import exception as nova_exception
 from nova import objects
 
-from nova_ext_sched.queries import aggregates
 from nova_ext_sched.request_filters import blazar
 from nova_ext_sched.request_filters import member_of
 from tests import cached
@@ -53,7 +52,7 @@ class BlazarReservationsTestCase(test_base.RequestFilterTestCase):
         self.asked.append(asked)
         names, keys, key, prefixes = asked
         return [
-            aggregates.AggregateItem(uuid, name, one, metadata.get(one))
+            (uuid, name, one, metadata.get(one))
             for uuid, (name, metadata) in self.aggregates.items()
             for one in [None, *metadata]
             if (name in names and one in {None, *keys})

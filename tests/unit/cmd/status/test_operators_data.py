@@ -24,7 +24,7 @@ class OperatorsDataTestCase(testtools.TestCase):
     )
     @ddt.unpack
     def test_isolation(self, metadata, fault):
-        found = operators_data.read_isolation({'agg': metadata}).faults
+        found = operators_data.read_isolation({'agg': metadata})[1]
         self.assertEqual(0 if fault is None else 1, len(found))
         if fault is not None:
             self.assertIn('aggregate agg: metadata trait:', found[0].lower())
@@ -116,7 +116,7 @@ class OperatorsDataTestCase(testtools.TestCase):
         }
         self.assertEqual(
             {'a', 'b', 'c'},
-            operators_data.read_isolation(aggregates).traits.keys(),
+            operators_data.read_isolation(aggregates)[0].keys(),
         )
         self.assertEqual(['c'], operators_data.forcing_aggregates(aggregates))
 
