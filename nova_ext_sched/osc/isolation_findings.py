@@ -24,8 +24,6 @@ from nova_ext_sched.osc import isolation_plan
 from nova_ext_sched.policy import force_metadata_check
 from nova_ext_sched.policy import isolation
 
-_FORCE = force_metadata_check.ForceMetadataCheck()
-
 
 class Kind(typing.NamedTuple):
     """What a kind of fault means.
@@ -150,7 +148,9 @@ def _find_in_metadata(
                 'unread-value' if trait is None else 'misspelt',
                 f'aggregate {messages.clean(aggregate.name)}: {fault}',
             )
-    for problem in _FORCE.faults(aggregate.name, aggregate.metadata):
+    for problem in force_metadata_check.faults(
+        aggregate.name, aggregate.metadata
+    ):
         yield Finding('force-metadata-check', messages.clean(problem, 1000))
 
 
@@ -205,7 +205,7 @@ def _find_in_hosts(
 def _conflicts(
     aggregate: isolation_cloud.Aggregate, cloud: isolation_cloud.Cloud
 ) -> Iterable[Finding]:
-    if aggregate.traits and _FORCE.flag(aggregate.metadata):
+    if aggregate.traits and force_metadata_check.read(aggregate.metadata):
         yield Finding(
             'conflict',
             f'{force_metadata_check.FLAG} is on, so '

@@ -39,9 +39,6 @@ ANY = '*'
 ABSENT = '~'
 FORBIDDEN = '!'
 OR = '<or>'
-IN = '<in>'
-ALL_IN = '<all-in>'
-EQUAL_STRING = 's=='
 
 SENTINELS = frozenset((ANY, ABSENT, FORBIDDEN))
 
@@ -50,41 +47,22 @@ SENTINELS = frozenset((ANY, ABSENT, FORBIDDEN))
 class Expression:
     """The states of a key that an expression, or several together, accept.
 
-    :param values: values that are accepted as they stand
     :param absent: whether the absence of the key is accepted
     """
 
-    values: frozenset[str] = frozenset()
     operators: tuple[extra_specs_ops.Operator, ...] = ()
     absent: bool = False
 
     def meets(self, other: 'Expression') -> bool:
-        """Return whether a state exists that both accept.
-
-        ===========  =====  ===================  =======
-        accepted by  value  operator, ``*`` too  absence
-        ===========  =====  ===================  =======
-        value        equal  if it accepts it     no
-        operator     as     Operator.meets       no
-        absence      no     no                   yes
-        ===========  =====  ===================  =======
-
-        An expression that accepts several states meets another if one of them
-        does.
-        """
+        """Return whether a state exists that both accept."""
         return (self.absent and other.absent) or self.meets_value(other)
 
     def meets_value(self, other: 'Expression') -> bool:
         """Return whether a value exists that both accept."""
-        return (
-            not self.values.isdisjoint(other.values)
-            or self._operator_accepts(other.values)
-            or other._operator_accepts(self.values)
-            or any(
-                ours.meets(theirs)
-                for ours, theirs in itertools.product(
-                    self.operators, other.operators
-                )
+        return any(
+            ours.meets(theirs)
+            for ours, theirs in itertools.product(
+                self.operators, other.operators
             )
         )
 
@@ -98,14 +76,12 @@ class Expression:
         if not any(op.compares_numbers for op in self.operators):
             return []
         return sorted(
-            value
-            for value in other.values
-            if not extra_specs_ops.is_number(value)
-        )
-
-    def _operator_accepts(self, values: Iterable[str]) -> bool:
-        return any(
-            op.accepts(value) for op in self.operators for value in values
+            {
+                one.operand
+                for one in other.operators
+                if one.is_literal
+                and not extra_specs_ops.is_number(one.operand)
+            }
         )
 
 
@@ -115,16 +91,15 @@ ABSENCE = Expression(absent=True)
 
 def literal(values: Iterable[str]) -> Expression:
     """Return the expression that accepts the values as they stand."""
-    return Expression(values=frozenset(values))
+    return Expression(tuple(map(extra_specs_ops.literal, values)))
 
 
 def union(expressions: Iterable[Expression]) -> Expression:
     """Return the expression that accepts what any of them accepts."""
     expressions = list(expressions)
     return Expression(
-        values=frozenset().union(*(e.values for e in expressions)),
-        operators=tuple(op for e in expressions for op in e.operators),
-        absent=any(e.absent for e in expressions),
+        tuple(op for one in expressions for op in one.operators),
+        any(one.absent for one in expressions),
     )
 
 
@@ -140,20 +115,13 @@ def parse(text: str) -> Expression:
     first, *operands = words
     if first == OR:
         return _parse_or(text, operands)
-    if first in extra_specs_ops.NUMBERS:
-        if not operands or not extra_specs_ops.is_number(operands[0]):
-            raise _invalid(f"'{first} NUMBER'", text)
-        return _operator(extra_specs_ops.number(first, operands[0]))
-    if first in (*extra_specs_ops.STRINGS, EQUAL_STRING, IN, ALL_IN):
-        if not operands:
-            more = ' [WORD ...]' if first == ALL_IN else ''
-            raise _invalid(f"'{first} WORD{more}'", text)
-        if first == EQUAL_STRING:
-            return literal(operands[:1])
-        if first in extra_specs_ops.STRINGS:
-            return _operator(extra_specs_ops.string(first, operands[0]))
-        needles = operands if first == ALL_IN else operands[:1]
-        return _operator(extra_specs_ops.substring(needles))
+    if make := extra_specs_ops.OPERATORS.get(first):
+        try:
+            return Expression((make(first, operands),))
+        except (IndexError, ValueError):
+            operand = 'NUMBER' if first in extra_specs_ops.NUMBERS else 'WORD'
+            more = ' [WORD ...]' if first == extra_specs_ops.ALL_IN else ''
+            raise _invalid(f"'{first} {operand}{more}'", text) from None
     if FORBIDDEN in words:
         if operands:
             raise _invalid(
@@ -163,7 +131,7 @@ def parse(text: str) -> Expression:
             )
         return ABSENCE
     if words == [ANY]:
-        return _operator(extra_specs_ops.ANYTHING)
+        return Expression((extra_specs_ops.ANYTHING,))
     if words == [ABSENT]:
         return ABSENCE
     return literal((text,))
@@ -184,10 +152,6 @@ def parse_values(text: str) -> Expression:
 def split(text: str) -> set[str]:
     """Return the values of a metadata item: nova splits them at commas."""
     return {part.strip() for part in text.split(',')}
-
-
-def _operator(operator: extra_specs_ops.Operator) -> Expression:
-    return Expression(operators=(operator,))
 
 
 def _invalid(expected: str, text: str) -> exception.InvalidValue:
@@ -213,8 +177,6 @@ def _parse_or(text: str, words: list[str]) -> Expression:
             f'{ABSENT!r}',
             text,
         )
-    return Expression(
-        values=frozenset(parts) - SENTINELS,
-        operators=(extra_specs_ops.ANYTHING,) if ANY in parts else (),
-        absent=ABSENT in parts,
-    )
+    values = map(extra_specs_ops.literal, set(parts) - SENTINELS)
+    anything = (extra_specs_ops.ANYTHING,) if ANY in parts else ()
+    return Expression((*values, *anything), ABSENT in parts)

@@ -129,5 +129,8 @@ def check_instance_types(
 
 def forcing_aggregates(aggregates: Named) -> list[str]:
     """Return the names of the aggregates that force their metadata."""
-    force = force_metadata_check.ForceMetadataCheck()
-    return sorted(name for name, md in aggregates.items() if force.flag(md))
+    return sorted(
+        name
+        for name, metadata in aggregates.items()
+        if force_metadata_check.read(metadata)
+    )

@@ -11,8 +11,7 @@ from nova_ext_sched.policy import extra_specs_ops
 class KnownTestCase(testtools.TestCase):
     def test_novas_operators_of_numbers_and_strings(self):
         self.assertEqual(
-            novas.op_methods.keys() - {'s==', '<in>', '<all-in>'},
-            extra_specs_ops.NUMBERS.keys() | extra_specs_ops.STRINGS.keys(),
+            novas.op_methods.keys(), extra_specs_ops.OPERATORS.keys()
         )
 
 
@@ -29,16 +28,16 @@ class OperatorTestCase(testtools.TestCase):
 
     def test_a_number_operator_accepts_no_words(self):
         for name in extra_specs_ops.NUMBERS:
-            operator = extra_specs_ops.number(name, '4')
+            operator = extra_specs_ops.number(name, ['4'])
             self.assertTrue(operator.compares_numbers)
             self.assertFalse(operator.accepts('many'))
 
     @ddt.data(
-        (extra_specs_ops.number('==', 'nan'), False),
-        (extra_specs_ops.number('>=', 'inf'), True),
-        (extra_specs_ops.number('!=', 'nan'), True),
-        (extra_specs_ops.string('s<', 'a'), True),
-        (extra_specs_ops.substring(('a', 'b')), True),
+        (extra_specs_ops.number('==', ['nan']), False),
+        (extra_specs_ops.number('>=', ['inf']), True),
+        (extra_specs_ops.number('!=', ['nan']), True),
+        (extra_specs_ops.string('s<', ['a']), True),
+        (extra_specs_ops.substring('<all-in>', ('a', 'b')), True),
     )
     @ddt.unpack
     def test_anything_meets_what_accepts_some_value(self, operator, expected):
@@ -47,7 +46,7 @@ class OperatorTestCase(testtools.TestCase):
 
     def check_against_brute_force(self, make, names, operands, tried):
         operators = [
-            (f'{name} {operand}', make(name, operand))
+            (f'{name} {operand}', make(name, [operand]))
             for name, operand in itertools.product(names, operands)
         ]
         for (one_text, one), (other_text, other) in itertools.product(
@@ -83,7 +82,7 @@ class OperatorTestCase(testtools.TestCase):
         needles = [('a',), ('b',), ('ab', 'c'), ('!',)]
         for one, other in itertools.product(needles, needles):
             self.assertTrue(
-                extra_specs_ops.substring(one).meets(
-                    extra_specs_ops.substring(other)
+                extra_specs_ops.substring('<all-in>', one).meets(
+                    extra_specs_ops.substring('<all-in>', other)
                 )
             )
