@@ -12,6 +12,7 @@ import nova.conf
 from nova_ext_sched import log_once
 from nova_ext_sched.filters import base
 from nova_ext_sched.policy import aggregate_instance_type
+from nova_ext_sched.policy import reservation
 from nova_ext_sched.policy import verdict
 from nova_ext_sched.queries import fields
 
@@ -47,10 +48,7 @@ class AggregateInstanceTypeFilter(base.PolicyFilter):
                 fields.flavor_name(spec_obj),
                 fields.flavor_extra_specs(spec_obj),
                 ours.force_metadata_check_ignored_keys,
-                (
-                    *ours.placement_req_required_member_prefix,
-                    *ours.placement_req_default_forbidden_member_prefix,
-                ),
+                reservation.Rules.from_options(ours).prefixes,
             )
         )
 

@@ -235,26 +235,21 @@ class Request:
             :attr:`zone_prefixes` say
         """
         required, forbidden, closed = set(), set(), []
-        for uuid, (name, metadata) in resolution.group(items).items():
-            ways = len(list(self.rules.why_pool(name, metadata)))
-            if not ways:
-                continue
-            if self.reservations:
-                if name not in self.reservations:
-                    continue
-                if self._may_use(metadata):
-                    required.add(uuid)
-                else:
-                    closed.append(self._why_closed(name, metadata))
-            elif self.preemptible and (ways, name) == (
-                1,
-                self.rules.preemptible,
-            ):
+        for uuid, aggregate in resolution.group(items).items():
+            passes, reason = self.judge([aggregate])
+            if passes:
                 required.add(uuid)
-            else:
+            elif any(self.rules.why_pool(*aggregate)):
                 forbidden.add(uuid)
+                if aggregate[0] in self.reservations:
+                    closed.append(reason)
+        if not self.reservations and not self.preemptible:
+            return resolution.Resolution(forbidden=forbidden)
         if required:
-            return resolution.Resolution([required], forbidden)
+            # Of reservations, others' pools may hold the host too.
+            return resolution.Resolution(
+                [required], () if self.reservations else forbidden
+            )
         if self.reservations:
             return resolution.Resolution(
                 unmet=f'no reservation that project '
@@ -263,13 +258,10 @@ class Request:
                 detail='; '.join(sorted(closed))
                 or f'no pool of Blazar is named {self._wanted}',
             )
-        if self.preemptible:
-            return resolution.Resolution(
-                unmet=f'no aggregate '
-                f'{messages.clean(self.rules.preemptible)} takes preemptible '
-                f'servers'
-            )
-        return resolution.Resolution(forbidden=forbidden)
+        return resolution.Resolution(
+            unmet=f'no aggregate {messages.clean(self.rules.preemptible)} '
+            f'takes preemptible servers'
+        )
 
     def _may_use(self, metadata: resolution.Metadata) -> bool:
         # A request without a project owns what nobody owns, as in

@@ -16,6 +16,7 @@ from oslo_log import log as logging
 from nova_ext_sched import log_once
 from nova_ext_sched import messages
 from nova_ext_sched.policy import isolation
+from nova_ext_sched.policy import resolution
 from nova_ext_sched.queries import aggregates
 from nova_ext_sched.queries import running_image
 from nova_ext_sched.request_filters import base
@@ -23,7 +24,6 @@ from nova_ext_sched.request_filters import member_of
 from nova_ext_sched.request_filters import outage
 
 CONF = nova.conf.CONF
-LOG = logging.getLogger(__name__)
 
 LOG_ONCE = log_once.LogOnce(__name__)
 OUTAGE = outage.Outage(__name__, logging.WARNING)
@@ -65,24 +65,13 @@ def isolate_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     traits = _choose_traits(ctxt, request_spec, missing)
     request_spec.root_forbidden.update(traits)
     others = [uuid for uuid in missing if traits.isdisjoint(missing[uuid])]
-    uuids = member_of.forbid(
-        ctxt, request_spec, others, isolation.DECLARATION, items
+    member_of.apply(
+        ctxt,
+        request_spec,
+        resolution.Resolution(forbidden=others),
+        isolation.DECLARATION,
+        items,
     )
-
-    if LOG.isEnabledFor(logging.DEBUG):
-        names = {item[1] for item in items if item[0] in missing}
-        LOG.debug(
-            'isolate_aggregates: the request requires %(required)s and must '
-            'stay out of %(missing)s: %(names)s. The placement query forbids '
-            '%(uuids)s, and by trait: %(traits)s',
-            {
-                'missing': messages.count('isolated aggregate', len(missing)),
-                'required': messages.first_few(sorted(required)) or 'no trait',
-                'uuids': messages.count('aggregate UUID', len(uuids)),
-                'traits': messages.first_few(sorted(traits)) or 'none',
-                'names': messages.first_few(sorted(names)) or 'none',
-            },
-        )
     return True
 
 

@@ -26,6 +26,7 @@ from nova_ext_sched.policy import resolution
 from nova_ext_sched.queries import aggregates
 from nova_ext_sched.queries import fields
 from nova_ext_sched.request_filters import base
+from nova_ext_sched.request_filters import no_candidates
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
@@ -47,35 +48,23 @@ def apply(
     request_spec: typing.Any,
     resolved: resolution.Resolution,
     policy: declaration.Policy,
-    items: Collection[resolution.Item],
+    items: Iterable[resolution.Item],
 ) -> None:
     """Ask placement for the hosts that a policy leaves.
 
-    :param items: metadata items of the cloud, the forbidden aggregates' among
-        them
+    :param items: as :func:`forbid` takes them
     :raises exception.RequestRefused: it leaves none
     """
     if resolved.unmet:
         raise exception.RequestRefused(resolved.unmet, resolved.detail)
     for uuids in resolved.required:
         require(request_spec, uuids)
-    chosen = forbid(
-        ctxt,
-        request_spec,
-        resolved.forbidden,
-        policy,
-        (item for item in items if item[0] in resolved.forbidden),
-    )
+    forbid(ctxt, request_spec, resolved.forbidden, policy, items)
     LOG.debug(
-        '%(filter)s: the request must land in each of %(required)d sets of '
-        'aggregates and stay out of %(forbidden)s, %(uuids)d of them in the '
-        'placement query',
-        {
-            'filter': policy.request_filter,
-            'required': len(resolved.required),
-            'forbidden': messages.count('aggregate', len(resolved.forbidden)),
-            'uuids': len(chosen),
-        },
+        '%s: placement is asked for %s, besides what the flavor and the image '
+        'require',
+        policy.request_filter,
+        no_candidates.describe(request_spec),
     )
 
 

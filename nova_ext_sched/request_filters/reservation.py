@@ -37,9 +37,13 @@ def reserved_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
 
     # A spec that is filtered again has no keys of before.
     request_state.image_keys.pop(request_spec, None)
-    request_state.image_keys[request_spec] = _read_image_keys(
-        ctxt, request_spec
-    )
+    if 'image' in CONF.nova_ext_sched.member_sources:
+        running_image.restore(ctxt, request_spec)
+        image = running_image.image_id(request_spec)
+        if image is not None:
+            request_state.image_keys[request_spec] = read_image_keys(
+                ctxt, image
+            )
     request = compile_request(request_spec)
     if len(request.required) > reservation.MOST_KEYS:
         raise exception.RequestRefused(
@@ -93,11 +97,3 @@ def read_image_keys(ctxt: typing.Any, image: str) -> set[str]:
     :raises exception.RequestRefused: it cannot be read
     """
     return rules().keys_among(running_image.read(ctxt, image)['properties'])
-
-
-def _read_image_keys(ctxt: typing.Any, request_spec: typing.Any) -> set[str]:
-    if 'image' not in CONF.nova_ext_sched.member_sources:
-        return set()
-    running_image.restore(ctxt, request_spec)
-    image_id = running_image.image_id(request_spec)
-    return set() if image_id is None else read_image_keys(ctxt, image_id)
