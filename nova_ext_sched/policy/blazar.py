@@ -92,85 +92,60 @@ _OLD_ZONE_PREFIX = 'blazar:'
 
 
 @dataclasses.dataclass(frozen=True)
-class Rules:
-    """What the operator's options say.
+class Request:
+    """What a request asks of Blazar's pools.
 
-    :ivar zone_prefixes: of the zones of reservations' pools
+    :ivar reservations: the pools that it names; without any it names none
+    :ivar preemptible: whether it is for a preemptible server
+
+    The rest is what the operator's options say.
+
+    :ivar pool_zones: prefixes of the zones of reservations' pools
     :ivar freepool: name of the aggregate of free hosts
-    :ivar preemptible: name of the aggregate for preemptible servers
-    :ivar allow_preemptibles: whether it takes any
+    :ivar spot: name of the aggregate for preemptible servers
     :ivar owner_key: metadata key of the project that owns a pool
     """
 
-    zone_prefixes: tuple[str, ...] = ('blazar_', _OLD_ZONE_PREFIX)
-    freepool: str = 'freepool'
-    preemptible: str = 'freepool'
-    allow_preemptibles: bool = False
-    owner_key: str = 'blazar:owner'
+    reservations: frozenset[str]
+    project_id: str | None
+    preemptible: bool
+    pool_zones: tuple[str, ...]
+    freepool: str
+    spot: str
+    owner_key: str
 
     @classmethod
-    def from_options(cls, options: typing.Any) -> 'Rules':
-        """Return the rules of ``[blazar:physical:host]`` of nova.conf."""
-        return cls(
-            (options.blazar_az_prefix, _OLD_ZONE_PREFIX),
-            options.aggregate_freepool_name,
-            options.preemptible_aggregate,
-            options.allow_preemptibles,
-            options.blazar_owner,
-        )
-
-    def request(
-        self,
+    def compile(
+        cls,
+        options: typing.Any,
         reservations: Collection[str],
         extra_specs: Mapping[str, str],
         project_id: str | None = None,
     ) -> 'Request | None':
         """Return what a request asks for; None where every host will do.
 
+        :param options: ``[blazar:physical:host]`` of nova.conf
         :param reservations: IDs, of the hint
-        :param extra_specs: of the flavor
+        :param extra_specs: of the flavor; they matter without the hint
         """
-        if reservations:
-            return Request(self, frozenset(reservations), project_id)
-        if INSTANCE_RESERVATION in extra_specs:
+        if not reservations and INSTANCE_RESERVATION in extra_specs:
             return None
-        preemptible = self.allow_preemptibles and strutils.bool_from_string(
-            extra_specs.get(PREEMPTIBLE)
+        return cls(
+            frozenset(reservations),
+            project_id,
+            not reservations
+            and options.allow_preemptibles
+            and strutils.bool_from_string(extra_specs.get(PREEMPTIBLE)),
+            (options.blazar_az_prefix, _OLD_ZONE_PREFIX),
+            options.aggregate_freepool_name,
+            options.preemptible_aggregate,
+            options.blazar_owner,
         )
-        return Request(self, preemptible=preemptible)
-
-    def why_pool(
-        self, name: str, metadata: resolution.Metadata
-    ) -> Iterator[str]:
-        """Yield in which ways an aggregate is a pool: none, one or two."""
-        zone = metadata.get(ZONE)
-        if zone and zone.startswith(self.zone_prefixes):
-            yield f'in zone {messages.quoted(zone)}'
-        if name in (self.freepool, self.preemptible):
-            kind = 'free hosts' if name == self.freepool else 'preemptibles'
-            yield f'of {kind}'
-
-
-@dataclasses.dataclass(frozen=True)
-class Request:
-    """A request under the rules; :meth:`Rules.request` makes it.
-
-    :ivar reservations: the pools that it names; without any it names none
-    :ivar preemptible: whether it is for a preemptible server
-    """
-
-    rules: Rules
-    reservations: frozenset[str] = frozenset()
-    project_id: str | None = None
-    preemptible: bool = False
 
     @property
     def names(self) -> Collection[str]:
         """Names of aggregates that :meth:`resolve` must know."""
-        return self.reservations or {
-            self.rules.freepool,
-            self.rules.preemptible,
-        }
+        return self.reservations or {self.freepool, self.spot}
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -178,12 +153,12 @@ class Request:
         if not self.reservations:
             return (ZONE,)
         mine = () if self.project_id is None else (self.project_id,)
-        return (ZONE, self.rules.owner_key, *mine)
+        return (ZONE, self.owner_key, *mine)
 
     @property
     def zone_prefixes(self) -> tuple[str, ...]:
         """It must know the zones with such a prefix, and no more of those."""
-        return () if self.reservations else self.rules.zone_prefixes
+        return () if self.reservations else self.pool_zones
 
     def judge(
         self, aggregates: Iterable[resolution.Aggregate]
@@ -195,7 +170,7 @@ class Request:
         pools = [
             (name, metadata, why)
             for name, metadata in aggregates
-            for why in self.rules.why_pool(name, metadata)
+            for why in self._why_pool(name, metadata)
         ]
         if self.reservations:
             for name, metadata, _ in pools:
@@ -208,14 +183,14 @@ class Request:
                 f'{self._wanted}'
             )
         if self.preemptible:
-            if [name for name, *_ in pools] == [self.rules.preemptible]:
+            if [name for name, *_ in pools] == [self.spot]:
                 return verdict.PASS
             found = [
                 f'{messages.clean(name)} ({why})' for name, _, why in pools
             ]
             return verdict.reject(
                 f'a preemptible server must be in aggregate '
-                f'{messages.clean(self.rules.preemptible)} and no other pool '
+                f'{messages.clean(self.spot)} and no other pool '
                 f'of Blazar; the host is in '
                 + (messages.first_few(found, show=str) or 'none')
             )
@@ -239,7 +214,7 @@ class Request:
             passes, reason = self.judge([aggregate])
             if passes:
                 required.add(uuid)
-            elif any(self.rules.why_pool(*aggregate)):
+            elif any(self._why_pool(*aggregate)):
                 forbidden.add(uuid)
                 if aggregate[0] in self.reservations:
                     closed.append(reason)
@@ -259,20 +234,31 @@ class Request:
                 or f'no pool of Blazar is named {self._wanted}',
             )
         return resolution.Resolution(
-            unmet=f'no aggregate {messages.clean(self.rules.preemptible)} '
+            unmet=f'no aggregate {messages.clean(self.spot)} '
             f'takes preemptible servers'
         )
+
+    def _why_pool(
+        self, name: str, metadata: resolution.Metadata
+    ) -> Iterator[str]:
+        # In which ways an aggregate is a pool: none, one or two.
+        zone = metadata.get(ZONE)
+        if zone and zone.startswith(self.pool_zones):
+            yield f'in zone {messages.quoted(zone)}'
+        if name in (self.freepool, self.spot):
+            kind = 'free hosts' if name == self.freepool else 'preemptibles'
+            yield f'of {kind}'
 
     def _may_use(self, metadata: resolution.Metadata) -> bool:
         # A request without a project owns what nobody owns, as in
         # blazar-nova; nova's requests have a project.
-        return self.project_id == metadata.get(self.rules.owner_key) or (
+        return self.project_id == metadata.get(self.owner_key) or (
             self.project_id is not None and bool(metadata.get(self.project_id))
         )
 
     def _why_closed(self, name: str, metadata: resolution.Metadata) -> str:
-        key = messages.clean(self.rules.owner_key)
-        owner = metadata.get(self.rules.owner_key)
+        key = messages.clean(self.owner_key)
+        owner = metadata.get(self.owner_key)
         whose = (
             f'has {key}={messages.clean(owner)}' if owner else f'has no {key}'
         )

@@ -200,25 +200,21 @@ class Request:
         aggregates = resolution.group(items)
         required = []
         for key in self.required:
-            carrying = {
-                uuid: aggregate
-                for uuid, aggregate in aggregates.items()
-                if key in aggregate[1]
-            }
-            usable = {
-                uuid
-                for uuid, (_, metadata) in carrying.items()
-                if self.closing_items(metadata) is None
-            }
-            if not usable:
+            if reason := self._why_closed(
+                key, aggregates.values(), 'no aggregate'
+            ):
                 return resolution.Resolution(
                     unmet=f'no aggregate that {self.project} may use has the '
                     f'metadata key {messages.clean(key)}',
-                    detail=self._why_closed(
-                        key, carrying.values(), 'no aggregate'
-                    ),
+                    detail=reason,
                 )
-            required.append(usable)
+            required.append(
+                {
+                    uuid
+                    for uuid, (_, metadata) in aggregates.items()
+                    if key in metadata and not self.closing_items(metadata)
+                }
+            )
         forbidden = {
             uuid
             for uuid, (_, metadata) in aggregates.items()
@@ -240,11 +236,10 @@ class Request:
                     f'no key with that prefix'
                 )
         for key in self.required:
-            carrying = [agg for agg in aggregates if key in agg[1]]
-            if all(self.closing_items(agg[1]) for agg in carrying):
-                return verdict.reject(
-                    self._why_closed(key, carrying, 'no aggregate of the host')
-                )
+            if reason := self._why_closed(
+                key, aggregates, 'no aggregate of the host'
+            ):
+                return verdict.reject(reason)
         return verdict.PASS
 
     def _reserving_key(self, metadata: resolution.Metadata) -> str | None:
@@ -261,28 +256,32 @@ class Request:
     def _why_closed(
         self,
         key: str,
-        carrying: Collection[resolution.Aggregate],
+        aggregates: Iterable[resolution.Aggregate],
         nowhere: str,
     ) -> str:
-        if not carrying:
+        # Empty if one of the aggregates has the key, and is open.
+        closed = [
+            (messages.clean(name), self.closing_items(metadata))
+            for name, metadata in aggregates
+            if key in metadata
+        ]
+        if not closed:
             return (
                 f'{nowhere} has the metadata key {messages.clean(key)}, which '
                 f'{self._words} requires'
             )
-        reasons = sorted(
-            f'aggregate {messages.clean(name)} has '
-            f'{self.closing_items(metadata)}'
-            for name, metadata in carrying
-        )
+        if not all(items for _, items in closed):
+            return ''
+        reasons = [f'aggregate {name} has {items}' for name, items in closed]
         return (
             f'{self.project} may not use {messages.clean(key)}: '
-            f'{", ".join(reasons)}'
+            f'{", ".join(sorted(reasons))}'
         )
 
-    def closing_items(self, metadata: resolution.Metadata) -> str | None:
+    def closing_items(self, metadata: resolution.Metadata) -> str:
         """Return which items close an aggregate to the request's project.
 
-        None if it is open.
+        Empty if it is open.
         """
         items = sorted(
             (key, value)
@@ -294,7 +293,7 @@ class Request:
             for _, value in items
             for project in (value or '').split(',')
         ):
-            return None
+            return ''
         return ' and '.join(_quote_item(*item) for item in items)
 
 

@@ -50,9 +50,10 @@ def compile_request(request_spec: typing.Any) -> blazar.Request | None:
     :returns: None where it may use every host
     """
     hints = fields.get_field(request_spec, 'scheduler_hints') or {}
-    mine = blazar.Rules.from_options(CONF['blazar:physical:host'])
+    options = CONF['blazar:physical:host']
     if reservations := hints.get(blazar.HINT):
-        return mine.request(reservations, {}, request_spec.project_id)
-    return mine.request(
-        (), fields.get_field(request_spec.flavor, 'extra_specs') or {}
-    )
+        return blazar.Request.compile(
+            options, reservations, {}, request_spec.project_id
+        )
+    extra_specs = fields.get_field(request_spec.flavor, 'extra_specs')
+    return blazar.Request.compile(options, (), extra_specs or {})

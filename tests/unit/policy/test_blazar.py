@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 import testtools
 
+from nova_ext_sched import conf
 from nova_ext_sched.policy import blazar
 
 INSTANCE = {blazar.INSTANCE_RESERVATION: 'a'}
@@ -14,7 +15,7 @@ PREEMPTIBLE = {blazar.PREEMPTIBLE: 'True'}
 
 ON = {'allow_preemptibles': True}
 # A pool for preemptible servers beside that of free hosts.
-APART = {'preemptible': 'spot', **ON}
+APART = {'preemptible_aggregate': 'spot', **ON}
 
 
 def pool(name, owner='me', **metadata):
@@ -33,8 +34,16 @@ SPOT = ('spot', {})
 TWICE = pool('freepool', 'blazar')
 
 
-def compile_request(hints=(), extra_specs=(), project='me', **rules):
-    return blazar.Rules(**rules).request(hints, dict(extra_specs), project)
+OPTIONS = {option.name: option.default for option in conf.blazar.OPTS}
+
+
+def compile_request(hints=(), extra_specs=(), project='me', **options):
+    return blazar.Request.compile(
+        types.SimpleNamespace(**{**OPTIONS, **options}),
+        hints,
+        dict(extra_specs),
+        project,
+    )
 
 
 def items(aggregates, keys=None):
@@ -201,37 +210,25 @@ class TruthTableTestCase(testtools.TestCase):
         self.check(True, request, PLAIN)
 
     @ddt.data(
-        ({'zone_prefixes': ('lease-', 'blazar:')}, False,
+        ({'blazar_az_prefix': 'lease-'}, False,
          ('a', {'availability_zone': 'lease-a'})),
-        ({'zone_prefixes': ('lease-', 'blazar:')}, True, pool('a')),
+        ({'blazar_az_prefix': 'lease-'}, True, pool('a')),
         # Every zone is Blazar's then.
-        ({'zone_prefixes': ('', 'blazar:')}, False, PLAIN),
-        ({'zone_prefixes': ('', 'blazar:')}, True, SPOT),
-        ({'freepool': 'free'}, False, ('free', {})),
-        ({'freepool': 'free', 'preemptible': 'spot'}, True, FREE),
-        ({'preemptible': 'spot'}, False, SPOT),
+        ({'blazar_az_prefix': ''}, False, PLAIN),
+        ({'blazar_az_prefix': ''}, True, SPOT),
+        ({'aggregate_freepool_name': 'free'}, False, ('free', {})),
+        ({'aggregate_freepool_name': 'free',
+          'preemptible_aggregate': 'spot'}, True, FREE),
+        ({'preemptible_aggregate': 'spot'}, False, SPOT),
     )  # fmt: skip
     @ddt.unpack
-    def test_options(self, rules, expected, aggregate):
-        self.check(expected, compile_request(**rules), aggregate)
+    def test_options(self, options, expected, aggregate):
+        self.check(expected, compile_request(**options), aggregate)
 
     def test_owner_key(self):
-        request = compile_request(['a'], owner_key='lessee')
+        request = compile_request(['a'], blazar_owner='lessee')
         self.check(False, request, pool('a'))
         self.check(True, request, pool('a', 'other', lessee='me'))
-
-    def test_from_options(self):
-        options = types.SimpleNamespace(
-            blazar_az_prefix='p',
-            aggregate_freepool_name='f',
-            preemptible_aggregate='s',
-            allow_preemptibles=True,
-            blazar_owner='o',
-        )
-        self.assertEqual(
-            blazar.Rules(('p', 'blazar:'), 'f', 's', True, 'o'),
-            blazar.Rules.from_options(options),
-        )
 
 
 @ddt.ddt
@@ -265,7 +262,7 @@ class ReasonTestCase(testtools.TestCase):
         self.assertEqual(reason, request.judge(aggregates).reason)
 
     def test_spot(self):
-        request = compile_request(preemptible='spot')
+        request = compile_request(preemptible_aggregate='spot')
         self.assertIn('(of preemptibles)', request.judge([SPOT]).reason)
 
     @ddt.data(
@@ -301,7 +298,7 @@ class ReasonTestCase(testtools.TestCase):
             compile_request([name]).resolve([]).detail,
             compile_request((), PREEMPTIBLE, **ON).judge([pool(name)]).reason,
             compile_request((), PREEMPTIBLE, allow_preemptibles=True,
-                            preemptible=name).judge([]).reason,
+                            preemptible_aggregate=name).judge([]).reason,
         ):  # fmt: skip
             self.assertNotIn('\n', found)
             self.assertIn('a\\nERROR forged', found)
