@@ -61,7 +61,6 @@ from oslo_utils import strutils
 
 from nova_ext_sched import messages
 from nova_ext_sched.policy import declaration
-from nova_ext_sched.policy import resolution
 from nova_ext_sched.policy import verdict
 
 DECLARATION: declaration.Policy = declaration.Policy(
@@ -144,24 +143,16 @@ class Request:
 
     @property
     def names(self) -> Collection[str]:
-        """Names of aggregates that :meth:`resolve` must know."""
+        """Names of aggregates of which :meth:`resolve` must know all."""
         return self.reservations or {self.freepool, self.spot}
 
     @property
-    def keys(self) -> tuple[str, ...]:
-        """The metadata keys that it must know of them."""
-        if not self.reservations:
-            return (ZONE,)
-        mine = () if self.project_id is None else (self.project_id,)
-        return (ZONE, self.owner_key, *mine)
-
-    @property
     def zone_prefixes(self) -> tuple[str, ...]:
-        """It must know the zones with such a prefix, and no more of those."""
+        """It must know the zones with such a prefix, and no more of these."""
         return () if self.reservations else self.pool_zones
 
     def judge(
-        self, aggregates: Iterable[resolution.Aggregate]
+        self, aggregates: Iterable[verdict.Aggregate]
     ) -> verdict.Verdict:
         """Decide whether a host in these aggregates may take the request.
 
@@ -201,16 +192,14 @@ class Request:
             )
         return verdict.PASS
 
-    def resolve(
-        self, items: Iterable[resolution.Item]
-    ) -> resolution.Resolution:
+    def resolve(self, items: Iterable[verdict.Item]) -> verdict.Resolution:
         """Decide about all aggregates of a cloud, for the placement query.
 
-        :param items: at least those that :attr:`names`, :attr:`keys` and
+        :param items: at least those that :attr:`names` and
             :attr:`zone_prefixes` say
         """
         required, forbidden, closed = set(), set(), []
-        for uuid, aggregate in resolution.group(items).items():
+        for uuid, aggregate in verdict.group_items(items).items():
             passes, reason = self.judge([aggregate])
             if passes:
                 required.add(uuid)
@@ -219,27 +208,27 @@ class Request:
                 if aggregate[0] in self.reservations:
                     closed.append(reason)
         if not self.reservations and not self.preemptible:
-            return resolution.Resolution(forbidden=forbidden)
+            return verdict.Resolution(forbidden=forbidden)
         if required:
             # Of reservations, others' pools may hold the host too.
-            return resolution.Resolution(
+            return verdict.Resolution(
                 [required], () if self.reservations else forbidden
             )
         if self.reservations:
-            return resolution.Resolution(
+            return verdict.Resolution(
                 unmet=f'no reservation that project '
                 f'{messages.clean(self.project_id)} may use is named '
                 f'{self._wanted}',
                 detail='; '.join(sorted(closed))
                 or f'no pool of Blazar is named {self._wanted}',
             )
-        return resolution.Resolution(
+        return verdict.Resolution(
             unmet=f'no aggregate {messages.clean(self.spot)} '
             f'takes preemptible servers'
         )
 
     def _why_pool(
-        self, name: str, metadata: resolution.Metadata
+        self, name: str, metadata: verdict.Metadata
     ) -> Iterator[str]:
         # In which ways an aggregate is a pool: none, one or two.
         zone = metadata.get(ZONE)
@@ -249,14 +238,14 @@ class Request:
             kind = 'free hosts' if name == self.freepool else 'preemptibles'
             yield f'of {kind}'
 
-    def _may_use(self, metadata: resolution.Metadata) -> bool:
+    def _may_use(self, metadata: verdict.Metadata) -> bool:
         # A request without a project owns what nobody owns, as in
         # blazar-nova; nova's requests have a project.
         return self.project_id == metadata.get(self.owner_key) or (
             self.project_id is not None and bool(metadata.get(self.project_id))
         )
 
-    def _why_closed(self, name: str, metadata: resolution.Metadata) -> str:
+    def _why_closed(self, name: str, metadata: verdict.Metadata) -> str:
         key = messages.clean(self.owner_key)
         owner = metadata.get(self.owner_key)
         whose = (

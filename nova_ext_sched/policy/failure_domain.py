@@ -107,21 +107,22 @@ def read_limit(
     :raises exception.InvalidValue: a hint is malformed
     """
     hints = hints or {}
-    limits = []
-    if _read_hint(
-        hints,
-        DIFFERENT,
-        'true or false',
-        lambda text: strutils.bool_from_string(text, strict=True),
-    ):
-        limits.append(1)
-    if limit := _read_hint(
-        hints, LIMIT, amount.EXPECTED, lambda text: amount.check(text, LIMIT)
-    ):
-        limits.append(limit)
-    if option > 0 and policy == anti_affinity.POLICY:
-        limits.append(option)
-    return min(limits, default=None)
+    limits = (
+        _read_hint(
+            hints,
+            DIFFERENT,
+            'true or false',
+            lambda text: int(strutils.bool_from_string(text, strict=True)),
+        ),
+        _read_hint(
+            hints,
+            LIMIT,
+            amount.EXPECTED,
+            lambda text: amount.check(text, LIMIT),
+        ),
+        option if policy == anti_affinity.POLICY else None,
+    )
+    return min(filter(None, limits), default=None)
 
 
 def _read_hint(

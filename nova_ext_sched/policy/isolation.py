@@ -39,7 +39,6 @@ import typing
 
 from nova_ext_sched import messages
 from nova_ext_sched.policy import declaration
-from nova_ext_sched.policy import resolution
 from nova_ext_sched.policy import verdict
 
 DECLARATION = declaration.Policy(
@@ -141,7 +140,7 @@ def is_trait_name(name: str) -> bool:
 
 
 def read(
-    items: Iterable[resolution.Item],
+    items: Iterable[verdict.Item],
 ) -> tuple[dict[str, set[str]], list[str]]:
     """Read metadata items of any aggregates.
 

@@ -51,7 +51,6 @@ import typing
 
 from nova_ext_sched import messages
 from nova_ext_sched.policy import declaration
-from nova_ext_sched.policy import resolution
 from nova_ext_sched.policy import verdict
 
 DECLARATION = declaration.Policy(
@@ -189,21 +188,19 @@ class Request:
             )
         )
 
-    def resolve(
-        self, items: Iterable[resolution.Item]
-    ) -> resolution.Resolution:
+    def resolve(self, items: Iterable[verdict.Item]) -> verdict.Resolution:
         """Decide about all aggregates of a cloud, for the placement query.
 
         :param items: at least those whose key begins with one of
             :attr:`metadata_prefixes`
         """
-        aggregates = resolution.group(items)
+        aggregates = verdict.group_items(items)
         required = []
         for key in self.required:
             if reason := self._why_closed(
                 key, aggregates.values(), 'no aggregate'
             ):
-                return resolution.Resolution(
+                return verdict.Resolution(
                     unmet=f'no aggregate that {self.project} may use has the '
                     f'metadata key {messages.clean(key)}',
                     detail=reason,
@@ -220,10 +217,10 @@ class Request:
             for uuid, (_, metadata) in aggregates.items()
             if self._reserving_key(metadata) is not None
         }
-        return resolution.Resolution(required, forbidden)
+        return verdict.Resolution(required, forbidden)
 
     def judge(
-        self, aggregates: Iterable[resolution.Aggregate]
+        self, aggregates: Iterable[verdict.Aggregate]
     ) -> verdict.Verdict:
         """Decide whether a host in these aggregates may take the request."""
         aggregates = list(aggregates)
@@ -242,7 +239,7 @@ class Request:
                 return verdict.reject(reason)
         return verdict.PASS
 
-    def _reserving_key(self, metadata: resolution.Metadata) -> str | None:
+    def _reserving_key(self, metadata: verdict.Metadata) -> str | None:
         # The key by which an aggregate is closed to the request, if any.
         return min(
             (
@@ -256,7 +253,7 @@ class Request:
     def _why_closed(
         self,
         key: str,
-        aggregates: Iterable[resolution.Aggregate],
+        aggregates: Iterable[verdict.Aggregate],
         nowhere: str,
     ) -> str:
         # Empty if one of the aggregates has the key, and is open.
@@ -278,7 +275,7 @@ class Request:
             f'{", ".join(sorted(reasons))}'
         )
 
-    def closing_items(self, metadata: resolution.Metadata) -> str:
+    def closing_items(self, metadata: verdict.Metadata) -> str:
         """Return which items close an aggregate to the request's project.
 
         Empty if it is open.

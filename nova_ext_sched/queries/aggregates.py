@@ -18,7 +18,7 @@ from nova.db.api import models
 import sqlalchemy as sa
 from sqlalchemy import orm
 
-from nova_ext_sched.policy import resolution
+from nova_ext_sched.policy import verdict
 
 # Databases limit the parameters of one statement; all take this many.
 _MOST_HOSTS = 1000
@@ -83,7 +83,7 @@ def _read(context: typing.Any, query: sa.Select) -> Sequence[typing.Any]:
 
 def get_metadata(
     context: typing.Any, prefixes: Collection[str]
-) -> Sequence[resolution.Item]:
+) -> Sequence[verdict.Item]:
     """Return at least the metadata items whose key has one of the prefixes.
 
     This is one light select. Databases differ in how they compare text. So
@@ -102,38 +102,31 @@ def get_metadata(
 def get_by_name_or_value(
     context: typing.Any,
     names: Collection[str],
-    keys: Collection[str],
     key: str,
     prefixes: Collection[str],
-) -> Sequence[resolution.Item]:
+) -> Sequence[verdict.Item]:
     """Return at least some items of aggregates of some names or values.
 
     This is one light select. As databases differ in how they compare text, it
     may return other items too.
 
-    :param names: of aggregates
-    :param keys: the metadata keys to return of them, ``key`` among them. An
-        aggregate of the name that has none gives an item whose key is None.
+    :param names: of aggregates, of which all items are returned; one that has
+        none gives an item whose key is None
     :param key: the metadata key to return of every other aggregate where its
         value begins with one of ``prefixes``
     """
-    query = _name_or_value_query(
-        tuple(sorted(names)), tuple(keys), key, tuple(prefixes)
-    )
+    query = _name_or_value_query(tuple(sorted(names)), key, tuple(prefixes))
     return _read(context, query)
 
 
 # To make the statement takes longer than to execute it.
 @functools.lru_cache(maxsize=64)
 def _name_or_value_query(
-    names: tuple[str, ...],
-    keys: tuple[str, ...],
-    key: str,
-    prefixes: tuple[str, ...],
+    names: tuple[str, ...], key: str, prefixes: tuple[str, ...]
 ) -> sa.Select:
     metadata = models.AggregateMetadata
     begins = [_begins_with(metadata.value, prefix) for prefix in prefixes]
-    return _select_items(keys=keys).where(
+    return _select_items(isouter=True).where(
         sa.or_(
             models.Aggregate.name.in_(names),
             sa.and_(metadata.key == key, sa.or_(sa.false(), *begins)),
@@ -156,18 +149,11 @@ def _metadata_query(prefixes: tuple[str, ...]) -> sa.Select:
     )
 
 
-def _select_items(
-    *columns: typing.Any, keys: Collection[str] | None = None
-) -> sa.Select:
-    # With keys, an aggregate that has none of them is there too.
+def _select_items(*columns: typing.Any, isouter: bool = False) -> sa.Select:
     one, metadata = models.Aggregate, models.AggregateMetadata
-    found = sa.select(
+    return sa.select(
         one.uuid, one.name, metadata.key, metadata.value, *columns
-    )
-    joined = metadata.aggregate_id == one.id
-    if keys is None:
-        return found.join(metadata, joined)
-    return found.outerjoin(metadata, sa.and_(joined, metadata.key.in_(keys)))
+    ).join(metadata, metadata.aggregate_id == one.id, isouter=isouter)
 
 
 def get_values(

@@ -36,7 +36,7 @@ def blazar_reservations(ctxt: typing.Any, request_spec: typing.Any) -> bool:
         return False
 
     items = aggregates.get_by_name_or_value(
-        ctxt, request.names, request.keys, blazar.ZONE, request.zone_prefixes
+        ctxt, request.names, blazar.ZONE, request.zone_prefixes
     )
     member_of.apply(
         ctxt, request_spec, request.resolve(items), blazar.DECLARATION, items

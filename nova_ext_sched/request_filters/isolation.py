@@ -16,17 +16,16 @@ from oslo_log import log as logging
 from nova_ext_sched import log_once
 from nova_ext_sched import messages
 from nova_ext_sched.policy import isolation
-from nova_ext_sched.policy import resolution
+from nova_ext_sched.policy import verdict
 from nova_ext_sched.queries import aggregates
 from nova_ext_sched.queries import running_image
 from nova_ext_sched.request_filters import base
 from nova_ext_sched.request_filters import member_of
-from nova_ext_sched.request_filters import outage
 
 CONF = nova.conf.CONF
 
 LOG_ONCE = log_once.LogOnce(__name__)
-OUTAGE = outage.Outage(__name__, logging.WARNING)
+OUTAGE = base.Outage(__name__, logging.WARNING)
 
 # After a trait is deleted, placement refuses every query that forbids it for
 # so long.
@@ -68,7 +67,7 @@ def isolate_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     member_of.apply(
         ctxt,
         request_spec,
-        resolution.Resolution(forbidden=others),
+        verdict.Resolution(forbidden=others),
         isolation.DECLARATION,
         items,
     )

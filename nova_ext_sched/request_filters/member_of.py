@@ -22,7 +22,7 @@ from nova_ext_sched import log_once
 from nova_ext_sched import messages
 from nova_ext_sched.policy import declaration
 from nova_ext_sched.policy import isolation
-from nova_ext_sched.policy import resolution
+from nova_ext_sched.policy import verdict
 from nova_ext_sched.queries import aggregates
 from nova_ext_sched.queries import fields
 from nova_ext_sched.request_filters import base
@@ -46,9 +46,9 @@ def _count_hosts(ctxt: typing.Any) -> collections.Counter[str]:
 def apply(
     ctxt: typing.Any,
     request_spec: typing.Any,
-    resolved: resolution.Resolution,
+    resolved: verdict.Resolution,
     policy: declaration.Policy,
-    items: Iterable[resolution.Item],
+    items: Iterable[verdict.Item],
 ) -> None:
     """Ask placement for the hosts that a policy leaves.
 

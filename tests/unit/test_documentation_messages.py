@@ -40,7 +40,7 @@ MODULES = sorted(
     ]
 )
 
-# The last two are those of request_filters.outage.
+# The last two are those of request_filters.base.
 LOUD = {
     'info',
     'warn',

@@ -50,12 +50,12 @@ class BlazarReservationsTestCase(test_base.RequestFilterTestCase):
 
     def get(self, ctxt, *asked):
         self.asked.append(asked)
-        names, keys, key, prefixes = asked
+        names, key, prefixes = asked
         return [
             (uuid, name, one, metadata.get(one))
             for uuid, (name, metadata) in self.aggregates.items()
             for one in [None, *metadata]
-            if (name in names and one in {None, *keys})
+            if name in names
             or (one == key and metadata[one].startswith(tuple(prefixes)))
         ]
 
