@@ -226,10 +226,3 @@ class Spread:
                 f'group {self.group} and the limit is {self.limit}'
             )
         return verdict.PASS
-
-    def __str__(self) -> str:
-        """Return the counts by domain, for one line of a log."""
-        counts = [
-            f'{name}: {held}' for name, held in sorted(self.held.items())
-        ]
-        return messages.first_few(counts) or 'none'

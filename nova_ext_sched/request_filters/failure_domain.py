@@ -6,7 +6,6 @@ from collections.abc import Sequence
 import typing
 
 import nova.conf
-from oslo_log import log as logging
 
 from nova_ext_sched import exception
 from nova_ext_sched import log_once
@@ -14,6 +13,7 @@ from nova_ext_sched import messages
 from nova_ext_sched import request_state
 from nova_ext_sched.policy import anti_affinity
 from nova_ext_sched.policy import failure_domain
+from nova_ext_sched.policy import verdict
 from nova_ext_sched.queries import aggregates
 from nova_ext_sched.queries import fields
 from nova_ext_sched.queries import group_members
@@ -21,7 +21,6 @@ from nova_ext_sched.request_filters import base
 from nova_ext_sched.request_filters import member_of
 
 CONF = nova.conf.CONF
-LOG = logging.getLogger(__name__)
 
 LOG_ONCE = log_once.LogOnce(__name__)
 
@@ -75,22 +74,14 @@ def failure_domains(ctxt: typing.Any, request_spec: typing.Any) -> bool:
         for item in items
         if spread.find_full(failure_domain.split_value(item.value))
     }
-    uuids = member_of.forbid(
-        ctxt, request_spec, full, failure_domain.DECLARATION, items
+    member_of.apply(
+        ctxt,
+        request_spec,
+        verdict.Resolution(forbidden=full),
+        failure_domain.DECLARATION,
+        items,
     )
     _warn(spread, fields.group_policy(group) == anti_affinity.POLICY)
-    LOG.debug(
-        'failure_domains: the limit of server group %(group)s is %(limit)d '
-        'in each failure domain. Its servers by domain: %(held)s. Aggregates '
-        'of full domains: %(full)d, in the placement query: %(uuids)d',
-        {
-            'limit': limit,
-            'group': spread.group,
-            'held': spread,
-            'full': len(full),
-            'uuids': len(uuids),
-        },
-    )
     return True
 
 

@@ -186,10 +186,6 @@ class SpreadTestCase(testtools.TestCase):
         spread.add([])
         self.assertEqual(['a'], spread.find_full('ab'))
 
-    def test_line(self):
-        self.assertEqual('a: 1, b: 2', str(self.spread(b=2, a=1)))
-        self.assertEqual('none', str(self.spread()))
-
 
 HOSTS = ['h0', 'h1', 'h2', 'h3', 'h4']
 VALUES = strategies.sampled_from(
