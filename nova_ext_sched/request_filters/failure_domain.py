@@ -13,7 +13,6 @@ from nova_ext_sched import messages
 from nova_ext_sched import request_state
 from nova_ext_sched.policy import anti_affinity
 from nova_ext_sched.policy import failure_domain
-from nova_ext_sched.policy import verdict
 from nova_ext_sched.queries import aggregates
 from nova_ext_sched.queries import fields
 from nova_ext_sched.queries import group_members
@@ -74,12 +73,8 @@ def failure_domains(ctxt: typing.Any, request_spec: typing.Any) -> bool:
         for item in items
         if spread.find_full(failure_domain.split_value(item.value))
     }
-    member_of.apply(
-        ctxt,
-        request_spec,
-        verdict.Resolution(forbidden=full),
-        failure_domain.DECLARATION,
-        items,
+    member_of.forbid(
+        ctxt, request_spec, full, failure_domain.DECLARATION, items
     )
     _warn(spread, fields.group_policy(group) == anti_affinity.POLICY)
     return True

@@ -16,7 +16,6 @@ from oslo_log import log as logging
 from nova_ext_sched import log_once
 from nova_ext_sched import messages
 from nova_ext_sched.policy import isolation
-from nova_ext_sched.policy import verdict
 from nova_ext_sched.queries import aggregates
 from nova_ext_sched.queries import running_image
 from nova_ext_sched.request_filters import base
@@ -64,13 +63,7 @@ def isolate_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     traits = _choose_traits(ctxt, request_spec, missing)
     request_spec.root_forbidden.update(traits)
     others = [uuid for uuid in missing if traits.isdisjoint(missing[uuid])]
-    member_of.apply(
-        ctxt,
-        request_spec,
-        verdict.Resolution(forbidden=others),
-        isolation.DECLARATION,
-        items,
-    )
+    member_of.forbid(ctxt, request_spec, others, isolation.DECLARATION, items)
     return True
 
 
@@ -102,13 +95,8 @@ def required_traits(request_spec: typing.Any) -> set[str]:
                 if field in request_spec and field != 'image'
             }
         )
-    return _all_required_traits(request_spec)
-
-
-def _all_required_traits(request_spec: typing.Any) -> set[str]:
-    return utils.ResourceRequest.from_request_spec(
-        request_spec
-    ).all_required_traits
+    found = utils.ResourceRequest.from_request_spec(request_spec)
+    return found.all_required_traits
 
 
 def _image_counts() -> bool:
@@ -127,7 +115,8 @@ def _choose_traits(
         return set()
     # Placement finds no host for a trait that is required and forbidden, or
     # answers 400. What the image requires is in the query in any case.
-    queried = request_spec.root_required | _all_required_traits(request_spec)
+    found = utils.ResourceRequest.from_request_spec(request_spec)
+    queried = request_spec.root_required | found.all_required_traits
     usable = {
         trait
         for traits in missing.values()

@@ -60,12 +60,6 @@ def apply(
     for uuids in resolved.required:
         require(request_spec, uuids)
     forbid(ctxt, request_spec, resolved.forbidden, policy, items)
-    LOG.debug(
-        '%s: placement is asked for %s, besides what the flavor and the image '
-        'require',
-        policy.request_filter,
-        no_candidates.describe(request_spec),
-    )
 
 
 def require(request_spec: typing.Any, uuids: Collection[str]) -> None:
@@ -133,6 +127,12 @@ def forbid(
             chosen &= aggregates.get_uuids_by_hosts(ctxt, hosts)
     if chosen:
         _get_destination(request_spec).append_forbidden_aggregates(chosen)
+    LOG.debug(
+        '%s: placement is asked for %s, besides what the flavor and the image '
+        'require',
+        policy.request_filter,
+        no_candidates.describe(request_spec),
+    )
     return chosen
 
 
