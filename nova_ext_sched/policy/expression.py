@@ -25,15 +25,20 @@ anything else               the value itself, as it is written
 ==========================  ================================================
 
 As with nova's, the words after the first operand of an operator are not read,
-and ``<or>`` reads every second word.
+and ``<or>`` reads every second word. The operators repeat nova's, so that
+tools on a workstation without nova decide as the scheduler does. A test
+compares them with nova's.
 """
 
+from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Sequence
 import dataclasses
 import itertools
+import math
+import operator
 
 from nova_ext_sched import exception
-from nova_ext_sched.policy import extra_specs_ops
 
 ANY = '*'
 ABSENT = '~'
@@ -41,6 +46,152 @@ FORBIDDEN = '!'
 OR = '<or>'
 
 SENTINELS = frozenset((ANY, ABSENT, FORBIDDEN))
+
+NUMBERS: dict[str, Callable[[float, float], bool]] = {
+    '=': operator.ge,
+    '>=': operator.ge,
+    '<=': operator.le,
+    '==': operator.eq,
+    '!=': operator.ne,
+}
+
+EQUAL = 's=='
+
+STRINGS: dict[str, Callable[[str, str], bool]] = {
+    EQUAL: operator.eq,
+    's!=': operator.ne,
+    's<': operator.lt,
+    's<=': operator.le,
+    's>': operator.gt,
+    's>=': operator.ge,
+}
+
+IN = '<in>'
+ALL_IN = '<all-in>'
+
+
+def is_number(value: str) -> bool:
+    """Return whether the operators on numbers can read ``value``."""
+    try:
+        float(value)
+    except ValueError:
+        return False
+    return True
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Operator:
+    """One operator with its operand.
+
+    :param accepts: whether it accepts a value; never raises
+    :param operand: the operand as one string
+    :param samples: values at the borders of what it accepts, of which at
+        least one is accepted where any value is (``== nan`` accepts none)
+    :param compares_numbers: whether a value that is no number is a fault
+    :param is_literal: whether it accepts the operand and nothing else
+    """
+
+    accepts: Callable[[str], bool]
+    operand: str
+    samples: tuple[str, ...]
+    compares_numbers: bool = False
+    is_literal: bool = False
+
+    def meets(self, other: 'Operator') -> bool:
+        """Return whether a value is found that both accept.
+
+        This tries the samples of both and the two operands joined. True is
+        always right. False is right for a literal with any, two operators on
+        numbers, two on the order of strings, two on substrings, and a
+        substring with a lower bound or ``s!=``. For other mixtures (``<= 0``
+        with ``<in> 7``) a value may exist that is not found: the result is
+        then False, and the host is rejected.
+        """
+        return any(
+            self.accepts(value) and other.accepts(value)
+            for value in itertools.chain(
+                self.samples,
+                other.samples,
+                (self.operand + other.operand, other.operand + self.operand),
+            )
+        )
+
+
+#: What accepts every value.
+ANYTHING = Operator(lambda value: True, '', ('',))
+
+
+def equal(value: str) -> Operator:
+    """Return what accepts a value as it stands."""
+    return Operator(value.__eq__, value, (value,), is_literal=True)
+
+
+def number(name: str, words: Sequence[str]) -> Operator:
+    """Return one of NUMBERS with its operand, the first word.
+
+    :raises ValueError: it is no number
+    :raises IndexError: there is none
+    """
+    operand = words[0]
+    compare = NUMBERS[name]
+    bound = float(operand)
+
+    def accepts(value: str) -> bool:
+        try:
+            return compare(float(value), bound)
+        except ValueError:
+            return False
+
+    neighbours = (
+        math.nextafter(bound, -math.inf),
+        math.nextafter(bound, math.inf),
+    )
+    return Operator(
+        accepts,
+        operand,
+        (operand, *map(repr, neighbours), '0', '1', '2'),
+        compares_numbers=True,
+    )
+
+
+def string(name: str, words: Sequence[str]) -> Operator:
+    """Return one of STRINGS with its operand, which is not empty.
+
+    :raises IndexError: there is none
+    """
+    operand = words[0]
+    if name == EQUAL:
+        return equal(operand)
+    compare = STRINGS[name]
+    # The empty string is the first of all, and no string stands between one
+    # and the same with a NUL after it.
+    samples = ('', operand, operand + '\0')
+    return Operator(lambda value: compare(value, operand), operand, samples)
+
+
+def substring(name: str, words: Sequence[str]) -> Operator:
+    """Return what accepts the strings that contain one operand, or all.
+
+    :raises IndexError: there is none
+    """
+    first, more = words[0], words[1:]
+    parts = (first, *more) if name == ALL_IN else (first,)
+    joined = ''.join(parts)
+    # '!' is the first printable character, for upper bounds.
+    return Operator(
+        lambda value: all(part in value for part in parts),
+        joined,
+        (joined, '!' + joined),
+    )
+
+
+#: What makes each operator, given its name and the words after it.
+OPERATORS: dict[str, Callable[[str, Sequence[str]], Operator]] = {
+    **dict.fromkeys(NUMBERS, number),
+    **dict.fromkeys(STRINGS, string),
+    IN: substring,
+    ALL_IN: substring,
+}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -50,7 +201,7 @@ class Expression:
     :param absent: whether the absence of the key is accepted
     """
 
-    operators: tuple[extra_specs_ops.Operator, ...] = ()
+    operators: tuple[Operator, ...] = ()
     absent: bool = False
 
     def meets(self, other: 'Expression') -> bool:
@@ -79,8 +230,7 @@ class Expression:
             {
                 one.operand
                 for one in other.operators
-                if one.is_literal
-                and not extra_specs_ops.is_number(one.operand)
+                if one.is_literal and not is_number(one.operand)
             }
         )
 
@@ -91,7 +241,7 @@ ABSENCE = Expression(absent=True)
 
 def literal(values: Iterable[str]) -> Expression:
     """Return the expression that accepts the values as they stand."""
-    return Expression(tuple(map(extra_specs_ops.literal, values)))
+    return Expression(tuple(map(equal, values)))
 
 
 def union(expressions: Iterable[Expression]) -> Expression:
@@ -115,12 +265,12 @@ def parse(text: str) -> Expression:
     first, *operands = words
     if first == OR:
         return _parse_or(text, operands)
-    if make := extra_specs_ops.OPERATORS.get(first):
+    if make := OPERATORS.get(first):
         try:
             return Expression((make(first, operands),))
         except (IndexError, ValueError):
-            operand = 'NUMBER' if first in extra_specs_ops.NUMBERS else 'WORD'
-            more = ' [WORD ...]' if first == extra_specs_ops.ALL_IN else ''
+            operand = 'NUMBER' if first in NUMBERS else 'WORD'
+            more = ' [WORD ...]' if first == ALL_IN else ''
             raise _invalid(f"'{first} {operand}{more}'", text) from None
     if FORBIDDEN in words:
         if operands:
@@ -131,7 +281,7 @@ def parse(text: str) -> Expression:
             )
         return ABSENCE
     if words == [ANY]:
-        return Expression((extra_specs_ops.ANYTHING,))
+        return Expression((ANYTHING,))
     if words == [ABSENT]:
         return ABSENCE
     return literal((text,))
@@ -177,6 +327,6 @@ def _parse_or(text: str, words: list[str]) -> Expression:
             f'{ABSENT!r}',
             text,
         )
-    values = map(extra_specs_ops.literal, set(parts) - SENTINELS)
-    anything = (extra_specs_ops.ANYTHING,) if ANY in parts else ()
+    values = map(equal, set(parts) - SENTINELS)
+    anything = (ANYTHING,) if ANY in parts else ()
     return Expression((*values, *anything), ABSENT in parts)
