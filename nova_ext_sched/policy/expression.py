@@ -121,11 +121,6 @@ class Operator:
 ANYTHING = Operator(lambda value: True, '', ('',))
 
 
-def equal(value: str) -> Operator:
-    """Return what accepts a value as it stands."""
-    return Operator(value.__eq__, value, (value,), is_literal=True)
-
-
 def number(name: str, words: Sequence[str]) -> Operator:
     """Return one of NUMBERS with its operand, the first word.
 
@@ -155,18 +150,20 @@ def number(name: str, words: Sequence[str]) -> Operator:
 
 
 def string(name: str, words: Sequence[str]) -> Operator:
-    """Return one of STRINGS with its operand, which is not empty.
+    """Return one of STRINGS with its operand, the first word.
 
     :raises IndexError: there is none
     """
     operand = words[0]
-    if name == EQUAL:
-        return equal(operand)
     compare = STRINGS[name]
-    # The empty string is the first of all, and no string stands between one
-    # and the same with a NUL after it.
-    samples = ('', operand, operand + '\0')
-    return Operator(lambda value: compare(value, operand), operand, samples)
+    return Operator(
+        lambda value: compare(value, operand),
+        operand,
+        # The empty string is the first of all, and no string stands between
+        # one and the same with a NUL after it.
+        ('', operand, operand + '\0'),
+        is_literal=name == EQUAL,
+    )
 
 
 def substring(name: str, words: Sequence[str]) -> Operator:
@@ -241,7 +238,7 @@ ABSENCE = Expression(absent=True)
 
 def literal(values: Iterable[str]) -> Expression:
     """Return the expression that accepts the values as they stand."""
-    return Expression(tuple(map(equal, values)))
+    return Expression(tuple(string(EQUAL, (value,)) for value in values))
 
 
 def union(expressions: Iterable[Expression]) -> Expression:
@@ -260,9 +257,7 @@ def parse(text: str) -> Expression:
         cannot mean what it seems to
     """
     words = text.split()
-    if not words:
-        return literal((text,))
-    first, *operands = words
+    first, *operands = words or (text,)
     if first == OR:
         return _parse_or(text, operands)
     if make := OPERATORS.get(first):
@@ -327,6 +322,8 @@ def _parse_or(text: str, words: list[str]) -> Expression:
             f'{ABSENT!r}',
             text,
         )
-    values = map(equal, set(parts) - SENTINELS)
-    anything = (ANYTHING,) if ANY in parts else ()
-    return Expression((*values, *anything), ABSENT in parts)
+    return Expression(
+        literal(set(parts) - SENTINELS).operators
+        + ((ANYTHING,) if ANY in parts else ()),
+        ABSENT in parts,
+    )

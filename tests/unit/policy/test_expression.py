@@ -345,7 +345,12 @@ class TotalTestCase(testtools.TestCase):
             parse(''.join(f'<or> {part} ' for part in some))
             for some in (parts, shuffled)
         )
-        self.assertEqual(one, two)
+        self.assertEqual(
+            *(
+                ({op.operand for op in found.operators}, found.absent)
+                for found in (one, two)
+            )
+        )
         self.assertIs(one.meets(parse(other)), two.meets(parse(other)))
 
 
