@@ -107,6 +107,8 @@ class Operator:
         with ``<in> 7``) a value may exist that is not found: the result is
         then False, and the host is rejected.
         """
+        if self.is_literal:
+            return other.accepts(self.operand)
         return any(
             self.accepts(value) and other.accepts(value)
             for value in itertools.chain(
