@@ -101,10 +101,8 @@ class Rules:
 
     @property
     def prefixes(self) -> tuple[str, ...]:
-        """Every prefix, each once; empty if nothing is reserved."""
-        return tuple(
-            dict.fromkeys(self.required_prefixes + self.forbidden_prefixes)
-        )
+        """Every prefix; empty if nothing is reserved."""
+        return self.required_prefixes + self.forbidden_prefixes
 
     def keys_among(self, names: Iterable[str]) -> set[str]:
         """Return the names of extra specs or properties that are keys."""
@@ -119,13 +117,12 @@ class Rules:
         ``reservation:<id>`` with any value. A prefix that does not end in a
         colon has the second form only.
         """
-        keys = self.keys_among(hints)
-        for prefix in self.prefixes:
-            if prefix.endswith(':'):
-                keys.update(
-                    prefix + value for value in hints.get(prefix[:-1], ())
-                )
-        return keys
+        return self.keys_among(hints) | {
+            prefix + value
+            for prefix in self.prefixes
+            if prefix.endswith(':')
+            for value in hints.get(prefix[:-1], ())
+        }
 
     def request(
         self, keys: Collection[str], project_id: str | None

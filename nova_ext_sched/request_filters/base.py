@@ -175,12 +175,10 @@ def _report(
         refusal = nova_exception.RequestFilterFailed(reason=reason)
     if cause is None:
         LOG.info(
-            '%(filter)s: no host for request %(request)s: %(reason)s',
-            {
-                'filter': name,
-                'request': ctxt.global_id,
-                'reason': messages.clean(exc, _LONGEST),
-            },
+            '%s: no host for request %s: %s',
+            name,
+            ctxt.global_id,
+            messages.clean(exc, _LONGEST),
         )
     else:
         OUTAGES[name].begin(
