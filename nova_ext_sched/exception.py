@@ -96,43 +96,12 @@ class RequestRefused(NovaExtSchedError):
 
 
 class PluginError(NovaExtSchedError):
-    """A plugin, ``name`` of ``namespace``, stops the scheduler at start."""
+    """A plugin stops the scheduler at start: the text says which, and why."""
 
+    message = '{text}'
 
-class PluginNotFound(PluginError):
-    """A plugin is named and no installed distribution declares it."""
-
-    message = (
-        'plugin {name!r} is not in the namespace {namespace}: expected one '
-        'of {available}'
-    )
-
-
-class PluginAmbiguous(PluginError):
-    """Two installed plugins of one namespace have one name."""
-
-    message = (
-        'plugin {name!r} is ambiguous in the namespace {namespace}: expected '
-        'one entry point of that name, got {candidates}'
-    )
-
-
-class PluginLoadFailed(PluginError):
-    """A plugin's module or attribute cannot be imported."""
-
-    message = (
-        'plugin {name!r} ({target}) of the namespace {namespace} cannot be '
-        'loaded: {cause}'
-    )
-
-
-class PluginInvalid(PluginError):
-    """A plugin is not of the kind that its namespace promises."""
-
-    message = (
-        'plugin {name!r} ({target}) of the namespace {namespace} is of the '
-        'wrong kind: expected {expected}, got {got}'
-    )
+    def __init__(self, text: str) -> None:
+        super().__init__(text=text)
 
 
 class ScenarioInvalid(NovaExtSchedError):

@@ -20,7 +20,6 @@ from nova_ext_sched import exception
 HOST_FILTERS = 'nova_ext_sched.host_filters'
 REQUEST_FILTERS = 'nova_ext_sched.request_filters'
 
-
 Check = Callable[[str, typing.Any], str | None]
 
 
@@ -37,10 +36,8 @@ def load(
     :param expected: the kind that the namespace promises
     :param names: the plugins to load, in this order; None for all that the
         namespace has, in the order of their names
-    :raises exception.PluginNotFound: a name that no distribution declares
-    :raises exception.PluginAmbiguous: a name that two entry points declare
-    :raises exception.PluginLoadFailed: an import that fails
-    :raises exception.PluginInvalid: a plugin that ``check`` refuses
+    :raises exception.PluginError: no distribution declares a name, or two
+        entry points do; an import fails; ``check`` refuses a plugin
     """
     # A manager that is asked for no name reads the declarations and imports
     # nothing.
@@ -54,35 +51,31 @@ def load(
 
     for name in names:
         if name not in declared:
-            raise exception.PluginNotFound(
-                namespace=namespace, name=name, available=sorted(declared)
+            raise exception.PluginError(
+                f'plugin {name!r} is not in the namespace {namespace}: '
+                f'expected one of {sorted(declared)}'
             )
         if len(declared[name]) > 1:
-            raise exception.PluginAmbiguous(
-                namespace=namespace,
-                name=name,
-                candidates=sorted(ep.value for ep in declared[name]),
+            raise exception.PluginError(
+                f'plugin {name!r} is ambiguous in the namespace {namespace}: '
+                f'expected one entry point of that name, got '
+                f'{sorted(one.value for one in declared[name])}'
             )
-    return [
-        _load_one(namespace, declared[name][0], check, expected)
-        for name in names
-    ]
-
-
-def _load_one(
-    namespace: str, entry_point: typing.Any, check: Check, expected: str
-) -> typing.Any:
-    data = {
-        'namespace': namespace,
-        'name': entry_point.name,
-        'target': entry_point.value,
-    }
-    try:
-        plugin = entry_point.load()
-    except Exception as exc:
-        raise exception.PluginLoadFailed(
-            **data, cause=f'{type(exc).__name__}: {exc}'
-        ) from exc
-    if (got := check(entry_point.name, plugin)) is not None:
-        raise exception.PluginInvalid(**data, expected=expected, got=got)
-    return plugin
+    found = []
+    for name in names:
+        (entry_point,) = declared[name]
+        target = entry_point.value
+        try:
+            plugin = entry_point.load()
+        except Exception as exc:
+            raise exception.PluginError(
+                f'plugin {name!r} ({target}) of the namespace {namespace} '
+                f'cannot be loaded: {type(exc).__name__}: {exc}'
+            ) from exc
+        if (got := check(name, plugin)) is not None:
+            raise exception.PluginError(
+                f'plugin {name!r} ({target}) of the namespace {namespace} is '
+                f'of the wrong kind: expected {expected}, got {got}'
+            )
+        found.append(plugin)
+    return found

@@ -58,21 +58,6 @@ class ExpressionValidator(base.ExtraSpecValidator):
             ) from exc
 
 
-def _validator(parameter: str) -> ExpressionValidator:
-    return ExpressionValidator(
-        name=f'{aggregate_instance_type.SCOPE}:{{{parameter}}}',
-        description=DESCRIPTION,
-        parameters=[
-            {
-                'name': parameter,
-                'description': 'The metadata key to match on',
-                'pattern': r'.+',
-            },
-        ],
-        value={'type': str},
-    )
-
-
 def register() -> list[base.ExtraSpecValidator]:
     """Return the validators; nova-api calls it once.
 
@@ -82,4 +67,18 @@ def register() -> list[base.ExtraSpecValidator]:
     the first one comes before nova's; if nova's loads first, the second one
     has the same name and replaces it.
     """
-    return [_validator('metadata_key'), _validator('key')]
+    return [
+        ExpressionValidator(
+            name=f'{aggregate_instance_type.SCOPE}:{{{parameter}}}',
+            description=DESCRIPTION,
+            parameters=[
+                {
+                    'name': parameter,
+                    'description': 'The metadata key to match on',
+                    'pattern': r'.+',
+                },
+            ],
+            value={'type': str},
+        )
+        for parameter in ('metadata_key', 'key')
+    ]

@@ -63,14 +63,18 @@ def check_values(conf: cfg.ConfigOpts) -> None:
     """Check the value of every option.
 
     These options are registered late, and oslo.config parses such options
-    only when they are first read.
+    only when they are first read. It lets numbers be empty.
 
     :raises oslo_config.cfg.ConfigFileValueError: a value is invalid; the
-        error names option, file and value
+        error names the option
     """
     for group, options in list_opts():
         for option in options:
-            getattr(conf[group.name], option.dest)
+            if conf[group.name][option.dest] is None:
+                raise cfg.ConfigFileValueError(
+                    f'[{group.name}] {option.name}: expected a number, got an '
+                    f'empty value'
+                )
 
 
 def list_opts() -> Iterable[tuple[cfg.OptGroup, list[typing.Any]]]:

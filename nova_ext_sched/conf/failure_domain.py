@@ -18,16 +18,6 @@ class MetadataKey(types.String):
         return key
 
 
-class Limit(types.Integer):
-    """An integer, which oslo.config lets be empty, and this does not."""
-
-    def __call__(self, value: typing.Any) -> int:
-        limit: int | None = super().__call__(value)
-        if limit is None:
-            raise ValueError('expected an integer, got an empty value')
-        return limit
-
-
 OPTS = [
     cfg.Opt(
         'failure_domain_key',
@@ -55,10 +45,10 @@ Related options:
   ``[filter_scheduler] enabled_filters`` should have ``FailureDomainFilter``.
 """,
     ),
-    cfg.Opt(
+    cfg.IntOpt(
         'max_server_per_failure_domain',
-        type=Limit(min=0),
         default=0,
+        min=0,
         help="""
 The largest number of servers of an anti-affinity group in a failure domain.
 

@@ -36,7 +36,6 @@ def check(conf: cfg.ConfigOpts, groups: Sequence[str]) -> None:
     in our section, an option that nobody registered     refused
     in any other section, an option of ours that is not
     registered there                                     refused
-    a section that differs from ours in punctuation      refused
     ours is in no file, and a section has nearly its
     name and is registered by nobody                     refused
     any other section                                    another package's
@@ -69,25 +68,44 @@ def _check_section(
     keys: typing.Iterable[str],
 ) -> Iterator[exception.InvalidValue]:
     name = section.lower()
-    if name not in groups:
-        for group in groups:
-            likeness = _likeness(section, group)
-            if likeness == 1.0 or (
-                likeness >= _ALIKE_SECTIONS
-                and group not in present
-                and section not in conf
-            ):
-                yield _misspelt_section(group, section, likeness)
-                return
+    missing = [
+        group
+        for group in groups
+        # Ours with more words at the end are another package's.
+        if group not in present and not name.startswith(f'{group}_')
+    ]
+    near = difflib.get_close_matches(name, missing, 1, _ALIKE_SECTIONS)
+    if near and section not in conf:
+        theirs = messages.clean(section)
+        yield exception.InvalidValue(
+            where='nova.conf',
+            expected=f'the section [{near[0]}] (if another package reads '
+            f'[{theirs}], add an empty header [{near[0]}])',
+            got=f'[{theirs}]',
+        )
+        return
     home = {option: group for group in groups for option in conf[group]}
     for key in keys:
         # oslo.config reads options as they are registered.
-        option = key if name in groups else key.lower().replace('-', '_')
+        spelt = key.lower().replace('-', '_')
+        option = key if name in groups else spelt
         if option in home:
             if not _is_registered(conf, section, option):
-                yield _wrong_section(section, key, home[option])
+                yield exception.InvalidValue(
+                    where=f'nova.conf: [{section}]',
+                    expected=f'{spelt} in the section [{home[option]}]',
+                    got=key,
+                )
         elif name in groups:
-            yield _unknown_option(name, key, sorted(conf[name]))
+            known = sorted(conf[name])
+            alike = difflib.get_close_matches(spelt, known, 1)
+            yield exception.InvalidValue(
+                where=f'nova.conf: [{name}]',
+                expected=f'the option {alike[0]}'
+                if alike
+                else f'one of the options {", ".join(known)}',
+                got=key,
+            )
 
 
 def _sources(conf: cfg.ConfigOpts) -> Iterator[_Sections]:
@@ -115,52 +133,3 @@ def _is_registered(conf: cfg.ConfigOpts, section: str, key: str) -> bool:
     # An option of [DEFAULT] may have the name of the section.
     options = conf[name] if name in conf else None
     return isinstance(options, Mapping) and key in options
-
-
-def _likeness(section: str, group: str) -> float:
-    """Return how alike the names are; 1.0 if punctuation alone differs."""
-    name, ours = (
-        re.sub(r'[\W_]+', '_', one.lower()).strip('_')
-        for one in (section, group)
-    )
-    # Ours with more words at the end are another package's.
-    if name.startswith(f'{ours}_'):
-        return 0.0
-    return difflib.SequenceMatcher(None, name, ours).ratio()
-
-
-def _misspelt_section(
-    group: str, section: str, likeness: float
-) -> exception.InvalidValue:
-    name = messages.clean(section)
-    way_out = (
-        f' (if another package reads [{name}], add an empty header [{group}])'
-    )
-    return exception.InvalidValue(
-        where='nova.conf',
-        expected=f'the section [{group}]' + way_out * (likeness < 1.0),
-        got=f'[{name}]',
-    )
-
-
-def _wrong_section(
-    section: str, key: str, group: str
-) -> exception.InvalidValue:
-    return exception.InvalidValue(
-        where=f'nova.conf: [{section}]',
-        expected=f'{key.lower().replace("-", "_")} in the section [{group}]',
-        got=key,
-    )
-
-
-def _unknown_option(
-    group: str, key: str, known: Sequence[str]
-) -> exception.InvalidValue:
-    near = difflib.get_close_matches(key.lower().replace('-', '_'), known, 1)
-    return exception.InvalidValue(
-        where=f'nova.conf: [{group}]',
-        expected=f'the option {near[0]}'
-        if near
-        else f'one of the options {", ".join(known)}',
-        got=key,
-    )

@@ -16,13 +16,11 @@ SPREADING = ('ServerGroupAntiAffinityFilter', 'FailureDomainFilter')
 
 
 class Multiplier(types.Float):
-    """A number. oslo.config lets it be empty or nan, and this does not."""
+    """A number, but not nan or infinity, which oslo.config takes."""
 
-    def __call__(self, value: typing.Any) -> float:
+    def __call__(self, value: typing.Any) -> float | None:
         multiplier: float | None = super().__call__(value)
-        if multiplier is None:
-            raise ValueError('expected a number, got an empty value')
-        if not math.isfinite(multiplier):
+        if multiplier is not None and not math.isfinite(multiplier):
             # The sum of all weighers would be the same for every host.
             raise ValueError(f'expected a finite number, got {value}')
         return multiplier

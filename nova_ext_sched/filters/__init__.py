@@ -88,31 +88,6 @@ def classes_in_use() -> Classes:
     return {cls.__name__: cls for cls in classes}
 
 
-def _find_shadowed(
-    host_filters: Iterable[type[nova_filters.BaseHostFilter]], in_use: Classes
-) -> list[str]:
-    """Return which of our filters nova replaces by others of the same name.
-
-    :returns: a message for each, with what to do about it
-    """
-    found = []
-    for cls in host_filters:
-        other = in_use.get(cls.__name__, cls)
-        if other is not cls:
-            kept = (
-                ' It keeps the rules of server groups too, but is slower.'
-                if other.__module__.startswith('nova.')
-                else ''
-            )
-            found.append(
-                f'[filter_scheduler] available_filters: expected '
-                f'{ALL_FILTERS} as the last line that has {cls.__name__}, '
-                f'got a later one. nova uses {_path(other)}.{kept} Move '
-                f'{ALL_FILTERS} to the end.'
-            )
-    return found
-
-
 def _not_a_host_filter(name: str, plugin: typing.Any) -> str | None:
     if not inspect.isclass(plugin):
         return f'an object of type {type(plugin).__name__}'
@@ -136,14 +111,12 @@ def declared_policies(
 
     :param host_filters: classes
     """
-    enabled = list(CONF.filter_scheduler.enabled_filters)
+    rank = {
+        name: number
+        for number, name in enumerate(CONF.filter_scheduler.enabled_filters)
+    }
     ranked = sorted(
-        host_filters,
-        key=lambda cls: (
-            enabled.index(cls.__name__)
-            if cls.__name__ in enabled
-            else len(enabled)
-        ),
+        host_filters, key=lambda cls: rank.get(cls.__name__, len(rank))
     )
     found = [one for cls in ranked for one in base.policies_of(cls)]
     for fn in nova_request_filter.ALL_REQUEST_FILTERS:
@@ -165,14 +138,25 @@ def find_contradictions(
     :param host_filters: the classes that :func:`all_filters` returned
     :returns: a message for each, with what to do about it
     """
-    return [
-        *_find_shadowed(host_filters, in_use),
-        *(
-            message
-            for policy in declared_policies(host_filters)
-            for message in policy.contradictions(CONF)
-        ),
-    ]
+    found = []
+    for cls in host_filters:
+        # nova may replace ours by another of the same name.
+        other = in_use.get(cls.__name__, cls)
+        if other is not cls:
+            kept = (
+                ' It keeps the rules of server groups too, but is slower.'
+                if other.__module__.startswith('nova.')
+                else ''
+            )
+            found.append(
+                f'[filter_scheduler] available_filters: expected '
+                f'{ALL_FILTERS} as the last line that has {cls.__name__}, '
+                f'got a later one. nova uses {_path(other)}.{kept} Move '
+                f'{ALL_FILTERS} to the end.'
+            )
+    for policy in declared_policies(host_filters):
+        found += policy.contradictions(CONF)
+    return found
 
 
 def _log_setup(
@@ -182,15 +166,14 @@ def _log_setup(
     on, off = [], []
     for policy in declared_policies(host_filters):
         if policy.is_on(CONF):
-            stages = ', '.join(policy.stages(CONF))
-            on.append(f'{policy.name} ({stages})')
+            on.append(f'{policy.name} ({", ".join(policy.stages(CONF))})')
         else:
             off.append(policy.name)
-    ours = {cls.__name__: cls for cls in host_filters}
     others = [
-        f'{_path(in_use[name])} in place of ours'
-        for name in CONF.filter_scheduler.enabled_filters
-        if name in ours and in_use[name] is not ours[name]
+        f'{_path(in_use[cls.__name__])} in place of ours'
+        for cls in host_filters
+        if cls.__name__ in CONF.filter_scheduler.enabled_filters
+        and in_use[cls.__name__] is not cls
     ]
     replaced = f' nova uses {_join(others)}.' if others else ''
     loaded = (

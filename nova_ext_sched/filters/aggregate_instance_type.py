@@ -3,7 +3,6 @@
 """Stage 2 of flavor matching: judge each host's aggregates."""
 
 import collections
-from collections.abc import Callable
 from collections.abc import Iterable
 import itertools
 import typing
@@ -13,6 +12,7 @@ import nova.conf
 from nova_ext_sched import log_once
 from nova_ext_sched.filters import base
 from nova_ext_sched.policy import aggregate_instance_type
+from nova_ext_sched.policy import reservation
 from nova_ext_sched.policy import verdict
 from nova_ext_sched.queries import fields
 
@@ -48,10 +48,7 @@ class AggregateInstanceTypeFilter(base.PolicyFilter):
                 fields.flavor_name(spec_obj),
                 fields.flavor_extra_specs(spec_obj),
                 ours.force_metadata_check_ignored_keys,
-                (
-                    *ours.placement_req_required_member_prefix,
-                    *ours.placement_req_default_forbidden_member_prefix,
-                ),
+                reservation.Rules.from_options(ours).prefixes,
             )
         )
 
@@ -98,9 +95,9 @@ class _FlavorJudge:
         self.decision = decision
         # The aggregates are the objects of the scheduler's in-memory map,
         # shared by the hosts; nova compares them by identity.
-        self.bits_of = _Cache(self._read_aggregate)
-        self.passes = _Cache(decision.passes)
-        self.causes = _Cache(decision.cause)
+        self.bits_of = aggregate_instance_type.Memo(self._read_aggregate)
+        self.passes = aggregate_instance_type.Memo(decision.passes)
+        self.causes = aggregate_instance_type.Memo(decision.cause)
         _warn(decision.request_faults)
 
     def __call__(self, host_state: typing.Any) -> verdict.Verdict:
@@ -123,18 +120,6 @@ class _FlavorJudge:
             name = fields.aggregate_name(aggregate)
             _warn(self.decision.faults(name, metadata))
         return bits
-
-
-class _Cache(dict[typing.Any, typing.Any]):
-    # functools.cache takes three times as long to find what it has.
-
-    def __init__(self, compute: Callable[[typing.Any], typing.Any]) -> None:
-        super().__init__()
-        self._compute = compute
-
-    def __missing__(self, key: typing.Any) -> typing.Any:
-        value = self[key] = self._compute(key)
-        return value
 
 
 def _warn(sentences: Iterable[str]) -> None:

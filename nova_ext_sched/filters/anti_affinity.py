@@ -37,9 +37,7 @@ class ServerGroupAntiAffinityFilter(base.PolicyFilter):
 
     def judge(self, spec_obj: typing.Any) -> base.Judge | None:
         group = fields.get_field(spec_obj, 'instance_group')
-        if not group:
-            return None
-        if fields.group_policy(group) != anti_affinity.POLICY:
+        if not group or fields.group_policy(group) != anti_affinity.POLICY:
             return None
         if 'policy' not in group:
             LOG_ONCE.warning(

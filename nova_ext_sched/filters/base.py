@@ -133,16 +133,13 @@ class PolicyFilter(filters.BaseHostFilter):
             reasons = self.count_reasons(rejected, judge).most_common(10)
             LOG.log(
                 level,
-                '%(filter)s rejected %(rejected)d of %(hosts)s: %(reasons)s',
-                {
-                    'filter': type(self).__name__,
-                    'rejected': len(rejected),
-                    'hosts': messages.count('host', len(hosts)),
-                    'reasons': '; '.join(
-                        f'{count} because {reason}'
-                        for reason, count in reasons
-                    ),
-                },
+                '%s rejected %s of %s: %s',
+                type(self).__name__,
+                len(rejected),
+                messages.count('host', len(hosts)),
+                '; '.join(
+                    f'{count} because {reason}' for reason, count in reasons
+                ),
             )
         return passed
 

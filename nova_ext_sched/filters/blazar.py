@@ -50,10 +50,8 @@ class BlazarFilter(base.AggregatesFilter):
                 f'{messages.describe(exc)}'
             )
             # Which hosts the request may use is not known, so none.
-            unread = verdict.reject(
-                'the reservations of the request cannot be read'
-            )
-            yield blazar.DECLARATION, lambda aggregates: unread
+            unread = 'the reservations of the request cannot be read'
+            yield blazar.DECLARATION, lambda _: verdict.reject(unread)
             return
         if request is None:
             return

@@ -66,35 +66,34 @@ class FailureDomainFilter(base.AggregatesFilter):
     def decisions(
         self, spec_obj: typing.Any
     ) -> Iterator[tuple[declaration.Policy, base.Decision]]:
+        spread = request_state.spreads.get(spec_obj)
+        fault = (
+            'the members of the server group were not counted: the request '
+            'filter failure_domains did not run'
+        )
         try:
             if failure_domain_request.read_limit(spec_obj) is None:
                 return
+            if spread is None:
+                LOG_ONCE.warning(
+                    'FailureDomainFilter rejects every host for requests that '
+                    'ask to be spread over failure domains, because the '
+                    'request filter failure_domains did not run. Add '
+                    'failure_domains to [nova_ext_sched] request_filters.'
+                )
         except exception.InvalidValue as exc:
-            malformed = verdict.reject(str(exc))
-            yield failure_domain.DECLARATION, lambda aggregates: malformed
-            return
-        spread = request_state.spreads.get(spec_obj)
-        if spread is None:
-            uncounted = verdict.reject(
-                'the members of the server group were not counted: the '
-                'request filter failure_domains did not run'
-            )
-            LOG_ONCE.warning(
-                'FailureDomainFilter rejects every host for requests that ask '
-                'to be spread over failure domains, because the request '
-                'filter failure_domains did not run. Add failure_domains to '
-                '[nova_ext_sched] request_filters.'
-            )
-            yield failure_domain.DECLARATION, lambda aggregates: uncounted
-            return
-        yield (
-            failure_domain.DECLARATION,
-            lambda aggregates: spread.judge(
+            spread, fault = None, str(exc)
+
+        def decide(aggregates: base.Described) -> verdict.Verdict:
+            if spread is None:
+                return verdict.reject(fault)
+            return spread.judge(
                 failure_domain.read_domains(
                     (metadata for _, metadata in aggregates), spread.key
                 )
-            ),
-        )
+            )
+
+        yield failure_domain.DECLARATION, decide
 
 
 def _count(

@@ -25,8 +25,6 @@ from nova_ext_sched.osc import isolation_plan
 from nova_ext_sched.policy import force_metadata_check
 from nova_ext_sched.policy import isolation
 
-_FORCE = force_metadata_check.ForceMetadataCheck()
-
 
 class Kind(typing.NamedTuple):
     """What a kind of fault means.
@@ -145,9 +143,11 @@ def _find_in_metadata(
         if fault and (trait is None or isolation.is_trait_name(trait)):
             yield Finding(
                 'unread-value' if trait is None else 'misspelt',
-                isolation.item_fault(aggregate.name, key, value),
+                f'aggregate {messages.clean(aggregate.name)}: {fault}',
             )
-    for problem in _FORCE.faults(aggregate.name, aggregate.metadata):
+    for problem in force_metadata_check.faults(
+        aggregate.name, aggregate.metadata
+    ):
         yield Finding('force-metadata-check', messages.clean(problem, 1000))
     for trait in aggregate.traits:
         problem = f'placement does not know {messages.clean(trait)}'
@@ -190,7 +190,7 @@ def _find_conflicts(
 ) -> Iterable[Finding]:
     if not aggregate.traits:
         return
-    if _FORCE.flag(aggregate.metadata):
+    if force_metadata_check.read(aggregate.metadata):
         yield Finding(
             'conflict',
             f'{force_metadata_check.FLAG} is on, so '

@@ -49,15 +49,18 @@ nova's filter passes or raises there by chance. If a forced aggregate compares
 numbers, it does not accept a flavor's value that is not a number, and reports
 it.
 
-Which keys are forced: :mod:`.force_metadata_check`. Where a flavor wants one
-that is not, its values count as they stand. The scope
-``aggregate_instance_extra_specs`` is taken off a flavor's key only: in
-metadata it is part of the key.
+A forced aggregate (:mod:`.force_metadata_check`) forces all its keys but the
+flag, those of ``force_metadata_check_ignored_keys``, ``group_policy`` and keys
+of reserved prefixes. Where a flavor wants one that is not forced, its values
+count as they stand. The scope ``aggregate_instance_extra_specs`` is taken off
+a flavor's key only: in metadata it is part of the key.
 """
 
+from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
+import typing
 
 from nova_ext_sched.policy import aggregate_instance_rule
 from nova_ext_sched.policy import declaration
@@ -74,6 +77,9 @@ DECLARATION = declaration.Policy(
 
 SCOPE = 'aggregate_instance_extra_specs'
 
+# nova's own unscoped extra spec; aggregates have nothing to say about it.
+_GROUP_POLICY = 'group_policy'
+
 # Name and metadata of each.
 Aggregates = Iterable[tuple[str, Mapping[str, str]]]
 
@@ -88,8 +94,20 @@ Cause = tuple[aggregate_instance_rule.Rule, int]
 
 _PlacedRule = tuple[int, aggregate_instance_rule.Rule]
 
-# Key and value of an aggregate, and its flag.
-_Item = tuple[str, str | None, bool | None]
+
+class Memo(dict[typing.Any, typing.Any]):
+    """What a function returns, for each argument computed once.
+
+    functools.cache takes three times as long to find what it has.
+    """
+
+    def __init__(self, compute: Callable[[typing.Any], typing.Any]) -> None:
+        super().__init__()
+        self._compute = compute
+
+    def __missing__(self, key: typing.Any) -> typing.Any:
+        value = self[key] = self._compute(key)
+        return value
 
 
 class Decision:
@@ -112,20 +130,21 @@ class Decision:
         reserved_prefixes: Collection[str] = (),
     ) -> None:
         self._flavor = flavor
-        self._force = force_metadata_check.ForceMetadataCheck(
-            ignored, reserved_prefixes
-        )
+        # The empty prefix would be that of every key.
+        self._reserved = tuple(filter(None, reserved_prefixes))
+        self._unforced = {force_metadata_check.FLAG, _GROUP_POLICY, *ignored}
         # The rules of each key, each with the place of its bits.
         self._rules: dict[str, list[_PlacedRule]] = {}
         # Bit PRESENT of every rule, and of those that want a value even where
         # no aggregate has the key.
         self._every = 0
         self._mandatory = 0
-        self._known_bits: dict[_Item, int] = {}
+        # By key and value of an aggregate, and whether it is forced.
+        self._known_bits = Memo(lambda item: self._examine('', *item)[0])
         #: What is malformed in the flavor: a message for each.
         self.request_faults: list[str] = []
         for spec, value in sorted(extra_specs.items()):
-            if not self._force.is_foreign(spec):
+            if spec != _GROUP_POLICY and not spec.startswith(self._reserved):
                 self._add_spec(spec, value)
         self._wanted = set(self._rules)
 
@@ -137,14 +156,10 @@ class Decision:
 
         :returns: bits, odd where :meth:`faults` has something to say
         """
-        flag = self._force.flag(metadata)
+        flag = force_metadata_check.read(metadata)
         bits = _REPORT if flag is None else 0
         for key in metadata if flag else self._wanted & metadata.keys():
-            item = (key, metadata[key], flag)
-            known = self._known_bits.get(item)
-            if known is None:
-                known = self._known_bits[item] = self._examine('', *item)[0]
-            bits |= known
+            bits |= self._known_bits[key, metadata[key], flag]
         return bits
 
     def passes(self, bits: int) -> bool:
@@ -177,7 +192,9 @@ class Decision:
         offers: dict[tuple[str, bool], list[str]] = {}
         for name, metadata in aggregates:
             if rule.key in metadata:
-                forced = self._force.forces(metadata, rule.key)
+                forced = self._forces(
+                    rule.key, force_metadata_check.read(metadata)
+                )
                 value = metadata[rule.key] or ''
                 offers.setdefault((value, forced), []).append(name)
         return rule.reason(offers)
@@ -197,8 +214,8 @@ class Decision:
 
         Each sentence names aggregate or flavor, key and value.
         """
-        found = self._force.faults(name, metadata)
-        flag = self._force.flag(metadata)
+        found = force_metadata_check.faults(name, metadata)
+        flag = force_metadata_check.read(metadata)
         for key, value in metadata.items():
             found += self._examine(name, key, value, flag)[1]
         return found
@@ -215,29 +232,32 @@ class Decision:
         self, name: str, key: str, value: str | None, flag: bool | None
     ) -> tuple[int, list[str]]:
         # Returns the bits and the faults of one item of an aggregate.
-        forced = bool(flag) and self._force.may_force(key)
+        forced = self._forces(key, flag)
+        if forced and key not in self._rules:
+            # The flavor is silent about a key that an aggregate forces.
+            self._add_rule(aggregate_instance_rule.Rule(self._flavor, key))
         bits = 0
         faults: list[str] = []
         if forced or key in self._wanted:
-            for place, rule in self._get_rules(key):
+            for place, rule in self._rules[key]:
                 found, sentences = rule.examine(name, value or '', forced)
                 bits |= found << place
                 faults += sentences
         return bits | (_REPORT if faults else 0), faults
 
-    def _get_rules(self, key: str) -> list[_PlacedRule]:
-        if key not in self._rules:
-            # The flavor is silent about a key that an aggregate forces.
-            self._add_rule(aggregate_instance_rule.Rule(self._flavor, key))
-        return self._rules[key]
+    def _forces(self, key: str, flag: bool | None) -> bool:
+        return (
+            bool(flag)
+            and key not in self._unforced
+            and not key.startswith(self._reserved)
+        )
 
     def _add_spec(self, spec: str, value: str) -> None:
-        scope, colon, rest = spec.partition(':')
-        escaped = bool(colon) and scope == SCOPE
-        key = rest if escaped else spec
+        key = spec.removeprefix(f'{SCOPE}:')
         rule = aggregate_instance_rule.Rule(self._flavor, key, spec, value)
         place = self._add_rule(rule)
-        if colon and not escaped:
+        if key == spec and ':' in spec:
+            # Of another scope, it is optional.
             return
         if rule.fault is not None:
             self.request_faults.append(rule.fault)

@@ -89,192 +89,167 @@ ZONE = 'availability_zone'
 # Of Blazar's first releases; no option names it.
 _OLD_ZONE_PREFIX = 'blazar:'
 
-Metadata = Mapping[str, str | None]
-Aggregates = Iterable[tuple[str, Metadata]]
 
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """What a request asks of Blazar's pools.
 
-class Resolution(typing.NamedTuple):
-    """Which aggregates of a cloud a request must use, and which it must not.
+    :ivar reservations: the pools that it names; without any it names none
+    :ivar preemptible: whether it is for a preemptible server
 
-    :ivar required: UUIDs; the host must be in one of them, unless empty
-    :ivar forbidden: UUIDs
-    :ivar unmet: why no host can take the request, else empty
-    :ivar detail: more about that, for operators only: it tells of others
+    The rest is what the operator's options say.
+
+    :ivar pool_zones: prefixes of the zones of reservations' pools
+    :ivar freepool: name of the aggregate of free hosts
+    :ivar spot: name of the aggregate for preemptible servers
+    :ivar owner_key: metadata key of the project that owns a pool
     """
 
-    required: frozenset[str] = frozenset()
-    forbidden: frozenset[str] = frozenset()
-    unmet: str = ''
-    detail: str = ''
+    reservations: frozenset[str]
+    project_id: str | None
+    preemptible: bool
+    pool_zones: tuple[str, ...]
+    freepool: str
+    spot: str
+    owner_key: str
 
+    @classmethod
+    def compile(
+        cls,
+        options: typing.Any,
+        reservations: Collection[str],
+        extra_specs: Mapping[str, str],
+        project_id: str | None = None,
+    ) -> 'Request | None':
+        """Return what a request asks for; None where every host will do.
 
-class Request(typing.Protocol):
-    """A request under the rules.
-
-    :ivar names: names of aggregates that :meth:`resolve` must know
-    :ivar keys: the metadata keys that it must know of them
-    :ivar zone_prefixes: it must know the zones with such a prefix too, and
-        nothing else of the aggregates in them
-    """
+        :param options: ``[blazar:physical:host]`` of nova.conf
+        :param reservations: IDs, of the hint
+        :param extra_specs: of the flavor; they matter without the hint
+        """
+        if not reservations and INSTANCE_RESERVATION in extra_specs:
+            return None
+        return cls(
+            frozenset(reservations),
+            project_id,
+            not reservations
+            and options.allow_preemptibles
+            and strutils.bool_from_string(extra_specs.get(PREEMPTIBLE)),
+            (options.blazar_az_prefix, _OLD_ZONE_PREFIX),
+            options.aggregate_freepool_name,
+            options.preemptible_aggregate,
+            options.blazar_owner,
+        )
 
     @property
-    def names(self) -> Collection[str]: ...
+    def names(self) -> Collection[str]:
+        """Names of aggregates of which :meth:`resolve` must know all."""
+        return self.reservations or {self.freepool, self.spot}
 
     @property
-    def keys(self) -> Collection[str]: ...
+    def zone_prefixes(self) -> tuple[str, ...]:
+        """It must know the zones with such a prefix, and no more of these."""
+        return () if self.reservations else self.pool_zones
 
-    @property
-    def zone_prefixes(self) -> Collection[str]: ...
-
-    def judge(self, aggregates: Aggregates) -> verdict.Verdict:
+    def judge(
+        self, aggregates: Iterable[verdict.Aggregate]
+    ) -> verdict.Verdict:
         """Decide whether a host in these aggregates may take the request.
 
         :param aggregates: name and metadata of each, in the host's order
         """
+        pools = [
+            (name, metadata, why)
+            for name, metadata in aggregates
+            for why in self._why_pool(name, metadata)
+        ]
+        if self.reservations:
+            for name, metadata, _ in pools:
+                if name in self.reservations:
+                    if self._may_use(metadata):
+                        return verdict.PASS
+                    return verdict.reject(self._why_closed(name, metadata))
+            return verdict.reject(
+                f'no pool of Blazar that the host is in is named '
+                f'{self._wanted}'
+            )
+        if self.preemptible:
+            if [name for name, *_ in pools] == [self.spot]:
+                return verdict.PASS
+            found = [
+                f'{messages.clean(name)} ({why})' for name, _, why in pools
+            ]
+            return verdict.reject(
+                f'a preemptible server must be in aggregate '
+                f'{messages.clean(self.spot)} and no other pool '
+                f'of Blazar; the host is in '
+                + (messages.first_few(found, show=str) or 'none')
+            )
+        for name, _, why in pools:
+            return verdict.reject(
+                f'aggregate {messages.clean(name)} is a pool of Blazar '
+                f'({why}) and the request names no reservation'
+            )
+        return verdict.PASS
 
-    def resolve(
-        self, items: Iterable[tuple[str, str, str | None, str | None]]
-    ) -> Resolution:
+    def resolve(self, items: Iterable[verdict.Item]) -> verdict.Resolution:
         """Decide about all aggregates of a cloud, for the placement query.
 
-        :param items: (UUID, name, key, value): at least those that
-            ``names``, ``keys`` and ``zone_prefixes`` say; an aggregate
-            without any of the keys has one whose key is None
+        :param items: at least those that :attr:`names` and
+            :attr:`zone_prefixes` say
         """
-
-
-@dataclasses.dataclass(frozen=True)
-class Rules:
-    """What the operator's options say.
-
-    :ivar zone_prefixes: of the zones of reservations' pools
-    :ivar freepool: name of the aggregate of free hosts
-    :ivar preemptible: name of the aggregate for preemptible servers
-    :ivar allow_preemptibles: whether it takes any
-    :ivar owner_key: metadata key of the project that owns a pool
-    """
-
-    zone_prefixes: tuple[str, ...] = ('blazar_', _OLD_ZONE_PREFIX)
-    freepool: str = 'freepool'
-    preemptible: str = 'freepool'
-    allow_preemptibles: bool = False
-    owner_key: str = 'blazar:owner'
-
-    @classmethod
-    def from_options(cls, options: typing.Any) -> 'Rules':
-        """Return the rules of ``[blazar:physical:host]`` of nova.conf."""
-        return cls(
-            (options.blazar_az_prefix, _OLD_ZONE_PREFIX),
-            options.aggregate_freepool_name,
-            options.preemptible_aggregate,
-            options.allow_preemptibles,
-            options.blazar_owner,
+        required, forbidden, closed = set(), set(), []
+        for uuid, aggregate in verdict.group_items(items).items():
+            passes, reason = self.judge([aggregate])
+            if passes:
+                required.add(uuid)
+            elif any(self._why_pool(*aggregate)):
+                forbidden.add(uuid)
+                if aggregate[0] in self.reservations:
+                    closed.append(reason)
+        if not self.reservations and not self.preemptible:
+            return verdict.Resolution(forbidden=forbidden)
+        if required:
+            # Of reservations, others' pools may hold the host too.
+            return verdict.Resolution(
+                [required], () if self.reservations else forbidden
+            )
+        if self.reservations:
+            return verdict.Resolution(
+                unmet=f'no reservation that project '
+                f'{messages.clean(self.project_id)} may use is named '
+                f'{self._wanted}',
+                detail='; '.join(sorted(closed))
+                or f'no pool of Blazar is named {self._wanted}',
+            )
+        return verdict.Resolution(
+            unmet=f'no aggregate {messages.clean(self.spot)} '
+            f'takes preemptible servers'
         )
 
-    def with_reservations(
-        self, reservations: Collection[str], project_id: str | None
-    ) -> Request:
-        """Return a request with the hint.
-
-        :param reservations: IDs, at least one
-        """
-        return _WithReservations(self, frozenset(reservations), project_id)
-
-    def without_reservation(
-        self, extra_specs: Mapping[str, str]
-    ) -> Request | None:
-        """Return a request without the hint; None where every host will do.
-
-        :param extra_specs: of the flavor
-        """
-        if INSTANCE_RESERVATION in extra_specs:
-            return None
-        if self.allow_preemptibles and strutils.bool_from_string(
-            extra_specs.get(PREEMPTIBLE)
-        ):
-            return _Preemptible(self)
-        return _WithoutReservation(self)
-
-    @property
-    def named_pools(self) -> frozenset[str]:
-        """The names by which pools are known."""
-        return frozenset((self.freepool, self.preemptible))
-
-    def why_pool(self, name: str, metadata: Metadata) -> Iterator[str]:
-        """Yield in which ways an aggregate is a pool: none, one or two."""
+    def _why_pool(
+        self, name: str, metadata: verdict.Metadata
+    ) -> Iterator[str]:
+        # In which ways an aggregate is a pool: none, one or two.
         zone = metadata.get(ZONE)
-        if zone and zone.startswith(self.zone_prefixes):
+        if zone and zone.startswith(self.pool_zones):
             yield f'in zone {messages.quoted(zone)}'
-        if name in self.named_pools:
+        if name in (self.freepool, self.spot):
             kind = 'free hosts' if name == self.freepool else 'preemptibles'
             yield f'of {kind}'
 
-
-@dataclasses.dataclass(frozen=True)
-class _WithReservations:
-    rules: Rules
-    names: frozenset[str]
-    project_id: str | None
-
-    zone_prefixes: typing.ClassVar[tuple[str, ...]] = ()
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        mine = () if self.project_id is None else (self.project_id,)
-        return (ZONE, self.rules.owner_key, *mine)
-
-    def judge(self, aggregates: Aggregates) -> verdict.Verdict:
-        for name, metadata in self._named(aggregates):
-            if self._may_use(metadata):
-                return verdict.PASS
-            return verdict.reject(self._why_closed(name, metadata))
-        return verdict.reject(
-            f'no pool of Blazar that the host is in is named {self._wanted}'
-        )
-
-    def resolve(
-        self, items: Iterable[tuple[str, str, str | None, str | None]]
-    ) -> Resolution:
-        pools = {
-            uuid: aggregate
-            for uuid, aggregate in _group(items).items()
-            if list(self._named([aggregate]))
-        }
-        usable = frozenset(
-            uuid
-            for uuid, (_, metadata) in pools.items()
-            if self._may_use(metadata)
-        )
-        if usable:
-            return Resolution(required=usable)
-        closed = sorted(self._why_closed(*pool) for pool in pools.values())
-        return Resolution(
-            unmet=f'no reservation that project '
-            f'{messages.clean(self.project_id)} may use is named '
-            f'{self._wanted}',
-            detail='; '.join(closed)
-            or f'no pool of Blazar is named {self._wanted}',
-        )
-
-    def _named(self, aggregates: Aggregates) -> Iterator[tuple[str, Metadata]]:
-        for name, metadata in aggregates:
-            if name in self.names and any(self.rules.why_pool(name, metadata)):
-                yield name, metadata
-
-    def _may_use(self, metadata: Metadata) -> bool:
+    def _may_use(self, metadata: verdict.Metadata) -> bool:
         # A request without a project owns what nobody owns, as in
         # blazar-nova; nova's requests have a project.
-        return self.project_id == metadata.get(self.rules.owner_key) or (
+        return self.project_id == metadata.get(self.owner_key) or (
             self.project_id is not None and bool(metadata.get(self.project_id))
         )
 
-    def _why_closed(self, name: str, metadata: Metadata) -> str:
-        owner = metadata.get(self.rules.owner_key)
+    def _why_closed(self, name: str, metadata: verdict.Metadata) -> str:
+        key = messages.clean(self.owner_key)
+        owner = metadata.get(self.owner_key)
         whose = (
-            f'has {messages.clean(self.rules.owner_key)}='
-            f'{messages.clean(owner)}'
-            if owner
-            else f'has no {messages.clean(self.rules.owner_key)}'
+            f'has {key}={messages.clean(owner)}' if owner else f'has no {key}'
         )
         return (
             f"Blazar's pool {messages.clean(name)} {whose} and no key for "
@@ -284,95 +259,4 @@ class _WithReservations:
     @property
     def _wanted(self) -> str:
         # A hint may be empty.
-        return messages.first_few(sorted(self.names)) or "''"
-
-
-@dataclasses.dataclass(frozen=True)
-class _WithoutReservation:
-    rules: Rules
-
-    keys: typing.ClassVar[tuple[str, ...]] = (ZONE,)
-
-    @property
-    def names(self) -> frozenset[str]:
-        return self.rules.named_pools
-
-    @property
-    def zone_prefixes(self) -> tuple[str, ...]:
-        return self.rules.zone_prefixes
-
-    def judge(self, aggregates: Aggregates) -> verdict.Verdict:
-        for name, metadata in aggregates:
-            for why in self.rules.why_pool(name, metadata):
-                return verdict.reject(
-                    f'aggregate {messages.clean(name)} is a pool of Blazar '
-                    f'({why}) and the request names no reservation'
-                )
-        return verdict.PASS
-
-    def resolve(
-        self, items: Iterable[tuple[str, str, str | None, str | None]]
-    ) -> Resolution:
-        return Resolution(
-            forbidden=frozenset(
-                uuid
-                for uuid, aggregate in _group(items).items()
-                if any(self.rules.why_pool(*aggregate))
-            )
-        )
-
-
-class _Preemptible(_WithoutReservation):
-    def judge(self, aggregates: Aggregates) -> verdict.Verdict:
-        pools = [
-            (name, why)
-            for name, metadata in aggregates
-            for why in self.rules.why_pool(name, metadata)
-        ]
-        if [name for name, _ in pools] == [self.rules.preemptible]:
-            return verdict.PASS
-        wanted = (
-            f'a preemptible server must be in aggregate '
-            f'{messages.clean(self.rules.preemptible)} and no other pool of '
-            f'Blazar; the host is in '
-        )
-        return verdict.reject(
-            wanted
-            + (
-                messages.first_few(
-                    [f'{messages.clean(n)} ({why})' for n, why in pools],
-                    show=str,
-                )
-                or 'none'
-            )
-        )
-
-    def resolve(
-        self, items: Iterable[tuple[str, str, str | None, str | None]]
-    ) -> Resolution:
-        required = set()
-        forbidden = set()
-        for uuid, (name, metadata) in _group(items).items():
-            ways = len(list(self.rules.why_pool(name, metadata)))
-            if ways == 1 and name == self.rules.preemptible:
-                required.add(uuid)
-            elif ways:
-                forbidden.add(uuid)
-        if not required:
-            return Resolution(
-                unmet=f'no aggregate '
-                f'{messages.clean(self.rules.preemptible)} takes preemptible '
-                f'servers'
-            )
-        return Resolution(frozenset(required), frozenset(forbidden))
-
-
-def _group(
-    items: Iterable[tuple[str, str, str | None, str | None]],
-) -> dict[str, tuple[str, dict[str, str | None]]]:
-    found: dict[str, tuple[str, dict[str, str | None]]] = {}
-    for uuid, name, key, value in items:
-        metadata = found.setdefault(uuid, (name, {}))[1]
-        if key is not None:
-            metadata[key] = value
-    return found
+        return messages.first_few(sorted(self.reservations)) or "''"

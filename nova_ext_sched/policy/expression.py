@@ -25,66 +25,194 @@ anything else               the value itself, as it is written
 ==========================  ================================================
 
 As with nova's, the words after the first operand of an operator are not read,
-and ``<or>`` reads every second word.
+and ``<or>`` reads every second word. The operators repeat nova's, so that
+tools on a workstation without nova decide as the scheduler does. A test
+compares them with nova's.
 """
 
+from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Sequence
 import dataclasses
 import itertools
+import math
+import operator
 
 from nova_ext_sched import exception
-from nova_ext_sched.policy import extra_specs_ops
 
 ANY = '*'
 ABSENT = '~'
 FORBIDDEN = '!'
 OR = '<or>'
-IN = '<in>'
-ALL_IN = '<all-in>'
-EQUAL_STRING = 's=='
 
 SENTINELS = frozenset((ANY, ABSENT, FORBIDDEN))
+
+NUMBERS: dict[str, Callable[[float, float], bool]] = {
+    '=': operator.ge,
+    '>=': operator.ge,
+    '<=': operator.le,
+    '==': operator.eq,
+    '!=': operator.ne,
+}
+
+EQUAL = 's=='
+
+STRINGS: dict[str, Callable[[str, str], bool]] = {
+    EQUAL: operator.eq,
+    's!=': operator.ne,
+    's<': operator.lt,
+    's<=': operator.le,
+    's>': operator.gt,
+    's>=': operator.ge,
+}
+
+IN = '<in>'
+ALL_IN = '<all-in>'
+
+
+def is_number(value: str) -> bool:
+    """Return whether the operators on numbers can read ``value``."""
+    try:
+        float(value)
+    except ValueError:
+        return False
+    return True
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Operator:
+    """One operator with its operand.
+
+    :param accepts: whether it accepts a value; never raises
+    :param operand: the operand as one string
+    :param samples: values at the borders of what it accepts, of which at
+        least one is accepted where any value is (``== nan`` accepts none)
+    :param compares_numbers: whether a value that is no number is a fault
+    :param is_literal: whether it accepts the operand and nothing else
+    """
+
+    accepts: Callable[[str], bool]
+    operand: str
+    samples: tuple[str, ...]
+    compares_numbers: bool = False
+    is_literal: bool = False
+
+    def meets(self, other: 'Operator') -> bool:
+        """Return whether a value is found that both accept.
+
+        This tries the samples of both and the two operands joined. True is
+        always right. False is right for a literal with any, two operators on
+        numbers, two on the order of strings, two on substrings, and a
+        substring with a lower bound or ``s!=``. For other mixtures (``<= 0``
+        with ``<in> 7``) a value may exist that is not found: the result is
+        then False, and the host is rejected.
+        """
+        if self.is_literal:
+            return other.accepts(self.operand)
+        return any(
+            self.accepts(value) and other.accepts(value)
+            for value in itertools.chain(
+                self.samples,
+                other.samples,
+                (self.operand + other.operand, other.operand + self.operand),
+            )
+        )
+
+
+#: What accepts every value.
+ANYTHING = Operator(lambda value: True, '', ('',))
+
+
+def number(name: str, words: Sequence[str]) -> Operator:
+    """Return one of NUMBERS with its operand, the first word.
+
+    :raises ValueError: it is no number
+    :raises IndexError: there is none
+    """
+    operand = words[0]
+    compare = NUMBERS[name]
+    bound = float(operand)
+
+    def accepts(value: str) -> bool:
+        try:
+            return compare(float(value), bound)
+        except ValueError:
+            return False
+
+    neighbours = (
+        math.nextafter(bound, -math.inf),
+        math.nextafter(bound, math.inf),
+    )
+    return Operator(
+        accepts,
+        operand,
+        (operand, *map(repr, neighbours), '0', '1', '2'),
+        compares_numbers=True,
+    )
+
+
+def string(name: str, words: Sequence[str]) -> Operator:
+    """Return one of STRINGS with its operand, the first word.
+
+    :raises IndexError: there is none
+    """
+    operand = words[0]
+    compare = STRINGS[name]
+    return Operator(
+        lambda value: compare(value, operand),
+        operand,
+        # The empty string is the first of all, and no string stands between
+        # one and the same with a NUL after it.
+        ('', operand, operand + '\0'),
+        is_literal=name == EQUAL,
+    )
+
+
+def substring(name: str, words: Sequence[str]) -> Operator:
+    """Return what accepts the strings that contain one operand, or all.
+
+    :raises IndexError: there is none
+    """
+    first, more = words[0], words[1:]
+    parts = (first, *more) if name == ALL_IN else (first,)
+    joined = ''.join(parts)
+    # '!' is the first printable character, for upper bounds.
+    return Operator(
+        lambda value: all(part in value for part in parts),
+        joined,
+        (joined, '!' + joined),
+    )
+
+
+#: What makes each operator, given its name and the words after it.
+OPERATORS: dict[str, Callable[[str, Sequence[str]], Operator]] = {
+    **dict.fromkeys(NUMBERS, number),
+    **dict.fromkeys(STRINGS, string),
+    IN: substring,
+    ALL_IN: substring,
+}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Expression:
     """The states of a key that an expression, or several together, accept.
 
-    :param values: values that are accepted as they stand
     :param absent: whether the absence of the key is accepted
     """
 
-    values: frozenset[str] = frozenset()
-    operators: tuple[extra_specs_ops.Operator, ...] = ()
+    operators: tuple[Operator, ...] = ()
     absent: bool = False
 
     def meets(self, other: 'Expression') -> bool:
-        """Return whether a state exists that both accept.
-
-        ===========  =====  ===================  =======
-        accepted by  value  operator, ``*`` too  absence
-        ===========  =====  ===================  =======
-        value        equal  if it accepts it     no
-        operator     as     Operator.meets       no
-        absence      no     no                   yes
-        ===========  =====  ===================  =======
-
-        An expression that accepts several states meets another if one of them
-        does.
-        """
+        """Return whether a state exists that both accept."""
         return (self.absent and other.absent) or self.meets_value(other)
 
     def meets_value(self, other: 'Expression') -> bool:
         """Return whether a value exists that both accept."""
-        return (
-            not self.values.isdisjoint(other.values)
-            or self._operator_accepts(other.values)
-            or other._operator_accepts(self.values)
-            or any(
-                ours.meets(theirs)
-                for ours, theirs in itertools.product(
-                    self.operators, other.operators
-                )
+        return any(
+            ours.meets(theirs)
+            for ours, theirs in itertools.product(
+                self.operators, other.operators
             )
         )
 
@@ -98,14 +226,11 @@ class Expression:
         if not any(op.compares_numbers for op in self.operators):
             return []
         return sorted(
-            value
-            for value in other.values
-            if not extra_specs_ops.is_number(value)
-        )
-
-    def _operator_accepts(self, values: Iterable[str]) -> bool:
-        return any(
-            op.accepts(value) for op in self.operators for value in values
+            {
+                one.operand
+                for one in other.operators
+                if one.is_literal and not is_number(one.operand)
+            }
         )
 
 
@@ -115,16 +240,15 @@ ABSENCE = Expression(absent=True)
 
 def literal(values: Iterable[str]) -> Expression:
     """Return the expression that accepts the values as they stand."""
-    return Expression(values=frozenset(values))
+    return Expression(tuple(string(EQUAL, (value,)) for value in values))
 
 
 def union(expressions: Iterable[Expression]) -> Expression:
     """Return the expression that accepts what any of them accepts."""
     expressions = list(expressions)
     return Expression(
-        values=frozenset().union(*(e.values for e in expressions)),
-        operators=tuple(op for e in expressions for op in e.operators),
-        absent=any(e.absent for e in expressions),
+        tuple(op for one in expressions for op in one.operators),
+        any(one.absent for one in expressions),
     )
 
 
@@ -135,25 +259,16 @@ def parse(text: str) -> Expression:
         cannot mean what it seems to
     """
     words = text.split()
-    if not words:
-        return literal((text,))
-    first, *operands = words
+    first, *operands = words or (text,)
     if first == OR:
         return _parse_or(text, operands)
-    if first in extra_specs_ops.NUMBERS:
-        if not operands or not extra_specs_ops.is_number(operands[0]):
-            raise _invalid(f"'{first} NUMBER'", text)
-        return _operator(extra_specs_ops.number(first, operands[0]))
-    if first in (*extra_specs_ops.STRINGS, EQUAL_STRING, IN, ALL_IN):
-        if not operands:
+    if make := OPERATORS.get(first):
+        try:
+            return Expression((make(first, operands),))
+        except (IndexError, ValueError):
+            operand = 'NUMBER' if first in NUMBERS else 'WORD'
             more = ' [WORD ...]' if first == ALL_IN else ''
-            raise _invalid(f"'{first} WORD{more}'", text)
-        if first == EQUAL_STRING:
-            return literal(operands[:1])
-        if first in extra_specs_ops.STRINGS:
-            return _operator(extra_specs_ops.string(first, operands[0]))
-        needles = operands if first == ALL_IN else operands[:1]
-        return _operator(extra_specs_ops.substring(needles))
+            raise _invalid(f"'{first} {operand}{more}'", text) from None
     if FORBIDDEN in words:
         if operands:
             raise _invalid(
@@ -163,7 +278,7 @@ def parse(text: str) -> Expression:
             )
         return ABSENCE
     if words == [ANY]:
-        return _operator(extra_specs_ops.ANYTHING)
+        return Expression((ANYTHING,))
     if words == [ABSENT]:
         return ABSENCE
     return literal((text,))
@@ -184,10 +299,6 @@ def parse_values(text: str) -> Expression:
 def split(text: str) -> set[str]:
     """Return the values of a metadata item: nova splits them at commas."""
     return {part.strip() for part in text.split(',')}
-
-
-def _operator(operator: extra_specs_ops.Operator) -> Expression:
-    return Expression(operators=(operator,))
 
 
 def _invalid(expected: str, text: str) -> exception.InvalidValue:
@@ -214,7 +325,7 @@ def _parse_or(text: str, words: list[str]) -> Expression:
             text,
         )
     return Expression(
-        values=frozenset(parts) - SENTINELS,
-        operators=(extra_specs_ops.ANYTHING,) if ANY in parts else (),
-        absent=ABSENT in parts,
+        literal(set(parts) - SENTINELS).operators
+        + ((ANYTHING,) if ANY in parts else ()),
+        ABSENT in parts,
     )

@@ -72,8 +72,6 @@ DIFFERENT = 'different_failure_domain'
 #: A hint, and the operator's option.
 LIMIT = 'max_server_per_failure_domain'
 
-Metadata = Mapping[str, str | None] | None
-
 DECLARATION: declaration.Policy = declaration.Policy(
     name='failure-domain',
     summary='A failure domain, such as a rack, holds only so many servers of '
@@ -109,14 +107,22 @@ def read_limit(
     :raises exception.InvalidValue: a hint is malformed
     """
     hints = hints or {}
-    limits = []
-    if _read_hint(hints, DIFFERENT, 'true or false', _boolean):
-        limits.append(1)
-    if limit := _read_hint(hints, LIMIT, amount.EXPECTED, _amount):
-        limits.append(limit)
-    if option > 0 and policy == anti_affinity.POLICY:
-        limits.append(option)
-    return min(limits, default=None)
+    limits = (
+        _read_hint(
+            hints,
+            DIFFERENT,
+            'true or false',
+            lambda text: int(strutils.bool_from_string(text, strict=True)),
+        ),
+        _read_hint(
+            hints,
+            LIMIT,
+            amount.EXPECTED,
+            lambda text: amount.check(text, LIMIT),
+        ),
+        option if policy == anti_affinity.POLICY else None,
+    )
+    return min(filter(None, limits), default=None)
 
 
 def _read_hint(
@@ -140,15 +146,9 @@ def _read_hint(
         ) from exc
 
 
-def _boolean(text: str) -> bool:
-    return strutils.bool_from_string(text, strict=True)
-
-
-def _amount(text: str) -> int:
-    return amount.check(text, LIMIT)
-
-
-def read_domains(aggregates: Iterable[Metadata], key: str) -> frozenset[str]:
+def read_domains(
+    aggregates: Iterable[Mapping[str, str | None] | None], key: str
+) -> frozenset[str]:
     """Return the failure domains of a host, given its aggregates' metadata."""
     return frozenset(
         name
@@ -164,55 +164,37 @@ def split_value(value: str | None) -> list[str]:
     ]
 
 
-class Count(typing.NamedTuple):
-    """The members of a server group by failure domain."""
-
-    by_domain: collections.Counter[str]
-    #: Members whose host is known and in no domain, sorted.
-    without_domain: list[str]
-    #: The domains of each host of a member.
-    domains: Mapping[str, frozenset[str]]
-
-
-def count_members(
-    hosts: Mapping[str, Collection[str]],
-    aggregates: Mapping[str, Collection[Metadata]],
-    key: str,
-) -> Count:
-    """Count the members of a server group by failure domain.
-
-    :param hosts: by the UUID of a member the hosts that it is on: none where
-        it is not placed, two while it moves
-    :param aggregates: by host the metadata of each of its aggregates
-    """
-    by_host = {
-        host: read_domains(metadata, key)
-        for host, metadata in aggregates.items()
-    }
-    count = Count(collections.Counter(), [], by_host)
-    for member, on in sorted(hosts.items()):
-        domains = frozenset[str]().union(
-            *(by_host.get(host, ()) for host in on)
-        )
-        count.by_domain.update(domains)
-        if on and not domains:
-            count.without_domain.append(member)
-    return count
-
-
 class Spread:
     """A server group of one request, and where its members stand.
 
+    :ivar held: the number of members in each domain
+    :ivar without_domain: members whose host is known and in no domain, sorted
+
     :param group: the UUID of the server group, for reasons
-    :param count: the members that are placed, without the request's server
+    :param hosts: by the UUID of a member, without the request's server, the
+        hosts that it is on: none where it is not placed, two while it moves
+    :param domains: by host its failure domains
     """
 
-    def __init__(self, group: str, limit: int, key: str, count: Count) -> None:
+    def __init__(
+        self,
+        group: str,
+        limit: int,
+        key: str,
+        hosts: Mapping[str, Collection[str]],
+        domains: Mapping[str, frozenset[str]],
+    ) -> None:
         self.group = group
         self.limit = limit
         self.key = key
-        self.held = count.by_domain.copy()
-        self.domains = count.domains
+        self.domains = domains
+        self.held: collections.Counter[str] = collections.Counter()
+        self.without_domain = []
+        for member, on in sorted(hosts.items()):
+            mine = {name for host in on for name in domains.get(host, ())}
+            self.add(mine)
+            if on and not mine:
+                self.without_domain.append(member)
 
     def add(self, domains: Iterable[str]) -> None:
         """Count one more member, on a host in these domains."""
@@ -244,10 +226,3 @@ class Spread:
                 f'group {self.group} and the limit is {self.limit}'
             )
         return verdict.PASS
-
-    def __str__(self) -> str:
-        """Return the counts by domain, for one line of a log."""
-        counts = [
-            f'{name}: {held}' for name, held in sorted(self.held.items())
-        ]
-        return messages.first_few(counts) or 'none'

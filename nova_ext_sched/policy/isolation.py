@@ -33,6 +33,7 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Set
 import functools
+import itertools
 import re
 import typing
 
@@ -138,41 +139,23 @@ def is_trait_name(name: str) -> bool:
     return bool(_TRAIT_NAME.fullmatch(name))
 
 
-def item_fault(name: str, key: str, value: str | None) -> str:
-    """Return what to correct in a metadata item of the aggregate ``name``.
-
-    Empty if nothing is wrong.
-    """
-    fault = read_item(key, value).fault
-    return fault and f'aggregate {messages.clean(name)}: {fault}'
-
-
-class Reading(typing.NamedTuple):
-    """What metadata items of aggregates mean for isolation.
-
-    :ivar traits: the traits that each isolated aggregate requires, by UUID
-    :ivar faults: a message for each item that should be corrected
-    """
-
-    traits: dict[str, set[str]]
-    faults: list[str]
-
-
-def read(items: Iterable[tuple[str, str, str, str | None]]) -> Reading:
+def read(
+    items: Iterable[verdict.Item],
+) -> tuple[dict[str, set[str]], list[str]]:
     """Read metadata items of any aggregates.
 
-    :param items: (UUID, name, key, value); an aggregate of two traits has two
-        of them
+    :returns: the traits that each isolated aggregate requires, by UUID, and a
+        message for each item that should be corrected
     """
     traits: dict[str, set[str]] = {}
     faults = []
     for uuid, name, key, value in items:
-        trait, fault = read_item(key, value)
+        trait, fault = read_item(key or '', value)
         if fault:
-            faults.append(item_fault(name, key, value))
+            faults.append(f'aggregate {messages.clean(name)}: {fault}')
         if trait is not None:
             traits.setdefault(uuid, set()).add(trait)
-    return Reading(traits, faults)
+    return traits, faults
 
 
 def lacking_traits(
@@ -233,7 +216,7 @@ class DeclaredTraits:
 
 
 def choose_traits(
-    lacking: Mapping[str, Collection[str]], usable: Collection[str], limit: int
+    lacking: Mapping[str, Collection[str]], usable: Set[str], limit: int
 ) -> set[str]:
     """Choose the traits to forbid in the query in place of aggregates.
 
@@ -245,11 +228,8 @@ def choose_traits(
     :param limit: the largest number of traits to forbid; those that cover
         most aggregates are taken
     """
-    counts = collections.Counter(
-        trait
-        for traits in lacking.values()
-        for trait in traits
-        if trait in usable
+    counts = collections.Counter(itertools.chain(*lacking.values()))
+    ranked = sorted(
+        counts.keys() & usable, key=lambda trait: (-counts[trait], trait)
     )
-    ranked = sorted(counts, key=lambda trait: (-counts[trait], trait))
     return set(ranked[:limit])

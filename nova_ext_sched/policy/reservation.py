@@ -53,8 +53,6 @@ from nova_ext_sched import messages
 from nova_ext_sched.policy import declaration
 from nova_ext_sched.policy import verdict
 
-Metadata = Mapping[str, str | None]
-
 DECLARATION = declaration.Policy(
     name='reservation',
     summary='Aggregates with a key of a reserved prefix take only requests '
@@ -74,21 +72,6 @@ DECLARATION = declaration.Policy(
 
 #: Keys that one request may name. Users write them, in one call thousands.
 MOST_KEYS = 100
-
-
-class Resolution(typing.NamedTuple):
-    """Which aggregates of a cloud a request must use, and which it must not.
-
-    :ivar required: for each key that the request must meet, the UUIDs of its
-        aggregates; the host must be in one of them
-    :ivar unmet: the key for which no host can satisfy the request, else None
-    :ivar reason: why not; for operators only, because it names other projects
-    """
-
-    required: dict[str, set[str]]
-    forbidden: set[str]
-    unmet: str | None = None
-    reason: str = ''
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,10 +101,8 @@ class Rules:
 
     @property
     def prefixes(self) -> tuple[str, ...]:
-        """Every prefix, each once; empty if nothing is reserved."""
-        return tuple(
-            dict.fromkeys(self.required_prefixes + self.forbidden_prefixes)
-        )
+        """Every prefix; empty if nothing is reserved."""
+        return self.required_prefixes + self.forbidden_prefixes
 
     def keys_among(self, names: Iterable[str]) -> set[str]:
         """Return the names of extra specs or properties that are keys."""
@@ -136,30 +117,28 @@ class Rules:
         ``reservation:<id>`` with any value. A prefix that does not end in a
         colon has the second form only.
         """
-        keys = self.keys_among(hints)
-        for prefix in self.prefixes:
-            if prefix.endswith(':'):
-                keys.update(
-                    prefix + value for value in hints.get(prefix[:-1], ())
-                )
-        return keys
+        return self.keys_among(hints) | {
+            prefix + value
+            for prefix in self.prefixes
+            if prefix.endswith(':')
+            for value in hints.get(prefix[:-1], ())
+        }
 
     def request(
         self, keys: Collection[str], project_id: str | None
     ) -> 'Request':
         """Return what a request means that names these keys in any source."""
         return Request(
-            required=tuple(
+            self,
+            tuple(
                 sorted(k for k in keys if k.startswith(self.required_prefixes))
             ),
-            required_prefixes=self.required_prefixes,
-            forbidden_prefixes=tuple(
+            tuple(
                 prefix
                 for prefix in self.forbidden_prefixes
                 if not any(key.startswith(prefix) for key in keys)
             ),
-            project_id=project_id,
-            project_keys=self.project_keys,
+            project_id,
         )
 
 
@@ -171,11 +150,10 @@ class Request:
     :ivar forbidden_prefixes: those of which the request has no key
     """
 
+    rules: Rules
     required: tuple[str, ...]
-    required_prefixes: tuple[str, ...]
     forbidden_prefixes: tuple[str, ...]
     project_id: str | None
-    project_keys: tuple[str, ...]
 
     @property
     def project(self) -> str:
@@ -202,115 +180,114 @@ class Request:
         return tuple(
             dict.fromkeys(
                 self.forbidden_prefixes
-                + self.required_prefixes
-                + self.project_keys
+                + self.rules.required_prefixes
+                + self.rules.project_keys
             )
         )
 
-    def resolve(
-        self, items: Iterable[tuple[str, str, str, str | None]]
-    ) -> Resolution:
+    def resolve(self, items: Iterable[verdict.Item]) -> verdict.Resolution:
         """Decide about all aggregates of a cloud, for the placement query.
 
-        :param items: metadata items as (UUID, name, key, value): at least
-            those whose key begins with one of :attr:`metadata_prefixes`
+        :param items: at least those whose key begins with one of
+            :attr:`metadata_prefixes`
         """
-        names: dict[str, str] = {}
-        metadata: dict[str, dict[str, str | None]] = {}
-        for uuid, name, key, value in items:
-            names[uuid] = name
-            metadata.setdefault(uuid, {})[key] = value
-
+        aggregates = verdict.group_items(items)
+        required = []
+        for key in self.required:
+            if reason := self._why_closed(
+                key, aggregates.values(), 'no aggregate'
+            ):
+                return verdict.Resolution(
+                    unmet=f'no aggregate that {self.project} may use has the '
+                    f'metadata key {messages.clean(key)}',
+                    detail=reason,
+                )
+            required.append(
+                {
+                    uuid
+                    for uuid, (_, metadata) in aggregates.items()
+                    if key in metadata and not self.closing_items(metadata)
+                }
+            )
         forbidden = {
             uuid
-            for uuid, mine in metadata.items()
-            if self._reserving_key(mine) is not None
+            for uuid, (_, metadata) in aggregates.items()
+            if self._reserving_key(metadata) is not None
         }
-        required: dict[str, set[str]] = {}
-        for key in self.required:
-            carrying = [uuid for uuid in metadata if key in metadata[uuid]]
-            required[key] = {
-                uuid
-                for uuid in carrying
-                if self._closing_items(metadata[uuid]) is None
-            }
-            if not required[key]:
-                reason = self._why_closed(
-                    key,
-                    [(names[uuid], metadata[uuid]) for uuid in carrying],
-                    'no aggregate',
-                )
-                return Resolution({}, forbidden, key, reason)
-        return Resolution(required, forbidden)
+        return verdict.Resolution(required, forbidden)
 
     def judge(
-        self, aggregates: Iterable[tuple[str, Metadata]]
+        self, aggregates: Iterable[verdict.Aggregate]
     ) -> verdict.Verdict:
-        """Decide whether a host in these aggregates may take the request.
-
-        :param aggregates: name and metadata of each
-        """
+        """Decide whether a host in these aggregates may take the request."""
         aggregates = list(aggregates)
-        if self.forbidden_prefixes:
-            for name, metadata in aggregates:
-                key = self._reserving_key(metadata)
-                if key is not None:
-                    return verdict.reject(
-                        f'aggregate {messages.clean(name)} is reserved by '
-                        f'{_quote_item(key, metadata[key])} and '
-                        f'{self._words} has no key with that prefix'
-                    )
-        for key in self.required:
-            carrying = [agg for agg in aggregates if key in agg[1]]
-            if all(self._closing_items(agg[1]) for agg in carrying):
+        for name, metadata in aggregates:
+            key = self._reserving_key(metadata)
+            if key is not None:
                 return verdict.reject(
-                    self._why_closed(key, carrying, 'no aggregate of the host')
+                    f'aggregate {messages.clean(name)} is reserved by '
+                    f'{_quote_item(key, metadata[key])} and {self._words} has '
+                    f'no key with that prefix'
                 )
+        for key in self.required:
+            if reason := self._why_closed(
+                key, aggregates, 'no aggregate of the host'
+            ):
+                return verdict.reject(reason)
         return verdict.PASS
 
-    def _reserving_key(self, metadata: Metadata) -> str | None:
+    def _reserving_key(self, metadata: verdict.Metadata) -> str | None:
         # The key by which an aggregate is closed to the request, if any.
-        for key in sorted(metadata):
-            if key.startswith(self.forbidden_prefixes):
-                return key
-        return None
+        return min(
+            (
+                key
+                for key in metadata
+                if key.startswith(self.forbidden_prefixes)
+            ),
+            default=None,
+        )
 
     def _why_closed(
         self,
         key: str,
-        carrying: Collection[tuple[str, Metadata]],
+        aggregates: Iterable[verdict.Aggregate],
         nowhere: str,
     ) -> str:
-        if not carrying:
+        # Empty if one of the aggregates has the key, and is open.
+        closed = [
+            (messages.clean(name), self.closing_items(metadata))
+            for name, metadata in aggregates
+            if key in metadata
+        ]
+        if not closed:
             return (
                 f'{nowhere} has the metadata key {messages.clean(key)}, which '
                 f'{self._words} requires'
             )
-        reasons = sorted(
-            f'aggregate {messages.clean(name)} has '
-            f'{self._closing_items(metadata)}'
-            for name, metadata in carrying
-        )
+        if not all(items for _, items in closed):
+            return ''
+        reasons = [f'aggregate {name} has {items}' for name, items in closed]
         return (
             f'{self.project} may not use {messages.clean(key)}: '
-            f'{", ".join(reasons)}'
+            f'{", ".join(sorted(reasons))}'
         )
 
-    def _closing_items(self, metadata: Metadata) -> str | None:
-        # Which items close an aggregate to the project; None if it is open.
-        if not self.project_keys:
-            return None
+    def closing_items(self, metadata: verdict.Metadata) -> str:
+        """Return which items close an aggregate to the request's project.
+
+        Empty if it is open.
+        """
         items = sorted(
             (key, value)
             for key, value in metadata.items()
-            if key.startswith(self.project_keys)
+            if key.startswith(self.rules.project_keys)
         )
         if not items or any(
             self.project_id == project.strip()
             for _, value in items
             for project in (value or '').split(',')
         ):
-            return None
+            return ''
         return ' and '.join(_quote_item(*item) for item in items)
 
 

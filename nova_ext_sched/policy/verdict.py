@@ -1,8 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a policy answers about a host."""
+"""What a policy answers about a host, and about the aggregates of a cloud."""
 
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
 import typing
+
+Metadata = Mapping[str, str | None]
+
+#: Name and metadata.
+Aggregate = tuple[str, Metadata]
+
+#: One metadata item of one aggregate: its UUID and name, the item's key and
+#: value. An aggregate without any may have an item whose key is None.
+Item = tuple[str, str, str | None, str | None]
 
 
 class Verdict(typing.NamedTuple):
@@ -22,3 +34,29 @@ PASS = Verdict(True)
 
 def reject(reason: str) -> Verdict:
     return Verdict(False, reason)
+
+
+class Resolution(typing.NamedTuple):
+    """Which aggregates of a cloud a request must use, and which it must not.
+
+    :ivar required: sets of UUIDs; the host must be in one aggregate of each
+    :ivar forbidden: UUIDs
+    :ivar unmet: why no host can take the request, as its owner reads it; else
+        empty
+    :ivar detail: more about that, for operators only: it tells of others
+    """
+
+    required: Collection[Collection[str]] = ()
+    forbidden: Collection[str] = ()
+    unmet: str = ''
+    detail: str = ''
+
+
+def group_items(items: Iterable[Item]) -> dict[str, Aggregate]:
+    """Return the aggregates that metadata items are of, by UUID."""
+    found: dict[str, tuple[str, dict[str, str | None]]] = {}
+    for uuid, name, key, value in items:
+        metadata = found.setdefault(uuid, (name, {}))[1]
+        if key is not None:
+            metadata[key] = value
+    return dict(found)

@@ -10,7 +10,6 @@ need only a few columns.
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Sequence
-import contextlib
 import functools
 import typing
 
@@ -19,26 +18,10 @@ from nova.db.api import models
 import sqlalchemy as sa
 from sqlalchemy import orm
 
+from nova_ext_sched.policy import verdict
+
 # Databases limit the parameters of one statement; all take this many.
 _MOST_HOSTS = 1000
-
-
-class MetadataItem(typing.NamedTuple):
-    """One metadata item of one aggregate."""
-
-    uuid: str
-    name: str
-    key: str
-    value: str
-
-
-class AggregateItem(typing.NamedTuple):
-    """One metadata item of an aggregate that may have none."""
-
-    uuid: str
-    name: str
-    key: str | None
-    value: str | None
 
 
 class HostValue(typing.NamedTuple):
@@ -88,16 +71,19 @@ def use(context: typing.Any, engine: sa.Engine) -> None:
     context.nova_ext_sched_aggregates = engine
 
 
-def _session(context: typing.Any) -> contextlib.AbstractContextManager:
+def _read(context: typing.Any, query: sa.Select) -> Sequence[typing.Any]:
     engine = getattr(context, 'nova_ext_sched_aggregates', None)
-    if engine is None:
-        return api_db.context_manager.reader.using(context)
-    return orm.Session(engine)
+    with (
+        api_db.context_manager.reader.using(context)
+        if engine is None
+        else orm.Session(engine)
+    ) as session:
+        return session.execute(query).all()
 
 
 def get_metadata(
     context: typing.Any, prefixes: Collection[str]
-) -> Sequence[MetadataItem]:
+) -> Sequence[verdict.Item]:
     """Return at least the metadata items whose key has one of the prefixes.
 
     This is one light select. Databases differ in how they compare text. So
@@ -110,46 +96,37 @@ def get_metadata(
     """
     if not prefixes:
         return []
-    with _session(context) as session:
-        return session.execute(_metadata_query(tuple(prefixes))).all()
+    return _read(context, _metadata_query(tuple(prefixes)))
 
 
 def get_by_name_or_value(
     context: typing.Any,
     names: Collection[str],
-    keys: Collection[str],
     key: str,
     prefixes: Collection[str],
-) -> Sequence[AggregateItem]:
+) -> Sequence[verdict.Item]:
     """Return at least some items of aggregates of some names or values.
 
     This is one light select. As databases differ in how they compare text, it
     may return other items too.
 
-    :param names: of aggregates
-    :param keys: the metadata keys to return of them, ``key`` among them. An
-        aggregate of the name that has none gives an item whose key is None.
+    :param names: of aggregates, of which all items are returned; one that has
+        none gives an item whose key is None
     :param key: the metadata key to return of every other aggregate where its
         value begins with one of ``prefixes``
     """
-    query = _name_or_value_query(
-        tuple(sorted(names)), tuple(keys), key, tuple(prefixes)
-    )
-    with _session(context) as session:
-        return session.execute(query).all()
+    query = _name_or_value_query(tuple(sorted(names)), key, tuple(prefixes))
+    return _read(context, query)
 
 
 # To make the statement takes longer than to execute it.
 @functools.lru_cache(maxsize=64)
 def _name_or_value_query(
-    names: tuple[str, ...],
-    keys: tuple[str, ...],
-    key: str,
-    prefixes: tuple[str, ...],
+    names: tuple[str, ...], key: str, prefixes: tuple[str, ...]
 ) -> sa.Select:
     metadata = models.AggregateMetadata
     begins = [_begins_with(metadata.value, prefix) for prefix in prefixes]
-    return _select_items(keys=keys).where(
+    return _select_items(isouter=True).where(
         sa.or_(
             models.Aggregate.name.in_(names),
             sa.and_(metadata.key == key, sa.or_(sa.false(), *begins)),
@@ -172,18 +149,11 @@ def _metadata_query(prefixes: tuple[str, ...]) -> sa.Select:
     )
 
 
-def _select_items(
-    *columns: typing.Any, keys: Collection[str] | None = None
-) -> sa.Select:
-    # With keys, an aggregate that has none of them is there too.
+def _select_items(*columns: typing.Any, isouter: bool = False) -> sa.Select:
     one, metadata = models.Aggregate, models.AggregateMetadata
-    found = sa.select(
+    return sa.select(
         one.uuid, one.name, metadata.key, metadata.value, *columns
-    )
-    joined = metadata.aggregate_id == one.id
-    if keys is None:
-        return found.join(metadata, joined)
-    return found.outerjoin(metadata, sa.and_(joined, metadata.key.in_(keys)))
+    ).join(metadata, metadata.aggregate_id == one.id, isouter=isouter)
 
 
 def get_values(
@@ -208,12 +178,10 @@ def get_values(
         .where(models.AggregateMetadata.key == key)
     )
     wanted = set(hosts)
-    with _session(context) as session:
-        rows = session.execute(query).all()
     return list(
         dict.fromkeys(
             HostValue(uuid, name, value, host if host in wanted else None)
-            for uuid, name, found, value, host in rows
+            for uuid, name, found, value, host in _read(context, query)
             if found == key
         )
     )
@@ -222,8 +190,7 @@ def get_values(
 def get_host_counts(context: typing.Any) -> dict[str, int]:
     """Return the number of hosts of each aggregate that has one, by UUID."""
     query = _select_hosts(sa.func.count()).group_by(models.Aggregate.uuid)
-    with _session(context) as session:
-        return dict(session.execute(query).all())
+    return dict(_read(context, query))
 
 
 def get_uuids_by_hosts(
@@ -238,8 +205,7 @@ def get_uuids_by_hosts(
             [host.lower() for host in hosts]
         )
     )
-    with _session(context) as session:
-        return set(session.execute(query).scalars())
+    return {uuid for (uuid,) in _read(context, query)}
 
 
 def _select_hosts(*columns: typing.Any) -> sa.Select:

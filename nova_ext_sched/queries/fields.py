@@ -14,8 +14,8 @@ from nova_ext_sched.policy import anti_affinity
 
 
 def get_field(obj: typing.Any, field: str) -> typing.Any:
-    """Return a field of a nova object; None where it is not set."""
-    return getattr(obj, field) if field in obj else None
+    """Return a field of a nova object; None without either."""
+    return getattr(obj, field) if obj is not None and field in obj else None
 
 
 def group_policy(group: typing.Any) -> str | None:
@@ -57,17 +57,13 @@ def _aggregate_field(aggregate: typing.Any, field: str) -> typing.Any:
 
 def flavor_name(spec_obj: typing.Any) -> str:
     """Return the name of a RequestSpec's flavor for messages."""
-    return _flavor_field(spec_obj, 'name') or 'without a name'
+    flavor = get_field(spec_obj, 'flavor')
+    return get_field(flavor, 'name') or 'without a name'
 
 
 def flavor_extra_specs(spec_obj: typing.Any) -> Mapping[str, str]:
     """Return the extra specs of a flavor; empty if None or not loaded."""
-    return _flavor_field(spec_obj, 'extra_specs') or {}
-
-
-def _flavor_field(spec_obj: typing.Any, field: str) -> typing.Any:
-    flavor = get_field(spec_obj, 'flavor')
-    return flavor and get_field(flavor, field)
+    return get_field(get_field(spec_obj, 'flavor'), 'extra_specs') or {}
 
 
 def host_filters_run(request_spec: typing.Any) -> bool:

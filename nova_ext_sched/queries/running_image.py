@@ -57,28 +57,31 @@ def restore(ctxt: typing.Any, request_spec: typing.Any) -> None:
     :raises exception.RequestRefused: the image cannot be read
     """
     theirs = image_id(request_spec)
-    if theirs is None or not _is_move(request_spec):
+    # nova-conductor names the cell of a server that it moves, or None where
+    # a resize may leave the cell; nobody names one at boot.
+    destination = fields.get_field(request_spec, 'requested_destination')
+    if theirs is None or destination is None or 'cell' not in destination:
         return
     image_ref, root = _read_server(ctxt, request_spec)
     if root is not None:
         image = _read_volume_image(ctxt, root, theirs)
+        if image is None:
+            return
+        where = f' of volume {root.volume_id}'
     elif image_ref != theirs:
         image = objects.ImageMeta.from_dict(read(ctxt, image_ref))
+        where = ''
     else:
-        image = None
-    if image is None:
         return
     request_spec.image = image
-    running = f'image {messages.clean(image_id(request_spec))}'
-    if root is not None:
-        running += f' of volume {root.volume_id}'
     LOG.info(
         'Server %(server)s runs %(running)s, but its request spec has image '
         '%(theirs)s of a rebuild that was refused. Its move is judged by '
         '%(running)s.',
         {
             'server': request_spec.instance_uuid,
-            'running': running,
+            'running': f'image {messages.clean(image_id(request_spec))}'
+            + where,
             'theirs': messages.clean(theirs),
         },
     )
@@ -87,7 +90,7 @@ def restore(ctxt: typing.Any, request_spec: typing.Any) -> None:
 def image_id(request_spec: typing.Any) -> str | None:
     """Return the ID of the image in a request spec, None without one."""
     image = fields.get_field(request_spec, 'image')
-    return (image is not None and fields.get_field(image, 'id')) or None
+    return fields.get_field(image, 'id') or None
 
 
 def read(ctxt: typing.Any, image: str) -> dict[str, typing.Any]:
@@ -113,13 +116,6 @@ def _unread(where: str, exc: Exception) -> exception.RequestRefused:
     return exception.RequestRefused(
         f'{where} cannot be read', detail=messages.describe(exc)
     )
-
-
-def _is_move(request_spec: typing.Any) -> bool:
-    # nova-conductor names the cell of a server that it moves, or None where
-    # a resize may leave the cell; nobody names one at boot.
-    destination = fields.get_field(request_spec, 'requested_destination')
-    return destination is not None and 'cell' in destination
 
 
 def _read_server(

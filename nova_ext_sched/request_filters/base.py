@@ -5,10 +5,15 @@
 import collections
 from collections.abc import Callable
 import functools
+import math
+import threading
 import typing
 
+import cachetools
+from keystoneauth1 import exceptions as ks_exc
 from nova import exception as nova_exception
 from nova.scheduler import request_filter as nova_request_filter
+from oslo_db import exception as db_exception
 from oslo_log import log as logging
 from oslo_utils import timeutils
 
@@ -16,21 +21,88 @@ from nova_ext_sched import exception
 from nova_ext_sched import messages
 from nova_ext_sched.policy import declaration
 from nova_ext_sched.request_filters import no_candidates
-from nova_ext_sched.request_filters import outage
 
 LOG = logging.getLogger(__name__)
 
 RequestFilter = Callable[[typing.Any, typing.Any], bool]
 
-Value = typing.TypeVar('Value')
-
-#: What each request filter cannot read for now, by its name.
-OUTAGES = collections.defaultdict[str, outage.Outage](
-    lambda: outage.Outage(__name__)
-)
+Read = typing.TypeVar('Read', bound=Callable[[typing.Any], typing.Any])
 
 # Errors of databases carry whole statements.
 _LONGEST = 1000
+
+# An outage that lasts is said again, for alerts and for logs that rotate.
+_AGAIN = 300.0
+
+# A request that needs no answer says nothing about the others. So an outage
+# is over when one gets its answer and none has failed for so long.
+_QUIET = 30.0
+
+# Their text says it all. Anything else may be a fault of the code.
+_WITHOUT_TRACEBACK = (
+    db_exception.DBError,
+    ks_exc.ClientException,
+    nova_exception.NovaException,
+    OSError,
+)
+
+
+class Outage:
+    """What does not answer, as one line in the log and one at its end.
+
+    Every request meets an outage of a database. A line for each would bury
+    the cause. Each type of exception has a line of its own.
+
+    :param name: of the module that meets it
+    :param level: of the lines about it
+    """
+
+    def __init__(self, name: str, level: int = logging.ERROR) -> None:
+        self._logger = logging.getLogger(name)
+        self._level = level
+        # When each type of exception was logged.
+        self._logged: dict[type, float] = {}
+        self._since = self._last = 0.0
+        self._count = 0
+
+    def begin(self, message: str, exc: BaseException) -> None:
+        """Log what a failure means, and its cause.
+
+        At DEBUG if there was one of the type in the last five minutes.
+        """
+        now = timeutils.now()
+        if not self._logged:
+            self._since, self._count = now, 0
+        self._count += 1
+        self._last = now
+        text = f'{message}: {messages.describe(exc)}'
+        if now < self._logged.get(type(exc), -math.inf) + _AGAIN:
+            self._logger.debug('%s', text)
+            return
+        self._logged[type(exc)] = now
+        self._logger.log(
+            self._level,
+            '%s',
+            text,
+            exc_info=None if isinstance(exc, _WITHOUT_TRACEBACK) else exc,
+        )
+
+    def end(self, message: str) -> None:
+        """Log that there was an answer, if the outage is over by that."""
+        now = timeutils.now()
+        if not self._logged or now < self._last + _QUIET:
+            return
+        self._logged.clear()
+        self._logger.warning(
+            '%s again, after %s in %.0f seconds.',
+            message,
+            messages.count('failure', self._count),
+            self._last - self._since,
+        )
+
+
+#: What each request filter cannot read for now, by its name.
+OUTAGES = collections.defaultdict[str, Outage](lambda: Outage(__name__))
 
 
 def fail_closed(
@@ -51,7 +123,7 @@ def fail_closed(
     own data, the request has no    Users write hints and properties.
     host
     the same with a cause, or       ERROR: the cause, once an outage, and a
-    anything else: the filter       WARNING where it ends (:mod:`.outage`)
+    anything else: the filter       WARNING where it ends (:class:`Outage`)
     cannot decide
     ==============================  =========================================
 
@@ -61,76 +133,71 @@ def fail_closed(
     """
 
     def decorate(fn: RequestFilter) -> RequestFilter:
-        wrapper = _fail_closed(fn)
-        wrapper.policies = policies  # type: ignore[attr-defined]
+        name = fn.__name__
+
+        @nova_request_filter.trace_request_filter
+        @functools.wraps(fn)
+        def wrapper(ctxt: typing.Any, request_spec: typing.Any) -> bool:
+            no_candidates.remember(ctxt, request_spec)
+            try:
+                applied = fn(ctxt, request_spec)
+            except Exception as exc:
+                refusal = _report(name, ctxt, exc)
+                if refusal is exc:
+                    raise
+                raise refusal from exc
+            if applied:
+                OUTAGES[name].end(f'{name} decides')
+            return applied
+
+        wrapper.policies = policies
         return wrapper
 
     return decorate
 
 
-def _fail_closed(fn: RequestFilter) -> RequestFilter:
-    @nova_request_filter.trace_request_filter
-    @functools.wraps(fn)
-    def wrapper(ctxt: typing.Any, request_spec: typing.Any) -> bool:
-        no_candidates.remember(ctxt, request_spec)
-        try:
-            applied = fn(ctxt, request_spec)
-        except exception.RequestRefused as exc:
-            report(ctxt, exc.reason, exc)
-            # It becomes the server's fault, in tables that take less than a
-            # log does; a filter of another package says what it likes.
-            raise nova_exception.RequestFilterFailed(
-                reason=messages.clean(exc.reason, _LONGEST)
-            ) from exc
-        except nova_exception.RequestFilterFailed as exc:
-            report(ctxt, str(exc), exc)
-            raise
-        except Exception as exc:
-            reason = f'{fn.__name__} cannot decide'
-            fail(ctxt, reason, exc)
-            raise nova_exception.RequestFilterFailed(reason=reason) from exc
-        if applied:
-            OUTAGES[fn.__name__].end(f'{fn.__name__} decides')
-        return applied
-
-    def report(ctxt: typing.Any, reason: str, exc: Exception) -> None:
-        if exc.__cause__ is not None:
-            fail(ctxt, reason, exc.__cause__)
-            return
-        LOG.info(
-            '%(filter)s: no host for request %(request)s: %(reason)s',
-            {
-                'filter': fn.__name__,
-                'request': ctxt.global_id,
-                'reason': messages.clean(str(exc), _LONGEST),
-            },
+def _report(
+    name: str, ctxt: typing.Any, exc: Exception
+) -> nova_exception.RequestFilterFailed:
+    # Logs it, and returns what nova takes.
+    refusal, cause = exc, exc.__cause__
+    if isinstance(exc, nova_exception.RequestFilterFailed):
+        reason = str(exc)
+    elif isinstance(exc, exception.RequestRefused):
+        reason = exc.reason
+        # It becomes the server's fault, in tables that take less than a log
+        # does; a filter of another package says what it likes.
+        refusal = nova_exception.RequestFilterFailed(
+            reason=messages.clean(reason, _LONGEST)
         )
-
-    def fail(ctxt: typing.Any, reason: str, exc: BaseException) -> None:
-        OUTAGES[fn.__name__].begin(
+    else:
+        reason, cause = f'{name} cannot decide', exc
+        refusal = nova_exception.RequestFilterFailed(reason=reason)
+    if cause is None:
+        LOG.info(
+            '%s: no host for request %s: %s',
+            name,
+            ctxt.global_id,
+            messages.clean(exc, _LONGEST),
+        )
+    else:
+        OUTAGES[name].begin(
             f'Request {ctxt.global_id} is refused, because without the '
             f'filter it could land on any host: {reason}',
-            exc,
+            cause,
         )
+    return refusal
 
-    return wrapper
 
+def cached(seconds: float) -> Callable[[Read], Read]:
+    """Keep what a function of a context reads for some seconds.
 
-class Cached(typing.Generic[Value]):
-    """What a function reads, given a context, cached for some seconds."""
-
-    def __init__(
-        self, read: Callable[[typing.Any], Value], seconds: float
-    ) -> None:
-        self._read = read
-        self._seconds = seconds
-        self._until = 0.0
-        self._value: Value
-
-    def get(self, ctxt: typing.Any) -> Value:
-        """Return it; if the function raises, nothing is cached."""
-        now = timeutils.now()
-        if now >= self._until:
-            self._value = self._read(ctxt)
-            self._until = now + self._seconds
-        return self._value
+    If it raises, nothing is kept.
+    """
+    return cachetools.cached(
+        # By its name, for tests that set the time.
+        cachetools.TTLCache(1, seconds, timer=lambda: timeutils.now()),
+        key=lambda ctxt: None,
+        # nova-scheduler works in threads, or in greenlets.
+        lock=threading.Lock(),
+    )

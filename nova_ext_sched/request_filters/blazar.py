@@ -5,10 +5,7 @@
 import typing
 
 import nova.conf
-from oslo_log import log as logging
 
-from nova_ext_sched import exception
-from nova_ext_sched import messages
 from nova_ext_sched.policy import blazar
 from nova_ext_sched.queries import aggregates
 from nova_ext_sched.queries import fields
@@ -16,7 +13,6 @@ from nova_ext_sched.request_filters import base
 from nova_ext_sched.request_filters import member_of
 
 CONF = nova.conf.CONF
-LOG = logging.getLogger(__name__)
 
 
 @base.fail_closed(blazar.DECLARATION)
@@ -40,40 +36,12 @@ def blazar_reservations(ctxt: typing.Any, request_spec: typing.Any) -> bool:
         return False
 
     items = aggregates.get_by_name_or_value(
-        ctxt, request.names, request.keys, blazar.ZONE, request.zone_prefixes
+        ctxt, request.names, blazar.ZONE, request.zone_prefixes
     )
-    resolution = request.resolve(items)
-    if resolution.unmet:
-        raise exception.RequestRefused(resolution.unmet, resolution.detail)
-    if resolution.required:
-        member_of.require(request_spec, resolution.required)
-    forbidden = member_of.forbid(
-        ctxt,
-        request_spec,
-        resolution.forbidden,
-        blazar.DECLARATION,
-        (item for item in items if item.uuid in resolution.forbidden),
-    )
-    LOG.debug(
-        'blazar_reservations: the request must land in %(required)s and stay '
-        'out of %(forbidden)s, %(uuids)d in the placement query',
-        {
-            'required': messages.first_few(
-                sorted(
-                    {i.name for i in items if i.uuid in resolution.required}
-                )
-            )
-            or 'no pool of Blazar',
-            'forbidden': messages.count('pool', len(resolution.forbidden)),
-            'uuids': len(forbidden),
-        },
+    member_of.apply(
+        ctxt, request_spec, request.resolve(items), blazar.DECLARATION, items
     )
     return True
-
-
-def rules() -> blazar.Rules:
-    """Return the operator's rules, from nova.conf."""
-    return blazar.Rules.from_options(CONF['blazar:physical:host'])
 
 
 def compile_request(request_spec: typing.Any) -> blazar.Request | None:
@@ -81,10 +49,11 @@ def compile_request(request_spec: typing.Any) -> blazar.Request | None:
 
     :returns: None where it may use every host
     """
-    mine = rules()
     hints = fields.get_field(request_spec, 'scheduler_hints') or {}
+    options = CONF['blazar:physical:host']
     if reservations := hints.get(blazar.HINT):
-        return mine.with_reservations(reservations, request_spec.project_id)
-    return mine.without_reservation(
-        fields.get_field(request_spec.flavor, 'extra_specs') or {}
-    )
+        return blazar.Request.compile(
+            options, reservations, {}, request_spec.project_id
+        )
+    extra_specs = fields.get_field(request_spec.flavor, 'extra_specs')
+    return blazar.Request.compile(options, (), extra_specs or {})

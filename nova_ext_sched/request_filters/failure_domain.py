@@ -2,7 +2,6 @@
 
 """Stage 1 of failure domains: count a group's members, forbid full domains."""
 
-import collections
 from collections.abc import Sequence
 import typing
 
@@ -69,42 +68,34 @@ def failure_domains(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     if limit is None:
         return False
 
-    spread, count, items = count_members(ctxt, request_spec, limit)
+    spread, items = count_members(ctxt, request_spec, limit)
     group = request_spec.instance_group
     full = {
         item.uuid
         for item in items
         if spread.find_full(failure_domain.split_value(item.value))
     }
-    uuids = member_of.forbid(
+    LOG.debug(
+        'failure_domains: the limit of server group %s is %d in each failure '
+        'domain. Its servers by domain: %s',
+        spread.group,
+        limit,
+        messages.first_few(spread.find_above(0)) or 'none',
+    )
+    member_of.forbid(
         ctxt, request_spec, full, failure_domain.DECLARATION, items
     )
-    _warn(spread, count, fields.group_policy(group) == anti_affinity.POLICY)
-    LOG.debug(
-        'failure_domains: the limit of server group %(group)s is %(limit)d '
-        'in each failure domain. Its servers by domain: %(held)s. Aggregates '
-        'of full domains: %(full)d, in the placement query: %(uuids)d',
-        {
-            'limit': limit,
-            'group': spread.group,
-            'held': spread,
-            'full': len(full),
-            'uuids': len(uuids),
-        },
-    )
+    _warn(spread, fields.group_policy(group) == anti_affinity.POLICY)
     return True
 
 
 def count_members(
     ctxt: typing.Any, request_spec: typing.Any, limit: int
-) -> tuple[
-    failure_domain.Spread, failure_domain.Count, Sequence[aggregates.HostValue]
-]:
+) -> tuple[failure_domain.Spread, Sequence[aggregates.HostValue]]:
     """Count the members of a request's group, and keep that for stage 2.
 
     :param limit: as :func:`read_limit` returns it
-    :returns: the group, its members by failure domain, and what is known of
-        the aggregates that have the key
+    :returns: the group, and what is known of the aggregates with the key
     """
     group = request_spec.instance_group
     key = CONF.nova_ext_sched.failure_domain_key
@@ -126,18 +117,16 @@ def count_members(
         if hosts
         else []
     )
-    by_host: dict[str, list[failure_domain.Metadata]] = (
-        collections.defaultdict(list)
-    )
+    domains: dict[str, frozenset[str]] = {}
     for item in items:
         if item.host is not None:
-            by_host[item.host].append({key: item.value})
-    count = failure_domain.count_members(hosts, by_host, key)
-    spread = failure_domain.Spread(
-        fields.get_field(group, 'uuid') or 'n/a', limit, key, count
+            domains[item.host] = domains.get(item.host, frozenset()).union(
+                failure_domain.split_value(item.value)
+            )
+    spread = request_state.spreads[request_spec] = failure_domain.Spread(
+        fields.get_field(group, 'uuid') or 'n/a', limit, key, hosts, domains
     )
-    request_state.spreads[request_spec] = spread
-    return spread, count, items
+    return spread, items
 
 
 def read_limit(request_spec: typing.Any) -> int | None:
@@ -156,11 +145,7 @@ def read_limit(request_spec: typing.Any) -> int | None:
     )
 
 
-def _warn(
-    spread: failure_domain.Spread,
-    count: failure_domain.Count,
-    is_anti_affinity: bool,
-) -> None:
+def _warn(spread: failure_domain.Spread, is_anti_affinity: bool) -> None:
     policy = failure_domain.DECLARATION
     if policy.host_filter not in CONF.filter_scheduler.enabled_filters:
         # The declaration warns at start where an option asks for it.
@@ -181,11 +166,11 @@ def _warn(
             f'nova-ext-sched audit and move them.',
             key=(spread.group, hash(tuple(over))),
         )
-    if count.without_domain:
+    if spread.without_domain:
         LOG_ONCE.warning(
             f'Some servers of server group {spread.group} are on hosts '
             f'without a failure domain (no aggregate with the metadata key '
             f'{messages.clean(spread.key)}) and do not count: '
-            f'{messages.first_few(count.without_domain)}',
-            key=(spread.group, hash(tuple(count.without_domain))),
+            f'{messages.first_few(spread.without_domain)}',
+            key=(spread.group, hash(tuple(spread.without_domain))),
         )

@@ -20,13 +20,12 @@ from nova_ext_sched.queries import aggregates
 from nova_ext_sched.queries import running_image
 from nova_ext_sched.request_filters import base
 from nova_ext_sched.request_filters import member_of
-from nova_ext_sched.request_filters import outage
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 LOG_ONCE = log_once.LogOnce(__name__)
-OUTAGE = outage.Outage(__name__, logging.WARNING)
+OUTAGE = base.Outage(__name__, logging.WARNING)
 
 # After a trait is deleted, placement refuses every query that forbids it for
 # so long.
@@ -64,25 +63,14 @@ def isolate_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
 
     traits = _choose_traits(ctxt, request_spec, missing)
     request_spec.root_forbidden.update(traits)
-    others = [uuid for uuid in missing if traits.isdisjoint(missing[uuid])]
-    uuids = member_of.forbid(
-        ctxt, request_spec, others, isolation.DECLARATION, items
+    LOG.debug(
+        'isolate_aggregates: the request requires %s. The placement query '
+        'forbids by trait: %s',
+        messages.first_few(sorted(required)) or 'no trait',
+        messages.first_few(sorted(traits)) or 'none',
     )
-
-    if LOG.isEnabledFor(logging.DEBUG):
-        names = {item[1] for item in items if item[0] in missing}
-        LOG.debug(
-            'isolate_aggregates: the request requires %(required)s and must '
-            'stay out of %(missing)s: %(names)s. The placement query forbids '
-            '%(uuids)s, and by trait: %(traits)s',
-            {
-                'missing': messages.count('isolated aggregate', len(missing)),
-                'required': messages.first_few(sorted(required)) or 'no trait',
-                'uuids': messages.count('aggregate UUID', len(uuids)),
-                'traits': messages.first_few(sorted(traits)) or 'none',
-                'names': messages.first_few(sorted(names)) or 'none',
-            },
-        )
+    others = [uuid for uuid in missing if traits.isdisjoint(missing[uuid])]
+    member_of.forbid(ctxt, request_spec, others, isolation.DECLARATION, items)
     return True
 
 
@@ -114,13 +102,8 @@ def required_traits(request_spec: typing.Any) -> set[str]:
                 if field in request_spec and field != 'image'
             }
         )
-    return _all_required_traits(request_spec)
-
-
-def _all_required_traits(request_spec: typing.Any) -> set[str]:
-    return utils.ResourceRequest.from_request_spec(
-        request_spec
-    ).all_required_traits
+    found = utils.ResourceRequest.from_request_spec(request_spec)
+    return found.all_required_traits
 
 
 def _image_counts() -> bool:
@@ -139,7 +122,8 @@ def _choose_traits(
         return set()
     # Placement finds no host for a trait that is required and forbidden, or
     # answers 400. What the image requires is in the query in any case.
-    queried = request_spec.root_required | _all_required_traits(request_spec)
+    found = utils.ResourceRequest.from_request_spec(request_spec)
+    queried = request_spec.root_required | found.all_required_traits
     usable = {
         trait
         for traits in missing.values()
@@ -163,7 +147,7 @@ def _get_known_traits(ctxt: typing.Any) -> frozenset[str]:
     # Placement answers 400 to a query that forbids a trait it does not know.
     # If they cannot be read, none counts as known, and UUIDs go in.
     try:
-        known = _known_traits.get(ctxt)
+        known = _read_traits(ctxt)
     except Exception as exc:
         # keystoneauth, JSON, configuration: whichever it is, the query for
         # candidates that follows meets it too and nova reports it.
@@ -173,6 +157,7 @@ def _get_known_traits(ctxt: typing.Any) -> frozenset[str]:
     return known
 
 
+@base.cached(TRAITS_SECONDS)
 def _read_traits(ctxt: typing.Any) -> frozenset[str]:
     response = report.report_client_singleton().get(
         '/traits', version='1.6', global_request_id=ctxt.global_id
@@ -184,6 +169,3 @@ def _read_traits(ctxt: typing.Any) -> frozenset[str]:
     # One request for all of them: some hundred names, and a few of the
     # operator's.
     return frozenset(response.json()['traits'])
-
-
-_known_traits = base.Cached(_read_traits, TRAITS_SECONDS)

@@ -15,27 +15,55 @@ import typing
 
 from nova import objects
 import nova.conf
+from oslo_log import log as logging
 
+from nova_ext_sched import exception
 from nova_ext_sched import log_once
 from nova_ext_sched import messages
 from nova_ext_sched.policy import declaration
 from nova_ext_sched.policy import isolation
+from nova_ext_sched.policy import verdict
 from nova_ext_sched.queries import aggregates
 from nova_ext_sched.queries import fields
 from nova_ext_sched.request_filters import base
 
 CONF = nova.conf.CONF
+LOG = logging.getLogger(__name__)
 
 LOG_ONCE = log_once.LogOnce(__name__)
 
 COUNTS_SECONDS = 60.0
 
-# They decide only how many hosts come back, never who may use them: an old
-# count does no harm.
-_host_counts = base.Cached(
-    lambda ctxt: collections.Counter(aggregates.get_host_counts(ctxt)),
-    COUNTS_SECONDS,
-)
+
+@base.cached(COUNTS_SECONDS)
+def _count_hosts(ctxt: typing.Any) -> collections.Counter[str]:
+    # They decide only how many hosts come back, never who may use them: an
+    # old count does no harm.
+    return collections.Counter(aggregates.get_host_counts(ctxt))
+
+
+def apply(
+    ctxt: typing.Any,
+    request_spec: typing.Any,
+    resolved: verdict.Resolution,
+    policy: declaration.Policy,
+    items: Iterable[verdict.Item],
+) -> None:
+    """Ask placement for the hosts that a policy leaves.
+
+    :param items: as :func:`forbid` takes them
+    :raises exception.RequestRefused: it leaves none
+    """
+    if resolved.unmet:
+        raise exception.RequestRefused(resolved.unmet, resolved.detail)
+    for uuids in resolved.required:
+        require(request_spec, uuids)
+        LOG.debug(
+            '%s: the request must land in %s',
+            policy.request_filter,
+            _Names(items, uuids),
+        )
+    forbid(ctxt, request_spec, resolved.forbidden, policy, items)
 
 
 def require(request_spec: typing.Any, uuids: Collection[str]) -> None:
@@ -82,7 +110,7 @@ def forbid(
     limit = remaining_entries(request_spec)
     if len(chosen) > limit:
         if host_filter_judges(request_spec, policy):
-            counts = _host_counts.get(ctxt)
+            counts = _count_hosts(ctxt)
             ranked = sorted(chosen, key=lambda uuid: (-counts[uuid], uuid))
             _warn_rest(ranked, limit, host_filter, items)
             chosen = set(ranked[:limit])
@@ -103,7 +131,31 @@ def forbid(
             chosen &= aggregates.get_uuids_by_hosts(ctxt, hosts)
     if chosen:
         _get_destination(request_spec).append_forbidden_aggregates(chosen)
+    if forbidden:
+        LOG.debug(
+            '%s: the request must stay out of %s. The placement query '
+            'forbids %d of them',
+            policy.request_filter,
+            _Names(items, forbidden),
+            len(chosen),
+        )
     return chosen
+
+
+class _Names:
+    """Names of aggregates, found where the line of the log is written."""
+
+    def __init__(
+        self, items: Iterable[Collection[typing.Any]], uuids: Collection[str]
+    ) -> None:
+        self._items = items
+        self._uuids = set(uuids)
+
+    def __str__(self) -> str:
+        names = {name for uuid, name, *_ in self._items if uuid in self._uuids}
+        return messages.count('aggregate', len(self._uuids)) + (
+            f': {messages.first_few(sorted(names))}' if names else ''
+        )
 
 
 def host_filter_judges(
@@ -138,8 +190,6 @@ def _get_destination(request_spec: typing.Any) -> typing.Any:
 def _get_forbidden(request_spec: typing.Any) -> set[str]:
     # By the filters before.
     destination = fields.get_field(request_spec, 'requested_destination')
-    if destination is None:
-        return set()
     return set(fields.get_field(destination, 'forbidden_aggregates') or ())
 
 

@@ -33,49 +33,39 @@ def remember(ctxt: typing.Any, request_spec: typing.Any) -> None:
 def describe(request_spec: typing.Any) -> str:
     """Return what request filters ask placement for, nova's own included."""
     destination = fields.get_field(request_spec, 'requested_destination')
-    required: typing.Any = ()
-    forbidden: typing.Any = ()
-    if destination is not None:
-        required = fields.get_field(destination, 'aggregates') or ()
-        forbidden = fields.get_field(destination, 'forbidden_aggregates') or ()
     parts = [
         'a host in '
         + ('one of ' if ',' in uuids else '')
         + messages.count('aggregate', uuids.count(',') + 1)
         # UUIDs separated by commas; the host must be in one of each.
-        for uuids in sorted(required)
+        for uuids in sorted(fields.get_field(destination, 'aggregates') or ())
     ]
-    if forbidden:
-        parts.append(
-            f'no host of {messages.count("aggregate", len(forbidden))}'
-        )
+    if uuids := fields.get_field(destination, 'forbidden_aggregates'):
+        parts.append(f'no host of {messages.count("aggregate", len(uuids))}')
     if traits := sorted(request_spec.root_forbidden):
         parts.append(f'no host with {messages.first_few(traits, 3)}')
     return ', '.join(parts) or 'nothing more'
 
 
-class _Listener(python_logging.Filter):
-    def filter(self, record: python_logging.LogRecord) -> bool:
-        found = request_state.current.get()
-        request_spec = found and found[0]()
-        if str(record.msg).startswith(_LINE) and request_spec is not None:
-            LOG.info(
-                'nova got no host from placement for server %(server)s '
-                '(request %(request)s). Besides what the flavor and the image '
-                'require, placement was asked for: %(demands)s. '
-                'nova-ext-sched explain --server %(server)s tells how many '
-                'hosts each constraint refuses.',
-                {
-                    'server': fields.get_field(request_spec, 'instance_uuid'),
-                    'request': found[1],
-                    'demands': describe(request_spec),
-                },
-            )
-        return True
+def _listen(record: python_logging.LogRecord) -> bool:
+    found = request_state.current.get()
+    request_spec = found and found[0]()
+    if str(record.msg).startswith(_LINE) and request_spec is not None:
+        LOG.info(
+            'nova got no host from placement for server %(server)s '
+            '(request %(request)s). Besides what the flavor and the image '
+            'require, placement was asked for: %(demands)s. '
+            'nova-ext-sched explain --server %(server)s tells how many '
+            'hosts each constraint refuses.',
+            {
+                'server': fields.get_field(request_spec, 'instance_uuid'),
+                'request': found[1],
+                'demands': describe(request_spec),
+            },
+        )
+    return True
 
 
 def install() -> None:
     """Listen to nova's log; idempotent."""
-    logger = python_logging.getLogger(_LOGGER)
-    if not any(isinstance(one, _Listener) for one in logger.filters):
-        logger.addFilter(_Listener())
+    python_logging.getLogger(_LOGGER).addFilter(_listen)

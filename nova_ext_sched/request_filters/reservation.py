@@ -5,10 +5,8 @@
 import typing
 
 import nova.conf
-from oslo_log import log as logging
 
 from nova_ext_sched import exception
-from nova_ext_sched import messages
 from nova_ext_sched import request_state
 from nova_ext_sched.policy import reservation
 from nova_ext_sched.queries import aggregates
@@ -18,7 +16,6 @@ from nova_ext_sched.request_filters import base
 from nova_ext_sched.request_filters import member_of
 
 CONF = nova.conf.CONF
-LOG = logging.getLogger(__name__)
 
 
 @base.fail_closed(reservation.DECLARATION)
@@ -40,9 +37,13 @@ def reserved_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
 
     # A spec that is filtered again has no keys of before.
     request_state.image_keys.pop(request_spec, None)
-    request_state.image_keys[request_spec] = _read_image_keys(
-        ctxt, request_spec
-    )
+    if 'image' in CONF.nova_ext_sched.member_sources:
+        running_image.restore(ctxt, request_spec)
+        image = running_image.image_id(request_spec)
+        if image is not None:
+            request_state.image_keys[request_spec] = read_image_keys(
+                ctxt, image
+            )
     request = compile_request(request_spec)
     if len(request.required) > reservation.MOST_KEYS:
         raise exception.RequestRefused(
@@ -51,35 +52,12 @@ def reserved_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
             f'{reservation.MOST_KEYS}'
         )
     items = aggregates.get_metadata(ctxt, request.metadata_prefixes)
-    resolution = request.resolve(items)
-    if resolution.unmet is not None:
-        # The reason tells of other projects.
-        raise exception.RequestRefused(
-            f'no aggregate that {request.project} may use has the metadata '
-            f'key {messages.clean(resolution.unmet)}',
-            detail=resolution.reason,
-        )
-
-    for uuids in resolution.required.values():
-        member_of.require(request_spec, uuids)
-    forbidden = member_of.forbid(
+    member_of.apply(
         ctxt,
         request_spec,
-        resolution.forbidden,
+        request.resolve(items),
         reservation.DECLARATION,
-        (item for item in items if item[0] in resolution.forbidden),
-    )
-    LOG.debug(
-        'reserved_aggregates: the request names %(required)s and must stay '
-        'out of %(forbidden)s, %(uuids)d in the placement query',
-        {
-            'required': messages.first_few(list(resolution.required))
-            or 'no reservation',
-            'forbidden': messages.count(
-                'reserved aggregate', len(resolution.forbidden)
-            ),
-            'uuids': len(forbidden),
-        },
+        items,
     )
     return True
 
@@ -119,11 +97,3 @@ def read_image_keys(ctxt: typing.Any, image: str) -> set[str]:
     :raises exception.RequestRefused: it cannot be read
     """
     return rules().keys_among(running_image.read(ctxt, image)['properties'])
-
-
-def _read_image_keys(ctxt: typing.Any, request_spec: typing.Any) -> set[str]:
-    if 'image' not in CONF.nova_ext_sched.member_sources:
-        return set()
-    running_image.restore(ctxt, request_spec)
-    image_id = running_image.image_id(request_spec)
-    return set() if image_id is None else read_image_keys(ctxt, image_id)

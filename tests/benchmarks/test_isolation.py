@@ -159,7 +159,7 @@ def test_ours_decision(benchmark, cloud):
         items = aggregates.get_metadata(ctxt, [isolation.PREFIX])
         required = utils.ResourceRequest.from_request_spec(spec)
         isolation.lacking_traits(
-            isolation.read(items).traits, required.all_required_traits
+            isolation.read(items)[0], required.all_required_traits
         )
 
     run(benchmark, cloud, 'ours, look-up and decision', decide)

@@ -27,6 +27,7 @@ from nova_ext_sched.cmd.simulate import fixtures as sim_fixtures
 from nova_ext_sched.queries import aggregates
 from nova_ext_sched.request_filters import base as request_filters_base
 from nova_ext_sched.request_filters import member_of
+from tests import cached
 from tests import log_once
 from tests.functional import shared  # noqa: F401
 
@@ -142,12 +143,7 @@ class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
             )
         self.useFixture(log_once.Forgotten(member_of))
         request_filters_base.OUTAGES.clear()
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                'nova_ext_sched.request_filters.member_of._host_counts._until',
-                0.0,
-            )
-        )
+        self.useFixture(cached.Forgotten(member_of._count_hosts))
         super().setUp()
         self.aggregate_ids = {}
         self.queries = self._record_queries()

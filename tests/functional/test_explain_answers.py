@@ -210,8 +210,16 @@ class AnswersTestCase(explain.ExplainTestCase):
             'aggregate gpu has filter_tenant_id=abc',
             end['detail'],
         )
+        self.assertEqual(
+            [
+                'No project was given (--project), and the reservation '
+                'depends on it: aggregate gpu has filter_tenant_id=abc'
+            ],
+            answer.document['remarks'],
+        )
         answer = self.explain('--flavor', flavor, '--project', 'abc')
         self.assertEqual(['host2'], answer.order)
+        self.assertEqual([], answer.document['remarks'])
 
     def test_a_server_in_error_where_a_host_is_left_now(self):
         for host in self.weights:

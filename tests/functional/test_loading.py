@@ -327,7 +327,7 @@ class BrokenPluginTestCase(StartedByTheTestCase):
             group='nova_ext_sched',
         )
         self.assertDoesNotStart(
-            exception.PluginNotFound,
+            exception.PluginError,
             "'absent'",
             REQUEST_FILTERS,
             "'isolate_aggregates'",
@@ -382,7 +382,7 @@ class BrokenPluginTestCase(StartedByTheTestCase):
             'def f(ctxt, spec): return False',
         )
         self.assertDoesNotStart(
-            exception.PluginAmbiguous,
+            exception.PluginError,
             "'isolate_aggregates'",
             REQUEST_FILTERS,
             'impostor:f',
@@ -399,7 +399,7 @@ class BrokenPluginTestCase(StartedByTheTestCase):
         self.dists.declare('ext', REQUEST_FILTERS, ['f = ext:f'], code)
         self.flags(request_filters=['f'], group='nova_ext_sched')
         self.assertDoesNotStart(
-            exception.PluginInvalid, "'f'", 'ext:f', REQUEST_FILTERS, got
+            exception.PluginError, "'f'", 'ext:f', REQUEST_FILTERS, got
         )
 
     def test_request_filter_fails_to_import(self):
@@ -408,7 +408,7 @@ class BrokenPluginTestCase(StartedByTheTestCase):
         )
         self.flags(request_filters=['f'], group='nova_ext_sched')
         self.assertDoesNotStart(
-            exception.PluginLoadFailed, "'f'", REQUEST_FILTERS, 'no_such_lib'
+            exception.PluginError, "'f'", REQUEST_FILTERS, 'no_such_lib'
         )
 
     def test_broken_request_filter_that_is_not_named_is_not_loaded(self):
@@ -424,7 +424,7 @@ class BrokenPluginTestCase(StartedByTheTestCase):
             HOST_FILTER.format(name=name),
         )
         self.assertDoesNotStart(
-            exception.PluginAmbiguous, name, HOST_FILTERS, 'impostor'
+            exception.PluginError, name, HOST_FILTERS, 'impostor'
         )
 
     @ddt.data(
@@ -436,13 +436,13 @@ class BrokenPluginTestCase(StartedByTheTestCase):
     def test_host_filter_is_of_the_wrong_kind(self, code, got):
         self.dists.declare('ext', HOST_FILTERS, ['F = ext:F'], code)
         self.assertDoesNotStart(
-            exception.PluginInvalid, "'F'", 'ext:F', HOST_FILTERS, got
+            exception.PluginError, "'F'", 'ext:F', HOST_FILTERS, got
         )
 
     def test_host_filter_fails_to_import(self):
         self.dists.declare('ext', HOST_FILTERS, ['F = ext:F'], '1 / 0')
         self.assertDoesNotStart(
-            exception.PluginLoadFailed, "'F'", HOST_FILTERS, 'division'
+            exception.PluginError, "'F'", HOST_FILTERS, 'division'
         )
 
     def test_host_filter_is_enabled_and_missing(self):

@@ -656,7 +656,9 @@ class CommandTest(test_base.BaseTestCase):
     def test_a_slip_stops_the_scheduler_in_the_same_words(self):
         lines = '[nova-ext-sched]\nenable_isolated_aggregate_filtering = True'
         words = (
-            'nova.conf: expected the section [nova_ext_sched], got '
+            'nova.conf: expected the section [nova_ext_sched] (if another '
+            'package reads [nova-ext-sched], add an empty header '
+            '[nova_ext_sched]), got '
             "'[nova-ext-sched]'"
         )
         done = self.run_script('upgrade', 'check', '--json', more=lines)

@@ -143,16 +143,14 @@ class LogLinesTestCase(test_base.RequestFilterTestCase):
             for key, value in mine.items()
         ]
         self.patch(
-            'request_filters.isolation._known_traits',
-            mock.Mock(
-                get=lambda ctxt: (
-                    frozenset(
-                        isolation.read_item(key, value).trait or ''
-                        for _, _, key, value in self.items
-                    )
-                    if knows
-                    else frozenset(['OTHER'])
+            'request_filters.isolation._read_traits',
+            lambda ctxt: (
+                frozenset(
+                    isolation.read_item(key, value).trait or ''
+                    for _, _, key, value in self.items
                 )
+                if knows
+                else frozenset(['OTHER'])
             ),
         )
         spec = test_base.request_spec(
@@ -183,7 +181,7 @@ class LogLinesTestCase(test_base.RequestFilterTestCase):
         for requested in (rules.keys_among(extra_specs), ()):
             request = rules.request(requested, project)
             reasons.append(request.judge(aggregates).reason)
-            reasons.append(request.resolve(self.items).reason)
+            reasons.append(request.resolve(self.items).detail)
         self.assertOneLineEach(*reasons)
 
     @given(st.lists(text, min_size=1, max_size=2), text)

@@ -46,10 +46,7 @@ class LoadTestCase(testtools.TestCase):
 
     def test_missing(self):
         self.dists.declare('ext', NAMESPACE, ['a = ext:A'], 'A=1')
-        error = self.assertRaises(
-            exception.PluginNotFound, self.load, ['a', 'x']
-        )
-        self.assertEqual('x', error.name)
+        error = self.assertRaises(exception.PluginError, self.load, ['a', 'x'])
         self.assertEqual(
             "plugin 'x' is not in the namespace nova_ext_sched.tests: "
             "expected one of ['a']",
@@ -62,9 +59,13 @@ class LoadTestCase(testtools.TestCase):
             'ext_1', NAMESPACE, ['a = ext_1:A', 'b = ext_1:A'], 'A=1'
         )
         self.dists.declare('ext_2', NAMESPACE, ['a = ext_2:A'], 'A=2')
-        error = self.assertRaises(exception.PluginAmbiguous, self.load, names)
-        self.assertEqual(['ext_1:A', 'ext_2:A'], error.candidates)
-        self.assertIn("'a' is ambiguous", str(error))
+        error = self.assertRaises(exception.PluginError, self.load, names)
+        self.assertEqual(
+            "plugin 'a' is ambiguous in the namespace nova_ext_sched.tests: "
+            'expected one entry point of that name, got '
+            "['ext_1:A', 'ext_2:A']",
+            str(error),
+        )
 
     def test_ambiguous_but_not_asked_for(self):
         self.dists.declare(
@@ -83,17 +84,13 @@ class LoadTestCase(testtools.TestCase):
     @ddt.unpack
     def test_import_fails(self, target, code, cause):
         self.dists.declare('ext', NAMESPACE, [f'a = {target}'], code)
-        error = self.assertRaises(exception.PluginLoadFailed, self.load)
-        self.assertEqual(
-            ('a', NAMESPACE, target),
-            (error.name, error.namespace, error.target),
-        )
+        error = self.assertRaises(exception.PluginError, self.load)
         for part in ("'a'", NAMESPACE, target, cause):
             self.assertIn(part, str(error))
 
     def test_wrong_kind(self):
         self.dists.declare('ext', NAMESPACE, ['a = ext:A'], 'A="text"')
-        error = self.assertRaises(exception.PluginInvalid, self.load)
+        error = self.assertRaises(exception.PluginError, self.load)
         self.assertEqual(
             "plugin 'a' (ext:A) of the namespace nova_ext_sched.tests is of "
             'the wrong kind: expected a number, got a str',
@@ -103,5 +100,5 @@ class LoadTestCase(testtools.TestCase):
     def test_nothing_is_swallowed_into_the_log(self):
         logger = self.useFixture(fixtures.FakeLogger(name='stevedore'))
         self.dists.declare('ext', NAMESPACE, ['a = ext:A'], '1 / 0')
-        self.assertRaises(exception.PluginLoadFailed, self.load)
+        self.assertRaises(exception.PluginError, self.load)
         self.assertNotIn('Could not load', logger.output)

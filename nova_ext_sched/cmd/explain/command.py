@@ -157,7 +157,9 @@ class Explain(nova_command.Lister):
                 server.name if server else None,
             )
             explanation.explain(scheduler, found, ctxt, spec_obj)
-        explanation.remark(found, parsed_args.operation, server)
+        explanation.remark(
+            scheduler, found, parsed_args.operation, spec_obj, server
+        )
         return document.build(found, request, detailed)
 
     def sum_up(self) -> str:

@@ -24,6 +24,7 @@ from nova_ext_sched.cmd.explain import hosts
 from nova_ext_sched.cmd.explain import placement
 from nova_ext_sched.cmd.explain import request
 from nova_ext_sched.cmd.explain import server
+from nova_ext_sched.request_filters import reservation
 
 
 def start(
@@ -124,12 +125,29 @@ def explain(
 
 
 def remark(
-    found: funnel.Funnel, operation: str, mine: server.Server | None
+    scheduler: nova_scheduler.ReadOnlyHostManager,
+    found: funnel.Funnel,
+    operation: str,
+    spec_obj: typing.Any,
+    mine: server.Server | None,
 ) -> None:
     """Add to the remarks why the scheduler may have decided otherwise.
 
-    :param mine: the server, where :func:`prepare` returned one
+    :param spec_obj: what :func:`prepare` returned; ``mine`` too
     """
+    if spec_obj.project_id is None:
+        wanted = reservation.compile_request(spec_obj)
+        closed = sorted(
+            f'aggregate {messages.clean(aggregate.name)} has {items}'
+            for aggregate in scheduler.aggs_by_id.values()
+            if any(key in aggregate.metadata for key in wanted.required)
+            and (items := wanted.closing_items(aggregate.metadata))
+        )
+        if closed:
+            found.remarks.append(
+                f'No project was given (--project), and the reservation '
+                f'depends on it: {messages.first_few(closed)}'
+            )
     if mine is None:
         return
     if mine.never_landed and found.finds_host and operation == 'boot':

@@ -54,11 +54,12 @@ class OperatorsData(typing.NamedTuple):
             yield from faults
             if 'image' not in ours.isolation_trait_sources:
                 yield from self._check_openers(traits)
-        force = force_metadata_check.ForceMetadataCheck()
         if _INSTANCE_TYPE.is_on(self.conf):
             yield from self._check_instance_types('aggregate ')
         elif forcing := sorted(
-            name for name, md in self.aggregates.items() if force.flag(md)
+            name
+            for name, metadata in self.aggregates.items()
+            if force_metadata_check.read(metadata)
         ):
             yield (
                 f'force_metadata_check is on in '

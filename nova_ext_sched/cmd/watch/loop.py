@@ -13,7 +13,7 @@ from oslo_log import log as logging
 from oslo_utils import timeutils
 
 from nova_ext_sched.cmd.watch import interrupt
-from nova_ext_sched.request_filters import outage
+from nova_ext_sched.request_filters import base
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ def run(
         :class:`.interrupt.Stop` ends the turn
     :param interval: seconds between two turns
     """
-    failing = outage.Outage(__name__)
+    failing = base.Outage(__name__)
     while True:
         try:
             try:

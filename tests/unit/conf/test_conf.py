@@ -178,7 +178,21 @@ class FailureDomainOptionsTestCase(testtools.TestCase):
         option = 'max_server_per_failure_domain'
         self.assertEqual(expected, nova_conf.read(line.format(option), option))
 
-    @ddt.data('-1', 'abc', '')
+    @ddt.data('', ' ')
+    def test_an_empty_number_is_refused(self, value):
+        for option in (
+            'max_forbidden_aggregates',
+            'max_server_per_failure_domain',
+        ):
+            error = self.assertRaises(
+                cfg.ConfigFileValueError,
+                nova_conf.read,
+                f'{option} = {value}',
+                option,
+            )
+            self.assertIn(f'{option}: expected a number', str(error))
+
+    @ddt.data('-1', 'abc')
     def test_limit_in_another_form_is_refused(self, value):
         option = 'max_server_per_failure_domain'
         self.assertRaises(

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 
-import collections
 import logging
 
 import ddt
@@ -58,8 +57,9 @@ class FailureDomainFilterTestCase(testtools.TestCase):
             ),
         )
         if counted:
-            count = policy.Count(collections.Counter(held), [], {})
-            request_state.spreads[spec] = policy.Spread('g', limit, KEY, count)
+            spread = policy.Spread('g', limit, KEY, {}, {})
+            spread.held.update(held)
+            request_state.spreads[spec] = spread
         return spec
 
     def passing(self, spec, hosts=None):

@@ -221,6 +221,29 @@ class DecisionTestCase(testtools.TestCase):
         self.assertIs(passes, verdict.passes, verdict)
         self.assertIs(passes, not verdict.reason)
 
+    # Whether an aggregate forces the key, and whether the two are compared.
+    @ddt.data(
+        ('key', True, True),
+        ('scope:key', True, True),
+        ('reservation', True, True),
+        ('availability_zones', True, True),
+        ('', True, True),
+        ('force_metadata_check', False, True),
+        ('availability_zone', False, True),
+        ('group_policy', False, False),
+        ('reservation:1', False, False),
+    )
+    @ddt.unpack
+    def test_which_keys(self, key, forced, compared):
+        metadata = {**FORCE, key: '1'}
+        rules = {
+            'ignored': ['availability_zone'],
+            'reserved_prefixes': ['', 'reservation:'],
+        }
+        self.assertIs(not forced, judge({}, metadata, **rules).passes)
+        found = judge({key: '2'}, metadata, **rules)
+        self.assertIs(not compared, found.passes)
+
     def test_ignored_keys_are_those_that_are_named(self):
         zone = {'availability_zone': 'az1', 'other': '1', **FORCE}
         self.assertFalse(judge({'other': '1'}, zone).passes)

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 import testtools
 
+from nova_ext_sched import conf
 from nova_ext_sched.policy import blazar
 
 INSTANCE = {blazar.INSTANCE_RESERVATION: 'a'}
@@ -14,7 +15,7 @@ PREEMPTIBLE = {blazar.PREEMPTIBLE: 'True'}
 
 ON = {'allow_preemptibles': True}
 # A pool for preemptible servers beside that of free hosts.
-APART = {'preemptible': 'spot', **ON}
+APART = {'preemptible_aggregate': 'spot', **ON}
 
 
 def pool(name, owner='me', **metadata):
@@ -33,33 +34,37 @@ SPOT = ('spot', {})
 TWICE = pool('freepool', 'blazar')
 
 
-def compile_request(hints=(), extra_specs=(), project='me', **rules):
-    mine = blazar.Rules(**rules)
-    if hints:
-        return mine.with_reservations(hints, project)
-    return mine.without_reservation(dict(extra_specs))
+OPTIONS = {option.name: option.default for option in conf.blazar.OPTS}
 
 
-def items(aggregates, keys=None):
+def compile_request(hints=(), extra_specs=(), project='me', **options):
+    return blazar.Request.compile(
+        types.SimpleNamespace(**{**OPTIONS, **options}),
+        hints,
+        dict(extra_specs),
+        project,
+    )
+
+
+def items(aggregates):
     """Their items as the API database gives them; their UUIDs are indexes."""
     for uuid, (name, metadata) in enumerate(aggregates):
-        mine = [
-            item
-            for item in metadata.items()
-            if keys is None or item[0] in keys
-        ]
-        for key, value in mine or [(None, None)]:
+        for key, value in metadata.items() or [(None, None)]:
             yield uuid, name, key, value
 
 
 def stage_1(request, aggregates):
     """Whether placement's answer would have a host in these aggregates."""
-    required, forbidden, unmet, _ = request.resolve(
-        items(aggregates, request.keys)
+    required, forbidden, unmet, _ = request.resolve(items(aggregates))
+    return not unmet and is_left(
+        set(range(len(aggregates))), required, forbidden
     )
-    hosts = set(range(len(aggregates)))
-    return not (
-        unmet or hosts & forbidden or (required and required.isdisjoint(hosts))
+
+
+def is_left(host, required, forbidden):
+    """Whether placement returns a host in aggregates with these UUIDs."""
+    return host.isdisjoint(forbidden) and not any(
+        host.isdisjoint(uuids) for uuids in required
     )
 
 
@@ -198,37 +203,25 @@ class TruthTableTestCase(testtools.TestCase):
         self.check(True, request, PLAIN)
 
     @ddt.data(
-        ({'zone_prefixes': ('lease-', 'blazar:')}, False,
+        ({'blazar_az_prefix': 'lease-'}, False,
          ('a', {'availability_zone': 'lease-a'})),
-        ({'zone_prefixes': ('lease-', 'blazar:')}, True, pool('a')),
+        ({'blazar_az_prefix': 'lease-'}, True, pool('a')),
         # Every zone is Blazar's then.
-        ({'zone_prefixes': ('', 'blazar:')}, False, PLAIN),
-        ({'zone_prefixes': ('', 'blazar:')}, True, SPOT),
-        ({'freepool': 'free'}, False, ('free', {})),
-        ({'freepool': 'free', 'preemptible': 'spot'}, True, FREE),
-        ({'preemptible': 'spot'}, False, SPOT),
+        ({'blazar_az_prefix': ''}, False, PLAIN),
+        ({'blazar_az_prefix': ''}, True, SPOT),
+        ({'aggregate_freepool_name': 'free'}, False, ('free', {})),
+        ({'aggregate_freepool_name': 'free',
+          'preemptible_aggregate': 'spot'}, True, FREE),
+        ({'preemptible_aggregate': 'spot'}, False, SPOT),
     )  # fmt: skip
     @ddt.unpack
-    def test_options(self, rules, expected, aggregate):
-        self.check(expected, compile_request(**rules), aggregate)
+    def test_options(self, options, expected, aggregate):
+        self.check(expected, compile_request(**options), aggregate)
 
     def test_owner_key(self):
-        request = compile_request(['a'], owner_key='lessee')
+        request = compile_request(['a'], blazar_owner='lessee')
         self.check(False, request, pool('a'))
         self.check(True, request, pool('a', 'other', lessee='me'))
-
-    def test_from_options(self):
-        options = types.SimpleNamespace(
-            blazar_az_prefix='p',
-            aggregate_freepool_name='f',
-            preemptible_aggregate='s',
-            allow_preemptibles=True,
-            blazar_owner='o',
-        )
-        self.assertEqual(
-            blazar.Rules(('p', 'blazar:'), 'f', 's', True, 'o'),
-            blazar.Rules.from_options(options),
-        )
 
 
 @ddt.ddt
@@ -262,7 +255,7 @@ class ReasonTestCase(testtools.TestCase):
         self.assertEqual(reason, request.judge(aggregates).reason)
 
     def test_spot(self):
-        request = compile_request(preemptible='spot')
+        request = compile_request(preemptible_aggregate='spot')
         self.assertIn('(of preemptibles)', request.judge([SPOT]).reason)
 
     @ddt.data(
@@ -298,7 +291,7 @@ class ReasonTestCase(testtools.TestCase):
             compile_request([name]).resolve([]).detail,
             compile_request((), PREEMPTIBLE, **ON).judge([pool(name)]).reason,
             compile_request((), PREEMPTIBLE, allow_preemptibles=True,
-                            preemptible=name).judge([]).reason,
+                            preemptible_aggregate=name).judge([]).reason,
         ):  # fmt: skip
             self.assertNotIn('\n', found)
             self.assertIn('a\\nERROR forged', found)
@@ -335,15 +328,9 @@ class StagesTestCase(testtools.TestCase):
         self, aggregates, host, hints, extra_specs, rules
     ):
         request = compile_request(hints, extra_specs, **rules)
-        required, forbidden, unmet, _ = request.resolve(
-            items(aggregates, request.keys)
-        )
+        required, forbidden, unmet, _ = request.resolve(items(aggregates))
         mine = [a for i, a in enumerate(aggregates) if i in host]
-        left_in = not (
-            unmet
-            or forbidden & host
-            or (required and required.isdisjoint(host))
-        )
+        left_in = not unmet and is_left(host, required, forbidden)
         passes = request.judge(mine).passes
         if passes:
             self.assertTrue(left_in)
@@ -356,17 +343,19 @@ class StagesTestCase(testtools.TestCase):
     def test_what_resolve_must_know_is_enough(self, aggregates, hints):
         request = compile_request(hints)
         known = [
-            (name, metadata)
-            for name, metadata in aggregates
+            (uuid, name, key, value)
+            for uuid, name, key, value in items(aggregates)
             if name in request.names
-            or metadata.get('availability_zone', '').startswith(
-                tuple(request.zone_prefixes)
+            or (
+                key == 'availability_zone'
+                and value.startswith(tuple(request.zone_prefixes))
             )
         ]
         everything = request.resolve(items(aggregates))
-        enough = request.resolve(items(known, request.keys))
+        enough = request.resolve(known)
         self.assertEqual(
-            [len(one) for one in everything[:2]],
-            [len(one) for one in enough[:2]],
+            [list(map(len, found.required)) for found in (everything, enough)],
+            [list(map(len, everything.required))] * 2,
         )
+        self.assertEqual(len(everything.forbidden), len(enough.forbidden))
         self.assertEqual(everything[2:], enough[2:])

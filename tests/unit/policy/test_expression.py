@@ -345,5 +345,91 @@ class TotalTestCase(testtools.TestCase):
             parse(''.join(f'<or> {part} ' for part in some))
             for some in (parts, shuffled)
         )
-        self.assertEqual(one, two)
+        self.assertEqual(
+            *(
+                ({op.operand for op in found.operators}, found.absent)
+                for found in (one, two)
+            )
+        )
         self.assertIs(one.meets(parse(other)), two.meets(parse(other)))
+
+
+class KnownTestCase(testtools.TestCase):
+    def test_novas_operators_of_numbers_and_strings(self):
+        self.assertEqual(
+            extra_specs_ops.op_methods.keys(), expression.OPERATORS.keys()
+        )
+
+
+@ddt.ddt
+class OperatorTestCase(testtools.TestCase):
+    @ddt.data(
+        ('4', True), ('-1e3', True), ('inf', True), ('nan', True),
+        ('1_0', True), (' 4 ', True), ('', False), ('x', False),
+        ('4,0', False), ('0x10', False), ('\ud800', False), ('\0', False),
+    )  # fmt: skip
+    @ddt.unpack
+    def test_is_number(self, value, expected):
+        self.assertIs(expected, expression.is_number(value))
+
+    def test_a_number_operator_accepts_no_words(self):
+        for name in expression.NUMBERS:
+            operator = expression.number(name, ['4'])
+            self.assertTrue(operator.compares_numbers)
+            self.assertFalse(operator.accepts('many'))
+
+    @ddt.data(
+        (expression.number('==', ['nan']), False),
+        (expression.number('>=', ['inf']), True),
+        (expression.number('!=', ['nan']), True),
+        (expression.string('s<', ['a']), True),
+        (expression.substring('<all-in>', ('a', 'b')), True),
+    )
+    @ddt.unpack
+    def test_anything_meets_what_accepts_some_value(self, operator, expected):
+        self.assertIs(expected, operator.meets(expression.ANYTHING))
+        self.assertIs(expected, expression.ANYTHING.meets(operator))
+
+    def check_against_brute_force(self, make, names, operands, tried):
+        operators = [
+            (f'{name} {operand}', make(name, [operand]))
+            for name, operand in itertools.product(names, operands)
+        ]
+        for (one_text, one), (other_text, other) in itertools.product(
+            operators, operators
+        ):
+            expected = any(
+                extra_specs_ops.match(value, one_text)
+                and extra_specs_ops.match(value, other_text)
+                for value in tried
+            )
+            self.assertIs(expected, one.meets(other), (one_text, other_text))
+
+    def test_two_on_numbers_meet_exactly(self):
+        self.check_against_brute_force(
+            expression.number,
+            expression.NUMBERS,
+            ('0', '1', '2', '-1', 'inf', '-inf', 'nan'),
+            [*(str(n / 2) for n in range(-5, 6)), 'inf', '-inf', 'nan'],
+        )
+
+    def test_two_on_the_order_of_strings_meet_exactly(self):
+        self.check_against_brute_force(
+            expression.string,
+            expression.STRINGS,
+            ('a', 'a\0', 'aa', 'b'),
+            [
+                ''.join(letters)
+                for length in range(4)
+                for letters in itertools.product('\0ab', repeat=length)
+            ],
+        )
+
+    def test_two_on_substrings_always_meet(self):
+        needles = [('a',), ('b',), ('ab', 'c'), ('!',)]
+        for one, other in itertools.product(needles, needles):
+            self.assertTrue(
+                expression.substring('<all-in>', one).meets(
+                    expression.substring('<all-in>', other)
+                )
+            )

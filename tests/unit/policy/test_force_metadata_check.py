@@ -12,12 +12,6 @@ FLAG = 'force_metadata_check'
 
 @ddt.ddt
 class ForceMetadataCheckTestCase(testtools.TestCase):
-    def setUp(self):
-        super().setUp()
-        self.force = force_metadata_check.ForceMetadataCheck(
-            ['availability_zone'], ['', 'reservation:']
-        )
-
     @ddt.data(
         ('True', True), ('true', True), (' YES ', True), ('1', True),
         ('on', True), ('t', True), ('y', True), ('False', False),
@@ -27,9 +21,8 @@ class ForceMetadataCheckTestCase(testtools.TestCase):
     @ddt.unpack
     def test_flag(self, text, expected):
         metadata = {FLAG: text, 'key': '1'}
-        self.assertIs(expected, self.force.flag(metadata))
-        self.assertIs(expected is True, self.force.forces(metadata, 'key'))
-        faults = self.force.faults('fast', metadata)
+        self.assertIs(expected, force_metadata_check.read(metadata))
+        faults = force_metadata_check.faults('fast', metadata)
         if expected is None:
             (fault,) = faults
             self.assertIn(f"aggregate fast: metadata '{FLAG}'", fault)
@@ -38,40 +31,10 @@ class ForceMetadataCheckTestCase(testtools.TestCase):
             self.assertEqual([], faults)
 
     def test_no_flag(self):
-        self.assertIs(False, self.force.flag({'key': '1'}))
-        self.assertFalse(self.force.forces({'key': '1'}, 'key'))
-        self.assertEqual([], self.force.faults('fast', {'key': '1'}))
-
-    @ddt.data(
-        ('key', True),
-        ('scope:key', True),
-        ('reservation', True),
-        ('availability_zones', True),
-        ('', True),
-        (FLAG, False),
-        ('availability_zone', False),
-        ('group_policy', False),
-        ('reservation:1', False),
-    )
-    @ddt.unpack
-    def test_which_keys(self, key, expected):
-        self.assertIs(expected, self.force.may_force(key))
-        self.assertIs(
-            expected, self.force.forces({FLAG: 'true', key: '1'}, key)
-        )
-
-    @ddt.data(
-        ('group_policy', True),
-        ('reservation:1', True),
-        ('availability_zone', False),
-        (FLAG, False),
-        ('key', False),
-    )
-    @ddt.unpack
-    def test_which_keys_are_never_compared(self, key, expected):
-        self.assertIs(expected, self.force.is_foreign(key))
+        self.assertIs(False, force_metadata_check.read({'key': '1'}))
+        self.assertEqual([], force_metadata_check.faults('fast', {}))
 
     @hypothesis.given(st.text())
     def test_no_string_raises(self, text):
         expected = strutils.bool_from_string(text, default=None)
-        self.assertIs(expected, self.force.flag({FLAG: text}))
+        self.assertIs(expected, force_metadata_check.read({FLAG: text}))

@@ -24,7 +24,7 @@ def items(aggregates):
 
 def lacking_traits(aggregates, required):
     """What the request filter asks, given metadata by UUID."""
-    traits = isolation.read(items(aggregates)).traits
+    traits = isolation.read(items(aggregates))[0]
     return isolation.lacking_traits(traits, set(required))
 
 
@@ -126,7 +126,8 @@ class ReadItemTestCase(testtools.TestCase):
     )
     @ddt.unpack
     def test_fault_names_aggregate_key_and_value(self, key, value, expected):
-        self.assertEqual(expected, isolation.item_fault('windows', key, value))
+        _, faults = isolation.read([('u', 'windows', key, value)])
+        self.assertEqual([expected] if expected else [], faults)
 
     def test_two_spellings_of_one_trait(self):
         spellings = {'trait:X': 'required', 'Trait:X': 'Required'}

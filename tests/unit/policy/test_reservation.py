@@ -14,6 +14,9 @@ BOTH = reservation.Rules(
 )
 
 
+UNMET = 'no aggregate that project p may use has the metadata key {}'
+
+
 def keys(ids):
     return {f'reservation:{i}' for i in ids}
 
@@ -88,7 +91,7 @@ class ProjectsTestCase(testtools.TestCase):
         found = request.judge(host_of(*aggregates))
         self.assertIs(allowed, found.passes, found.reason)
         resolution = request.resolve(items_of(host_of(*aggregates)))
-        self.assertIs(allowed, resolution.unmet is None, resolution.reason)
+        self.assertIs(allowed, not resolution.unmet, resolution.detail)
 
     def test_project_keys_of_aggregates_without_the_key_mean_nothing(self):
         request = BOTH.request({'reservation:a'}, 'p')
@@ -124,11 +127,11 @@ class ReasonTestCase(testtools.TestCase):
 
     def test_no_aggregate_at_all(self):
         resolution = BOTH.request({'reservation:x'}, 'p').resolve([])
-        self.assertEqual('reservation:x', resolution.unmet)
+        self.assertEqual(UNMET.format('reservation:x'), resolution.unmet)
         self.assertEqual(
             'no aggregate has the metadata key reservation:x, which the '
             'request of project p requires',
-            resolution.reason,
+            resolution.detail,
         )
 
     def test_projects(self):
@@ -148,8 +151,8 @@ class ReasonTestCase(testtools.TestCase):
         )
         self.assertEqual(reason, request.judge(aggregates).reason)
         resolution = request.resolve(items_of(aggregates))
-        self.assertEqual(reason, resolution.reason)
-        self.assertEqual('reservation:x', resolution.unmet)
+        self.assertEqual(reason, resolution.detail)
+        self.assertEqual(UNMET.format('reservation:x'), resolution.unmet)
 
 
 @ddt.ddt
@@ -267,13 +270,11 @@ class DefinitionTestCase(testtools.TestCase):
         resolution = request.resolve(items_of(host + rest))
         uuids = {f'uuid-{name}' for name, _ in host}
         query = (
-            resolution.unmet is None
+            not resolution.unmet
             and uuids.isdisjoint(resolution.forbidden)
-            and all(
-                not uuids.isdisjoint(s) for s in resolution.required.values()
-            )
+            and not any(map(uuids.isdisjoint, resolution.required))
         )
         self.assertIs(naive, query)
         # A request is refused only where no host could do.
-        if resolution.unmet is not None:
-            self.assertIn(resolution.unmet, requested)
+        if resolution.unmet:
+            self.assertIn(resolution.unmet, map(UNMET.format, requested))

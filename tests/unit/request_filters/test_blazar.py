@@ -7,8 +7,9 @@ import fixtures
 from nova import exception as nova_exception
 from nova import objects
 
-from nova_ext_sched.queries import aggregates
 from nova_ext_sched.request_filters import blazar
+from nova_ext_sched.request_filters import member_of
+from tests import cached
 from tests.unit.request_filters import base as test_base
 
 ZONE = 'availability_zone'
@@ -49,12 +50,12 @@ class BlazarReservationsTestCase(test_base.RequestFilterTestCase):
 
     def get(self, ctxt, *asked):
         self.asked.append(asked)
-        names, keys, key, prefixes = asked
+        names, key, prefixes = asked
         return [
-            aggregates.AggregateItem(uuid, name, one, metadata.get(one))
+            (uuid, name, one, metadata.get(one))
             for uuid, (name, metadata) in self.aggregates.items()
             for one in [None, *metadata]
-            if (name in names and one in {None, *keys})
+            if name in names
             or (one == key and metadata[one].startswith(tuple(prefixes)))
         ]
 
@@ -169,12 +170,7 @@ class BlazarReservationsTestCase(test_base.RequestFilterTestCase):
                 lambda ctxt: {'B': 9, 'F': 10, 'A': 1},
             )
         )
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                'nova_ext_sched.request_filters.member_of._host_counts._until',
-                0.0,
-            )
-        )
+        self.useFixture(cached.Forgotten(member_of._count_hosts))
         self.assertIs(True, self.filter())
         self.assertEqual((None, {'B', 'F'}), self.destination())
         self.assertIn('BlazarFilter checks the hosts', self.output.output)

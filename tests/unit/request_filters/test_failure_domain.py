@@ -13,6 +13,7 @@ from nova_ext_sched.queries import aggregates
 from nova_ext_sched.queries import group_members
 from nova_ext_sched.request_filters import failure_domain
 from nova_ext_sched.request_filters import member_of
+from tests import cached
 from tests import log_once
 from tests.unit.request_filters import base
 
@@ -198,9 +199,7 @@ class FailureDomainsTestCase(base.RequestFilterTestCase):
                 aggregates, 'get_host_counts', return_value={'u-b': 3}
             )
         )
-        self.useFixture(
-            fixtures.MockPatchObject(member_of._host_counts, '_until', 0.0)
-        )
+        self.useFixture(cached.Forgotten(member_of._count_hosts))
         self.hosts = {'m1': 'a1', 'm2': 'b1'}
         self.assertEqual((True, {'u-b'}), self.filter(self.spec()))
         # What another filter forbade takes the only entry.
@@ -216,9 +215,14 @@ class FailureDomainsTestCase(base.RequestFilterTestCase):
         self.filter(self.spec())
         self.filter(self.spec())
         self.assertIn(
-            f'the limit of server group {uuids.group} is 1 in each failure '
-            f'domain. Its servers by domain: a: 1, b: 1. Aggregates of full '
-            f'domains: 3, in the placement query: 3',
+            'failure_domains: the limit of server group '
+            f'{uuids.group} is 1 in each failure domain. Its servers by '
+            'domain: a: 1, b: 1',
+            self.log.output,
+        )
+        self.assertIn(
+            'failure_domains: the request must stay out of 3 aggregates: '
+            'rack a, rack b, rack b, c. The placement query forbids 3 of them',
             self.log.output,
         )
         self.assertEqual(1, self.log.output.count('and do not count'))

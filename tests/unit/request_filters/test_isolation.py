@@ -14,6 +14,7 @@ from nova_ext_sched.request_filters import (
     isolation as isolation_request_filter,
 )
 from nova_ext_sched.request_filters import member_of
+from tests import cached
 from tests import log_once
 from tests.unit.filters import base as filters_base
 from tests.unit.request_filters import base as test_base
@@ -46,12 +47,12 @@ class FilterTestCase(test_base.RequestFilterTestCase):
                 self.items
             ),
             'queries.aggregates.get_host_counts': lambda ctxt: self.counts,
-            'request_filters.isolation._known_traits.get': self.ask,
-            'request_filters.member_of._host_counts._until': 0.0,
+            'request_filters.isolation._read_traits': self.ask,
         }.items():
             self.useFixture(
                 fixtures.MonkeyPatch(f'nova_ext_sched.{name}', replacement)
             )
+        self.useFixture(cached.Forgotten(member_of._count_hosts))
         self.spec = test_base.request_spec()
 
     def ask(self, ctxt):
@@ -320,9 +321,7 @@ class KnownTraitsTestCase(test_base.RequestFilterTestCase):
         )
         self.useFixture(log_once.Forgotten(isolation_request_filter))
         self.useFixture(
-            fixtures.MockPatchObject(
-                isolation_request_filter._known_traits, '_until', 0.0
-            )
+            cached.Forgotten(isolation_request_filter._read_traits)
         )
 
     def known(self):

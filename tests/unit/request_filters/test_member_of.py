@@ -10,6 +10,7 @@ from nova_ext_sched.policy import isolation
 from nova_ext_sched.queries import aggregates
 from nova_ext_sched.request_filters import base
 from nova_ext_sched.request_filters import member_of
+from tests import cached
 from tests import log_once
 from tests.unit.request_filters import base as test_base
 
@@ -28,9 +29,7 @@ class ForbidTestCase(test_base.RequestFilterTestCase):
     def setUp(self):
         super().setUp()
         self.counted = 0
-        self.useFixture(
-            fixtures.MockPatchObject(member_of._host_counts, '_until', 0.0)
-        )
+        self.useFixture(cached.Forgotten(member_of._count_hosts))
         self.useFixture(log_once.Forgotten(member_of))
         self.patch(aggregates, 'get_host_counts', self.get_host_counts)
         self.patch(

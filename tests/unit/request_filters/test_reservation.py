@@ -10,7 +10,6 @@ from nova import objects
 from oslo_utils.fixture import uuidsentinel as uuids
 
 from nova_ext_sched.filters import isolation
-from nova_ext_sched.queries import aggregates
 from nova_ext_sched.request_filters import reservation
 from tests.unit.filters import base as filters_base
 from tests.unit.policy import reservation_table
@@ -53,9 +52,7 @@ class ReservationTestCase(test_base.RequestFilterTestCase):
     def get_metadata(self, ctxt, prefixes):
         self.selects += 1
         return [
-            aggregates.MetadataItem(*item)
-            for item in self.items
-            if item[2].startswith(tuple(prefixes))
+            item for item in self.items if item[2].startswith(tuple(prefixes))
         ]
 
     def filter(self):

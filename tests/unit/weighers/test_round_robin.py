@@ -307,9 +307,12 @@ class DomainsTestCase(RoundRobinTestCase):
             }
             request_state.members[spec] = group_members.Members(places, {})
             domains = {s.host: frozenset(s.host[0]) for s in self.states}
-            held = collections.Counter(host[0] for host in placed)
             request_state.spreads[spec] = policy.Spread(
-                'g', limit, 'failure_domain', policy.Count(held, [], domains)
+                'g',
+                limit,
+                'failure_domain',
+                {str(number): [host] for number, host in enumerate(placed)},
+                domains,
             )
         return spec
 

@@ -390,9 +390,8 @@ class HostsTestCase(ServerGroupsTestCase):
             'g',
             4,
             KEY,
-            failure_domain.count_members(
-                {}, {'full': [{KEY: 's'}], 'other': [{KEY: 't'}]}, KEY
-            ),
+            {},
+            {'full': frozenset('s'), 'other': frozenset('t')},
         )
         request_state.members[spec] = group_members.Members(
             {A: frozenset(['full']), B: frozenset(['loose'])}, {}

@@ -362,7 +362,7 @@ class ExplainerTestCase(testtools.TestCase):
 
     @ddt.data(
         exception.InvalidValue(where='[filter_scheduler]', expected='', got=1),
-        exception.PluginError(name='a', namespace='b', cause='c'),
+        exception.PluginError('a'),
         nova_exception.SchedulerHostFilterNotFound(filter_name='a'),
         cfg.ConfigFileValueError('x'),
     )
