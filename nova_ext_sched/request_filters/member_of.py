@@ -131,14 +131,13 @@ def forbid(
             chosen &= aggregates.get_uuids_by_hosts(ctxt, hosts)
     if chosen:
         _get_destination(request_spec).append_forbidden_aggregates(chosen)
-    if forbidden:
-        LOG.debug(
-            '%s: the request must stay out of %s. The placement query '
-            'forbids %d of them',
-            policy.request_filter,
-            _Names(items, forbidden),
-            len(chosen),
-        )
+    LOG.debug(
+        '%s: the request must stay out of %s. The placement query forbids '
+        '%d of them',
+        policy.request_filter,
+        _Names(items, forbidden),
+        len(chosen),
+    )
     return chosen
 
 
