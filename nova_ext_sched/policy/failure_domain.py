@@ -204,6 +204,10 @@ class Spread:
         """Return those of ``domains`` that take no further member, sorted."""
         return sorted(d for d in domains if self.held[d] >= self.limit)
 
+    def __str__(self) -> str:
+        """Return the numbers by domain, for one line of a log."""
+        return messages.first_few(self.find_above(0)) or 'none'
+
     def find_above(self, limit: int) -> list[str]:
         """Return the domains with more members, and how many, sorted."""
         return sorted(

@@ -80,7 +80,7 @@ def failure_domains(ctxt: typing.Any, request_spec: typing.Any) -> bool:
         'domain. Its servers by domain: %s',
         spread.group,
         limit,
-        messages.first_few(spread.find_above(0)) or 'none',
+        spread,
     )
     member_of.forbid(
         ctxt, request_spec, full, failure_domain.DECLARATION, items

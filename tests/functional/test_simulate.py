@@ -195,7 +195,8 @@ class SimulatorTest(unittest.TestCase):
         done = self.run_command(
             SMALL.replace(
                 'filtering: true',
-                'filtering: true\n        request_filters: nowhere',
+                'filtering: true\n      filter_scheduler: '
+                '{weight_classes: nowhere.all_weighers}',
             )
         )
 
@@ -204,7 +205,7 @@ class SimulatorTest(unittest.TestCase):
             done.stderr,
             r'^nova-ext-sched simulate: the cloud of nova-ext-sched: '
             r'expected the steps to run, got: '
-            r'PluginNotFound: .*nowhere.*\n\Z',
+            r'ModuleNotFoundError: .*nowhere.*\n\Z',
         )
 
     def test_host_filter_that_is_not_installed(self):
