@@ -40,9 +40,7 @@ class InvalidValue(NovaExtSchedError, ValueError):
     expected: str
     got: typing.Any
 
-    def __init__(
-        self, *, where: str, expected: str, got: typing.Any, **data: typing.Any
-    ) -> None:
+    def __init__(self, *, where: str, expected: str, got: typing.Any) -> None:
         # Keys in a path and the value are what somebody wrote.
         super().__init__(
             where=where,
@@ -50,7 +48,6 @@ class InvalidValue(NovaExtSchedError, ValueError):
             expected=expected,
             got=got,
             value=messages.literal(got),
-            **data,
         )
 
 
@@ -62,17 +59,11 @@ class InvalidValues(InvalidValue):
     :param findings: an :class:`InvalidValue` for each
     """
 
-    message = '{text}'
-
     def __init__(self, findings: Sequence[InvalidValue]) -> None:
-        first = findings[0]
-        super().__init__(
-            findings=list(findings),
-            where=first.where,
-            expected=first.expected,
-            got=first.got,
-            text='; '.join(map(str, findings)),
-        )
+        one = findings[0]
+        super().__init__(where=one.where, expected=one.expected, got=one.got)
+        self.findings = list(findings)
+        self.args = ('; '.join(map(str, findings)),)
 
 
 class RequestRefused(NovaExtSchedError):

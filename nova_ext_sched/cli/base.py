@@ -3,6 +3,7 @@
 """What all commands share: how they end, and how they read arguments."""
 
 import argparse
+from collections.abc import Iterable
 from collections.abc import Sequence
 import functools
 import logging
@@ -117,6 +118,33 @@ def check_columns(
             f'There is no column {messages.first_few(parsed_args.columns)}. '
             f'The columns are {", ".join(columns)}.'
         ) from exc
+
+
+def find_aggregate(aggregates: Iterable[typing.Any], name: str) -> typing.Any:
+    """Return the aggregate that an operator names, by name, UUID or ID.
+
+    The name of one aggregate may be the ID of another.
+
+    :param aggregates: objects with ``name``, ``uuid`` and ``id``: those of
+        nova, or of the osc commands
+    :raises exception.InvalidValue: no aggregate is meant, or several are
+    """
+    found = [
+        aggregate
+        for aggregate in aggregates
+        if name in (aggregate.name, aggregate.uuid, str(aggregate.id))
+    ]
+    if len(found) == 1:
+        return found[0]
+    expected = 'the name, UUID or ID of an aggregate'
+    if found:
+        expected = (
+            f'the UUID of one aggregate, such as {found[0].uuid}, because '
+            f'{len(found)} aggregates have this name'
+        )
+    raise exception.InvalidValue(
+        where='aggregate', expected=expected, got=name
+    )
 
 
 def read_amount(text: str) -> int:

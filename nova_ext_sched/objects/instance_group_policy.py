@@ -121,8 +121,8 @@ NESTED = _object(
 )
 
 
-def validate(body: typing.Any, kind: Schema) -> None:
-    """Check a request body.
+def validate(body: typing.Any, kind: Schema) -> typing.Any:
+    """Return a request body, checked.
 
     :param body: what ``json.loads`` made of it
     :param kind: :data:`NESTED`, :data:`NOVA` or :data:`POLICY`
@@ -139,6 +139,7 @@ def validate(body: typing.Any, kind: Schema) -> None:
     ]
     if findings:
         raise exception.InvalidValues(findings)
+    return body
 
 
 @base.register
@@ -171,13 +172,8 @@ class InstanceGroupPolicy(base.NovaExtSchedObject):
     ) -> None:
         # oslo.versionedobjects makes an empty object and sets its fields.
         if values:
-            validate(
-                {
-                    'policy': values.get('policy'),
-                    'rules': values.get('rules', {}),
-                },
-                POLICY,
-            )
+            rules = values.get('rules', {})
+            validate({'policy': values.get('policy'), 'rules': rules}, POLICY)
         super().__init__(context, **values)
 
     @classmethod
@@ -192,13 +188,9 @@ class InstanceGroupPolicy(base.NovaExtSchedObject):
         :raises exception.InvalidValues: one value or several are wrong;
             ``where`` of each is its path in the body
         """
-        validate(body, NESTED)
-        policy = body['server_group']['policy']
-        return cls(
-            policy=policy['name'],
-            rules=policy.get('rules', {}),
-            group_id=group_id,
-        )
+        policy = validate(body, NESTED)['server_group']['policy']
+        rules = policy.get('rules', {})
+        return cls(policy=policy['name'], rules=rules, group_id=group_id)
 
     @classmethod
     def from_nova_body(
@@ -211,13 +203,9 @@ class InstanceGroupPolicy(base.NovaExtSchedObject):
         :param body: ``{"server_group": {"name": ..., "policy": ...,
             "rules": {...}}}``
         """
-        validate(body, NOVA)
-        group = body['server_group']
-        return cls(
-            policy=group['policy'],
-            rules=group.get('rules', {}),
-            group_id=group_id,
-        )
+        group = validate(body, NOVA)['server_group']
+        rules = group.get('rules', {})
+        return cls(policy=group['policy'], rules=rules, group_id=group_id)
 
     def to_nested_body(self, name: str) -> dict[str, typing.Any]:
         """Return the request body of the specification.
@@ -232,9 +220,8 @@ class InstanceGroupPolicy(base.NovaExtSchedObject):
         policy: dict[str, typing.Any] = {'name': self.policy}
         if self.rules or self.policy == anti_affinity.POLICY:
             policy['rules'] = {**self.rules}
-        body = {'server_group': {'name': name, 'policy': policy}}
-        validate(body, NESTED)
-        return body
+        group = {'name': name, 'policy': policy}
+        return validate({'server_group': group}, NESTED)
 
     def to_nova_body(self, name: str) -> dict[str, typing.Any]:
         """Return the request body of nova since microversion 2.64.
@@ -242,6 +229,4 @@ class InstanceGroupPolicy(base.NovaExtSchedObject):
         As :meth:`to_nested_body`.
         """
         group = {'name': name, 'policy': self.policy, 'rules': {**self.rules}}
-        body = {'server_group': group}
-        validate(body, NOVA)
-        return body
+        return validate({'server_group': group}, NOVA)

@@ -10,7 +10,6 @@ import typing
 from osc_lib.command import command
 
 from nova_ext_sched import exception
-from nova_ext_sched.cli import aggregate_name
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import layout
 from nova_ext_sched.cli import lister
@@ -198,7 +197,7 @@ class SyncIsolation(Command):
         )
         cloud = self.read_cloud(operator_traits=operator_traits)
         selected = [
-            aggregate_name.find(cloud.aggregates, name)
+            base.find_aggregate(cloud.aggregates, name)
             for name in parsed_args.aggregates
         ]
         for aggregate in selected:

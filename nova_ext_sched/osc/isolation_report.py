@@ -92,14 +92,13 @@ class Report:
             (one for one in found if one[1]),
             key=lambda one: _rank([one], {*isolation_findings.KINDS}),
         )
-        by_kind: dict[str, dict[str, Judged]] = {}
-        for aggregate, findings in self.faulty:
-            for one in findings:
-                mine = by_kind.setdefault(one.kind, {})
-                mine[aggregate.uuid] = aggregate, findings
+        by_kind = isolation_cloud.index(
+            (kind, one)
+            for one in self.faulty
+            for kind in dict.fromkeys(finding.kind for finding in one[1])
+        )
         self._kinds = sorted(
-            ((kind, list(mine.values())) for kind, mine in by_kind.items()),
-            key=lambda item: _rank(item[1], {item[0]}),
+            by_kind.items(), key=lambda item: _rank(item[1], {item[0]})
         )
 
     @property

@@ -3,9 +3,9 @@
 """Sends requests through keystoneauth and reports what went wrong."""
 
 from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Sequence
 import contextlib
-import dataclasses
 import functools
 import http.client
 import typing
@@ -87,27 +87,37 @@ class Transport:
         :raises errors.PlacementError: whatever went wrong; nothing is sent
             where the server's microversion cannot express the request
         """
-        call = _Call(method, path, parse.urlencode(params), needs, json)
+        query = parse.urlencode(params)
+        context = {'method': method, 'url': _show(path, query)}
         try:
-            return self._send(call, read)
+            with self._translate(query):
+                url = self._prepare().rstrip('/') + path
+                context['url'] = _show(url, query)
+                response = self._adapter.request(
+                    path + ('?' + query if query else ''),
+                    method,
+                    json=json,
+                    microversion=needs
+                    and microversion.choose(self.microversions, needs),
+                    microversion_service_type='placement',
+                    headers={'Accept': 'application/json'},
+                    raise_exc=False,
+                )
+            request_id = response.headers.get('x-openstack-request-id')
+            context['status'] = response.status_code
+            context['request_id'] = request_id and messages.clean(request_id)
+            if response.status_code >= 400:
+                raise self._explain_refusal(response, query)
+            return _read(response, read)
         except errors.PlacementError as exc:
-            exc.add_context(**call.context())
+            exc.add_context(**context)
             raise
 
-    def _send(self, call: '_Call', read: Callable[[typing.Any], T]) -> T:
-        path, needs = call.url, call.needs
+    @contextlib.contextmanager
+    def _translate(self, query: str) -> Iterator[None]:
+        """Raise an error of ours where no answer came."""
         try:
-            call.url = self._prepare().rstrip('/') + path
-            response = call.response = self._adapter.request(
-                path + ('?' + call.query if call.query else ''),
-                call.method,
-                json=call.json,
-                microversion=needs
-                and microversion.choose(self.microversions, needs),
-                microversion_service_type='placement',
-                headers={'Accept': 'application/json'},
-                raise_exc=False,
-            )
+            yield
         except ks_exc.ConnectTimeout as exc:
             timeout = self._adapter.session.timeout
             raise errors.TimedOut(
@@ -117,23 +127,10 @@ class Transport:
         # keystoneauth does not translate OSError, as for a cafile or certfile
         # that is not there.
         except (ks_exc.ConnectionError, OSError) as exc:
-            raise call.explain_failure(exc) from exc
+            raise _explain_failure(exc, query) from exc
         # A token that placement refused was asked for anew.
         except ks_exc.ClientException as exc:
             raise self._explain_no_token(exc) from exc
-        if response.status_code >= 400:
-            raise self._explain_refusal(call)
-        value = answers.decode(response)
-        try:
-            if value is None and response.content:
-                raise ValueError('no JSON object')
-            return read(value)
-        except (LookupError, TypeError, ValueError, AttributeError) as exc:
-            cause = f'{type(exc).__name__}: {messages.clean(exc)}'
-            raise errors.UnexpectedAnswer(
-                expected="placement's JSON of this request",
-                got=f'{answers.describe(response)} ({cause})',
-            ) from exc
 
     def _prepare(self) -> str:
         """Return the endpoint, once keystone has given a token.
@@ -186,18 +183,18 @@ class Transport:
             )
         return failed
 
-    def _explain_refusal(self, call: '_Call') -> errors.PlacementError:
-        response, status = call.response, call.response.status_code
-        detail = answers.get_detail(response)
+    def _explain_refusal(
+        self, response: typing.Any, query: str
+    ) -> errors.PlacementError:
+        status, detail = response.status_code, answers.get_detail(response)
         is_placements = answers.decode(response) is not None
-        if call.is_long and any(words in detail for words in _LOST):
-            return call.too_long('it was lost on the way')
+        is_long = len(query) >= _LONG
+        if is_long and any(words in detail for words in _LOST):
+            return _too_long(query, 'it was lost on the way')
         if status in (414, 431) or (
-            call.is_long
-            and not is_placements
-            and status in (400, 413, 500, 502)
+            is_long and not is_placements and status in (400, 413, 500, 502)
         ):
-            return call.too_long(detail)
+            return _too_long(query, detail)
         problem = _PROBLEMS.get(
             status, 'placement failed' if status >= 500 else ''
         )
@@ -210,56 +207,47 @@ class Transport:
         return errors.Refused(problem=problem, detail=detail)
 
 
-@dataclasses.dataclass
-class _Call:
-    """A request, and what errors say about it.
+def _read(response: typing.Any, read: Callable[[typing.Any], T]) -> T:
+    value = answers.decode(response)
+    try:
+        if value is None and response.content:
+            raise ValueError('no JSON object')
+        return read(value)
+    except (LookupError, TypeError, ValueError, AttributeError) as exc:
+        cause = f'{type(exc).__name__}: {messages.clean(exc)}'
+        raise errors.UnexpectedAnswer(
+            expected="placement's JSON of this request",
+            got=f'{answers.describe(response)} ({cause})',
+        ) from exc
 
-    :ivar url: the path, until the endpoint is known
-    :ivar query: percent-encoded
-    :ivar response: None, until there is one
-    """
 
-    method: str
-    url: str
-    query: str
-    needs: microversion.Needs | None
-    json: typing.Any
-    response: typing.Any = None
+def _show(url: str, query: str) -> str:
+    """Return a URL and its query, percent-encoded, for an error."""
+    if len(query) > _SHOWN:
+        query = f'{query[:_SHOWN]}... ({len(query)} bytes)'
+    return f'{messages.clean(url, 500)}?{query}'.rstrip('?')
 
-    @property
-    def is_long(self) -> bool:
-        return len(self.query) >= _LONG
 
-    def context(self) -> dict[str, typing.Any]:
-        url, query = messages.clean(self.url, 500), self.query
-        if len(query) > _SHOWN:
-            query = f'{query[:_SHOWN]}... ({len(query)} bytes)'
-        found = {'method': self.method, 'url': f'{url}?{query}'.rstrip('?')}
-        if self.response is not None:
-            request_id = self.response.headers.get('x-openstack-request-id')
-            found['status'] = self.response.status_code
-            found['request_id'] = request_id and messages.clean(request_id)
-        return found
+def _explain_failure(exc: BaseException, query: str) -> errors.PlacementError:
+    chain = [exc]
+    while cause := chain[-1].__cause__ or chain[-1].__context__:
+        if cause in chain:
+            break
+        chain.append(cause)
+    words = messages.clean(str(chain[-1]) or type(chain[-1]).__name__)
+    # A server that reads too long a request line may just hang up. One that
+    # refuses connections has read nothing.
+    if len(query) >= _LONG and any(isinstance(e, _HUNG_UP) for e in chain):
+        return _too_long(query, words)
+    return errors.ConnectionFailed(cause=words)
 
-    def explain_failure(self, exc: BaseException) -> errors.PlacementError:
-        chain = [exc]
-        while cause := chain[-1].__cause__ or chain[-1].__context__:
-            if cause in chain:
-                break
-            chain.append(cause)
-        words = messages.clean(str(chain[-1]) or type(chain[-1]).__name__)
-        # A server that reads too long a request line may just hang up. One
-        # that refuses connections has read nothing.
-        if self.is_long and any(isinstance(one, _HUNG_UP) for one in chain):
-            return self.too_long(words)
-        return errors.ConnectionFailed(cause=words)
 
-    def too_long(self, detail: str) -> errors.QueryTooLong:
-        aggregates = sum(
-            value.count(',') + 1
-            for key, value in parse.parse_qsl(self.query)
-            if key.startswith('member_of')
-        )
-        return errors.QueryTooLong(
-            detail=detail, aggregates=aggregates, size=len(self.query)
-        )
+def _too_long(query: str, detail: str) -> errors.QueryTooLong:
+    aggregates = sum(
+        value.count(',') + 1
+        for key, value in parse.parse_qsl(query)
+        if key.startswith('member_of')
+    )
+    return errors.QueryTooLong(
+        detail=detail, aggregates=aggregates, size=len(query)
+    )

@@ -10,7 +10,7 @@ import typing
 
 from nova_ext_sched import exception
 from nova_ext_sched import messages
-from nova_ext_sched.cli import aggregate_name
+from nova_ext_sched.cli import base
 from nova_ext_sched.cmd import kept_hosts
 from nova_ext_sched.cmd import nova_scheduler
 from nova_ext_sched.cmd.audit import destinations
@@ -130,7 +130,7 @@ def make(wanted: argparse.Namespace) -> Auditor:
             )
         hosts = {wanted.host}
     if wanted.aggregate is not None:
-        found = aggregate_name.find(aggregates, wanted.aggregate)
+        found = base.find_aggregate(aggregates, wanted.aggregate)
         hosts = set(found.hosts).intersection(hosts or found.hosts)
     return Auditor(scheduler, wanted.policy, hosts, wanted.project)
 
@@ -145,10 +145,10 @@ def _change_aggregates(
             raise exception.InvalidValue(
                 where='--aggregate-property', expected='KEY=VALUE', got=item
             )
-        aggregate = aggregate_name.find(aggregates, name)
+        aggregate = base.find_aggregate(aggregates, name)
         aggregate.metadata = {**(aggregate.metadata or {}), key: value}
     for name, key in wanted.no_aggregate_property:
-        aggregate = aggregate_name.find(aggregates, name)
+        aggregate = base.find_aggregate(aggregates, name)
         metadata = dict(aggregate.metadata or {})
         if metadata.pop(key, None) is None:
             raise exception.InvalidValue(

@@ -1,9 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import types
+
+import ddt
 from oslo_db import exception as db_exception
 import testtools
 
+from nova_ext_sched import exception
 from nova_ext_sched.cli import base
+
+GPU = types.SimpleNamespace(id=1, uuid='uuid1', name='gpu')
+ONE = types.SimpleNamespace(id=2, uuid='uuid2', name='1')
 
 
 class DescribeTestCase(testtools.TestCase):
@@ -21,3 +28,33 @@ class DescribeTestCase(testtools.TestCase):
     def test_anything_else(self):
         self.assertEqual('KeyError', base._describe(KeyError()))
         self.assertEqual('no', base._describe(OSError('no')))
+
+
+@ddt.ddt
+class FindAggregateTestCase(testtools.TestCase):
+    def find(self, name):
+        return base.find_aggregate([GPU, ONE], name)
+
+    @ddt.data('gpu', 'uuid1')
+    def test_name_and_uuid(self, name):
+        self.assertIs(GPU, self.find(name))
+
+    def test_id(self):
+        self.assertIs(ONE, self.find('2'))
+
+    @ddt.data('gpus', 'GPU', '')
+    def test_none(self, name):
+        error = self.assertRaises(exception.InvalidValue, self.find, name)
+        self.assertEqual(
+            f'aggregate: expected the name, UUID or ID of an aggregate, got '
+            f"'{name}'",
+            str(error),
+        )
+
+    def test_name_that_is_the_id_of_another(self):
+        error = self.assertRaises(exception.InvalidValue, self.find, '1')
+        self.assertEqual(
+            'aggregate: expected the UUID of one aggregate, such as uuid1, '
+            "because 2 aggregates have this name, got '1'",
+            str(error),
+        )
