@@ -169,9 +169,7 @@ class Audit(nova_command.Lister):
             sentences.insert(0, plan_report.sum_up(self._plan))
         return ' '.join(sentences)
 
-    def write_text(
-        self, out: layout.Layout, rows: Sequence[lister.Row]
-    ) -> None:
+    def write_text(self, out: layout.Layout, rows: list[lister.Row]) -> None:
         if self._plan:
             plan_report.write(out, self._plan)
             out.say()

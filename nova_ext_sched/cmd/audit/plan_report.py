@@ -92,13 +92,11 @@ def write(out: layout.Layout, plan: Plan) -> None:
     """Write the answer, then the moves, then what has no place."""
     out.say(sum_up(plan), hang=0)
     if plan['moves']:
-        out.say()
-        out.say('One after the other:')
+        out.section('One after the other:')
         moves = [_describe_move(out, one) for one in plan['moves']]
         out.counts(list(enumerate(moves, 1)), _MOST_MOVES, 'move', _ALL)
     if plan['without_place']:
-        out.say()
-        out.say('No place:')
+        out.section('No place:')
         out.fold(
             plan['without_place'],
             _MOST_SERVERS,
