@@ -208,16 +208,15 @@ def _write_freed(out: layout.Layout, found: Document) -> None:
         for one in found['constraints']
         if one['capacity'] and one['capacity']['fits']
     }
-    out.say()
+    text = (
+        'No constraint lifted alone would free a host. Hosts that two lifted '
+        'together would free:'
+    )
     if not freed:
-        out.say('No constraint lifted, nor two together, would free a host.')
+        text = 'No constraint lifted, nor two together, would free a host.'
     elif len(freed[0]['causes']) == 1:
-        out.say('Hosts that lifting one constraint alone would free:')
-    else:
-        out.say(
-            'No constraint lifted alone would free a host. Hosts that two '
-            'lifted together would free:'
-        )
+        text = 'Hosts that lifting one constraint alone would free:'
+    out.section(text)
     out.counts(
         [(one['hosts'], ' and '.join(one['causes'])) for one in freed],
         _MOST_CAUSES,
