@@ -142,13 +142,12 @@ class Survey:
                 'placement (max_placement_results), and there are more: '
                 'nova may refuse a request while hosts have room'
             ] = None
-        manager = hosts.Judge(self.scheduler, found, candidates)
-        manager.judge(self._ctxt, spec_obj)
+        judge = hosts.Judge(self.scheduler, found, candidates)
         rooms = room.Rooms(
             self.scheduler.enabled_filters,
             self._describe_kind,
             spec_obj,
-            manager.order,
+            judge.judge(self._ctxt, spec_obj),
             candidates,
         )
         return {'found': found, 'rooms': rooms.measure()}

@@ -161,7 +161,7 @@ def ask_filter(
         refused = [state for state in states if state.uuid not in passed]
         if not whole or not refused:
             return {state.uuid: _REFUSED for state in refused}
-        policy = policies.of_host_filter(host_filter)[0]
+        policy = policies.of_host_filter(host_filter)
         explain = _make_explainer(host_filter, spec_obj, policy)
         found = {}
         for state in refused:
