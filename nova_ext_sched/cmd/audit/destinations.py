@@ -71,10 +71,7 @@ class Destinations:
         ]
 
     def move(
-        self,
-        mine: movable.Movable,
-        source: typing.Any,
-        target: typing.Any,
+        self, mine: movable.Movable, source: typing.Any, target: typing.Any
     ) -> None:
         """Move a server, as nova does: it takes first, and leaves then.
 

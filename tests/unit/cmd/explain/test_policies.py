@@ -8,9 +8,11 @@ from nova.scheduler import request_filter
 import testtools
 
 from nova_ext_sched.cmd.explain import policies
+from nova_ext_sched.filters import base
 from nova_ext_sched.filters import isolation as isolation_filter
 from nova_ext_sched.policy import declaration
 from nova_ext_sched.policy import isolation
+from nova_ext_sched.policy import reservation
 from nova_ext_sched.request_filters import isolation as isolation_request
 
 QUIET = declaration.Policy(
@@ -58,6 +60,10 @@ class PoliciesTestCase(testtools.TestCase):
         self.assertIs(
             isolation.DECLARATION,
             find(isolation_filter.IsolatedAggregatesFilter()),
+        )
+        self.assertEqual(
+            (isolation.DECLARATION, reservation.DECLARATION),
+            base.policies_of(isolation_filter.IsolatedAggregatesFilter()),
         )
         self.assertEqual('OtherFilter', find(OtherFilter()).name)
 
