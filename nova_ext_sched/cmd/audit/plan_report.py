@@ -63,9 +63,7 @@ def sum_up(plan: Plan) -> str:
     whole = moving + len(stuck) + left
     head = 'No server has to move'
     if whole:
-        head = messages.part(
-            moving, whole, 'server', 'can be moved', 'can be moved'
-        )
+        head = f'{moving} of {messages.count("server", whole)} can be moved'
     if stuck:
         causes = collections.Counter(
             one['cause'] for one in stuck

@@ -59,10 +59,9 @@ def sum_up(found: Document) -> str:
         [one] = flavors
         number = _number(one)
         verb = messages.agree(number, 'fits', 'fit')
-        noun = messages.agree(number, 'server', 'servers')
         sentences = [
-            f'{number} more {noun} of flavor {one["name"]} {verb}, on '
-            f'{one["hosts"]} of {hosts}'
+            f'{messages.count("more server", number)} of flavor '
+            f'{one["name"]} {verb}, on {one["hosts"]} of {hosts}'
         ]
     else:
         counted = sum(not one['fault'] for one in flavors)

@@ -92,12 +92,9 @@ class SchedulerManager(manager.SchedulerManager):
             self._schedule(ctxt, spec_obj, uuids, by_provider, summaries)
         )
         if picked < number and self._funnel.left:
+            some = messages.part(picked, number, 'instance', 'finds', 'find')
             self._funnel.shortage = (
-                'Only '
-                + messages.part(
-                    picked, number, 'instance', 'finds a host', 'find a host'
-                )
-                + ', and nova then creates none'
+                f'Only {some} a host, and nova then creates none'
             )
         return self._order
 

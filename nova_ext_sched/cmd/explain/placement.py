@@ -293,7 +293,7 @@ def _run(filter_: typing.Any, ctxt: typing.Any, spec_obj: typing.Any) -> str:
     :raises nova.exception.RequestFilterFailed: it ends the request
     :raises nova_scheduler.FilterFailed: it raises anything else
     """
-    before = _fields(spec_obj)
+    before = spec_obj.obj_to_primitive()['nova_object.data']
     try:
         applied = filter_(ctxt, spec_obj)
     except nova_exception.RequestFilterFailed:
@@ -303,16 +303,13 @@ def _run(filter_: typing.Any, ctxt: typing.Any, spec_obj: typing.Any) -> str:
             name=f'request filter {get_name(filter_)}',
             cause=messages.describe(exc),
         ) from exc
+    after = spec_obj.obj_to_primitive()['nova_object.data']
     changed = sorted(
         field
-        for field, value in _fields(spec_obj).items()
+        for field, value in after.items()
         # Reading a field of a nova object may set it.
         if field in before and before[field] != value
     )
     if changed:
         return f'changes {", ".join(changed)}'
     return 'changes nothing' if applied else 'does not apply'
-
-
-def _fields(spec_obj: typing.Any) -> dict[str, typing.Any]:
-    return dict(spec_obj.obj_to_primitive()['nova_object.data'])
