@@ -150,7 +150,10 @@ def get_parts(
 
 
 def by_provider(requests: Iterable[typing.Any]) -> dict[str, list[typing.Any]]:
-    """Return allocation requests, in their order, by each provider's UUID."""
+    """Return allocation requests, in their order, by each provider's UUID.
+
+    A UUID that none of them has gets an empty list.
+    """
     found = collections.defaultdict(list)
     for request in requests:
         for uuid in request['allocations']:
