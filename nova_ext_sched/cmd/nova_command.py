@@ -8,7 +8,6 @@ runs, and how its threads work, is decided first.
 
 import argparse
 from collections.abc import Iterator
-from collections.abc import Mapping
 import contextlib
 import inspect
 import logging
@@ -41,15 +40,10 @@ class Command(base.Command):
         )
         return parser
 
-    def configure(
-        self,
-        parsed_args: argparse.Namespace,
-        options: Mapping[str, str] | None = None,
-    ) -> None:
+    def configure(self, parsed_args: argparse.Namespace) -> None:
         """Make this process what nova-scheduler's is.
 
-        :param options: see nova_ext_sched.cmd.nova_scheduler.override
-        :raises exception.InvalidValue: see there
+        :raises exception.InvalidValue: there is no nova, or no nova.conf
         """
         try:
             with _silent_eventlet():
@@ -78,7 +72,7 @@ class Command(base.Command):
             # commands name these cells in a sentence.
             logging.getLogger('nova.context').setLevel(logging.CRITICAL)
         nova_scheduler.configure(
-            parsed_args.config_file, parsed_args.config_dir, options
+            parsed_args.config_file, parsed_args.config_dir
         )
 
 

@@ -168,22 +168,16 @@ class Host(typing.NamedTuple):
         return f'{self.host}:{self.node}'
 
 
-def configure(
-    config_files: Sequence[str] = (),
-    config_dirs: Sequence[str] = (),
-    options: Mapping[str, str] | None = None,
-) -> None:
+def configure(config_files: Sequence[str], config_dirs: Sequence[str]) -> None:
     """Make this process what nova-scheduler's is, once.
 
     As nova.cmd.scheduler does before it starts its service, except that the
     log is left alone: a tool must not write into the scheduler's. What must
     come before nova is imported is nova_ext_sched.cmd.nova_command's.
 
-    :param config_files: paths; by default where nova-scheduler looks
+    :param config_files: paths; without any those that nova-scheduler finds
     :param config_dirs: likewise, directories of ``*.conf``
-    :param options: see :func:`override`
-    :raises exception.InvalidValue: there is no nova.conf, or an option is
-        unknown or malformed
+    :raises exception.InvalidValue: there is no nova.conf
     :raises cfg.Error: nova.conf cannot be read
     """
     files = config_files or cfg.find_config_files('nova', 'nova-scheduler')
@@ -202,7 +196,7 @@ def configure(
     config.parse_args(argv)
     objects.register_all()
     objects.Service.enable_min_version_cache()
-    override(options or {})
+    conf.register_opts(CONF)
 
 
 def override(options: Mapping[str, str]) -> None:
@@ -215,7 +209,6 @@ def override(options: Mapping[str, str]) -> None:
     :raises exception.InvalidValue: an option is unknown, or its value
         malformed
     """
-    conf.register_opts(CONF)
     for option, value in options.items():
         group, _, name = option.rpartition('.')
         try:

@@ -168,13 +168,11 @@ def _last_lines(path: pathlib.Path) -> Iterator[bytes]:
 
 def _parse(line: bytes) -> dict[str, typing.Any]:
     # The first line of a tail is a piece; a person may have edited the file.
-    try:
+    with contextlib.suppress(ValueError, RecursionError):
         record = json.loads(line)
-    except (ValueError, RecursionError):
-        return {}
-    named = ('id', 'refused', 'server')
-    if isinstance(record, dict) and all(
-        isinstance(record.get(key), str) for key in named
-    ):
-        return record
+        named = ('id', 'refused', 'server')
+        if isinstance(record, dict) and all(
+            isinstance(record.get(key), str) for key in named
+        ):
+            return record
     return {}

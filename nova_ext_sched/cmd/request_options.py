@@ -52,11 +52,12 @@ def add(group: typing.Any) -> None:
     )
 
 
-def _read_names() -> tuple[str, ...]:
+def parse(*options: str) -> argparse.Namespace:
+    """Return the arguments of a server that is described by these alone."""
     parser = argparse.ArgumentParser(add_help=False)
     add(parser)
-    return tuple(vars(parser.parse_args([])))
+    return parser.parse_args(options)
 
 
 #: The names that they have in the arguments.
-NAMES = _read_names()
+NAMES = tuple(vars(parse()))

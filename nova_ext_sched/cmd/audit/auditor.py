@@ -114,8 +114,10 @@ class Auditor:
 def make(wanted: argparse.Namespace) -> Auditor:
     """Return an auditor of what the arguments of the command choose.
 
-    :raises exception.InvalidValue: what they name does not exist
+    :raises exception.InvalidValue: what they name does not exist, or an
+        option is malformed
     """
+    nova_scheduler.override(dict(wanted.option))
     scheduler = kept_hosts.HostManager()
     aggregates = scheduler.aggs_by_id.values()
     _change_aggregates(aggregates, wanted)

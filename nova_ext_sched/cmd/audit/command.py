@@ -132,7 +132,7 @@ class Audit(nova_command.Lister):
         base.check_columns(self, parsed_args, names)
         _check_usage(parsed_args)
         # Not before the process is configured: they import nova.
-        self.configure(parsed_args, dict(parsed_args.option))
+        self.configure(parsed_args)
         from nova_ext_sched.cmd.audit import auditor
 
         self._auditing = auditor.make(parsed_args)
@@ -169,9 +169,7 @@ class Audit(nova_command.Lister):
             sentences.insert(0, plan_report.sum_up(self._plan))
         return ' '.join(sentences)
 
-    def write_text(
-        self, out: layout.Layout, rows: Sequence[lister.Row]
-    ) -> None:
+    def write_text(self, out: layout.Layout, rows: list[lister.Row]) -> None:
         if self._plan:
             plan_report.write(out, self._plan)
             out.say()

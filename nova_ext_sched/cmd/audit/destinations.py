@@ -71,10 +71,7 @@ class Destinations:
         ]
 
     def move(
-        self,
-        mine: movable.Movable,
-        source: typing.Any,
-        target: typing.Any,
+        self, mine: movable.Movable, source: typing.Any, target: typing.Any
     ) -> None:
         """Move a server, as nova does: it takes first, and leaves then.
 
@@ -137,10 +134,10 @@ class Destinations:
         if candidates is None:
             return found, []
         candidates = self._correct(ctxt, spec_obj, candidates, found)
-        manager = hosts.Judge(self._scheduler, found, candidates)
-        manager.judge(ctxt, spec_obj)
+        judge = hosts.Judge(self._scheduler, found, candidates)
+        order = judge.judge(ctxt, spec_obj)
         # A filter may have taken the candidates away.
-        return found, [s for s in manager.order if s.allocation_candidates]
+        return found, [s for s in order if s.allocation_candidates]
 
     def _correct_group(self, spec_obj: typing.Any) -> None:
         """Let the request's group have its members where they moved."""

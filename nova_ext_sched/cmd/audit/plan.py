@@ -64,6 +64,7 @@ def make(
         return Plan(auditing, wanted, advance).make(found)
 
 
+@dataclasses.dataclass
 class Plan:
     """Moves, one after the other, and what they do not mend.
 
@@ -74,17 +75,14 @@ class Plan:
         moves
     """
 
-    def __init__(
-        self,
-        auditing: auditor.Auditor,
-        wanted: argparse.Namespace,
-        advance: Callable[[], object] = lambda: None,
-    ) -> None:
-        self._scheduler = auditing.scheduler
-        self._policies = auditing.policies
-        self._destinations = destinations.Destinations(auditing.scheduler)
-        self._wanted = wanted
-        self._advance = advance
+    auditing: auditor.Auditor
+    wanted: argparse.Namespace
+    advance: Callable[[], object] = lambda: None
+
+    def __post_init__(self) -> None:
+        self._scheduler = self.auditing.scheduler
+        self._policies = self.auditing.policies
+        self._destinations = destinations.Destinations(self._scheduler)
         self._found: set[str] = set()
         self._movables: dict[str, movable.Movable | Exception] = {}
         self._moves: list[dict[str, typing.Any]] = []
@@ -112,7 +110,7 @@ class Plan:
                 without_place.append({**_describe(one), **self._explain(one)})
             else:
                 left_over.append(_describe(one))
-            self._advance()
+            self.advance()
         return {
             'moves': self._moves,
             'without_place': without_place,
@@ -122,7 +120,7 @@ class Plan:
 
     def _has_turns(self, number: int = 1) -> bool:
         """Return whether so many more moves may be planned."""
-        most = self._wanted.most
+        most = self.wanted.most
         return most is None or len(self._moves) + number <= most
 
     def _is_beside(self, one: servers.Server) -> bool:
@@ -140,7 +138,7 @@ class Plan:
                 continue
             if self._is_beside(one) and not self._violates(one):
                 self._mended.append(one)
-                self._advance()
+                self.advance()
                 continue
             yield one
 
@@ -151,7 +149,7 @@ class Plan:
             if not self._has_turns():
                 break
             if self._move(one.uuid, one.policies):
-                self._advance()
+                self.advance()
         return len(self._moves) > before
 
     def _violates(self, one: servers.Server) -> bool:
@@ -187,10 +185,9 @@ class Plan:
             return False
         instance = mine.instance
         here = instance.host, instance.node
-        source = None
-        for state in self._scheduler.states.values():
-            if (state.host, state.nodename) == here:
-                source = state
+        states = self._scheduler.states.values()
+        of_host = (s for s in states if (s.host, s.nodename) == here)
+        source = next(of_host, None)
         for target in targets:
             if mine.may_move_to(source, target):
                 self._destinations.move(mine, source, target)
@@ -275,7 +272,7 @@ class Plan:
 
     def _make_room(self, one: servers.Server) -> bool:
         """Let others leave a host for a server; return whether it moved."""
-        if not self._wanted.make_room:
+        if not self.wanted.make_room:
             return False
         uuid = one.uuid
         try:
@@ -301,7 +298,7 @@ class Plan:
             for other in turn:
                 if self._has_turns(2) and self._move(other, room_for=uuid):
                     if self._move(uuid, one.policies):
-                        self._advance()
+                        self.advance()
                         return True
             self._destinations.restore(saved)
             del self._moves[planned:]
@@ -329,7 +326,7 @@ class Plan:
             except Exception:
                 # It stays.
                 continue
-            if self._wanted.project not in (None, other.instance.project_id):
+            if self.wanted.project not in (None, other.instance.project_id):
                 continue
             left = self._destinations.claims.copy()
             left.learn({host: {'resources': inventories}})

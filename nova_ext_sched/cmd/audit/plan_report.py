@@ -63,9 +63,7 @@ def sum_up(plan: Plan) -> str:
     whole = moving + len(stuck) + left
     head = 'No server has to move'
     if whole:
-        head = messages.part(
-            moving, whole, 'server', 'can be moved', 'can be moved'
-        )
+        head = f'{moving} of {messages.count("server", whole)} can be moved'
     if stuck:
         causes = collections.Counter(
             one['cause'] for one in stuck
@@ -92,13 +90,11 @@ def write(out: layout.Layout, plan: Plan) -> None:
     """Write the answer, then the moves, then what has no place."""
     out.say(sum_up(plan), hang=0)
     if plan['moves']:
-        out.say()
-        out.say('One after the other:')
+        out.section('One after the other:')
         moves = [_describe_move(out, one) for one in plan['moves']]
         out.counts(list(enumerate(moves, 1)), _MOST_MOVES, 'move', _ALL)
     if plan['without_place']:
-        out.say()
-        out.say('No place:')
+        out.section('No place:')
         out.fold(
             plan['without_place'],
             _MOST_SERVERS,

@@ -107,8 +107,7 @@ def _write_groups(
     for key in filter(shown.__contains__, ranked):
         policy, reason, project = key
         servers = messages.count('server', len(groups[key]))
-        out.say()
-        out.say(f'{policy}, {servers} of project {project}: {reason}')
+        out.section(f'{policy}, {servers} of project {project}: {reason}')
         out.fold(
             groups[key],
             _MOST_SERVERS // len(shown),
@@ -117,8 +116,7 @@ def _write_groups(
             _ALL,
         )
     if folded := [len(groups[key]) for key in ranked if key not in shown]:
-        out.say()
-        out.say(
+        out.section(
             f'and {messages.count("more group", len(folded))} of reason and '
             f'project, {messages.count("server", sum(folded))} ({_ALL})'
         )
@@ -146,8 +144,7 @@ def add_name(out: layout.Layout, text: str, name: str, indent: int = 2) -> str:
 
 def _write_places(out: layout.Layout, rows: Sequence[lister.Row]) -> None:
     for by, found in itertools.groupby(rows, lambda row: row['By']):
-        out.say()
-        out.say(f'By {by}:')
+        out.section(f'By {by}:')
         out.counts(
             [
                 (

@@ -66,6 +66,7 @@ class Server:
         return [name for name, _ in self.found if name != totals.NOT_JUDGED]
 
 
+@dataclasses.dataclass
 class Servers:
     """The servers that stand on a host.
 
@@ -77,16 +78,12 @@ class Servers:
     :param project: only servers of the project with this ID
     """
 
-    def __init__(
-        self,
-        scheduler: nova_scheduler.ReadOnlyHostManager,
-        hosts: Collection[str] | None = None,
-        project: str | None = None,
-    ) -> None:
+    scheduler: nova_scheduler.ReadOnlyHostManager
+    hosts: Collection[str] | None = None
+    project: str | None = None
+
+    def __post_init__(self) -> None:
         self._ctxt = nova_scheduler.context()
-        self._scheduler = scheduler
-        self._hosts = hosts
-        self._project = project
         self._specs = request_specs.Loader(self._ctxt)
         self._image_is_source = (
             bool(reservation.rules().prefixes)
@@ -102,8 +99,8 @@ class Servers:
 
         What does not answer is in the scheduler's ``silent_cells``.
         """
-        return self._scheduler.ask_cells(
-            _select_counts, self._hosts, self._project
+        return self.scheduler.ask_cells(
+            _select_counts, self.hosts, self.project
         )
 
     def read(self, cell: str, host: str) -> Iterator[Server]:
@@ -113,10 +110,10 @@ class Servers:
         :param host: a name of :meth:`count`
         :raises nova_scheduler.CellFailed: the database stops answering
         """
-        mapping = self._scheduler.cells[cell]
+        mapping = self.scheduler.cells[cell]
         filters = {'deleted': False, 'host': host}
-        if self._project is not None:
-            filters['project_id'] = self._project
+        if self.project is not None:
+            filters['project_id'] = self.project
         with nova_scheduler.target_cell(self._ctxt, mapping) as target:
             occupants = sorted(
                 objects.InstanceList.get_uuids_by_host(target, host)
@@ -137,8 +134,8 @@ class Servers:
             for instance in instances:
                 # What HostManager gives filters, but without a compute node: a
                 # host whose nova-compute is gone may still hold servers.
-                state = self._scheduler.host_state_cls(host, host, cell)
-                state.aggregates = self._scheduler.aggregates_of(host)
+                state = self.scheduler.host_state_cls(host, host, cell)
+                state.aggregates = self.scheduler.aggregates_of(host)
                 state.instances = dict.fromkeys(occupants)
                 state.instances.pop(instance.uuid)
                 yield Server(
@@ -160,11 +157,8 @@ class Servers:
         try:
             spec = self._specs.load(instance.uuid, text)
         except Exception as exc:
-            problem = messages.describe(exc)
-            return (
-                None,
-                f'its request spec cannot be read{_NO_MOVE}: {problem}',
-            )
+            problem = f'its request spec cannot be read{_NO_MOVE}'
+            return None, f'{problem}: {messages.describe(exc)}'
         try:
             # As nova-conductor does before it asks the scheduler.
             spec.ensure_project_and_user_id(instance)

@@ -81,13 +81,10 @@ class Totals:
     @property
     def head(self) -> str:
         """How many of the servers violate a policy."""
-        return messages.part(
-            self.violating,
-            self.servers,
-            'server',
-            'violates a policy',
-            'violate a policy',
+        servers = messages.part(
+            self.violating, self.servers, 'server', 'violates', 'violate'
         )
+        return f'{servers} a policy'
 
     @property
     def sentence(self) -> str:

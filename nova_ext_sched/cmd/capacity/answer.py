@@ -10,7 +10,7 @@ import typing
 from nova_ext_sched import messages
 from nova_ext_sched.cli import layout
 from nova_ext_sched.cli import lister
-from nova_ext_sched.cmd.explain import document as explained
+from nova_ext_sched.cmd.explain import document as explain_document
 
 Document = dict[str, typing.Any]
 
@@ -59,10 +59,9 @@ def sum_up(found: Document) -> str:
         [one] = flavors
         number = _number(one)
         verb = messages.agree(number, 'fits', 'fit')
-        noun = messages.agree(number, 'server', 'servers')
         sentences = [
-            f'{number} more {noun} of flavor {one["name"]} {verb}, on '
-            f'{one["hosts"]} of {hosts}'
+            f'{messages.count("more server", number)} of flavor '
+            f'{one["name"]} {verb}, on {one["hosts"]} of {hosts}'
         ]
     else:
         counted = sum(not one['fault'] for one in flavors)
@@ -96,8 +95,9 @@ def write(out: layout.Layout, found: Document, by_host: bool) -> None:
             out.table(COLUMNS, shown)
         return
     for one in found['flavors']:
-        out.say()
-        out.say('; '.join((f'{one["name"]}: {_number(one)}', *_say_ends(one))))
+        out.section(
+            '; '.join((f'{one["name"]}: {_number(one)}', *_say_ends(one)))
+        )
         rooms = host_rows({'flavors': [one]})
         out.table(
             HOST_COLUMNS[1:],
@@ -125,4 +125,4 @@ def _say_ends(one: Document) -> list[str]:
         f'{end["ends"]} on {messages.count("host", end["hosts"])}'
         for end in one['ends']
     ]
-    return ends + list(map(explained.say_number, one['refused']))
+    return ends + list(map(explain_document.say_number, one['refused']))

@@ -66,9 +66,7 @@ class Capacity(nova_command.Lister):
     def sum_up(self) -> str:
         return answer.sum_up(self._document)
 
-    def write_text(
-        self, out: layout.Layout, rows: Sequence[lister.Row]
-    ) -> None:
+    def write_text(self, out: layout.Layout, rows: list[lister.Row]) -> None:
         answer.write(out, self._document, self._by_host)
 
     def make_document(self, rows: list[lister.Row]) -> object:

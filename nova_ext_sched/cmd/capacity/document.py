@@ -125,10 +125,7 @@ def _describe_rooms(
 def _describe_number(servers: float | None) -> dict[str, typing.Any]:
     """Return a number of servers; None where it is not known."""
     unlimited = servers == math.inf
-    return {
-        'servers': None if unlimited else servers,
-        'unlimited': unlimited,
-    }
+    return {'servers': None if unlimited else servers, 'unlimited': unlimited}
 
 
 def _most_room(one: Mapping[str, typing.Any]) -> tuple[float, str]:

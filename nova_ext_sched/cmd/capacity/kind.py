@@ -44,7 +44,8 @@ _OWN = frozenset(
 # The hint of nova's JsonFilter, which compares any field with any other.
 _OF_ANY_FIELD = 'query'
 
-# Their filters are known.
+# Their filters compare nothing of _OWN with more; nor does one that looks at
+# aggregates alone.
 _PACKAGES = ('nova', 'nova_ext_sched')
 
 
@@ -60,7 +61,11 @@ def are_shared(
     return (
         spec_obj.instance_group is None
         and _OF_ANY_FIELD not in hints
-        and all(map(_is_known, host_filters))
+        and all(
+            type(one).__module__.partition('.')[0] in _PACKAGES
+            or isinstance(one, base.AggregatesFilter)
+            for one in host_filters
+        )
     )
 
 
@@ -104,12 +109,4 @@ def describe(state: typing.Any) -> object:
             for name, value in sorted(vars(state).items())
             if name not in _OWN
         ),
-    )
-
-
-def _is_known(host_filter: typing.Any) -> bool:
-    """Return whether a filter compares nothing of :data:`_OWN` with more."""
-    package = type(host_filter).__module__.partition('.')[0]
-    return package in _PACKAGES or isinstance(
-        host_filter, base.AggregatesFilter
     )

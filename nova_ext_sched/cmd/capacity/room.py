@@ -22,7 +22,6 @@ a server group               each host, one after the other in the
 ===========================  ==============================================
 """
 
-import collections
 from collections.abc import Callable
 from collections.abc import Iterable
 import dataclasses
@@ -88,12 +87,7 @@ class Rooms:
         ]
         self._group = spec_obj.instance_group
         self._claims = claims.Claims(candidates.summaries)
-        self._requests = collections.defaultdict[str, list[claims.Request]](
-            list
-        )
-        for one in candidates.requests:
-            for uuid in one['allocations']:
-                self._requests[uuid].append(one)
+        self._requests = query.by_provider(candidates.requests)
         shared = kind.are_shared(self._filters, spec_obj)
         rooms: dict[object, Room] = {}
         for state in states:

@@ -4,6 +4,7 @@
 
 import argparse
 from collections.abc import Sequence
+import dataclasses
 import functools
 import gc
 import sys
@@ -53,6 +54,7 @@ def make_document(wanted: argparse.Namespace) -> dict[str, typing.Any]:
     return document.build(wanted, described, hosts, survey.remarks)
 
 
+@dataclasses.dataclass
 class Survey:
     """Counts the servers that fit, for one flavor after the other.
 
@@ -64,21 +66,17 @@ class Survey:
     :raises exception.InvalidValue: the image cannot be read
     """
 
-    def __init__(
-        self,
-        wanted: argparse.Namespace,
-        scheduler: kept_hosts.HostManager,
-        by_host: bool = False,
-    ) -> None:
-        self._ctxt = nova_scheduler.context(wanted.project)
-        self._wanted = wanted
-        self._image = request.get_image(self._ctxt, wanted)
-        self._scheduler = scheduler
-        self._by_host = by_host
+    wanted: argparse.Namespace
+    scheduler: kept_hosts.HostManager
+    by_host: bool = False
+
+    def __post_init__(self) -> None:
+        self._ctxt = nova_scheduler.context(self.wanted.project)
+        self._image = request.get_image(self._ctxt, self.wanted)
         self.remarks: dict[str, None] = {}
         # The same for every flavor.
         self._describe_kind = functools.cache(
-            lambda uuid: kind.describe(scheduler.states[uuid])
+            lambda uuid: kind.describe(self.scheduler.states[uuid])
         )
 
     def get_flavors(self, names: Sequence[str]) -> list[typing.Any]:
@@ -102,21 +100,18 @@ class Survey:
         :returns: what :func:`.document.describe` does
         :raises nova_scheduler.PlacementFailed: placement does not answer
         """
-        describe = functools.partial(
-            document.describe,
-            flavor,
-            self._scheduler.hosts if self._by_host else None,
-        )
         try:
-            return describe(**self._count(flavor))
+            known = self._count(flavor)
         except nova_scheduler.FilterFailed as exc:
-            return describe(fault=str(exc))
+            known = {'fault': str(exc)}
+        hosts = self.scheduler.hosts if self.by_host else None
+        return document.describe(flavor, hosts, **known)
 
     def _count(self, flavor: typing.Any) -> dict[str, typing.Any]:
         """Return what :func:`.document.describe` wants to know."""
         try:
             spec_obj = request.build(
-                self._ctxt, self._wanted, flavor, self._image
+                self._ctxt, self.wanted, flavor, self._image
             )
             request.set_up_group(self._ctxt, spec_obj)
         except request.Refused as exc:
@@ -125,11 +120,11 @@ class Survey:
             return {'end': exc.format_message()}
         if spec_obj.instance_group is None:
             # The order of the hosts counts for a server group alone.
-            self._scheduler.weighers = []
-        found = explanation.start(self._scheduler)
+            self.scheduler.weighers = []
+        found = explanation.start(self.scheduler)
         self.remarks |= dict.fromkeys(found.remarks)
         candidates = placement.Placement(
-            self._scheduler, found, self._scheduler.providers, is_limited=False
+            self.scheduler, found, self.scheduler.providers, is_limited=False
         ).ask(self._ctxt, spec_obj)
         if candidates is None:
             end = typing.cast(funnel.End, found.end)
@@ -147,13 +142,12 @@ class Survey:
                 'placement (max_placement_results), and there are more: '
                 'nova may refuse a request while hosts have room'
             ] = None
-        manager = hosts.Judge(self._scheduler, found, candidates)
-        manager.judge(self._ctxt, spec_obj)
+        judge = hosts.Judge(self.scheduler, found, candidates)
         rooms = room.Rooms(
-            self._scheduler.enabled_filters,
+            self.scheduler.enabled_filters,
             self._describe_kind,
             spec_obj,
-            manager.order,
+            judge.judge(self._ctxt, spec_obj),
             candidates,
         )
         return {'found': found, 'rooms': rooms.measure()}

@@ -30,6 +30,9 @@ COLUMNS = (
 #: The columns of :func:`host_rows`.
 HOST_COLUMNS = ('Host', 'Stage', 'Constraint', 'Verdict', 'Reason')
 
+# What the document has of their cells.
+_CELLS = ('stage', 'constraint', 'asks', 'refused', 'alone', 'left')
+
 # How many reasons, causes, hosts of the order and names are shown.
 _MOST_REASONS = 8
 _MOST_CAUSES = 5
@@ -55,17 +58,11 @@ def rows(found: Document, all_: bool) -> list[Sequence[object]]:
     for one in found['constraints']:
         ends = answer['end'] and one is found['constraints'][-1]
         if one['refused'] or ends or all_:
-            reasons = [document.count_reason(why) for why in one['reasons']]
-            listed.append(
-                (
-                    *(one[key] for key in ('stage', 'constraint', 'asks')),
-                    *(
-                        layout.NONE if one[key] is None else one[key]
-                        for key in ('refused', 'alone', 'left')
-                    ),
-                    lister.Several(reasons),
-                )
-            )
+            cells = [
+                layout.NONE if one[key] is None else one[key] for key in _CELLS
+            ]
+            reasons = map(document.count_reason, one['reasons'])
+            listed.append((*cells, lister.Several(list(reasons))))
     return listed
 
 
@@ -86,15 +83,11 @@ def _list_verdicts(
 ) -> Iterator[Sequence[object]]:
     passes = {'verdict': document.PASSES, 'reason': ''}
     verdicts = {one['constraint']: one for one in host['verdicts']}
-    for number, constraint in enumerate(found['constraints']):
+    for number, by in enumerate(found['constraints']):
         one = verdicts.get(number, passes)
         if all_ or one['verdict'] == document.REFUSED:
-            yield (
-                constraint['stage'],
-                constraint['constraint'],
-                one['verdict'],
-                one['reason'],
-            )
+            said = one['verdict'], one['reason']
+            yield (by['stage'], by['constraint'], *said)
 
 
 def write(
@@ -113,8 +106,7 @@ def write(
         out.say(f'{late}.')
     out.say(f'{_describe_server(found["request"])}:')
     _write_answer(out, found)
-    out.say()
-    out.say('The request:')
+    out.section('The request:')
     for line in _describe_request(found['request']):
         out.say(line, 2)
     if by_host:
@@ -123,8 +115,7 @@ def write(
         out.say()
         _write_constraints(out, listed, all_)
     for query in found['query'] if all_ else ():
-        out.say()
-        out.say('GET /allocation_candidates')
+        out.section('GET /allocation_candidates')
         for key, value in parse.parse_qsl(query):
             # Lists of UUIDs: as people read them, and where they wrap.
             out.say(f'{key}={value.replace(",", ", ")}', 2)
@@ -158,8 +149,7 @@ def _write_answer(out: layout.Layout, found: Document) -> None:
     if not answer['left'] and not end:
         _write_freed(out, found)
     for remark in found['remarks']:
-        out.say()
-        out.say(f'{remark.rstrip(".")}.')
+        out.section(f'{remark.rstrip(".")}.')
 
 
 def _describe_server(request: Document) -> str:
@@ -218,16 +208,15 @@ def _write_freed(out: layout.Layout, found: Document) -> None:
         for one in found['constraints']
         if one['capacity'] and one['capacity']['fits']
     }
-    out.say()
+    text = (
+        'No constraint lifted alone would free a host. Hosts that two lifted '
+        'together would free:'
+    )
     if not freed:
-        out.say('No constraint lifted, nor two together, would free a host.')
+        text = 'No constraint lifted, nor two together, would free a host.'
     elif len(freed[0]['causes']) == 1:
-        out.say('Hosts that lifting one constraint alone would free:')
-    else:
-        out.say(
-            'No constraint lifted alone would free a host. Hosts that two '
-            'lifted together would free:'
-        )
+        text = 'Hosts that lifting one constraint alone would free:'
+    out.section(text)
     out.counts(
         [(one['hosts'], ' and '.join(one['causes'])) for one in freed],
         _MOST_CAUSES,
@@ -278,8 +267,7 @@ def _write_hosts(out: layout.Layout, found: Document, all_: bool) -> None:
             'that judged it refuses it',
             'that judged it refuse it',
         )
-        out.say()
-        out.say(
+        out.section(
             f'{host["host"]}: {refuse_it}'
             + (f'; {unjudged} did not judge it' if unjudged else '')
         )

@@ -165,9 +165,7 @@ class Explain(nova_command.Lister):
     def sum_up(self) -> str:
         return self._document['answer']['sentence']
 
-    def write_text(
-        self, out: layout.Layout, rows: Sequence[lister.Row]
-    ) -> None:
+    def write_text(self, out: layout.Layout, rows: list[lister.Row]) -> None:
         answer.write(out, self._document, rows, self._all, self._by_host)
 
     def make_document(self, rows: list[lister.Row]) -> object:

@@ -120,8 +120,7 @@ def explain(
         candidates = placement.Placement(scheduler, found).ask(ctxt, spec_obj)
         if candidates is None:
             return
-    manager = hosts.SchedulerManager(scheduler, found, candidates)
-    manager.judge(ctxt, spec_obj)
+    hosts.SchedulerManager(scheduler, found, candidates).judge(ctxt, spec_obj)
 
 
 def remark(

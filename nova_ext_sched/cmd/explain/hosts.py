@@ -2,7 +2,6 @@
 
 """The candidates' hosts: cells, the hosts that are named, filters, weights."""
 
-import collections
 from collections.abc import Iterator
 import contextlib
 import copy
@@ -60,8 +59,7 @@ class SchedulerManager(manager.SchedulerManager):
         self._candidates = candidates
         if candidates is not None:
             self._claims = claims.Claims(candidates.summaries)
-        #: HostStates of the hosts left, the best first.
-        self.order: list[typing.Any] = []
+        self._order: list[typing.Any] = []
         # HostStates: the candidates first, then those that are out and judged
         # all the same.
         self._states: list[typing.Any] = []
@@ -70,8 +68,13 @@ class SchedulerManager(manager.SchedulerManager):
     def _left(self) -> list[typing.Any]:
         return [s for s in self._states if s.uuid in self._funnel.left]
 
-    def judge(self, ctxt: typing.Any, spec_obj: typing.Any) -> None:
-        """Add the constraints, and the order of the hosts left."""
+    def judge(
+        self, ctxt: typing.Any, spec_obj: typing.Any
+    ) -> list[typing.Any]:
+        """Add the constraints, and the order of the hosts left.
+
+        :returns: HostStates of the hosts left, the best first
+        """
         self._spec_obj = spec_obj
         number = spec_obj.num_instances
         uuids = [uuidutils.generate_uuid() for _ in range(number)]
@@ -84,21 +87,16 @@ class SchedulerManager(manager.SchedulerManager):
         by_provider, summaries = None, None
         if self._candidates is not None:
             summaries = self._candidates.summaries
-            by_provider = collections.defaultdict(list)
-            for one in self._candidates.requests:
-                for uuid in one['allocations']:
-                    by_provider[uuid].append(one)
+            by_provider = query.by_provider(self._candidates.requests)
         picked = len(
             self._schedule(ctxt, spec_obj, uuids, by_provider, summaries)
         )
         if picked < number and self._funnel.left:
+            some = messages.part(picked, number, 'instance', 'finds', 'find')
             self._funnel.shortage = (
-                'Only '
-                + messages.part(
-                    picked, number, 'instance', 'finds a host', 'find a host'
-                )
-                + ', and nova then creates none'
+                f'Only {some} a host, and nova then creates none'
             )
+        return self._order
 
     # What nova's _schedule calls.
 
@@ -166,8 +164,8 @@ class SchedulerManager(manager.SchedulerManager):
         self._funnel.order = [(one.obj.uuid, one.weight) for one in weighed]
         if self._funnel.whole:
             self._weigh()
-        self.order = [one.obj for one in weighed]
-        return list(self.order)
+        self._order = [one.obj for one in weighed]
+        return list(self._order)
 
     def _weigh(self) -> None:
         """Note what each weigher gives, as nova multiplies and adds it."""

@@ -3,6 +3,7 @@
 """The request filters, and placement: why hosts are no candidates."""
 
 from collections.abc import Iterable
+import dataclasses
 import typing
 
 from nova import exception as nova_exception
@@ -34,6 +35,7 @@ class Row(typing.NamedTuple):
     policy: declaration.Policy | None = None
 
 
+@dataclasses.dataclass
 class Placement:
     """What placement is asked for one request, and whom that leaves out.
 
@@ -48,17 +50,15 @@ class Placement:
         ``max_placement_results``, as the scheduler's does
     """
 
-    def __init__(
-        self,
-        scheduler: nova_scheduler.ReadOnlyHostManager,
-        found: funnel.Funnel,
-        providers: query.Providers | None = None,
-        is_limited: bool = True,
-    ) -> None:
-        self._scheduler = scheduler
-        self._funnel = found
-        self._providers = providers or query.Providers(scheduler.placement)
-        self._is_limited = is_limited
+    scheduler: nova_scheduler.ReadOnlyHostManager
+    found: funnel.Funnel
+    providers: query.Providers | None = None
+    is_limited: bool = True
+
+    def __post_init__(self) -> None:
+        self._providers = self.providers or query.Providers(
+            self.scheduler.placement
+        )
         self._reasons: reasons.Reasons
         # Hosts that are no candidates, and of these those that placement
         # knows: the parts are asked about them.
@@ -78,22 +78,22 @@ class Placement:
         :param spec_obj: a nova RequestSpec, which changes as in the scheduler
         :returns: placement's answer, None where the request ends before
         """
-        self._reasons = reasons.Reasons(self._scheduler, spec_obj)
+        self._reasons = reasons.Reasons(self.scheduler, spec_obj)
         rows: list[Row] = []
         request_filters = request_filter.ALL_REQUEST_FILTERS
-        if not self._funnel.whole:
+        if not self.found.whole:
             # All at once: nobody asks which one added what.
             request_filters = [request_filter.process_reqspec]
-        before = query.get_parts(ctxt, spec_obj, self._scheduler)
+        before = query.get_parts(ctxt, spec_obj, self.scheduler)
         end, name, policy = None, '', None
         try:
             for filter_ in request_filters:
                 name = get_name(filter_)
                 policy = policies.of_request_filter(
-                    filter_, self._scheduler.filter_cls_map.values()
+                    filter_, self.scheduler.filter_cls_map.values()
                 )
                 asks = _run(filter_, ctxt, spec_obj)
-                after = query.get_parts(ctxt, spec_obj, self._scheduler)
+                after = query.get_parts(ctxt, spec_obj, self.scheduler)
                 new = [part for part in after if part not in before]
                 asks = self._describe(new) or asks
                 spread = request_state.spreads.get(spec_obj)
@@ -103,8 +103,8 @@ class Placement:
                     )
                 rows.append(Row('request filter', name, asks, new, policy))
                 before = after
-            resources = query.forms(ctxt, spec_obj, self._scheduler)
-            if not self._is_limited:
+            resources = query.forms(ctxt, spec_obj, self.scheduler)
+            if not self.is_limited:
                 query.lift_limit(resources)
             candidates = self._providers.get_candidates(ctxt, resources)
         except (
@@ -114,9 +114,9 @@ class Placement:
         ) as exc:
             end = exc
         else:
-            hosts = self._scheduler.hosts.keys()
+            hosts = self.scheduler.hosts.keys()
             self._outside = hosts - candidates.summaries.keys()
-            if self._outside and self._funnel.whole:
+            if self._outside and self.found.whole:
                 self._asked = self._outside & self._providers.roots()
             self._judged = hosts - (self._outside - self._asked)
         for row in rows:
@@ -124,8 +124,8 @@ class Placement:
         if end is not None:
             self._stop(end, name, policy)
             return None
-        if self._outside and self._funnel.whole:
-            self._funnel.add(
+        if self._outside and self.found.whole:
+            self.found.add(
                 'placement',
                 'resource provider',
                 refused=dict.fromkeys(
@@ -167,9 +167,9 @@ class Placement:
                 row.parts[0],
                 self._classes,
                 refused.keys(),
-                len(self._funnel.hosts),
+                len(self.found.hosts),
             )
-        self._funnel.add(
+        self.found.add(
             row.stage, row.name, row.asks, refused, self._judged, capacity
         )
 
@@ -187,11 +187,11 @@ class Placement:
             name = 'query'
         else:
             stage, cause = 'request filter', policy.name if policy else ''
-            self._funnel.failure = exc.__cause__
+            self.found.failure = exc.__cause__
             if isinstance(exc.__cause__, exception.RequestRefused):
                 detail = exc.__cause__.detail
-                self._funnel.failure = exc.__cause__.__cause__
-        self._funnel.stop(stage, name, get_reason(exc), detail, cause)
+                self.found.failure = exc.__cause__.__cause__
+        self.found.stop(stage, name, get_reason(exc), detail, cause)
 
     def _add_pinned(
         self, either: list[query.Part], other: list[query.Part]
@@ -205,7 +205,7 @@ class Placement:
         )
         refused = self._refused(row)
         too = self._refused(row._replace(parts=other))
-        self._funnel.add(
+        self.found.add(
             *row[:3],
             {
                 uuid: funnel.Refusal(
@@ -225,14 +225,14 @@ class Placement:
     ) -> None:
         # Hosts that satisfy each part, and not the whole.
         rest = self._outside.difference(
-            *(one.refused for one in self._funnel.constraints)
+            *(one.refused for one in self.found.constraints)
         )
         kind = 'have no set of providers that fits the query as a whole'
         if candidates.refusals:
             refusals = '; '.join(candidates.refusals)
             kind = f'get no candidates: placement answered {refusals}'
         refused = dict.fromkeys(rest, funnel.Refusal(kind))
-        if rest and candidates.is_full and self._funnel.whole:
+        if rest and candidates.is_full and self.found.whole:
             limit = CONF.scheduler.max_placement_results
             query.lift_limit(resources)
             more = self._providers.get_candidates(ctxt, resources).summaries
@@ -241,13 +241,13 @@ class Placement:
                 'max_placement_results',
             )
             refused.update(dict.fromkeys(rest & more.keys(), cut))
-        self._funnel.query = [form.to_querystring() for form in resources]
-        self._funnel.add(
+        self.found.query = [form.to_querystring() for form in resources]
+        self.found.add(
             'placement',
             'query as a whole',
             'all of the above at once',
             refused,
-            judged=(self._scheduler.hosts.keys() - self._outside) | rest,
+            judged=(self.scheduler.hosts.keys() - self._outside) | rest,
         )
 
     def _refused(self, row: Row) -> dict[str, funnel.Refusal]:
@@ -293,7 +293,7 @@ def _run(filter_: typing.Any, ctxt: typing.Any, spec_obj: typing.Any) -> str:
     :raises nova.exception.RequestFilterFailed: it ends the request
     :raises nova_scheduler.FilterFailed: it raises anything else
     """
-    before = _fields(spec_obj)
+    before = spec_obj.obj_to_primitive()['nova_object.data']
     try:
         applied = filter_(ctxt, spec_obj)
     except nova_exception.RequestFilterFailed:
@@ -303,16 +303,13 @@ def _run(filter_: typing.Any, ctxt: typing.Any, spec_obj: typing.Any) -> str:
             name=f'request filter {get_name(filter_)}',
             cause=messages.describe(exc),
         ) from exc
+    after = spec_obj.obj_to_primitive()['nova_object.data']
     changed = sorted(
         field
-        for field, value in _fields(spec_obj).items()
+        for field, value in after.items()
         # Reading a field of a nova object may set it.
         if field in before and before[field] != value
     )
     if changed:
         return f'changes {", ".join(changed)}'
     return 'changes nothing' if applied else 'does not apply'
-
-
-def _fields(spec_obj: typing.Any) -> dict[str, typing.Any]:
-    return dict(spec_obj.obj_to_primitive()['nova_object.data'])

@@ -65,10 +65,8 @@ def of_request_filter(
     return by_name.get(request_filter.__name__)
 
 
-def of_host_filter(host_filter: typing.Any) -> tuple[declaration.Policy, ...]:
-    """Return the policies of a host filter, whoever wrote it."""
+def of_host_filter(host_filter: typing.Any) -> declaration.Policy:
+    """Return the first policy of a host filter, whoever wrote it."""
     name = type(host_filter).__name__
-    for policy in NOVA:
-        if policy.host_filter == name:
-            return (policy,)
-    return base.policies_of(host_filter)
+    of_nova = (policy for policy in NOVA if policy.host_filter == name)
+    return next(of_nova, base.policies_of(host_filter)[0])

@@ -7,6 +7,7 @@ placement answers to the whole decides; the parts, asked one by one, say why a
 host is not in that answer.
 """
 
+import collections
 from collections.abc import Iterable
 import functools
 import re
@@ -146,6 +147,18 @@ def get_parts(
     except nova_exception.NoValidHost:
         return []
     return split(first.to_querystring())
+
+
+def by_provider(requests: Iterable[typing.Any]) -> dict[str, list[typing.Any]]:
+    """Return allocation requests, in their order, by each provider's UUID.
+
+    A UUID that none of them has gets an empty list.
+    """
+    found = collections.defaultdict(list)
+    for request in requests:
+        for uuid in request['allocations']:
+            found[uuid].append(request)
+    return found
 
 
 class Candidates:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Sequence
 import copy
+import dataclasses
 import functools
 import typing
 
@@ -24,28 +25,26 @@ _DISABLED = 'COMPUTE_STATUS_DISABLED'
 _REFUSED = funnel.Refusal('are refused')
 
 
+@dataclasses.dataclass
 class Reasons:
     """Words for refusals, with the names of nova's aggregates.
 
     :param spec_obj: the nova RequestSpec as the request filters left it
     """
 
-    def __init__(
-        self,
-        scheduler: nova_scheduler.ReadOnlyHostManager,
-        spec_obj: typing.Any,
-    ) -> None:
-        self._scheduler = scheduler
-        self._spec_obj = spec_obj
-        self._aggregates = {
-            aggregate.uuid.lower(): aggregate
-            for aggregate in scheduler.aggs_by_id.values()
+    scheduler: nova_scheduler.ReadOnlyHostManager
+    spec_obj: typing.Any
+
+    def __post_init__(self) -> None:
+        self._names_by_uuid = {
+            aggregate.uuid.lower(): aggregate.name
+            for aggregate in self.scheduler.aggs_by_id.values()
         }
 
     def describe(self, part: query.Part) -> str:
         """Return a part of the query as people read it."""
-        if part.key == 'in_tree' and part.value in self._scheduler.hosts:
-            return f'in_tree={self._scheduler.hosts[part.value].name}'
+        if part.key == 'in_tree' and part.value in self.scheduler.hosts:
+            return f'in_tree={self.scheduler.hosts[part.value].name}'
         if part.key != 'member_of':
             return messages.clean(str(part))
         verb = 'not in' if part.forbids else 'in one of'
@@ -112,8 +111,8 @@ class Reasons:
         for uuid in uuids:
             mine = [
                 aggregate
-                for aggregate in self._scheduler.aggregates_of(
-                    self._scheduler.hosts[uuid].host
+                for aggregate in self.scheduler.aggregates_of(
+                    self.scheduler.hosts[uuid].host
                 )
                 if aggregate.uuid.lower() in forbidden
             ]
@@ -132,18 +131,15 @@ class Reasons:
         self, policy: declaration.Policy
     ) -> base.Decision | None:
         """Return what the policy's host filter would say of aggregates."""
-        cls = self._scheduler.filter_cls_map.get(policy.host_filter)
+        cls = self.scheduler.filter_cls_map.get(policy.host_filter)
         if cls is None or not issubclass(cls, base.AggregatesFilter):
             return None
-        return dict(cls().decisions(self._spec_obj)).get(policy)
+        return dict(cls().decisions(self.spec_obj)).get(policy)
 
     def _names(self, part: query.Part) -> str:
-        known = self._aggregates
+        names = self._names_by_uuid
         return messages.first_few(
-            sorted(
-                known[uuid.lower()].name if uuid.lower() in known else uuid
-                for uuid in part.aggregates
-            )
+            sorted(names.get(uuid.lower(), uuid) for uuid in part.aggregates)
         )
 
 
@@ -165,7 +161,7 @@ def ask_filter(
         refused = [state for state in states if state.uuid not in passed]
         if not whole or not refused:
             return {state.uuid: _REFUSED for state in refused}
-        policy = policies.of_host_filter(host_filter)[0]
+        policy = policies.of_host_filter(host_filter)
         explain = _make_explainer(host_filter, spec_obj, policy)
         found = {}
         for state in refused:

@@ -36,12 +36,8 @@ _SHOWN = 10
 _SUCCESS = upgradecheck.Result(upgradecheck.Code.SUCCESS)
 
 
-def _failure(details: object) -> upgradecheck.Result:
-    return upgradecheck.Result(upgradecheck.Code.FAILURE, str(details))
-
-
-def _warning(details: str) -> upgradecheck.Result:
-    return upgradecheck.Result(upgradecheck.Code.WARNING, details)
+_warning = functools.partial(upgradecheck.Result, upgradecheck.Code.WARNING)
+_failure = functools.partial(upgradecheck.Result, upgradecheck.Code.FAILURE)
 
 
 def _warnings(sentences: Iterable[str], *remedy: str) -> upgradecheck.Result:
@@ -98,7 +94,7 @@ class Checks(upgradecheck.UpgradeCommands):
 
     def _options(self) -> upgradecheck.Result:
         if isinstance(self._host_filters, exception.InvalidValue):
-            return _failure(self._host_filters)
+            return _failure(str(self._host_filters))
         return _warnings(conf.contradictions(CONF))
 
     def _filters(self) -> upgradecheck.Result:

@@ -20,7 +20,11 @@ def count(figures: metrics.Metrics) -> None:
     they were.
     """
     try:
-        found = _audit()
+        found = auditor.Auditor(kept_hosts.HostManager())
+        found.count()
+        for _ in found.judge():
+            # The totals alone are of interest.
+            continue
     except Exception as exc:
         LOG.warning('The audit failed: %s', messages.describe(exc))
         return
@@ -34,12 +38,3 @@ def count(figures: metrics.Metrics) -> None:
         )
     else:
         figures.audit_done(found.totals.policies)
-
-
-def _audit() -> auditor.Auditor:
-    found = auditor.Auditor(kept_hosts.HostManager())
-    found.count()
-    for _ in found.judge():
-        # The totals alone are of interest.
-        continue
-    return found

@@ -2,7 +2,6 @@
 
 """How many more servers of some flavors fit, counted every now and then."""
 
-import argparse
 from collections.abc import Sequence
 import math
 
@@ -96,10 +95,9 @@ def _count(
     :returns: ``math.inf`` for any number; None where there is a number
     """
     if image not in surveys:
-        parser = argparse.ArgumentParser()
-        request_options.add(parser)
         # A server that has nothing but an image.
-        wanted = parser.parse_args([f'--image={image}'] if image else [])
+        options = [f'--image={image}'] if image else []
+        wanted = request_options.parse(*options)
         surveys[image] = survey.Survey(wanted, scheduler)
     [wanted_flavor] = surveys[image].get_flavors([flavor])
     found = surveys[image].count(wanted_flavor)

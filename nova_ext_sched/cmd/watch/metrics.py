@@ -116,7 +116,6 @@ class Metrics:
             'that of the next.',
             flavor,
         )
-        self._shown: set[prometheus.Gauge] = set()
         self._cells: set[str] = set()
 
     def looked_at(self, cells: Iterable[str], answered: Iterable[str]) -> None:
@@ -142,8 +141,8 @@ class Metrics:
     def show(self, gauge: prometheus.Gauge, value: float) -> None:
         """Set a gauge that is not there before it has a value."""
         gauge.set(value)
-        if gauge not in self._shown:
-            self._shown.add(gauge)
+        # It may be there.
+        with contextlib.suppress(ValueError):
             self.registry.register(gauge)
 
     def serve(self, port: int, address: str) -> None:

@@ -47,7 +47,7 @@ class MonkeyPatchTestCase(testtools.TestCase):
             mock.patch('nova_ext_sched.cmd.nova_scheduler.configure') as call,
         ):
             command.configure(parsed_args)
-        call.assert_called_once_with([], [], None)
+        call.assert_called_once_with([], [])
 
     def test_from_nova_33_on(self):
         calls = []

@@ -121,7 +121,7 @@ class OutputTestCase(testtools.TestCase):
         ):
             make.return_value = auditing
             status = audit.run(parsed)
-        configure.assert_called_once_with(parsed, dict(parsed.option))
+        configure.assert_called_once_with(parsed)
         make.assert_called_once_with(parsed)
         return status
 
@@ -195,16 +195,20 @@ class OutputTestCase(testtools.TestCase):
         self.assertEqual([('1', 'isolation')], auditing.asked)
 
     def test_options_as_if_nova_conf_had_them(self):
-        with mock.patch.object(command.Audit, 'configure') as configure:
-            audit = command.Audit(
-                mock.Mock(stdout=io.StringIO()), None, cmd_name='audit'
-            )
-            parsed = audit.get_parser('audit').parse_args(
-                ['--option', 'a.b=c=d', '--option', 'e=f']
-            )
-            with mock.patch.object(auditor, 'make', return_value=Auditor()):
-                audit.run(parsed)
-        configure.assert_called_once_with(parsed, {'a.b': 'c=d', 'e': 'f'})
+        audit = command.Audit(
+            mock.Mock(stdout=io.StringIO()), None, cmd_name='audit'
+        )
+        parsed = audit.get_parser('audit').parse_args(
+            ['--option', 'a.b=c=d', '--option', 'e=f']
+        )
+        with (
+            mock.patch.object(audit, 'configure'),
+            mock.patch.object(auditor.nova_scheduler, 'override') as override,
+            mock.patch.object(auditor.kept_hosts, 'HostManager'),
+            mock.patch.object(auditor, 'Auditor', return_value=Auditor()),
+        ):
+            audit.run(parsed)
+        override.assert_called_once_with({'a.b': 'c=d', 'e': 'f'})
 
     def test_without_where_nothing_is_asked(self):
         auditing = Auditor(finding(1))

@@ -91,7 +91,7 @@ class DestinationsTestCase(testtools.TestCase):
             mock.patch.object(query, 'forms', return_value=[form]),
         ):
             placement.return_value.ask.return_value = self.answer
-            judge.return_value.order = [
+            judge.return_value.judge.return_value = [
                 types.SimpleNamespace(allocation_candidates=found, uuid=uuid)
                 for uuid, found in (('a', ['x']), ('b', []))
             ]

@@ -16,28 +16,33 @@ class AuditsTestCase(testtools.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                'nova_ext_sched.cmd.watch.audits._audit', self.audit
+        for name, value in (
+            ('kept_hosts.HostManager', lambda: None),
+            ('auditor.Auditor', lambda scheduler: self.found),
+        ):
+            self.useFixture(
+                fixtures.MonkeyPatch(
+                    f'nova_ext_sched.cmd.watch.audits.{name}', value
+                )
             )
-        )
         self.log = self.useFixture(fixtures.FakeLogger())
         self.metrics = metrics.Metrics()
         self.instead = lambda: None
         self.found = self.result(3)
 
-    @staticmethod
-    def result(violations, faults=(), not_judged=0):
+    def result(self, violations, faults=(), not_judged=0):
         return types.SimpleNamespace(
+            count=lambda: None,
+            judge=self.judge,
             faults=list(faults),
             totals=types.SimpleNamespace(
                 not_judged=not_judged, policies={'isolation': violations}
             ),
         )
 
-    def audit(self):
+    def judge(self):
         self.instead()
-        return self.found
+        return ()
 
     def violations(self):
         return self.metrics.registry.get_sample_value(

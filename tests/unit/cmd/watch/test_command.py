@@ -28,7 +28,7 @@ class Ended(Exception):
 
 
 class Watch(command.Watch):
-    def configure(self, parsed_args, options=None):
+    def configure(self, parsed_args):
         CONF([], default_config_files=[])
 
 
