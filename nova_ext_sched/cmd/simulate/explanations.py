@@ -198,12 +198,10 @@ def get_cause(explained: Document, hosts: Iterable[str]) -> str:
         return document.get_cause(explained) or ''
     for one in listed[first]['verdicts']:
         if one['verdict'] == document.REFUSED:
-            for reason in explained['constraints'][one['constraint']][
-                'reasons'
-            ]:
-                if one['reason'].startswith(
-                    document.singular(reason['reason'])
-                ):
+            constraint = explained['constraints'][one['constraint']]
+            for reason in constraint['reasons']:
+                said = document.singular(reason['reason'])
+                if one['reason'].startswith(said):
                     return str(reason['cause'])
     return 'weight'
 

@@ -76,11 +76,10 @@ def compose(declared: scenario.Scenario, plain: bool) -> scenario.Options:
     if plain:
         options.pop(_PACKAGE, None)
     ours = options.get(_PACKAGE, {})
-    entry_points = importlib.metadata.entry_points()
-    host_filter_names = entry_points.select(group=plugins.HOST_FILTERS).names
-    request_filter_names = entry_points.select(
-        group=plugins.REQUEST_FILTERS
-    ).names
+    host_filter_names, request_filter_names = (
+        importlib.metadata.entry_points(group=group).names
+        for group in (plugins.HOST_FILTERS, plugins.REQUEST_FILTERS)
+    )
     classes = nova_filters.HostFilterHandler().get_matching_classes(
         _without_ours(available)
     )
