@@ -65,12 +65,6 @@ class Outcome:
     domains: Mapping[str, Counts] = dataclasses.field(default_factory=dict)
     cause: str = ''
 
-    @classmethod
-    def parse(cls, data: Mapping[str, typing.Any]) -> 'Outcome':
-        """Return the outcome that :func:`dataclasses.asdict` described."""
-        placements = [Placement(**item) for item in data['placements']]
-        return cls(**{**data, 'placements': placements})
-
     @property
     def hosts(self) -> collections.Counter[str]:
         """The number of the step's servers by host."""
@@ -112,7 +106,11 @@ class Run:
     @classmethod
     def parse(cls, data: Mapping[str, typing.Any]) -> 'Run':
         """Return the run that :func:`dataclasses.asdict` described."""
-        return cls([*map(Outcome.parse, data['outcomes'])], data['warnings'])
+        outcomes = []
+        for one in data['outcomes']:
+            placements = [Placement(**item) for item in one['placements']]
+            outcomes.append(Outcome(**{**one, 'placements': placements}))
+        return cls(outcomes, data['warnings'])
 
 
 def _summary(hosts: collections.Counter[str], servers: int) -> str:

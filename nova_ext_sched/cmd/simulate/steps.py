@@ -180,7 +180,9 @@ class Steps:
         self, name: str, names: list[str], step: scenario.Step
     ) -> Placements:
         """Ask for servers in one request; nova names several itself."""
-        api = self._cloud.client(step.project)
+        api = self._cloud.client(
+            step.arguments.get('project', scenario.DEFAULT_PROJECT)
+        )
         body = self._boot_body(name, len(names), step.arguments)
         try:
             made = api.api_post('/servers', body).body
