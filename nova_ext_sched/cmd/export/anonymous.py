@@ -149,12 +149,7 @@ class _Renamer:
                 for group, items in value.items()
             }
         if isinstance(value, list):
-            return [
-                self._describe(one)
-                if isinstance(one, dict)
-                else self._known(one)
-                for one in value
-            ]
+            return [self._describe(one) for one in value]
         if isinstance(value, dict):
             return {
                 self._known(name): self._describe(one)
@@ -162,7 +157,9 @@ class _Renamer:
             }
         return value
 
-    def _describe(self, one: Document) -> Document:
+    def _describe(self, one: typing.Any) -> typing.Any:
+        if isinstance(one, str):
+            return self._known(one)
         return {
             key: self._field(key, value)
             for key, value in one.items()

@@ -32,17 +32,14 @@ def read() -> dict[str, dict[str, typing.Any]]:
         options = CONF if group is None else CONF[group]
         for name in _DEFAULT if group is None else sorted(options):
             value = options[name]
+            location = CONF.get_location(name, group)
+            is_set = location and location.location not in _UNSET
             if value is None or name in _NEVER:
                 continue
-            if name in _ALWAYS or _is_set(name, group):
+            if is_set or name in _ALWAYS:
                 found.setdefault(group or 'DEFAULT', {})[name] = (
                     [str(one) for one in value]
                     if isinstance(value, list | tuple)
                     else str(value)
                 )
     return found
-
-
-def _is_set(name: str, group: str | None) -> bool:
-    location = CONF.get_location(name, group)
-    return location is not None and location.location not in _UNSET

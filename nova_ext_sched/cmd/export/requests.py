@@ -14,9 +14,8 @@ from nova_ext_sched.cmd.export import servers
 from nova_ext_sched.cmd.export import unsaid
 
 _PAGE = 500
-# A scenario's bound for texts, and hints that stand elsewhere in a step.
+# A scenario's bound for texts.
 _LONGEST = 255
-_NOT_HINTS = ('group',)
 
 Request = tuple[servers.Server, typing.Any]
 
@@ -71,7 +70,8 @@ def hints(spec: typing.Any, missing: unsaid.Unsaid) -> dict[str, typing.Any]:
     found: dict[str, typing.Any] = {}
     given = (spec.scheduler_hints if 'scheduler_hints' in spec else None) or {}
     for key, values in given.items():
-        if key in _NOT_HINTS or key.startswith('_nova'):
+        # A step names its group elsewhere.
+        if key == 'group' or key.startswith('_nova'):
             continue
         if len(key) > _LONGEST or any(len(one) > _LONGEST for one in values):
             missing.add(

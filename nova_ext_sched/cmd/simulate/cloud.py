@@ -358,12 +358,3 @@ def _make_flavor(declared: scenario.Flavor) -> str:
     flavor.extra_specs = declared.extra_specs
     flavor.save()
     return flavor.flavorid
-
-
-def api_message(exc: client.OpenStackApiException) -> str:
-    """Return the sentence that nova-api answered an error with."""
-    try:
-        (fault,) = exc.response.json().values()
-        return f'{exc.response.status_code}: {fault["message"]}'
-    except (AttributeError, ValueError, TypeError, KeyError):
-        return str(exc)

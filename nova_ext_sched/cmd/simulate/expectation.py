@@ -65,12 +65,6 @@ class Outcome:
     domains: Mapping[str, Counts] = dataclasses.field(default_factory=dict)
     cause: str = ''
 
-    @classmethod
-    def parse(cls, data: Mapping[str, typing.Any]) -> 'Outcome':
-        """Return the outcome that :func:`dataclasses.asdict` described."""
-        placements = [Placement(**item) for item in data['placements']]
-        return cls(**{**data, 'placements': placements})
-
     @property
     def hosts(self) -> collections.Counter[str]:
         """The number of the step's servers by host."""
@@ -112,7 +106,11 @@ class Run:
     @classmethod
     def parse(cls, data: Mapping[str, typing.Any]) -> 'Run':
         """Return the run that :func:`dataclasses.asdict` described."""
-        return cls([*map(Outcome.parse, data['outcomes'])], data['warnings'])
+        outcomes = []
+        for one in data['outcomes']:
+            placements = [Placement(**item) for item in one['placements']]
+            outcomes.append(Outcome(**{**one, 'placements': placements}))
+        return cls(outcomes, data['warnings'])
 
 
 def _summary(hosts: collections.Counter[str], servers: int) -> str:
@@ -129,7 +127,7 @@ def _summary(hosts: collections.Counter[str], servers: int) -> str:
 class Expectation:
     """What a step should do.
 
-    :param hosts: the hosts that a server may land on; None for any
+    :param hosts: the hosts that a server may land on; empty for any
     :param per_host: exact number of the step's servers on each named host
     :param max_per_host: largest number of the step's servers on one host
     :param min_hosts: smallest number of hosts that the servers spread over
@@ -141,7 +139,7 @@ class Expectation:
     :param failures: how many of them; None for all
     """
 
-    hosts: Sequence[str] | None = None
+    hosts: Sequence[str] = dataclasses.field(default_factory=list)
     per_host: Counts = dataclasses.field(default_factory=dict)
     max_per_host: int | None = None
     min_hosts: int | None = None
@@ -152,10 +150,7 @@ class Expectation:
 
     def find_unused(self, outcome: Outcome) -> list[str]:
         """Return the expected hosts that no server of the step is on."""
-        wanted = [
-            *(self.hosts or ()),
-            *filter(self.per_host.get, self.per_host),
-        ]
+        wanted = [*self.hosts, *filter(self.per_host.get, self.per_host)]
         used = outcome.hosts
         if self.hosts and used and used.keys() <= set(self.hosts):
             return []
@@ -190,7 +185,7 @@ class Expectation:
     def _judge(self, outcome: Outcome) -> Iterator[tuple[str, bool]]:
         """Yield what is asked of servers with a host, and whether it is so."""
         hosts = outcome.hosts
-        if self.hosts is not None:
+        if self.hosts:
             yield _either(self.hosts), hosts.keys() <= {*self.hosts}
         for host, number in self.per_host.items():
             yield f'{host} ×{number}', hosts[host] == number
@@ -231,14 +226,14 @@ def parse(value: typing.Any) -> Expectation:
         return Expectation(failure=NO_VALID_HOST)
     if value == document.REFUSED:
         return Expectation(failure=REFUSED)
-    rest = dict(value) if isinstance(value, dict) else {'hosts': value}
-    hosts = rest.pop('hosts', None)
+    rest = dict(value if isinstance(value, dict) else {'hosts': value or ()})
+    hosts = rest.pop('hosts', ())
     per_host = rest.pop('per_host', {})
     if 'no_valid_host' in rest:
         rest['failures'] = rest.pop('no_valid_host')
         rest['failure'] = NO_VALID_HOST
     return Expectation(
-        None if hosts is None else hostnames.expand_all(hosts),
+        hostnames.expand_all(hosts),
         {
             host: number
             for pattern, number in per_host.items()

@@ -29,15 +29,16 @@ _REQUEST_ID = re.compile(r' req-[0-9a-f-]{36}')
 class Explanations(fixtures.Fixture):
     """Explains each request before the scheduler answers it.
 
-    :ivar is_on: whether it does; otherwise the last request is kept, for
-        :meth:`explain_last`
+    :ivar is_on: whether it does; otherwise the last request is kept
+    :ivar explain_last: explains that one now, if the scheduler got one; its
+        server is where it was at that time: nowhere
     :ivar latest: the document of each server's last request, by UUID
     """
 
     def __init__(self) -> None:
         self.is_on = True
         self.latest: dict[str, Document] = {}
-        self._explain_last: Callable[[], None] | None = None
+        self.explain_last: Callable[[], None] = lambda: None
 
     def _setUp(self) -> None:
         select = manager.SchedulerManager.select_destinations
@@ -52,7 +53,7 @@ class Explanations(fixtures.Fixture):
             if self.is_on:
                 explain()
             else:
-                self._explain_last = explain
+                self.explain_last = explain
             return select(scheduler, context, **request)
 
         self.useFixture(
@@ -76,18 +77,10 @@ class Explanations(fixtures.Fixture):
             self.latest.pop(uuid, None)
             self.latest[uuid] = found
 
-    def explain_last(self) -> None:
-        """Explain the last request now, if the scheduler got one.
-
-        Its server is where it was at that time: nowhere.
-        """
-        if self._explain_last is not None:
-            self._explain_last()
-
     def take(self) -> dict[str, Document]:
         """Return what was explained since the last call, by server."""
         taken, self.latest = self.latest, {}
-        self._explain_last = None
+        self.explain_last = lambda: None
         return taken
 
 
@@ -198,12 +191,10 @@ def get_cause(explained: Document, hosts: Iterable[str]) -> str:
         return document.get_cause(explained) or ''
     for one in listed[first]['verdicts']:
         if one['verdict'] == document.REFUSED:
-            for reason in explained['constraints'][one['constraint']][
-                'reasons'
-            ]:
-                if one['reason'].startswith(
-                    document.singular(reason['reason'])
-                ):
+            constraint = explained['constraints'][one['constraint']]
+            for reason in constraint['reasons']:
+                said = document.singular(reason['reason'])
+                if one['reason'].startswith(said):
                     return str(reason['cause'])
     return 'weight'
 

@@ -73,19 +73,16 @@ def compose(declared: scenario.Scenario, plain: bool) -> scenario.Options:
         _LIST(scheduler.get(name, value)) for name, value in lines.items()
     )
     enabled += [name for name in host_filters if name not in enabled]
-    if plain:
-        options.pop(_PACKAGE, None)
-    ours = options.get(_PACKAGE, {})
-    entry_points = importlib.metadata.entry_points()
-    host_filter_names = entry_points.select(group=plugins.HOST_FILTERS).names
-    request_filter_names = entry_points.select(
-        group=plugins.REQUEST_FILTERS
-    ).names
+    host_filter_names, request_filter_names = (
+        importlib.metadata.entry_points(group=group).names
+        for group in (plugins.HOST_FILTERS, plugins.REQUEST_FILTERS)
+    )
     classes = nova_filters.HostFilterHandler().get_matching_classes(
         _without_ours(available)
     )
     others = {cls.__name__ for cls in classes}
     if plain:
+        options.pop(_PACKAGE, None)
         available = _without_ours(available)
         missing = host_filter_names - others
         enabled = [name for name in enabled if name not in missing]
@@ -99,7 +96,7 @@ def compose(declared: scenario.Scenario, plain: bool) -> scenario.Options:
             (('host_filters',), enabled, others | host_filter_names),
             (
                 ('nova_conf', _PACKAGE, 'request_filters'),
-                _LIST(ours.get('request_filters', [])),
+                _LIST(options.get(_PACKAGE, {}).get('request_filters', [])),
                 request_filter_names,
             ),
         )

@@ -166,11 +166,10 @@ class Report:
         verbose: bool = False,
     ) -> None:
         outcomes = [run.outcomes for run in runs]
+        steps = zip(declared.steps, *outcomes, strict=True)
         self.lines = [
             Line(number, step, verbose, *done)
-            for number, (step, *done) in enumerate(
-                zip(declared.steps, *outcomes, strict=True), 1
-            )
+            for number, (step, *done) in enumerate(steps, 1)
         ]
         self.independent = declared.independent
         self._description = declared.description

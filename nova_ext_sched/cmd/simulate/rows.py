@@ -178,11 +178,27 @@ class Rows(fixtures.Fixture):
             name: objects.Flavor.get_by_name(self._context, name)
             for name in {server.flavor for server in servers}
         }
-        made = {}
+        made = []
         for server in servers:
-            instance = _instance(self._context, server, flavors[server.flavor])
+            flavor = flavors[server.flavor]
+            instance = objects.Instance(
+                self._context,
+                uuid=uuidutils.generate_uuid(),
+                display_name=server.name,
+                project_id=server.project,
+                user_id='admin',
+                vm_state=vm_states.ACTIVE,
+                power_state=power_state.RUNNING,
+                # nova takes a server without an image for one on a volume.
+                image_ref='' if server.volume else uuidutils.generate_uuid(),
+                flavor=flavor,
+                memory_mb=flavor.memory_mb,
+                vcpus=flavor.vcpus,
+                root_gb=flavor.root_gb,
+                ephemeral_gb=flavor.ephemeral_gb,
+            )
             instance.create()
-            made[server.name] = instance
+            made.append((instance, server.host))
             objects.InstanceMapping(
                 self._context,
                 instance_uuid=instance.uuid,
@@ -195,8 +211,8 @@ class Rows(fixtures.Fixture):
                 objects.InstanceGroup.add_members(
                     self._context, group_ids[server.group], [instance.uuid]
                 )
-        self._put([(made[server.name], server.host) for server in servers])
-        return {name: instance.uuid for name, instance in made.items()}
+        self._put(made)
+        return {instance.display_name: instance.uuid for instance, _ in made}
 
     @contextlib.contextmanager
     def without(self, uuids: Collection[str]) -> Iterator[None]:
@@ -300,28 +316,6 @@ class Rows(fixtures.Fixture):
         _change(node, _uses(instance), sign)
         node.save()
         return int(node.id)
-
-
-def _instance(
-    cctxt: typing.Any, server: scenario.Server, flavor: typing.Any
-) -> typing.Any:
-    """Return a nova Instance that nova has no record of yet."""
-    return objects.Instance(
-        cctxt,
-        uuid=uuidutils.generate_uuid(),
-        display_name=server.name,
-        project_id=server.project,
-        user_id='admin',
-        vm_state=vm_states.ACTIVE,
-        power_state=power_state.RUNNING,
-        # nova takes a server without an image for one on a volume.
-        image_ref='' if server.volume else uuidutils.generate_uuid(),
-        flavor=flavor,
-        memory_mb=flavor.memory_mb,
-        vcpus=flavor.vcpus,
-        root_gb=flavor.root_gb,
-        ephemeral_gb=flavor.ephemeral_gb,
-    )
 
 
 def _uses(instance: typing.Any) -> typing.Any:

@@ -116,11 +116,6 @@ class Step:
     expect_plain: expectation.Expectation | None
 
     @property
-    def project(self) -> str:
-        """The project that asks for its servers."""
-        return self.arguments.get('project', DEFAULT_PROJECT)
-
-    @property
     def places(self) -> bool:
         """Whether the step's servers have a host afterwards."""
         return self.action not in ('shelve', 'delete', 'aggregate')

@@ -45,10 +45,12 @@ class Steps:
     """Does what steps say, and shows where their servers are afterwards.
 
     :param simulated: a cloud that stands
+    :param explains: independent steps too that do what is expected
     """
 
-    def __init__(self, simulated: cloud.Cloud) -> None:
+    def __init__(self, simulated: cloud.Cloud, explains: bool = True) -> None:
         self._cloud = simulated
+        self._explains = explains
         self._api = simulated.client(scenario.DEFAULT_PROJECT)
         # By the name of a server that was booted.
         self._ids: dict[str, str] = {**simulated.server_ids}
@@ -62,9 +64,8 @@ class Steps:
         A server of its name that stands is taken away first.
         """
         explained = self._cloud.explanations
-        was_on = explained.is_on
         # Each of several servers is explained beside those before it.
-        explained.is_on |= len(step.servers) > 1
+        explained.is_on = self._explains or len(step.servers) > 1
         ids, groups = {**self._ids}, {**self._groups}
         away = [self._ids.pop(name) for name in step.servers if name in ids]
         with self._cloud.rows.without(away):
@@ -79,7 +80,6 @@ class Steps:
                 self._cloud.warnings.take()
             outcome = self._explain(step, outcome)
         self._ids, self._groups = ids, groups
-        explained.is_on = was_on
         return outcome
 
     def run(self, step: scenario.Step) -> expectation.Outcome:
@@ -110,7 +110,6 @@ class Steps:
         self, step: scenario.Step, outcome: expectation.Outcome
     ) -> expectation.Outcome:
         """Return an outcome with what was explained of it."""
-        placements = outcome.placements
         explained = self._cloud.explanations.take()
         unused: list[str] = []
         cause = ''
@@ -119,13 +118,13 @@ class Steps:
             uuid, last = [*explained.items()][-1]
             landed = [
                 one.host
-                for one in placements
+                for one in outcome.placements
                 if self._ids.get(str(one.server)) == uuid
             ]
             hosts = step.expect.find_unused(outcome)
             unused = explanations.describe_unused(last, hosts, *landed)
             cause = explanations.get_cause(last, hosts)
-        reasons = self._reasons(placements, explained)
+        reasons = self._reasons(outcome.placements, explained)
         return dataclasses.replace(
             outcome,
             reasons=self._cloud.readable(reasons),
@@ -181,7 +180,9 @@ class Steps:
         self, name: str, names: list[str], step: scenario.Step
     ) -> Placements:
         """Ask for servers in one request; nova names several itself."""
-        api = self._cloud.client(step.project)
+        api = self._cloud.client(
+            step.arguments.get('project', scenario.DEFAULT_PROJECT)
+        )
         body = self._boot_body(name, len(names), step.arguments)
         try:
             made = api.api_post('/servers', body).body
@@ -259,6 +260,7 @@ class Steps:
     def _act(self, step: scenario.Step) -> Placements:
         """Do an action of nova-api to each server of a step."""
         body = self._action_body(step)
+        action = next(iter(body or ()), None)
         if step.action == 'evacuate':
             # nova evacuates from a host that is down. A server that is on none
             # takes none down.
@@ -273,12 +275,9 @@ class Steps:
             except client.OpenStackApiException as exc:
                 placements.append(_refusal(name, exc))
             else:
-                placements.append(self._moved(name, *(body or ())))
+                placements.append(self._moved(name, action))
                 self._cloud.progress('Placing servers')
-        if (
-            step.arguments.get('confirm', True)
-            and {*(body or ())} & _CONFIRMED
-        ):
+        if action in _CONFIRMED and step.arguments.get('confirm', True):
             for placement in placements:
                 if placement.failure is None:
                     name = str(placement.server)
@@ -287,7 +286,7 @@ class Steps:
                     self._wait_for_events(name, 'confirmResize')
         return placements
 
-    def _moved(self, name: str, action: str | None = None) -> Placement:
+    def _moved(self, name: str, action: str | None) -> Placement:
         """Wait for the end of an action on a server."""
         placement = self._settled(name)
         if action in _MOVES and placement.failure is None:
@@ -405,16 +404,19 @@ def _look_until(
 
 def _refusal(name: str | None, exc: client.OpenStackApiException) -> Placement:
     """Return the placement of a server whose request nova-api refused."""
-    detail = cloud.api_message(exc)
+    try:
+        (fault,) = exc.response.json().values()
+        detail = f'{exc.response.status_code}: {fault["message"]}'
+    except (AttributeError, ValueError, TypeError, KeyError):
+        detail = str(exc)
     return Placement(name, failure=expectation.REFUSED, detail=detail)
 
 
 def _failure(name: str | None, detail: str) -> Placement:
     """Return the placement of a server that failed as nova says."""
-    no_valid_host = NO_VALID_HOST in detail or 'NoValidHost' in detail
-    failure = (
-        expectation.NO_VALID_HOST if no_valid_host else expectation.FAILED
-    )
+    failure = expectation.FAILED
+    if NO_VALID_HOST in detail or 'NoValidHost' in detail:
+        failure = expectation.NO_VALID_HOST
     return Placement(name, failure=failure, detail=detail)
 
 

@@ -113,10 +113,7 @@ def run(
     try:
         simulated.setUp()
         started = simulated.warnings.take(start=True)
-        runner = steps.Steps(simulated)
-        simulated.explanations.is_on = (
-            request.explains or not declared.independent
-        )
+        runner = steps.Steps(simulated, request.explains)
         run_step = runner.run_apart if declared.independent else runner.run
         outcomes = [run_step(step) for step in declared.steps]
         return expectation.Run(outcomes, started)
