@@ -88,8 +88,9 @@ class DeclarationsTestCase(testtools.TestCase):
             self.assertEqual(
                 declared.get(name),
                 set(getattr(entry_point.load(), 'policies', ())),
-                f'{entry_point.module}: the policies of {name}, and what '
-                f'nova_ext_sched/policy declares, differ',
+                f'{entry_point.module}: {name} must name the policies that '
+                f'name it as {stage} in a DECLARATION of '
+                f'nova_ext_sched/policy, and no others',
             )
 
     def test_names_are_distinct(self):
@@ -120,6 +121,10 @@ class DeclarationsTestCase(testtools.TestCase):
                 for module, policy in DECLARATIONS.items()
                 if getattr(policy, stage) == name
             ]
+            self.assertTrue(
+                nouns,
+                f'nova_ext_sched/policy: no DECLARATION has {stage}={name!r}',
+            )
             self.assertIn(
                 entry_point.module,
                 [f'nova_ext_sched.{room}.{noun}' for noun in nouns],
@@ -144,8 +149,8 @@ class DeclarationsTestCase(testtools.TestCase):
             self.assertIn(
                 name,
                 names,
-                f'{place}: turned_on_by; no module of nova_ext_sched/conf '
-                f'has it',
+                f'{place}: turned_on_by; no module in _TOPICS of '
+                f'nova_ext_sched/conf/__init__.py has it',
             )
         try:
             policy.is_wanted(CONF)
@@ -201,9 +206,16 @@ class DeclarationsTestCase(testtools.TestCase):
             f'doc/source/policies/{policy.name}.rst, or another page there, '
             f'must have {" and ".join(stages)}',
         )
-        for path in (ROOT / 'README.rst', PAGES / 'operating.rst'):
+        name = re.escape(stages[-1])
+        for path, pattern in (
+            (ROOT / 'README.rst', rf'^   \* - [^\n]*{name}'),
+            # What a rollback takes out of nova.conf.
+            (PAGES / 'operating.rst', rf'^1\. In nova\.conf.*?{name}.*?^2\. '),
+        ):
             self.assertTrue(
-                stages[-1] in path.read_text(), f'{path} lacks {stages[-1]}'
+                re.search(pattern, path.read_text(), re.M | re.S),
+                f'{path}: no row of the table, or the list of what to take '
+                f'out of nova.conf, has {stages[-1]}',
             )
 
     def test_every_policy_can_be_chosen(self):

@@ -66,14 +66,14 @@ def is_quiet(items):
 @request_base.fail_closed(QUIET)
 def quiet_aggregates(ctxt, request_spec):
     """Stage 1: forbid the quiet aggregates in the query to placement."""
-    if not CONF.quiet.enabled:
+    if not QUIET.is_wanted(CONF):
         return False
     extra_specs = fields.flavor_extra_specs(request_spec)
     items = aggregates.get_metadata(ctxt, [KEY])
     forbidden = {
-        item.uuid
-        for item in items
-        if not judge([(item.name, {item.key: item.value})], extra_specs).passes
+        uuid
+        for uuid, aggregate in verdict.group_items(items).items()
+        if not judge([aggregate], extra_specs).passes
     }
     member_of.forbid(ctxt, request_spec, forbidden, QUIET, items)
     return True
@@ -83,8 +83,12 @@ class QuietAggregatesFilter(base.AggregatesFilter):
     """Stage 2: judge the aggregates of each host."""
 
     policies = (QUIET,)
+    # A new image changes nothing about the flavor.
+    RUN_ON_REBUILD = False
+    # Nor does where the other servers of the request land.
+    run_filter_once_per_request = True
 
     def decisions(self, spec_obj):
-        if CONF.quiet.enabled:
+        if QUIET.is_wanted(CONF):
             extra_specs = fields.flavor_extra_specs(spec_obj)
             yield QUIET, lambda described: judge(described, extra_specs)
