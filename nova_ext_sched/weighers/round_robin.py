@@ -29,9 +29,9 @@ MULTIPLIER = 'server_group_round_robin_weight_multiplier'
 # The multipliers of the request that a thread or greenlet works on, by the
 # host's aggregates; None if the weigher is not for the request. To read the
 # option and the aggregates of each host would take longer than all the rest.
-_multipliers: contextvars.ContextVar[dict[tuple[int, ...], float] | None] = (
-    contextvars.ContextVar('multipliers', default=None)
-)
+_multipliers: contextvars.ContextVar[
+    dict[tuple[typing.Any, ...], float] | None
+] = contextvars.ContextVar('multipliers', default=None)
 
 
 class ServerGroupRoundRobinWeigher(weights.BaseHostWeigher):
@@ -64,10 +64,11 @@ class ServerGroupRoundRobinWeigher(weights.BaseHostWeigher):
             # Every weight is 0.
             return 0.0
         # Hosts share the aggregates of the scheduler's memory.
-        key = tuple(map(id, host_state.aggregates))
-        if key not in known:
-            known[key] = _read_multiplier(host_state)
-        return known[key]
+        aggregates = tuple(host_state.aggregates)
+        value = known.get(aggregates)
+        if value is None:
+            value = known[aggregates] = _read_multiplier(host_state)
+        return value
 
     def weigh_objects(
         self,

@@ -192,8 +192,10 @@ def _read_states(
         for uuid in members.intersection(state.instances):
             if state.host in small and 'host' not in state.instances[uuid]:
                 sent[uuid] = on
+            elif uuid in reported:
+                reported[uuid] |= on
             else:
-                reported[uuid] = reported.get(uuid, on) | on
+                reported[uuid] = on
     return _Seen(_read_hosts(states, rule, key), small, reported, sent)
 
 
@@ -205,14 +207,15 @@ def _read_hosts(
         return dict.fromkeys([state.host for state in states], host)
     hosts = {}
     # Hosts share the aggregates of the scheduler's memory.
-    known: dict[tuple[int, ...], round_robin.Host] = {}
+    known: dict[tuple[typing.Any, ...], round_robin.Host] = {}
     for state in states:
-        aggregates = tuple(map(id, state.aggregates))
-        if aggregates not in known:
-            metadata = map(fields.aggregate_metadata, state.aggregates)
+        aggregates = tuple(state.aggregates)
+        found = known.get(aggregates)
+        if found is None:
+            metadata = map(fields.aggregate_metadata, aggregates)
             domains = failure_domain.read_domains(metadata, key)
-            known[aggregates] = round_robin.Host(domains, rule)
-        hosts[state.host] = known[aggregates]
+            found = known[aggregates] = round_robin.Host(domains, rule)
+        hosts[state.host] = found
     return hosts
 
 
