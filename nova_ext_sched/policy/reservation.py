@@ -194,8 +194,13 @@ class Request:
         aggregates = verdict.group_items(items)
         required = []
         for key in self.required:
+            carrying = {
+                uuid: aggregate
+                for uuid, aggregate in aggregates.items()
+                if key in aggregate[1]
+            }
             if reason := self._why_closed(
-                key, aggregates.values(), 'no aggregate'
+                key, carrying.values(), 'no aggregate'
             ):
                 return verdict.Resolution(
                     unmet=f'no aggregate that {self.project} may use has the '
@@ -205,8 +210,8 @@ class Request:
             required.append(
                 {
                     uuid
-                    for uuid, (_, metadata) in aggregates.items()
-                    if key in metadata and not self.closing_items(metadata)
+                    for uuid, (_, metadata) in carrying.items()
+                    if not self.closing_items(metadata)
                 }
             )
         forbidden = {
