@@ -255,7 +255,7 @@ class FailureDomainsTestCase(base.RequestFilterTestCase):
             int(warned),
             self.log.output.count(
                 f'Failure domains hold more servers of server group '
-                f'{uuids.group} than max_server_per_failure_domain (1) '
+                f'{uuids.group} than max_server_per_failure_domain ({option}) '
                 f'allows: a: 2.'
             ),
         )

@@ -99,6 +99,23 @@ class RequestFilterTestCase(ReservationTestCase):
         self.assertIs(True, self.filter())
         self.assertEqual((['A,C'], None), self.destination())
 
+    def test_lines_of_the_log(self):
+        log = self.useFixture(fixtures.FakeLogger(level=logging.DEBUG))
+        self.spec.flavor.extra_specs = {'r:a': '1'}
+        self.filter()
+        self.assertIn(
+            'reserved_aggregates: the request must land in 1 aggregate: '
+            'agg-a\n',
+            log.output,
+        )
+        self.spec.flavor.extra_specs = {}
+        self.filter()
+        self.assertIn(
+            'reserved_aggregates: the request must stay out of 2 aggregates: '
+            'agg-a, agg-b. The placement query forbids 2 of them\n',
+            log.output,
+        )
+
     def test_the_key_itself_and_no_longer_one(self):
         self.spec.flavor.extra_specs = {'r:a': '1'}
         self.items += [
