@@ -161,13 +161,20 @@ class Transport:
 
     def _check_url(self, url: str | None) -> None:
         # keystoneauth would write a password in a URL to the log.
-        if url and '@' in url:
-            raise exception.InvalidValue(
-                where=self._credentials,
-                expected='a URL without user and password (auth_type = '
-                'http_basic has options of its own for them)',
-                got=url.rpartition('@')[2],
-            )
+        expected = (
+            'a URL without user and password (auth_type = http_basic has '
+            'options of its own for them)'
+        )
+        try:
+            if not url or '@' not in parse.urlsplit(url).netloc:
+                return
+        except ValueError as exc:
+            expected = f'a URL ({messages.clean(exc)})'
+        raise exception.InvalidValue(
+            where=self._credentials,
+            expected=expected,
+            got=url.rpartition('@')[2],
+        )
 
     def _explain_no_token(self, exc: Exception) -> errors.PlacementError:
         failed = errors.AuthenticationFailed(

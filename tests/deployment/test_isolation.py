@@ -78,6 +78,6 @@ class DeploymentTestCase(testtools.TestCase):
         with cloud.scheduler({**ON, **by_trait}):
             self.assertEqual({'host3'}, set(self.select(2, PLAIN)))
             self.assertIn(
-                f'no host with COMPUTE_STATUS_DISABLED, {TRAIT}, besides',
+                f'The placement query forbids by trait: {TRAIT}',
                 cloud.log(),
             )
