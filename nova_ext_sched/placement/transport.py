@@ -159,7 +159,7 @@ class Transport:
             ),
         )
 
-    def _check_url(self, url: str | None) -> None:
+    def _check_url(self, url: typing.Any) -> None:
         # keystoneauth would write a password in a URL to the log.
         expected = (
             'a URL without user and password (auth_type = http_basic has '
