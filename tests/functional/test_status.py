@@ -637,7 +637,9 @@ class CommandTest(test_base.BaseTestCase):
         done = self.run_script('upgrade', 'check')
         self.assertEqual(2, done.returncode, done.stdout + done.stderr)
         self.assertIn('ConnectFailure', done.stdout)
-        self.assertRegex(done.stdout, r'Check\s.*\[placement\] of nova.conf')
+        # The width of the table depends on what urllib3 says.
+        text = re.sub(r'\s*\|\n\|\s*', ' ', done.stdout)
+        self.assertIn('Check [placement] of nova.conf', text)
         self.assertNotIn('Traceback', done.stdout + done.stderr)
 
     def test_another_service_than_placement(self):
