@@ -148,11 +148,12 @@ class _Names:
         self, items: Iterable[Collection[typing.Any]], uuids: Collection[str]
     ) -> None:
         self._items = items
-        self._uuids = set(uuids)
+        self._uuids = uuids
 
     def __str__(self) -> str:
-        names = {name for uuid, name, *_ in self._items if uuid in self._uuids}
-        return messages.count('aggregate', len(self._uuids)) + (
+        uuids = set(self._uuids)
+        names = {name for uuid, name, *_ in self._items if uuid in uuids}
+        return messages.count('aggregate', len(uuids)) + (
             f': {messages.first_few(sorted(names))}' if names else ''
         )
 
