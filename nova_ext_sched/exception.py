@@ -103,7 +103,7 @@ class ScenarioInvalid(NovaExtSchedError):
         its place in the document
     """
 
-    message = '{path}: expected a scenario, got {count}'
+    message = '{faults}'
     path: str
     findings: Sequence[object]
 
@@ -111,7 +111,7 @@ class ScenarioInvalid(NovaExtSchedError):
         super().__init__(
             path=path,
             findings=findings,
-            count=messages.count('fault', len(findings)),
+            faults='\n'.join(f'{path}: {finding}' for finding in findings),
         )
 
 

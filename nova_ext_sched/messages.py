@@ -3,12 +3,20 @@
 """How text that people wrote appears in messages, logs and errors."""
 
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Sequence
+import difflib
 import re
 import typing
 
 # The password of a URL, as of a database or of RabbitMQ.
 _URL_PASSWORD = re.compile(r'(://[^:/@\s]*):[^@\s]*@')
+
+# Where oslo.config found a value.
+_LOCATION = re.compile(r"LocationInfo\(location=<[^>]*>, detail='([^']*)'\)")
+
+# What is read of an exception: more than is shown, as a password may follow.
+_LONGEST_LINE = 2000
 
 
 def clean(text: object, longest: int = 255) -> str:
@@ -32,9 +40,14 @@ def clean(text: object, longest: int = 255) -> str:
         more than 255
     """
     text = str(text)
-    if len(text) <= longest and _is_safe(text):
+    if is_clean(text, longest):
         return text
     return ascii(text[:longest]) + ('...' if len(text) > longest else '')
+
+
+def is_clean(text: str, longest: int = 255) -> bool:
+    """Return whether :func:`clean` leaves a text as it is."""
+    return len(text) <= longest and _is_safe(text)
 
 
 def quoted(text: object) -> str:
@@ -50,9 +63,11 @@ def literal(value: object, longest: int = 255) -> str:
 
     It is in ASCII where :func:`clean` would not leave it as it is.
     """
-    text = repr(value)
-    if not _is_safe(text):
-        text = ascii(value)
+    # What is not shown need not be looked at: it may be megabytes.
+    cut = value[: longest + 1] if isinstance(value, str) else value
+    text = repr(cut)
+    if not _is_safe(text[: longest + 1]):
+        text = ascii(cut)
     return text[:longest] + ('...' if len(text) > longest else '')
 
 
@@ -67,8 +82,9 @@ def describe(exc: BaseException) -> str:
     The further lines of a database's error are its statement. There is no
     secret in it.
     """
-    line = without_secrets(str(exc).strip().partition('\n')[0])
-    return f'{type(exc).__name__}: {clean(line, 1000)}'
+    # To look for secrets in megabytes would take hours.
+    line = str(exc)[:_LONGEST_LINE].strip().partition('\n')[0]
+    return f'{type(exc).__name__}: {clean(without_secrets(line), 1000)}'
 
 
 def without_secrets(text: str) -> str:
@@ -121,6 +137,29 @@ def first_few(
     more = len(names) - most
     shown = ', '.join(show(name) for name in names[:most])
     return shown + (f' and {more} more' if more > 0 else '')
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """Return the first names for a message, those most like a name first.
+
+    :param name: what somebody wrote in place of one of them
+    :param names: there may be none
+    """
+    matcher = difflib.SequenceMatcher(b=name[:255])
+
+    def order(one: str) -> tuple[float, str]:
+        matcher.set_seq1(one)
+        return -matcher.ratio(), one
+
+    return first_few(sorted(names, key=order)) or 'none'
+
+
+def describe_option(exc: Exception) -> str:
+    """Return what oslo.config says of nova.conf, with the file's name alone.
+
+    It shows a Python object in place of the file.
+    """
+    return _LOCATION.sub(r'\1', str(exc))
 
 
 def install_extra(extra: str) -> str:

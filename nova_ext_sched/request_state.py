@@ -8,65 +8,67 @@ filters, which do no I/O, as long as that object lives. On rebuild there is
 no stage 1, and nothing is here.
 """
 
-import contextvars
+import dataclasses
 import typing
 import weakref
 
 from nova_ext_sched.policy import failure_domain
 from nova_ext_sched.policy import round_robin
 
-#: The keys of reserved aggregates among the properties of a request's image,
-#: which ``reserved_aggregates`` read in Glance. By RequestSpec.
-image_keys: weakref.WeakKeyDictionary[typing.Any, set[str]] = (
-    weakref.WeakKeyDictionary()
-)
 
-#: The members of a request's server group, which ``failure_domains`` counted
-#: by failure domain. By RequestSpec.
-spreads: weakref.WeakKeyDictionary[typing.Any, failure_domain.Spread] = (
-    weakref.WeakKeyDictionary()
-)
+@dataclasses.dataclass
+class State:
+    """What is known of one request.
 
-#: What ``FailureDomainFilter`` added to a spread: the candidates of the
-#: first server (nova only ever drops some of them, so every pick is one of
-#: these), and how many picks are counted.
-picks: weakref.WeakKeyDictionary[
-    failure_domain.Spread, tuple[list[typing.Any], int]
-] = weakref.WeakKeyDictionary()
+    :ivar image_keys: the keys of reserved aggregates among the properties of
+        its image, which ``reserved_aggregates`` read in Glance
 
-#: A weak reference to the RequestSpec that a thread or greenlet works on, and
-#: the request's ID (:mod:`nova_ext_sched.request_filters.no_candidates`).
-current: contextvars.ContextVar[typing.Any] = contextvars.ContextVar(
-    'current', default=None
-)
+    The rest is of its server group.
 
-#: Where the members of a request's server group stand, as
-#: ``failure_domains`` found them (queries.group_members.Members). By
-#: RequestSpec.
-members: weakref.WeakKeyDictionary[typing.Any, typing.Any] = (
-    weakref.WeakKeyDictionary()
-)
-
-#: The host states that host filters refused for the sake of the request's
-#: server group, for whichever of its servers: by host and node, each once. By
-#: RequestSpec.
-refused: weakref.WeakKeyDictionary[
-    typing.Any, dict[tuple[str, str], typing.Any]
-] = weakref.WeakKeyDictionary()
-
-#: The hosts and members of a request's server group, as
-#: ``ServerGroupRoundRobinWeigher`` found them for the first server of the
-#: request; how many hosts the group had then; and the servers of the request
-#: so far. By RequestSpec.
-deals: weakref.WeakKeyDictionary[
-    typing.Any, tuple[round_robin.Deal, int, list[str]]
-] = weakref.WeakKeyDictionary()
-
-
-def forget(request_spec: typing.Any) -> None:
-    """Forget what is known of a request's server group.
-
-    For tools that ask about one RequestSpec several times.
+    :ivar spread: the members by failure domain, which ``failure_domains``
+        counted
+    :ivar candidates: the hosts for the first server of the request, as
+        ``FailureDomainFilter`` saw them: nova only ever drops some, so that
+        every pick is one of these
+    :ivar counted: how many of the group's hosts ``spread`` has counted
+    :ivar members: where the members stand, as ``failure_domains`` found them
+        (queries.group_members.Members)
+    :ivar refused: the host states that host filters refused for the group's
+        sake, for whichever of the request's servers: by host and node
+    :ivar assignment: the hosts and members of the group, as
+        ``ServerGroupRoundRobinWeigher`` found them for the first server
+    :ivar hosts_before: how many hosts the group had then
+    :ivar servers: the servers of the request that the weigher was asked
+        about, in the order of the picks
     """
-    for known in (spreads, members, refused, deals):
-        known.pop(request_spec, None)
+
+    image_keys: set[str] = dataclasses.field(default_factory=set)
+    spread: failure_domain.Spread | None = None
+    candidates: list[typing.Any] | None = None
+    counted: int = 0
+    members: typing.Any = None
+    refused: dict[tuple[str, str], typing.Any] = dataclasses.field(
+        default_factory=dict
+    )
+    assignment: round_robin.Assignment | None = None
+    hosts_before: int = 0
+    servers: list[str] = dataclasses.field(default_factory=list)
+
+
+#: By RequestSpec.
+states: weakref.WeakKeyDictionary[typing.Any, State] = (
+    weakref.WeakKeyDictionary()
+)
+
+
+def of(request_spec: typing.Any) -> State:
+    """Return what is known of a request; change it to add something."""
+    state = states.get(request_spec)
+    if state is None:
+        state = states[request_spec] = State()
+    return state
+
+
+def forget_group(request_spec: typing.Any) -> None:
+    """Forget what is known of a request's server group."""
+    states[request_spec] = State(of(request_spec).image_keys)

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Documents of explain, as nova_ext_sched/cmd/explain/schema.json has them."""
+"""Documents of explain, as nova_ext_sched/cmd/ask/schema.json has them."""
 
 
 def reason(number=1, text='are isolated'):
     return {
         'reason': text,
         'cause': text,
+        'label': text,
         'hosts': number,
         'names': [],
         'details': [],
@@ -65,6 +66,8 @@ def document(**fields):
             'hosts': 9,
             'left': 0,
             'best': None,
+            'cause': 'are isolated',
+            'label': 'are isolated',
             'reasons': [reason()],
             'freed': [],
             'end': None,

@@ -2,8 +2,6 @@
 
 """Each message is logged once a process; a test stands for a process."""
 
-import collections
-
 import fixtures
 
 
@@ -16,7 +14,5 @@ class Forgotten(fixtures.Fixture):
     def _setUp(self):
         for module in self._modules:
             self.useFixture(
-                fixtures.MockPatchObject(
-                    module.LOG_ONCE, '_seen', collections.OrderedDict()
-                )
+                fixtures.MockPatchObject(module.LOG_ONCE, '_seen', {})
             )

@@ -8,6 +8,7 @@ from docutils import statemachine
 from sphinx.util import docutils
 
 from nova_ext_sched import plugins
+from nova_ext_sched.cmd.watch import metrics
 
 project = 'nova-ext-sched'
 copyright = 'nova-ext-sched developers'
@@ -48,42 +49,63 @@ for name in ('_format_positional_action', '_format_optional_action'):
     setattr(sphinxext, name, _as_help_prints(getattr(sphinxext, name)))
 
 
-class Policies(docutils.SphinxDirective):
-    """A table of the policies, from their declarations."""
+class Table(docutils.SphinxDirective):
+    """A table of what the code declares."""
 
     def run(self):
+        head, *rows = self.read()
+        lines = [
+            '.. list-table::',
+            '   :class: names',
+            '   :header-rows: 1',
+            '',
+        ]
+        for row in (head, *rows):
+            for mark, cell in zip('*' + ' ' * len(row), row, strict=False):
+                lines.append(f'   {mark} - {cell}')
+        return self.parse_text_to_nodes(
+            statemachine.StringList(lines, self.name),
+            allow_section_headings=False,
+        )
+
+
+class Policies(Table):
+    """The policies, from their declarations."""
+
+    def read(self):
+        yield 'Policy', 'What it does', 'Filters', 'Turned on by'
         host_filters = plugins.load(
             plugins.HOST_FILTERS, lambda name, plugin: None, ''
         )
         declared = {
             one.name: one for cls in host_filters for one in cls.policies
         }
-        lines = [
-            '.. list-table::',
-            '   :header-rows: 1',
-            '',
-            '   * - Policy',
-            '     - What it does',
-            '     - Filters',
-            '     - Turned on by',
-        ]
         for name, policy in sorted(declared.items()):
             stages = [policy.request_filter, policy.host_filter]
-            lines += [
-                f'   * - ``{name}``',
-                f'     - {policy.summary}',
-                '     - ' + ', '.join(f'``{one}``' for one in stages if one),
-                f'     - {policy.turned_on_by or "its filters"}',
-            ]
-        return self.parse_text_to_nodes(
-            statemachine.StringList(lines, 'policies'),
-            allow_section_headings=False,
-        )
+            yield (
+                f'``{name}``',
+                policy.summary,
+                ', '.join(f'``{one}``' for one in stages if one),
+                policy.turned_on_by or 'its filters',
+            )
+
+
+class Metrics(Table):
+    """The metrics of the watcher."""
+
+    def read(self):
+        yield 'Metric', 'What it is'
+        watched = metrics.Metrics()
+        watched.looked_at({}, ())
+        for family in watched.registry.collect():
+            if family.name.startswith('nova_ext_sched'):
+                total = '_total' if family.type == 'counter' else ''
+                yield f'``{family.name}{total}``', family.documentation
 
 
 def name_messages(app, doctree):
-    """Give each message of the page on operating an anchor of its name."""
-    if app.env.docname != 'operating':
+    """Give each message of the page of messages an anchor of its name."""
+    if app.env.docname != 'reference/messages':
         return
     for item in doctree.findall(nodes.definition_list_item):
         for classifier in item.findall(nodes.classifier):
@@ -93,5 +115,6 @@ def name_messages(app, doctree):
 
 
 def setup(app):
+    app.add_directive('metrics', Metrics)
     app.add_directive('policies', Policies)
     app.connect('doctree-read', name_messages)

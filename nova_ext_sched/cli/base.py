@@ -4,15 +4,12 @@
 
 import argparse
 from collections.abc import Iterable
-from collections.abc import Sequence
-import functools
 import logging
 import os
 import sys
 import typing
 
 from cliff import command
-from cliff import lister
 from oslo_config import cfg
 
 from nova_ext_sched import exception
@@ -20,7 +17,7 @@ from nova_ext_sched import messages
 from nova_ext_sched.policy import amount
 
 #: Exit statuses of all commands, but that of Ctrl-C;
-#: doc/source/tools/reference.rst has them.
+#: doc/source/cli/index.rst has them.
 FINE = 0
 FAULT = 1
 USAGE = 2
@@ -52,11 +49,11 @@ class Command(command.Command):
     Progress and faults go to standard error.
     """
 
+    #: What has this command.
+    program = 'nova-ext-sched'
+
     #: What the command ends with; set by ``take_action``.
     status = FINE
-
-    #: Said on standard error, after the list.
-    sentence = ''
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Return the exit status."""
@@ -66,20 +63,22 @@ class Command(command.Command):
         except (
             UsageError,
             exception.InvalidValue,
+            exception.ScenarioInvalid,
             cfg.ConfigFilesNotFoundError,
         ) as exc:
             return self._fail(exc, USAGE)
         except Exception as exc:
             return self._fail(exc, FAULT)
-        if self.sentence:
-            print(messages.without_secrets(self.sentence), file=sys.stderr)
         return self.status
 
     def _fail(self, exc: Exception, status: int) -> int:
         if self.app_args and self.app_args.debug:
             logging.getLogger(__name__).debug('', exc_info=exc)
         text = messages.without_secrets(_describe(exc))
-        print(f'nova-ext-sched {self.cmd_name}: {text}', file=sys.stderr)
+        if not isinstance(exc, exception.ScenarioInvalid):
+            # It names the file instead.
+            text = f'{self.program} {self.cmd_name}: {text}'
+        print(text, file=sys.stderr)
         try:
             self.app.stdout.flush()
         except OSError:
@@ -99,25 +98,7 @@ def _describe(exc: Exception) -> str:
         )
     if isinstance(exc, BrokenPipeError):
         return 'the output was closed before its end'
-    return str(exc).strip() or type(exc).__name__
-
-
-def check_columns(
-    command: lister.Lister,
-    parsed_args: argparse.Namespace,
-    columns: Sequence[str],
-) -> None:
-    """Refuse before the work what cliff would refuse after it.
-
-    :raises UsageError: ``--column`` names none of the columns
-    """
-    try:
-        command._generate_columns_and_selector(parsed_args, columns)
-    except ValueError as exc:
-        raise UsageError(
-            f'There is no column {messages.first_few(parsed_args.columns)}. '
-            f'The columns are {", ".join(columns)}.'
-        ) from exc
+    return messages.describe_option(exc).strip() or type(exc).__name__
 
 
 def find_aggregate(aggregates: Iterable[typing.Any], name: str) -> typing.Any:
@@ -129,6 +110,7 @@ def find_aggregate(aggregates: Iterable[typing.Any], name: str) -> typing.Any:
         nova, or of the osc commands
     :raises exception.InvalidValue: no aggregate is meant, or several are
     """
+    aggregates = list(aggregates)
     found = [
         aggregate
         for aggregate in aggregates
@@ -136,7 +118,8 @@ def find_aggregate(aggregates: Iterable[typing.Any], name: str) -> typing.Any:
     ]
     if len(found) == 1:
         return found[0]
-    expected = 'the name, UUID or ID of an aggregate'
+    known = messages.nearest(name, [one.name for one in aggregates])
+    expected = f'the name, UUID or ID of an aggregate: {known}'
     if found:
         expected = (
             f'the UUID of one aggregate, such as {found[0].uuid}, because '
@@ -158,22 +141,6 @@ def read_amount(text: str) -> int:
         raise argparse.ArgumentTypeError(
             f'expected {amount.EXPECTED}, got {text!r}'
         ) from exc
-
-
-def add_option(parser: typing.Any, meaning: str) -> None:
-    """Add ``--option``, which takes options of nova.conf.
-
-    :param parser: argparse's, or a group of it
-    :param meaning: its help
-    """
-    parser.add_argument(
-        '--option',
-        metavar='[GROUP.]NAME=VALUE',
-        action='append',
-        default=[],
-        type=functools.partial(read_pair, form='[group.]name=value'),
-        help=meaning,
-    )
 
 
 def read_pair(text: str, form: str = 'KEY=VALUE') -> tuple[str, str]:

@@ -5,24 +5,24 @@
 They go to a file that logrotate may move, or to standard output.
 """
 
-from collections.abc import Iterator
 from collections.abc import Mapping
 import contextlib
 import fcntl
 import glob
-import gzip
 import io
 import json
 import os
 import pathlib
 import sys
 import typing
-import zlib
 
 from nova_ext_sched import exception
 
 #: Where explain looks by default; the documentation's systemd unit writes it.
 PATH = pathlib.Path('/var/log/nova/nova-ext-sched-watch.json')
+
+#: Seconds after which the cloud may be another one than that of a refusal.
+LATE = 60
 
 #: Bytes of a record, with its line break.
 RECORD_BYTES = 64 * 1024
@@ -30,13 +30,6 @@ RECORD_BYTES = 64 * 1024
 # How each record begins, and so a file of records, or what a crash left of it.
 _BEGINNING = b'{"format":'
 _BEGINNINGS = [_BEGINNING[:end] for end in range(len(_BEGINNING) + 1)]
-
-# A crash may come between a record and the note of the position. At most this
-# many bytes are looked through for records of before: hundreds.
-_TAIL = 16 * 2**20
-
-# Seconds by which the time of a file may lie before that of a process.
-_CLOCKS = 60
 
 
 class Records:
@@ -58,31 +51,23 @@ class Records:
         if path is not None:
             self._open(path)
 
-    def known(
-        self, since: float, apart_from: pathlib.Path | None
-    ) -> set[tuple[str, str]]:
-        """Return ID and time of the refusals of the latest records.
+    def last_ids(self) -> set[tuple[str, str, int]]:
+        """Return the ID of the last record, in its parts.
 
-        After a crash these may be refusals that the position does not have.
-        logrotate may have moved the file meanwhile, and compressed it.
+        logrotate may have moved the file. So what it moved is looked at too,
+        and there may be several IDs.
 
-        :param since: seconds since the epoch; files that were not written
-            after that are not looked through
-        :param apart_from: a file that is not looked into
         :raises OSError: a file cannot be read
         """
-        if self._path is None:
-            return set()
         found = set()
-        for path in self._path.parent.glob(f'{glob.escape(self._path.name)}*'):
-            if (
-                path.is_file()
-                and path.stat().st_mtime >= since - _CLOCKS
-                and not (apart_from and path.samefile(apart_from))
-            ):
-                for record in map(_parse, _last_lines(path)):
-                    if record:
-                        found.add((record['id'], record['refused']))
+        if self._path is not None:
+            for path in _list_files(self._path):
+                # A person may have edited the file.
+                with contextlib.suppress(ValueError, KeyError):
+                    cell, kind, number = _parse(_last_line(path))['id'].split(
+                        ':'
+                    )
+                    found.add((cell, kind, int(number)))
         return found
 
     def write(self, record: Mapping[str, typing.Any]) -> None:
@@ -141,33 +126,51 @@ class Records:
 
 
 def find(path: pathlib.Path, wanted: str) -> dict[str, typing.Any] | None:
-    """Return the latest record of a request or a server.
+    """Return the latest record of a request or a server, or that of an ID.
 
-    :param wanted: a request ID (``req-...``) or the UUID of a server
-    :raises OSError: the file cannot be read
+    It may stand in a file that logrotate moved and did not compress.
+
+    :param wanted: a request ID (``req-...``), the UUID of a server, or a
+        record's ID
+    :raises OSError: a file cannot be read
     """
+    # Without any file the error names the one that is asked for.
+    for one in _list_files(path) or [path]:
+        if found := _find(one, wanted):
+            return found
+    return None
+
+
+def _list_files(path: pathlib.Path) -> list[pathlib.Path]:
+    """Return a file and those that logrotate moved, the last written first."""
+    found = filter(
+        pathlib.Path.is_file, path.parent.glob(f'{glob.escape(path.name)}*')
+    )
+    return sorted(found, key=lambda one: one.stat().st_mtime, reverse=True)
+
+
+def _find(path: pathlib.Path, wanted: str) -> dict[str, typing.Any] | None:
     found = None
     needle = wanted.encode()
     with path.open('rb') as file:
         for line in file:
             if needle in line:
                 record = _parse(line)
-                if wanted in (record.get('request_id'), record.get('server')):
+                names = ('id', 'request_id', 'server')
+                if wanted in map(record.get, names):
                     found = record
     return found
 
 
-def _last_lines(path: pathlib.Path) -> Iterator[bytes]:
-    opened = gzip.open if path.suffix == '.gz' else open
-    # gzip may be at work.
-    with contextlib.suppress(EOFError, gzip.BadGzipFile, zlib.error):
-        with opened(path, 'rb') as file:
-            file.seek(max(0, path.stat().st_size - _TAIL))
-            yield from file
+def _last_line(path: pathlib.Path) -> bytes:
+    """Return the last line that ends; a crash may have left a piece of one."""
+    with path.open('rb') as file:
+        file.seek(max(0, path.stat().st_size - 2 * RECORD_BYTES))
+        return file.read().rpartition(b'\n')[0].rpartition(b'\n')[2]
 
 
 def _parse(line: bytes) -> dict[str, typing.Any]:
-    # The first line of a tail is a piece; a person may have edited the file.
+    # A person may have edited the file.
     with contextlib.suppress(ValueError, RecursionError):
         record = json.loads(line)
         named = ('id', 'refused', 'server')

@@ -11,6 +11,7 @@ import typing
 
 from oslo_config import cfg
 
+from nova_ext_sched import messages
 from nova_ext_sched.conf import aggregate_instance_type
 from nova_ext_sched.conf import blazar
 from nova_ext_sched.conf import failure_domain
@@ -55,7 +56,7 @@ def check(conf: cfg.ConfigOpts) -> None:
     :raises nova_ext_sched.exception.InvalidValues: an option or a section
         is misspelt (:mod:`.misspelling`)
     """
-    misspelling.check(conf, [group.name for group, _ in list_opts()])
+    misspelling.check(conf, _group_names())
     check_values(conf)
 
 
@@ -70,7 +71,13 @@ def check_values(conf: cfg.ConfigOpts) -> None:
     """
     for group, options in list_opts():
         for option in options:
-            if conf[group.name][option.dest] is None:
+            try:
+                value = conf[group.name][option.dest]
+            except cfg.ConfigFileValueError as exc:
+                raise cfg.ConfigFileValueError(
+                    f'[{group.name}]: {messages.describe_option(exc)}'
+                ) from exc
+            if value is None:
                 raise cfg.ConfigFileValueError(
                     f'[{group.name}] {option.name}: expected a number, got an '
                     f'empty value'
@@ -83,14 +90,21 @@ def list_opts() -> Iterable[tuple[cfg.OptGroup, list[typing.Any]]]:
 
 
 def contradictions(conf: cfg.ConfigOpts) -> list[str]:
-    """Return the contradictions between options of nova.conf.
+    """Return the contradictions between options, and in one, of nova.conf.
 
     :param conf: nova's configuration with our options registered
     :returns: a message for each, with what to do about it
     """
     return [
-        message
-        for topic in _TOPICS
-        if hasattr(topic, 'contradictions')
-        for message in topic.contradictions(conf)
+        *misspelling.find_repeated(conf, _group_names()),
+        *(
+            message
+            for topic in _TOPICS
+            if hasattr(topic, 'contradictions')
+            for message in topic.contradictions(conf)
+        ),
     ]
+
+
+def _group_names() -> list[str]:
+    return [group.name for group, _ in list_opts()]

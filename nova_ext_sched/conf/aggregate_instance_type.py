@@ -24,16 +24,13 @@ Possible values:
 
 * A comma-separated list of metadata keys, exactly as they are written in the
   aggregates. An empty list also forces ``availability_zone``: a flavor
-  without an extra spec of that name is then rejected.
+  without an extra spec of that name is then rejected. Keys with a prefix of
+  reserved aggregates are never forced.
 
 Related options:
 
 * ``[filter_scheduler] enabled_filters`` must have
-  ``AggregateInstanceTypeFilter``. Without it this option has no effect.
-* Keys with a prefix of
-  ``[nova_ext_sched] placement_req_required_member_prefix`` or
-  ``[nova_ext_sched] placement_req_default_forbidden_member_prefix`` are never
-  forced.
+  ``AggregateInstanceTypeFilter``.
 """,
     ),
 ]

@@ -53,18 +53,10 @@ OPTS = [
         'aggregate_freepool_name',
         default='freepool',
         help="""
-The name of the aggregate of hosts that Blazar manages and nobody reserved.
+The name of the aggregate of hosts that Blazar manages and nobody reserved, as
+``[nova] aggregate_freepool_name`` of blazar.conf has it.
 
 No server without a reservation lands on its hosts.
-
-Possible values:
-
-* The name of an aggregate, as ``[nova] aggregate_freepool_name`` of
-  blazar.conf has it.
-
-Related options:
-
-* ``[blazar:physical:host] preemptible_aggregate``
 """,
     ),
     _SharedBoolOpt(
@@ -78,14 +70,6 @@ A server is preemptible if its flavor has the extra spec
 the host. If this option is on, they land on hosts that are in
 ``preemptible_aggregate`` and in no other pool of Blazar, and on no other
 host. If it is off, the extra spec has no effect.
-
-Possible values:
-
-* True or False.
-
-Related options:
-
-* ``[blazar:physical:host] preemptible_aggregate``
 """,
     ),
     _SharedStrOpt(
@@ -94,17 +78,9 @@ Related options:
         help="""
 The name of the aggregate whose hosts take preemptible servers.
 
-It is a pool of Blazar as the pool of free hosts is: no other server without a
-reservation lands on its hosts, whether ``allow_preemptibles`` is on or off.
-
-Possible values:
-
-* The name of an aggregate. The default is that of the pool of free hosts.
-
-Related options:
-
-* ``[blazar:physical:host] allow_preemptibles``
-* ``[blazar:physical:host] aggregate_freepool_name``
+It is a pool of Blazar as the pool of free hosts is, and by default the same:
+no other server without a reservation lands on its hosts, whether
+``allow_preemptibles`` is on or off.
 """,
     ),
     _SharedStrOpt(
@@ -117,49 +93,26 @@ Blazar marks a project that may use a reservation beside its owner by metadata
 of the pool whose key is the project's ID. Any value but an empty one opens
 the pool to the project, so this option has no effect. It is here because
 blazar-nova has it.
-
-Possible values:
-
-* Any text.
-
-Related options:
-
-* ``[blazar:physical:host] blazar_owner``
 """,
     ),
     _SharedStrOpt(
         'blazar_owner',
         default='blazar:owner',
         help="""
-The metadata key of the project that owns a reservation's pool.
-
-Possible values:
-
-* A metadata key, as ``[nova] blazar_owner`` of blazar.conf has it.
-
-Related options:
-
-* ``[filter_scheduler] enabled_filters`` must have ``BlazarFilter``.
+The metadata key of the project that owns a reservation's pool, as
+``[nova] blazar_owner`` of blazar.conf has it.
 """,
     ),
     _SharedStrOpt(
         'blazar_az_prefix',
         default='blazar_',
         help="""
-The beginning of the names of reservations' availability zones.
+The beginning of the names of reservations' availability zones, as
+``[physical:host] blazar_az_prefix`` of blazar.conf has it.
 
 Each aggregate in such a zone is the pool of a host reservation; its name is
 the ID of the reservation. With an empty value every aggregate in a zone is.
 Zones that begin with ``blazar:`` count whatever this option says.
-
-Possible values:
-
-* A prefix, as ``[physical:host] blazar_az_prefix`` of blazar.conf has it.
-
-Related options:
-
-* ``[blazar:physical:host] aggregate_freepool_name`` and
-  ``preemptible_aggregate`` name pools that need no zone.
 """,
     ),
 ]

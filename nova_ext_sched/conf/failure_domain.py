@@ -40,7 +40,6 @@ Possible values:
 
 Related options:
 
-* ``[nova_ext_sched] max_server_per_failure_domain``
 * ``[nova_ext_sched] request_filters`` must have ``failure_domains``, and
   ``[filter_scheduler] enabled_filters`` should have ``FailureDomainFilter``.
 """,
@@ -52,28 +51,21 @@ Related options:
         help="""
 The largest number of servers of an anti-affinity group in a failure domain.
 
-Users can ask for a limit with the scheduler hints
+This sets a limit for every server group with the policy ``anti-affinity``. In
+a group of any policy, users can ask for one with the scheduler hints
 ``different_failure_domain=true`` (one server in each domain) and
-``max_server_per_failure_domain=<n>``, for a server group of any policy. This
-option sets a limit for every server group with the policy ``anti-affinity``.
-If both apply, the lower number wins: a hint never lifts the operator's limit.
+``max_server_per_failure_domain=<n>``. If both apply, the lower number wins: a
+hint never lifts the operator's limit. With 0 only hints set a limit.
 
 Existing servers are not moved. They count, and the limit applies to them when
 they are moved. Give every host of the cloud a failure domain first: a host
 without one takes no server of such a group.
 
-Possible values:
-
-* 0: only hints set a limit.
-* An integer, 1 or more.
-
 Related options:
 
 * ``[nova_ext_sched] failure_domain_key``
-* ``[nova_ext_sched] max_forbidden_aggregates`` limits how many aggregates of
-  full domains one placement query names. ``FailureDomainFilter`` in
-  ``[filter_scheduler] enabled_filters`` checks the hosts of the rest.
-* ``[nova_ext_sched] request_filters`` must have ``failure_domains``.
+* ``[nova_ext_sched] request_filters`` must have ``failure_domains``, and
+  ``[filter_scheduler] enabled_filters`` should have ``FailureDomainFilter``.
 """,
     ),
 ]

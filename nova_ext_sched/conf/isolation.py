@@ -3,10 +3,13 @@
 """Options of isolated aggregates."""
 
 from collections.abc import Iterator
+import re
 import typing
 
 from oslo_config import cfg
 from oslo_config import types
+
+_TRAIT_NAME = re.compile(r'[A-Z0-9_]+\*?|\*')
 
 
 class TraitSources(types.List):
@@ -28,6 +31,23 @@ class TraitSources(types.List):
         return sources
 
 
+class TraitNames(types.List):
+    """Names of traits; ``*`` at the end stands for any ending."""
+
+    def __init__(self) -> None:
+        super().__init__(type_name='list value')
+
+    def __call__(self, value: typing.Any) -> list[str]:
+        names: list[str] = super().__call__(value)
+        for name in names:
+            if not _TRAIT_NAME.fullmatch(name):
+                raise ValueError(
+                    'expected names of traits, of A to Z, 0 to 9 and _, got '
+                    + repr(name)
+                )
+        return names
+
+
 OPTS = [
     cfg.BoolOpt(
         'enable_isolated_aggregate_filtering',
@@ -36,32 +56,24 @@ OPTS = [
 Keep requests out of isolated aggregates whose traits they do not require.
 
 An aggregate is isolated if its metadata has one or more
-``trait:<NAME>=required``. A request may use it only if it requires all of
-these traits, in the extra specs of its flavor or the properties of its image.
-The request filter ``isolate_aggregates`` asks placement to leave the other
-isolated aggregates out. The host filter ``IsolatedAggregatesFilter`` checks
-the hosts that placement returns. On rebuild nova runs no request filter, so
-only the host filter guards the aggregates.
+``trait:<NAME>=required``. A request may use it only if the extra specs of its
+flavor or the properties of its image require all of these traits. The request
+filter ``isolate_aggregates`` asks placement to leave the others out. The host
+filter ``IsolatedAggregatesFilter`` checks the hosts that placement returns,
+and alone guards the aggregates on rebuild, where nova runs no request filter.
 
-If the request filter cannot read the aggregates (the API database is down,
-for example), the request ends in NoValidHost and the log of nova-scheduler
-has the reason. No request is ever scheduled unfiltered.
-
-Possible values:
-
-* True: isolate.
-* False: ``trait:`` metadata of aggregates has no effect.
+If the aggregates cannot be read (the API database is down, for example), the
+request ends in NoValidHost and the log of nova-scheduler has the reason. No
+request is ever scheduled unfiltered.
 
 Related options:
 
-* ``[nova_ext_sched] isolation_trait_sources`` says whether the properties of
-  images count.
+* ``[nova_ext_sched] isolation_trait_sources`` says whether images count.
 * ``[filter_scheduler] enabled_filters`` should have
   ``IsolatedAggregatesFilter``. Without it, a server on an isolated host keeps
   its host when it is rebuilt with an image that does not require the traits.
 * ``[scheduler] enable_isolated_aggregate_filtering`` is nova's own filter for
-  the same purpose. If both are on, every request does the work twice: turn
-  nova's off.
+  the same purpose. Turn it off, or every request does the work twice.
 """,
     ),
     cfg.Opt(
@@ -78,10 +90,6 @@ role that the protection names. If an isolated aggregate is a matter of
 security, and not of comfort, set this to ``flavor`` and give the projects
 that may use the aggregate a private flavor.
 
-With ``flavor`` alone no property of an image opens an aggregate, at boot, at
-any move and on rebuild. The traits of ports and device profiles always count.
-Placement still looks for hosts with the traits of the image.
-
 Servers that are on isolated hosts because of their images are not moved. From
 then on they cannot be rebuilt there, and their next move takes them away.
 ``nova-ext-sched audit`` lists them.
@@ -89,33 +97,29 @@ then on they cannot be rebuilt there, and their next move takes them away.
 Possible values:
 
 * ``flavor,image``: the traits of flavor and image count together, as in nova.
-* ``flavor``: traits of images open nothing.
+* ``flavor``: traits of images open nothing, at boot, at any move and on
+  rebuild. Placement still looks for hosts with them.
 
-Related options:
-
-* ``[nova_ext_sched] enable_isolated_aggregate_filtering`` must be True.
-  Without it this option has no effect.
+The traits of ports and device profiles always count.
 """,
     ),
-    cfg.ListOpt(
+    cfg.Opt(
         'forbid_by_trait',
+        type=TraitNames(),
         default=[],
         help="""
 Traits that only the hosts of isolated aggregates have.
 
 List a trait here only if no host outside the aggregates that require it has
 it. Placement is then asked to leave out hosts with the trait
-(``root_required=!TRAIT``) in place of the aggregates that require it. The
-query grows with the number of traits, not with the number of aggregates.
+(``root_required=!TRAIT``) in place of the aggregates that require it, so that
+the query grows with the number of traits, not of aggregates. A host of such
+an aggregate without the trait is left to ``IsolatedAggregatesFilter``.
 
 Use this option if you have more isolated aggregates than
 ``max_forbidden_aggregates``, or if ``max_placement_results`` cuts off
-suitable hosts. With few aggregates it gains nothing.
-
-If a host of such an aggregate lacks the trait, placement returns it and
-``IsolatedAggregatesFilter`` rejects it. A trait has no effect here if
-placement does not know it, or if the request requires it of the host in
-another way.
+suitable hosts. A trait has no effect here if placement does not know it, or
+if the request requires it of the host in another way.
 
 Possible values:
 
@@ -127,7 +131,6 @@ Related options:
 * ``[filter_scheduler] enabled_filters`` must have
   ``IsolatedAggregatesFilter``. Without it, and for hosts that an
   administrator forced, this option has no effect and UUIDs are used.
-* ``[nova_ext_sched] max_forbidden_aggregates``
 """,
     ),
 ]

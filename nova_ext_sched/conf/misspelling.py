@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Finds names in nova.conf that oslo.config never reads.
+"""Finds lines in nova.conf that oslo.config never reads.
 
 oslo.config ignores an option or a section that nobody registered. A misspelt
 or misplaced option of ours would silently leave hosts open, so it is refused.
+Of an option that is written twice it reads the last line.
 """
 
 from collections.abc import Iterator
@@ -23,8 +24,13 @@ from nova_ext_sched import messages
 # word, or a word left out.
 _ALIKE_SECTIONS = 0.75
 
-# The names of the options in each section of one source.
-_Sections = Mapping[str, typing.Iterable[str]]
+# Lists of nova's that say whether a policy is on. They are one line each;
+# available_filters has a line for each entry.
+_OF_NOVA = {'filter_scheduler': ('enabled_filters', 'weight_classes')}
+
+# The options in each section of one source, and their values: as many as the
+# source has lines of the name.
+_Sections = Mapping[str, Mapping[str, Sequence[str]]]
 
 
 def check(conf: cfg.ConfigOpts, groups: Sequence[str]) -> None:
@@ -108,6 +114,29 @@ def _check_section(
             )
 
 
+def find_repeated(
+    conf: cfg.ConfigOpts, groups: Sequence[str]
+) -> Iterator[str]:
+    """Yield the options that one file has more than once.
+
+    :param conf: see :func:`check`; ``groups`` too
+    :returns: a message for each, with what to do about it
+    """
+    for sections in _sources(conf):
+        for section, options in sections.items():
+            name = section.lower()
+            if name not in groups and name not in _OF_NOVA:
+                continue
+            for key, values in options.items():
+                if len(values) > 1 and key in _OF_NOVA.get(name, (key,)):
+                    yield (
+                        f'[{name}] {messages.clean(key)} is written '
+                        f'{len(values)} times in one file of nova.conf. The '
+                        f'last line counts alone: '
+                        f'{messages.quoted(values[-1])}. Write one line.'
+                    )
+
+
 def _sources(conf: cfg.ConfigOpts) -> Iterator[_Sections]:
     # oslo.config offers the names of sections alone. Each namespace has the
     # files that one source parsed; a driver of [DEFAULT] config_source has a
@@ -116,13 +145,13 @@ def _sources(conf: cfg.ConfigOpts) -> Iterator[_Sections]:
         namespace = getattr(source, '_namespace', None)
         if namespace is not None:
             yield from namespace._parsed
-    environment: dict[str, list[str]] = {}
-    for name in os.environ:
+    environment: dict[str, dict[str, list[str]]] = {}
+    for name, value in os.environ.items():
         if match := re.fullmatch(r'OS_([A-Z0-9_:-]+?)__(\w+)', name):
             group, key = match.groups()
             if group != 'DEFAULT':
                 group = group.lower()
-            environment.setdefault(group, []).append(key.lower())
+            environment.setdefault(group, {})[key.lower()] = [value]
     yield environment
 
 

@@ -52,22 +52,16 @@ meaning. ``AggregateInstanceTypeFilter`` ignores keys with these prefixes.
 
 Possible values:
 
-* A comma-separated list of prefixes. An empty prefix among others stops
-  nova-scheduler at start. Without any, no key requires an aggregate.
-
-Example::
-
-    placement_req_required_member_prefix = reservation:
+* A comma-separated list of prefixes, such as ``reservation:``. An empty one
+  among others stops nova-scheduler at start.
 
 Related options:
 
 * ``[nova_ext_sched] placement_req_default_forbidden_member_prefix`` should
   have the same prefixes. A prefix that is only here sends the requests with
-  the key to the aggregate and keeps nobody else out. nova-scheduler warns
-  about it at start.
-* ``[nova_ext_sched] member_sources`` says where a request may have keys.
-* ``[nova_ext_sched] member_project_keys`` says which projects may use an
-  aggregate.
+  the key to the aggregate and keeps nobody else out.
+* ``[nova_ext_sched] member_sources`` says where a request may have keys, and
+  ``member_project_keys`` which projects may use an aggregate.
 * ``[nova_ext_sched] request_filters`` must have ``reserved_aggregates``.
 """,
     ),
@@ -83,28 +77,19 @@ metadata has such a key. A request with such a key gets the aggregate that the
 key names (``placement_req_required_member_prefix``). Each prefix is
 independent: a key with one prefix does not open the aggregates of another.
 
-Keys are compared exactly: case matters, and ``%`` and ``_`` have no special
-meaning. ``AggregateInstanceTypeFilter`` ignores keys with these prefixes, and
-``force_metadata_check`` does not force them.
-
 Possible values:
 
-* A comma-separated list of prefixes. An empty prefix among others stops
-  nova-scheduler at start. Without any, no aggregate is reserved.
-
-Example::
-
-    placement_req_default_forbidden_member_prefix = reservation:
+* As of ``placement_req_required_member_prefix``. Without any, no aggregate is
+  reserved. ``force_metadata_check`` does not force keys with these prefixes.
 
 Related options:
 
 * ``[nova_ext_sched] placement_req_required_member_prefix`` should have the
   same prefixes. If a prefix is only here, a request with any key of the
-  prefix may use every host that such a key reserves. nova-scheduler warns
-  about it at start.
-* ``[nova_ext_sched] max_forbidden_aggregates`` limits how many aggregates one
-  placement query names. ``IsolatedAggregatesFilter`` in
-  ``[filter_scheduler] enabled_filters`` checks the hosts of the rest.
+  prefix may use every host that such a key reserves.
+* ``[filter_scheduler] enabled_filters`` should have
+  ``IsolatedAggregatesFilter``, which checks rebuilds, and the hosts that
+  ``[nova_ext_sched] max_forbidden_aggregates`` leaves to it.
 * ``[nova_ext_sched] request_filters`` must have ``reserved_aggregates``.
 """,
     ),
@@ -128,18 +113,11 @@ Possible values:
   * ``flavor``: names of extra specs, ``reservation:<id>``.
   * ``image``: names of image properties, ``reservation:<id>``. nova-scheduler
     reads them from Glance for every request that has an image. If Glance does
-    not answer, the request ends in NoValidHost. On rebuild only host filters
-    run, and they do not ask Glance. A key of the image does not count there:
-    a server that is on a reserved host only because of its image cannot be
-    rebuilt.
+    not answer, the request ends in NoValidHost. On rebuild a key of the image
+    does not count: a server that is on a reserved host only because of its
+    image cannot be rebuilt.
   * ``hint``: scheduler hints, ``reservation=<id>`` or ``reservation:<id>``
     with any value.
-
-Related options:
-
-* ``[nova_ext_sched] member_project_keys``
-* ``[nova_ext_sched] placement_req_required_member_prefix``
-* ``[nova_ext_sched] placement_req_default_forbidden_member_prefix``
 """,
     ),
     cfg.Opt(
@@ -152,11 +130,9 @@ Metadata keys that say which projects may use a reserved aggregate.
 If an aggregate that a request names has one of these keys, or a key that
 begins with one (``filter_tenant_id2``), only the projects in the values of
 these keys may use it. A value is one project ID or several, separated by
-commas. If a reserved aggregate has no such key, every request that names it
-may use it.
-
-If several aggregates have the key of a reservation, only those that the
-request's project may use count. If none is left, the request ends in
+commas. A reserved aggregate without such a key is open to every request that
+names it. If several aggregates have the key of a reservation, only those that
+the request's project may use count. If none is left, the request ends in
 NoValidHost.
 
 Possible values:
@@ -164,11 +140,6 @@ Possible values:
 * A comma-separated list of keys, none of them empty. If Blazar makes the
   aggregates, add ``blazar:owner``, which Blazar sets. With an empty value,
   every request may use every aggregate that it names.
-
-Related options:
-
-* ``[nova_ext_sched] placement_req_required_member_prefix``: keys with these
-  prefixes name aggregates.
 """,
     ),
 ]

@@ -34,11 +34,11 @@ OPTS = [
         help="""
 How much the slots of server groups weigh beside nova's other weighers.
 
-``ServerGroupRoundRobinWeigher`` deals the servers of a group to the hosts in
+``ServerGroupRoundRobinWeigher`` assigns the servers of a group to the hosts in
 turn, so that schedulers that work at the same time choose different hosts. It
-acts on server groups with the policy ``anti-affinity`` and on requests with a
-limit for failure domains. All other requests get the same weight on every
-host.
+acts on server groups with the policy ``anti-affinity`` or
+``soft-anti-affinity`` and on requests with a limit for failure domains. All
+other requests get the same weight on every host.
 
 With the default the slot decides, and nova's other weighers do not, except
 for two whose own default is higher: hosts where builds failed come last, and a

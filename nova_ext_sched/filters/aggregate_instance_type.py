@@ -4,6 +4,8 @@
 
 import collections
 from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
 import itertools
 import typing
 
@@ -41,24 +43,24 @@ class AggregateInstanceTypeFilter(base.PolicyFilter):
 
     RUN_ON_REBUILD = False
 
-    def judge(self, spec_obj: typing.Any) -> base.Judge:
+    def decisions(self, spec_obj: typing.Any) -> Iterator[base.Decision]:
         ours = CONF.nova_ext_sched
-        return _FlavorJudge(
-            aggregate_instance_type.Decision(
-                fields.flavor_name(spec_obj),
-                fields.flavor_extra_specs(spec_obj),
-                ours.force_metadata_check_ignored_keys,
-                reservation.Rules.from_options(ours).prefixes,
-            )
+        decision = aggregate_instance_type.Decision(
+            fields.flavor_name(spec_obj),
+            fields.flavor_extra_specs(spec_obj),
+            ours.force_metadata_check_ignored_keys,
+            reservation.Rules.from_options(ours).prefixes,
         )
+        yield aggregate_instance_type.DECLARATION, _FlavorJudge(decision)
 
     def judge_all(
-        self, hosts: list[typing.Any], judge: typing.Any
+        self, hosts: list[typing.Any], judges: Sequence[typing.Any]
     ) -> tuple[list[typing.Any], list[typing.Any]]:
         # Each aggregate is read once, and each combination of bits decided
         # once: as fast where every host has its own set of aggregates.
         passed: list[typing.Any] = []
         rejected: list[typing.Any] = []
+        (judge,) = judges
         bits_of, passes = judge.bits_of, judge.passes
         # Written out: a call for each host would take longer than the rest.
         for host_state in hosts:
@@ -69,11 +71,12 @@ class AggregateInstanceTypeFilter(base.PolicyFilter):
         return passed, rejected
 
     def count_reasons(
-        self, rejected: list[typing.Any], judge: typing.Any
+        self, rejected: list[typing.Any], judges: Sequence[typing.Any]
     ) -> collections.Counter[str]:
         # One reason for all hosts that fail in one way, with the names and
         # values of all their aggregates: a sentence for each set of
         # aggregates would cost more than the filter itself.
+        (judge,) = judges
         hosts_by_cause: dict[typing.Any, list[typing.Any]] = {}
         for host_state in rejected:
             cause = judge.causes[judge.read(host_state)]

@@ -6,14 +6,14 @@ import collections
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
-from collections.abc import Mapping
 from collections.abc import Sequence
 import typing
 
 from nova.scheduler import filters
-from nova.scheduler import utils
 from oslo_log import log as logging
 
+from nova_ext_sched import exception
+from nova_ext_sched import log_once
 from nova_ext_sched import messages
 from nova_ext_sched import request_state
 from nova_ext_sched.policy import declaration
@@ -22,14 +22,12 @@ from nova_ext_sched.queries import fields
 
 LOG = logging.getLogger(__name__)
 
-# Decides about one host. It must neither raise nor do I/O.
+LOG_ONCE = log_once.LogOnce(__name__)
+
+# Decides about one host, a nova HostState. It must neither raise nor do I/O.
 Judge = Callable[[typing.Any], verdict.Verdict]
 
-# Name and metadata of each aggregate of a host.
-Described = list[tuple[str, Mapping[str, str]]]
-
-# Decides about the aggregates of a host.
-Decision = Callable[[Described], verdict.Verdict]
+Decision = tuple[declaration.Policy, Judge]
 
 
 def policies_of(
@@ -47,10 +45,10 @@ def policies_of(
     )
 
 
-def judges_of(
+def decisions_of(
     host_filter: filters.BaseHostFilter, spec_obj: typing.Any
-) -> Iterator[tuple[declaration.Policy, Judge]]:
-    """Yield what judges a host by each policy of a host filter.
+) -> Iterator[Decision]:
+    """Yield each policy of a host filter, with what judges a host by it.
 
     One that does not say more is asked whether a host passes, and counts for
     each of its policies.
@@ -58,7 +56,7 @@ def judges_of(
     :param spec_obj: a nova RequestSpec
     """
     if isinstance(host_filter, PolicyFilter):
-        yield from host_filter.judges(spec_obj)
+        yield from host_filter.decisions(spec_obj)
         return
 
     refusal = verdict.reject(f'{type(host_filter).__name__} refuses it')
@@ -72,35 +70,88 @@ def judges_of(
         yield policy, judge
 
 
+class _Uncompiled:
+    """A request that cannot be compiled: no host may take it."""
+
+    def __init__(self, reason: str) -> None:
+        self._refusal = verdict.reject(reason, lacks=True)
+
+    def judge(self, aggregates: typing.Any) -> verdict.Verdict:
+        return self._refusal
+
+
+def compile_request(
+    fn: Callable[[typing.Any], typing.Any],
+    spec_obj: typing.Any,
+    fault: str,
+    log: log_once.LogOnce,
+) -> typing.Any:
+    """Compile a request as stage 1 does.
+
+    :param fn: of stage 1
+    :param fault: what happens where it fails, for the log
+    :returns: what ``fn`` returns or, where it raises, what has a method
+        ``judge`` that refuses every host
+    """
+    try:
+        return fn(spec_obj)
+    except exception.RequestRefused as exc:
+        # By what a member wrote.
+        return _Uncompiled(exc.reason)
+    except Exception as exc:
+        reason = f'{fault}: {messages.describe(exc)}'
+        log.warning(reason, key=type(exc).__name__)
+        return _Uncompiled(reason)
+
+
+class ByAggregates:
+    """Judges a host by its aggregates alone.
+
+    Hosts that share their set of aggregates share one verdict, computed once
+    a request. Nothing is kept beyond the request, so an update of an
+    aggregate in the scheduler's memory takes effect on the next one.
+
+    :param decide: takes the nova Aggregates of a host; neither raises nor
+        does I/O
+    """
+
+    def __init__(
+        self, decide: Callable[[Sequence[typing.Any]], verdict.Verdict]
+    ) -> None:
+        self._decide = decide
+        self._verdicts: dict[tuple[int, ...], verdict.Verdict] = {}
+
+    def __call__(self, host_state: typing.Any) -> verdict.Verdict:
+        # The objects are those of the scheduler's in-memory map, shared by
+        # the hosts, so identity tells them apart while the host states hold
+        # them. Order may differ between hosts of one set: that costs a second
+        # computation and no wrong answer.
+        aggregates = host_state.aggregates
+        key = tuple(map(id, aggregates))
+        found = self._verdicts.get(key)
+        if found is None:
+            found = self._verdicts[key] = self._decide(aggregates)
+        return found
+
+
 class PolicyFilter(filters.BaseHostFilter):
     """A host filter that compiles the request once and then judges hosts.
 
-    A subclass overrides :meth:`judge`; one that can judge many hosts faster
-    than one by one overrides :meth:`judge_all` too.
+    A subclass overrides :meth:`decisions`; one that can judge many hosts
+    faster than one by one overrides :meth:`judge_all` too.
     """
 
     #: The policies that it obeys, which the tools learn from here.
     policies: tuple[declaration.Policy, ...] = ()
 
-    def judge(self, spec_obj: typing.Any) -> Judge | None:
+    def decisions(self, spec_obj: typing.Any) -> Iterator[Decision]:
         """Compile the request, a nova RequestSpec.
 
-        :returns: what judges a HostState, or None if the policy does not
-            apply to the request and every host passes
+        :returns: each policy that applies to the request, and what judges a
+            HostState by it; a host must satisfy all of them. Where the host's
+            aggregates alone decide, that is a :class:`ByAggregates`
         """
         raise NotImplementedError
-
-    def judges(
-        self, spec_obj: typing.Any
-    ) -> Iterator[tuple[declaration.Policy, Judge]]:
-        """Yield what judges a host by each of the policies that apply.
-
-        For tools, which tell the policies apart. One that has several
-        policies overrides it.
-        """
-        judge = self.judge(spec_obj)
-        if judge is not None:
-            yield policies_of(self)[0], judge
 
     def prepare(self, ctxt: typing.Any, spec_obj: typing.Any) -> None:
         """Do what stage 1 does for this stage, where stage 1 did not run.
@@ -117,20 +168,22 @@ class PolicyFilter(filters.BaseHostFilter):
         about that. The reasons are computed only if the line is logged.
         """
         hosts = list(filter_obj_list)
-        # BaseHostFilter does this in _filter_one, a host at a time.
-        if not self.RUN_ON_REBUILD and utils.request_is_rebuild(spec_obj):
+        # BaseHostFilter believes the hint, in _filter_one.
+        if not self.RUN_ON_REBUILD and fields.is_rebuild(spec_obj):
             return hosts
-        judge = self.judge(spec_obj)
-        if judge is None:
+        if fields.pretends_rebuild(spec_obj):
+            _tell_of_hint(spec_obj)
+        judges = [judge for _, judge in self.decisions(spec_obj)]
+        if not judges:
             return hosts
-        passed, rejected = self.judge_all(hosts, judge)
+        passed, rejected = self.judge_all(hosts, judges)
         if rejected and any(one.counts_group for one in self.policies):
-            request_state.refused.setdefault(spec_obj, {}).update(
+            request_state.of(spec_obj).refused.update(
                 ((state.host, state.nodename), state) for state in rejected
             )
         level = logging.DEBUG if passed else logging.INFO
         if rejected and LOG.isEnabledFor(level):
-            reasons = self.count_reasons(rejected, judge).most_common(10)
+            reasons = self.count_reasons(rejected, judges).most_common(10)
             LOG.log(
                 level,
                 '%s rejected %s of %s: %s',
@@ -150,76 +203,43 @@ class PolicyFilter(filters.BaseHostFilter):
         return bool(self.filter_all([host_state], filter_properties))
 
     def judge_all(
-        self, hosts: list[typing.Any], judge: typing.Any
+        self, hosts: list[typing.Any], judges: Sequence[typing.Any]
     ) -> tuple[list[typing.Any], list[typing.Any]]:
-        """Return the hosts that pass and those that do not, in their order."""
-        passed: list[typing.Any] = []
+        """Return the hosts that pass, in their order, and the others."""
         rejected: list[typing.Any] = []
-        for host_state in hosts:
-            passes, _reason = judge(host_state)
-            (passed if passes else rejected).append(host_state)
-        return passed, rejected
+        for judge in judges:
+            passed: list[typing.Any] = []
+            for host_state in hosts:
+                passes = judge(host_state).passes
+                (passed if passes else rejected).append(host_state)
+            hosts = passed
+        return hosts, rejected
 
     def count_reasons(
-        self, rejected: list[typing.Any], judge: typing.Any
+        self, rejected: list[typing.Any], judges: Sequence[typing.Any]
     ) -> collections.Counter[str]:
-        """Return the number of rejected hosts by reason."""
-        return collections.Counter(judge(host).reason for host in rejected)
+        """Return the number of rejected hosts by their first reason."""
+        return collections.Counter(
+            next(
+                found.reason
+                for judge in judges
+                if not (found := judge(host_state)).passes
+            )
+            for host_state in rejected
+        )
 
 
-class AggregatesFilter(PolicyFilter):
-    """A host filter whose verdict depends on the host's aggregates alone.
-
-    Hosts that share their set of aggregates share one verdict, computed once
-    a request. Nothing is kept beyond the request, so an update of an
-    aggregate in the scheduler's memory takes effect on the next one.
-    """
-
-    def decisions(
-        self, spec_obj: typing.Any
-    ) -> Iterator[tuple[declaration.Policy, Decision]]:
-        """Compile the request, a nova RequestSpec.
-
-        :returns: what decides about a host's aggregates by each policy that
-            applies to the request; a host must satisfy all of them
-        """
-        raise NotImplementedError
-
-    def describe(self, aggregates: Iterable[typing.Any]) -> Described:
-        """Return what the decisions see of nova Aggregate objects."""
-        return fields.names_and_metadata(aggregates)
-
-    def judge(self, spec_obj: typing.Any) -> Judge | None:
-        decisions = [decision for _, decision in self.decisions(spec_obj)]
-        return self._judge_by(decisions) if decisions else None
-
-    def judges(
-        self, spec_obj: typing.Any
-    ) -> Iterator[tuple[declaration.Policy, Judge]]:
-        for policy, decision in self.decisions(spec_obj):
-            yield policy, self._judge_by([decision])
-
-    def _judge_by(self, decisions: Sequence[Decision]) -> Judge:
-        verdicts: dict[tuple[int, ...], verdict.Verdict] = {}
-
-        def judge(host_state: typing.Any) -> verdict.Verdict:
-            # The objects are those of the scheduler's in-memory map, shared
-            # by the hosts, so identity tells them apart while the host states
-            # hold them. Order may differ between hosts of one set: that costs
-            # a second computation and no wrong answer.
-            aggregates = host_state.aggregates
-            key = tuple(map(id, aggregates))
-            found = verdicts.get(key)
-            if found is None:
-                described = self.describe(aggregates)
-                found = verdicts[key] = next(
-                    (
-                        refusal
-                        for decide in decisions
-                        if not (refusal := decide(described)).passes
-                    ),
-                    verdict.PASS,
-                )
-            return found
-
-        return judge
+def _tell_of_hint(spec_obj: typing.Any) -> None:
+    project = fields.get_field(spec_obj, 'project_id')
+    server = fields.get_field(spec_obj, 'instance_uuid')
+    # No warning, which would raise an alert: a member writes the hint, and it
+    # opens no host. Once for each project, however many servers it creates.
+    LOG_ONCE.info(
+        f'Server {messages.clean(server)} of project '
+        f'{messages.clean(project)} has the scheduler hint '
+        f'{fields.CHECK_TYPE}=rebuild, which only nova may write, and its '
+        f'request is no rebuild. nova asked neither the request filters nor '
+        f'placement. The host filters of nova-ext-sched judge every host for '
+        f'it.',
+        key=messages.clean(project),
+    )

@@ -2,15 +2,14 @@
 
 """Stage 2 of Blazar: judge each host's pools."""
 
-from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Sequence
+import functools
 import typing
 
 from nova_ext_sched import log_once
-from nova_ext_sched import messages
 from nova_ext_sched.filters import base
 from nova_ext_sched.policy import blazar
-from nova_ext_sched.policy import declaration
 from nova_ext_sched.policy import verdict
 from nova_ext_sched.queries import fields
 from nova_ext_sched.request_filters import blazar as blazar_request
@@ -18,7 +17,7 @@ from nova_ext_sched.request_filters import blazar as blazar_request
 LOG_ONCE = log_once.LogOnce(__name__)
 
 
-class BlazarFilter(base.AggregatesFilter):
+class BlazarFilter(base.PolicyFilter):
     """Reject hosts of Blazar that the request has not reserved.
 
     This filter replaces blazar-nova's filter of the same name, with the same
@@ -38,36 +37,29 @@ class BlazarFilter(base.AggregatesFilter):
 
     RUN_ON_REBUILD = False
 
-    def decisions(
-        self, spec_obj: typing.Any
-    ) -> Iterator[tuple[declaration.Policy, base.Decision]]:
-        try:
-            request = blazar_request.compile_request(spec_obj)
-        except Exception as exc:
-            LOG_ONCE.warning(
-                f'BlazarFilter rejects every host, because it cannot read '
-                f'which reservations a request names: '
-                f'{messages.describe(exc)}'
-            )
-            # Which hosts the request may use is not known, so none.
-            unread = 'the reservations of the request cannot be read'
-            yield blazar.DECLARATION, lambda _: verdict.reject(unread)
-            return
-        if request is None:
-            return
+    def decisions(self, spec_obj: typing.Any) -> Iterator[base.Decision]:
+        request = base.compile_request(
+            blazar_request.compile_request,
+            spec_obj,
+            'BlazarFilter rejects every host, because it cannot read which '
+            'reservations a request names',
+            LOG_ONCE,
+        )
+        if request is not None:
+            judge = functools.partial(_judge, request)
+            yield blazar.DECLARATION, base.ByAggregates(judge)
 
-        def decide(aggregates: base.Described) -> verdict.Verdict:
-            if any(None in one for one in aggregates):
-                return verdict.reject(
-                    'the host is in an aggregate without a name or metadata, '
-                    'which may be a pool of Blazar'
-                )
-            return request.judge(aggregates)
 
-        yield blazar.DECLARATION, decide
-
-    def describe(self, aggregates: Iterable[typing.Any]) -> base.Described:
-        return [
-            (fields.get_field(one, 'name'), fields.get_field(one, 'metadata'))
-            for one in aggregates
-        ]
+def _judge(
+    request: typing.Any, aggregates: Sequence[typing.Any]
+) -> verdict.Verdict:
+    described = [
+        (fields.get_field(one, 'name'), fields.get_field(one, 'metadata'))
+        for one in aggregates
+    ]
+    if any(None in one for one in described):
+        return verdict.reject(
+            'the host is in an aggregate without a name or metadata, which '
+            'may be a pool of Blazar'
+        )
+    return request.judge(described)

@@ -13,7 +13,6 @@ from nova_ext_sched import exception
 from nova_ext_sched import log_once
 from nova_ext_sched import request_state
 from nova_ext_sched.filters import base
-from nova_ext_sched.policy import declaration
 from nova_ext_sched.policy import failure_domain
 from nova_ext_sched.policy import verdict
 from nova_ext_sched.queries import fields
@@ -26,7 +25,7 @@ CONF = nova.conf.CONF
 LOG_ONCE = log_once.LogOnce(__name__)
 
 
-class FailureDomainFilter(base.AggregatesFilter):
+class FailureDomainFilter(base.PolicyFilter):
     """Reject hosts in failure domains that are full for the server group.
 
     This filter replaces vexxhost's filter of the same name, with the same
@@ -50,31 +49,34 @@ class FailureDomainFilter(base.AggregatesFilter):
         self, filter_obj_list: Iterable[typing.Any], spec_obj: typing.Any
     ) -> list[typing.Any]:
         hosts = list(filter_obj_list)
-        spread = request_state.spreads.get(spec_obj)
-        if spread is not None:
-            _count(spread, hosts, spec_obj.instance_group)
+        _count_picks(spec_obj, hosts)
         return super().filter_all(hosts, spec_obj)
 
     def prepare(self, ctxt: typing.Any, spec_obj: typing.Any) -> None:
-        request_state.forget(spec_obj)
+        request_state.forget_group(spec_obj)
         # decisions() rejects what is malformed.
         with contextlib.suppress(exception.InvalidValue):
             limit = failure_domain_request.read_limit(spec_obj)
             if limit is not None:
                 failure_domain_request.count_members(ctxt, spec_obj, limit)
 
-    def decisions(
-        self, spec_obj: typing.Any
-    ) -> Iterator[tuple[declaration.Policy, base.Decision]]:
-        spread = request_state.spreads.get(spec_obj)
+    def decisions(self, spec_obj: typing.Any) -> Iterator[base.Decision]:
+        spread = request_state.of(spec_obj).spread
         fault = (
             'the members of the server group were not counted: the request '
             'filter failure_domains did not run'
         )
+        pretends = fields.pretends_rebuild(spec_obj)
+        if pretends:
+            fault += (
+                f', because the server has the scheduler hint '
+                f'{fields.CHECK_TYPE}=rebuild'
+            )
         try:
             if failure_domain_request.read_limit(spec_obj) is None:
                 return
-            if spread is None:
+            by_hint = False
+            if spread is None and not pretends:
                 LOG_ONCE.warning(
                     'FailureDomainFilter rejects every host for requests that '
                     'ask to be spread over failure domains, because the '
@@ -82,36 +84,35 @@ class FailureDomainFilter(base.AggregatesFilter):
                     'failure_domains to [nova_ext_sched] request_filters.'
                 )
         except exception.InvalidValue as exc:
-            spread, fault = None, str(exc)
+            spread, fault, by_hint = None, str(exc), True
 
-        def decide(aggregates: base.Described) -> verdict.Verdict:
+        def decide(aggregates: Iterable[typing.Any]) -> verdict.Verdict:
             if spread is None:
-                return verdict.reject(fault)
-            return spread.judge(
-                failure_domain.read_domains(
-                    (metadata for _, metadata in aggregates), spread.key
-                )
-            )
+                return verdict.reject(fault, lacks=True, by_hint=by_hint)
+            return spread.judge(fields.names_and_metadata(aggregates))
 
-        yield failure_domain.DECLARATION, decide
+        yield failure_domain.DECLARATION, base.ByAggregates(decide)
 
 
-def _count(
-    spread: failure_domain.Spread, hosts: list[typing.Any], group: typing.Any
-) -> None:
+def _count_picks(spec_obj: typing.Any, hosts: list[typing.Any]) -> None:
+    state = request_state.of(spec_obj)
+    spread = state.spread
+    if spread is None:
+        return
     # nova appends the host of each server that it picks for the request.
-    picked = fields.get_field(group, 'hosts') or []
-    candidates, counted = request_state.picks.get(spread, (hosts, len(picked)))
-    for host in picked[counted:]:
+    picked = fields.get_field(spec_obj.instance_group, 'hosts') or []
+    if state.candidates is None:
+        state.candidates, state.counted = hosts, len(picked)
+    for host in picked[state.counted :]:
         spread.add(
             failure_domain.read_domains(
                 (
                     fields.aggregate_metadata(agg)
-                    for state in candidates
-                    if state.host == host
-                    for agg in state.aggregates
+                    for candidate in state.candidates
+                    if candidate.host == host
+                    for agg in candidate.aggregates
                 ),
                 spread.key,
             )
         )
-    request_state.picks[spread] = candidates, len(picked)
+    state.counted = len(picked)

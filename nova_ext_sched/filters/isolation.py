@@ -10,10 +10,8 @@ import nova.conf
 from nova_ext_sched import log_once
 from nova_ext_sched import messages
 from nova_ext_sched.filters import base
-from nova_ext_sched.policy import declaration
 from nova_ext_sched.policy import isolation
 from nova_ext_sched.policy import reservation
-from nova_ext_sched.policy import verdict
 from nova_ext_sched.queries import fields
 from nova_ext_sched.request_filters import isolation as isolation_request
 from nova_ext_sched.request_filters import reservation as reservation_request
@@ -23,7 +21,7 @@ CONF = nova.conf.CONF
 LOG_ONCE = log_once.LogOnce(__name__)
 
 
-class IsolatedAggregatesFilter(base.AggregatesFilter):
+class IsolatedAggregatesFilter(base.PolicyFilter):
     """Reject hosts whose aggregates the request may not use.
 
     It makes the same decisions as the request filters, on the aggregates that
@@ -50,16 +48,14 @@ class IsolatedAggregatesFilter(base.AggregatesFilter):
 
     RUN_ON_REBUILD = True
 
-    def decisions(
-        self, spec_obj: typing.Any
-    ) -> Iterator[tuple[declaration.Policy, base.Decision]]:
-        if isolation.DECLARATION.is_wanted(CONF):
-            yield isolation.DECLARATION, _decide_isolation(spec_obj)
-        if reservation.DECLARATION.is_wanted(CONF):
-            yield reservation.DECLARATION, _decide_reservation(spec_obj)
+    def decisions(self, spec_obj: typing.Any) -> Iterator[base.Decision]:
+        if CONF.nova_ext_sched.enable_isolated_aggregate_filtering:
+            yield isolation.DECLARATION, _judge_isolation(spec_obj)
+        if reservation_request.rules().prefixes:
+            yield reservation.DECLARATION, _judge_reservation(spec_obj)
 
 
-def _decide_isolation(spec_obj: typing.Any) -> base.Decision:
+def _judge_isolation(spec_obj: typing.Any) -> base.Judge:
     try:
         required = isolation_request.required_traits(spec_obj)
     except Exception as exc:
@@ -69,21 +65,26 @@ def _decide_isolation(spec_obj: typing.Any) -> base.Decision:
             f'IsolatedAggregatesFilter rejects every isolated host, because '
             f'it cannot read which traits flavor '
             f'{messages.clean(fields.flavor_name(spec_obj))} and its image '
-            f'require: {messages.describe(exc)}'
+            f'require: {messages.describe(exc)}',
+            # Members write the images.
+            key=(fields.flavor_name(spec_obj), type(exc).__name__),
         )
         required = set()
-    return lambda aggregates: isolation.judge(aggregates, required)
-
-
-def _decide_reservation(spec_obj: typing.Any) -> base.Decision:
-    try:
-        return reservation_request.compile_request(spec_obj).judge
-    except Exception as exc:
-        fault = (
-            f'IsolatedAggregatesFilter rejects every host, because it cannot '
-            f'read which reserved aggregates a request names: '
-            f'{messages.describe(exc)}'
+    return base.ByAggregates(
+        lambda aggregates: isolation.judge(
+            fields.names_and_metadata(aggregates), required
         )
-        LOG_ONCE.warning(fault)
-        # Which hosts the request may use is not known, so none.
-        return lambda aggregates: verdict.reject(fault)
+    )
+
+
+def _judge_reservation(spec_obj: typing.Any) -> base.Judge:
+    request = base.compile_request(
+        reservation_request.compile_request,
+        spec_obj,
+        'IsolatedAggregatesFilter rejects every host, because it cannot read '
+        'which reserved aggregates a request names',
+        LOG_ONCE,
+    )
+    return base.ByAggregates(
+        lambda aggregates: request.judge(fields.names_and_metadata(aggregates))
+    )

@@ -3,17 +3,15 @@
 """``openstack aggregate isolation list`` and ``sync``."""
 
 import argparse
-from collections.abc import Iterable
 from collections.abc import Sequence
-import typing
+import sys
 
 from osc_lib.command import command
 
 from nova_ext_sched import exception
 from nova_ext_sched.cli import base
-from nova_ext_sched.cli import layout
-from nova_ext_sched.cli import lister
 from nova_ext_sched.cli import progress
+from nova_ext_sched.cli import report
 from nova_ext_sched.osc import isolation_cloud
 from nova_ext_sched.osc import isolation_findings
 from nova_ext_sched.osc import isolation_plan
@@ -21,10 +19,8 @@ from nova_ext_sched.osc import isolation_report
 from nova_ext_sched.osc import isolation_run
 from nova_ext_sched.policy import isolation
 
-Table = tuple[Sequence[str], Iterable[Sequence[typing.Any]]]
 
-
-class Command(lister.Lister, command.Lister):
+class Command(report.Lister, command.Lister):
     """A command that reads the cloud and writes a text or a table.
 
     ======  ================================================================
@@ -36,41 +32,20 @@ class Command(lister.Lister, command.Lister):
     3       ``list`` found a fault, ``sync --dry-run`` a change to make
     ======  ================================================================
 
-    The OpenStackClient shows an error as one line; with ``--debug`` it shows
-    the traceback.
+    With ``--debug`` the OpenStackClient shows the traceback of an error.
     """
 
-    #: The columns of the rows.
-    names: Sequence[str]
-    #: What the command ends with; set by ``take_action``.
-    status = base.FINE
-    #: What the command says last, as an error; set by ``take_action``.
-    fault = ''
+    program = 'openstack'
 
-    def run(self, parsed_args: argparse.Namespace) -> int:
-        """Run the command and return the exit status."""
-        try:
-            base.check_columns(self, parsed_args, self.names)
-            super().run(parsed_args)
-        except (base.UsageError, exception.InvalidValue) as exc:
-            self.log.error(exc)
-            return base.USAGE
-        if self.sentence:
-            errors = layout.Layout(self.app.stderr, parsed_args.max_width)
-            errors.say(self.sentence)
-        if self.fault:
-            self.log.error(self.fault)
-        return self.status
-
-    def read_cloud(self, **options: typing.Any) -> isolation_cloud.Cloud:
+    def read_cloud(self, by_name: bool) -> isolation_cloud.Cloud:
         """Return what nova and placement know, as the user may see it.
 
-        :param options: see :func:`.isolation_cloud.read`
+        :param by_name: see :func:`.isolation_cloud.read`
         """
         manager = self.app.client_manager
-        with progress.bar(self.app.stderr, 'Reading nova and placement'):
+        with progress.bar(sys.stderr, 'Reading nova and placement'):
             return isolation_cloud.read(
-                manager.compute, manager.nova_ext_sched, **options
+                manager.compute, manager.nova_ext_sched, by_name
             )
 
 
@@ -83,16 +58,9 @@ class ListIsolation(Command):
     The command changes nothing. The exit status is 3 if there is a fault.
     """
 
-    names = ('ID', 'Name', 'UUID', 'Traits', 'Hosts', 'Faults')
-
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of the command line."""
         parser = super().get_parser(prog_name)
-        parser.add_argument(
-            '--faults',
-            action='store_true',
-            help='list only the aggregates with faults',
-        )
         parser.add_argument(
             '--forbid-by-trait',
             metavar='<traits>',
@@ -101,47 +69,22 @@ class ListIsolation(Command):
             'also lists hosts that have one of these traits outside the '
             'aggregates that require it',
         )
-        parser.add_argument(
-            '--hypervisors',
-            action='store_true',
-            help='ask nova for the compute node of each host, instead of '
-            'taking the resource provider that has the name of the host; on '
-            'thousands of hosts this takes half a minute',
-        )
         return parser
 
-    def take_action(self, parsed_args: argparse.Namespace) -> Table:
-        """Return the table: aggregates with faults, then the others."""
+    def get_columns(self, parsed_args: argparse.Namespace) -> Sequence[str]:
+        """See the base."""
+        return isolation_report.COLUMNS
+
+    def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
+        """See the base."""
         patterns = map(str.strip, parsed_args.forbid_by_trait.split(','))
         declared = isolation.DeclaredTraits(filter(None, patterns))
-        cloud = self.read_cloud(by_name=not parsed_args.hypervisors)
-        found = [
+        cloud = self.read_cloud(by_name=True)
+        return isolation_report.make(
             (agg, isolation_findings.find(agg, cloud, declared))
             for agg in cloud.aggregates
             if agg.has_trait_keys
-        ]
-        self._report = isolation_report.Report(found, not parsed_args.faults)
-        if self._report.faulty:
-            self.status = base.SOME_FOUND
-        return self.names, [
-            (
-                agg.id,
-                agg.name,
-                agg.uuid,
-                lister.Several(agg.traits),
-                lister.Several(agg.hosts),
-                isolation_report.FaultsColumn(findings),
-            )
-            for agg, findings in (*self._report.faulty, *self._report.fine)
-        ]
-
-    def write_text(self, out: layout.Layout, rows: list[lister.Row]) -> None:
-        """See the base."""
-        self._report.write(out)
-
-    def sum_up(self) -> str:
-        """See the base."""
-        return self._report.sentence
+        )
 
 
 class SyncIsolation(Command):
@@ -153,8 +96,6 @@ class SyncIsolation(Command):
     The exit status is 1 if a necessary change was not made, and 3 if a dry run
     found a change to make.
     """
-
-    names = ('Change', 'Names', 'Host', 'Provider', 'Result')
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of the command line."""
@@ -177,25 +118,16 @@ class SyncIsolation(Command):
             help='also remove traits that an earlier sync gave to hosts and '
             'that no isolated aggregate requires of them any more',
         )
-        parser.add_argument(
-            '--trait',
-            metavar='<trait>',
-            action='append',
-            default=[],
-            help='with --prune, remove this trait from all hosts of which no '
-            'isolated aggregate requires it, whoever gave it (repeat the '
-            'option for several traits)',
-        )
         return parser
 
-    def take_action(self, parsed_args: argparse.Namespace) -> Table:
-        """Change what must change and return the table."""
-        if parsed_args.trait and not parsed_args.prune:
-            raise base.UsageError('--trait goes with --prune only.')
-        operator_traits = set(
-            map(isolation_plan.check_operator_trait, parsed_args.trait)
-        )
-        cloud = self.read_cloud(operator_traits=operator_traits)
+    def get_columns(self, parsed_args: argparse.Namespace) -> Sequence[str]:
+        """See the base."""
+        return isolation_report.STEP_COLUMNS
+
+    def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
+        """Change what must change and tell it."""
+        # What is written to must be the host's own provider.
+        cloud = self.read_cloud(by_name=False)
         selected = [
             base.find_aggregate(cloud.aggregates, name)
             for name in parsed_args.aggregates
@@ -207,47 +139,32 @@ class SyncIsolation(Command):
                     expected='metadata trait:<NAME>=required',
                     got=aggregate.metadata,
                 )
-        self._steps = isolation_plan.make(
-            cloud, selected, parsed_args.prune, operator_traits
-        )
-        if not parsed_args.dry_run:
-            self._carry_out()
-        elif self._steps:
-            self.status = base.SOME_FOUND
-        return self.names, [
-            (
-                str(step.change),
-                lister.Several(step.names),
-                step.host,
-                step.provider,
-                str(step.result),
-            )
-            for step in self._steps
-        ]
+        steps = isolation_plan.make(cloud, selected, parsed_args.prune)
+        if parsed_args.dry_run:
+            status = base.SOME_FOUND if steps else base.FINE
+            return isolation_report.make_of_steps(steps, status)
+        faults = self._carry_out(steps)
+        done = isolation_plan.Status.DONE
+        status = base.FINE
+        if any(step.status != done for step in steps):
+            status = base.FAULT
+        return isolation_report.make_of_steps(steps, status, *faults)
 
-    def write_text(self, out: layout.Layout, rows: list[lister.Row]) -> None:
-        """See the base."""
-        isolation_report.write_steps(out, self._steps)
-
-    def sum_up(self) -> str:
-        """See the base."""
-        return isolation_run.summarize(self._steps)
-
-    def _carry_out(self) -> None:
+    def _carry_out(self, steps: Sequence[isolation_plan.Step]) -> list[str]:
+        """Make the changes; return what ended that early."""
         client = self.app.client_manager.nova_ext_sched
-        total = sum(step.write is not None for step in self._steps)
-        bar = progress.bar(self.app.stderr, 'Changing placement', total)
+        total = sum(step.write is not None for step in steps)
+        bar = progress.bar(sys.stderr, 'Changing placement', total)
         try:
             with bar as advance:
-                exc = isolation_run.carry_out(self._steps, client, advance)
+                exc = isolation_run.carry_out(steps, client, advance)
         except KeyboardInterrupt:
-            self.app.stderr.write(f'Interrupted. {self.sum_up()}\n')
+            said = isolation_run.sum_up(steps)
+            print(f'Interrupted. {said}.', file=sys.stderr)
             raise
-        if exc is not None:
-            self.fault = (
-                f'{exc}. Run the command again when the cause is gone; it '
-                f'makes the remaining changes.'
-            )
-        done = isolation_plan.Status.DONE
-        if any(step.status != done for step in self._steps):
-            self.status = base.FAULT
+        if exc is None:
+            return []
+        return [
+            f'{exc}. Run the command again when the cause is gone; it makes '
+            f'the remaining changes.'
+        ]

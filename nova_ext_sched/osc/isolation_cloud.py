@@ -131,13 +131,11 @@ class Cloud:
 def read(
     compute: typing.Any,
     client: placement.PlacementClient,
-    operator_traits: Collection[str] = (),
-    by_name: bool = False,
+    by_name: bool,
 ) -> Cloud:
     """Return what nova and placement say about isolation.
 
     :param compute: the compute proxy of openstacksdk
-    :param operator_traits: traits that matter beside those of the aggregates
     :param by_name: see :func:`_list_nodes`
     """
     aggregates = [
@@ -152,7 +150,7 @@ def read(
     ]
     listed = _list_nodes(compute, client.resource_providers(), by_name)
     known = client.traits()
-    wanted = get_traits(aggregates).union(operator_traits)
+    wanted = get_traits(aggregates)
     traits = {
         trait
         for trait in client.traits(associated=True)

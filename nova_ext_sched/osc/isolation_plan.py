@@ -17,8 +17,7 @@ required  has it  has the record  the plan
 yes       no      any             add the trait and its record
 yes       yes     any             nothing
 no        yes     yes             remove both, where pruning is asked
-no        yes     no              nothing, or remove it where its name
-                                  and pruning are asked
+no        yes     no              nothing
 no        no      yes             remove the record, where pruning is
                                   asked
 no        no      no              nothing
@@ -110,7 +109,6 @@ def make(
     cloud: isolation_cloud.Cloud,
     selected: Sequence[isolation_cloud.Aggregate] = (),
     prune: bool = False,
-    operator_traits: Collection[str] = (),
 ) -> list[Step]:
     """Return what must change, in the order in which to do it.
 
@@ -120,7 +118,6 @@ def make(
     :param selected: the aggregates to set up, and to whose nodes pruning is
         bounded; empty for all
     :param prune: whether to remove traits that no aggregate requires
-    :param operator_traits: traits to remove without a record
     """
     aggregates = selected or [agg for agg in cloud.aggregates if agg.traits]
     by_host = isolation_cloud.index(
@@ -151,7 +148,7 @@ def make(
     for node in sorted(cloud.nodes) if prune else ():
         if not selected or node.host in by_host or node.aggregates & uuids:
             required = cloud.get_required_traits(node.host)
-            steps += _remove(node, required, operator_traits)
+            steps += _remove(node, required)
     order = list(Change)
     return sorted(steps, key=lambda step: order.index(step.change))
 
@@ -170,38 +167,16 @@ def add_traits(
 
 
 def remove_traits(
-    current: frozenset[str],
-    traits: Iterable[str],
-    operator_traits: Collection[str],
+    current: frozenset[str], traits: Iterable[str]
 ) -> frozenset[str]:
     """Return the traits of a provider that a step removes traits from.
 
+    A trait that has lost its record meanwhile stays.
+
     :param current: what the provider has at the time of the write
-    :param operator_traits: those that need no record to be removed
     """
-    removed = {
-        trait
-        for trait in traits
-        if trait in operator_traits
-        or isolation_cloud.RECORD + trait in current
-    }
-    return current - removed - isolation_cloud.get_records(traits)
-
-
-def check_operator_trait(trait: str) -> str:
-    """Return a trait if sync may remove it where the operator names it.
-
-    :raises exception.InvalidValue: it is no trait, or one that nova-compute
-        sets
-    """
-    syntax.check_trait(trait, 'trait to remove')
-    if is_reported(trait) or trait.startswith(isolation_cloud.RECORD):
-        raise exception.InvalidValue(
-            where='trait to remove',
-            expected='a trait that neither nova-compute nor sync itself sets',
-            got=trait,
-        )
-    return trait
+    records = current & isolation_cloud.get_records(traits)
+    return current - records - _get_recorded(records)
 
 
 def is_reported(trait: str) -> bool:
@@ -243,22 +218,21 @@ def _add(node: isolation_cloud.Node, traits: list[str]) -> Iterable[Step]:
 
 
 def _remove(
-    node: isolation_cloud.Node,
-    required: Collection[str],
-    operator_traits: Collection[str],
+    node: isolation_cloud.Node, required: Collection[str]
 ) -> Iterable[Step]:
-    recorded = {
-        trait.removeprefix(isolation_cloud.RECORD)
-        for trait in node.traits
-        if trait.startswith(isolation_cloud.RECORD)
-    }
-    traits = recorded | node.traits.intersection(operator_traits)
-    decide = functools.partial(
-        remove_traits,
-        traits=traits.difference(required),
-        operator_traits=operator_traits,
-    )
+    traits = _get_recorded(node.traits).difference(required)
+    decide = functools.partial(remove_traits, traits=traits)
     return _update(Change.REMOVE_TRAITS, node, decide)
+
+
+def _get_recorded(traits: Iterable[str]) -> set[str]:
+    """Return the traits whose records are among the traits."""
+    record = isolation_cloud.RECORD
+    return {
+        trait.removeprefix(record)
+        for trait in traits
+        if trait.startswith(record)
+    }
 
 
 def _update(

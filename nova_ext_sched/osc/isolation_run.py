@@ -69,8 +69,8 @@ def carry_out(
     return next(iter(ended_by), None)
 
 
-def summarize(steps: Sequence[Step]) -> str:
-    """Return in a sentence what was done and what was not."""
+def sum_up(steps: Sequence[Step]) -> str:
+    """Return in a clause what was done and what was not."""
     counted = collections.Counter((step.status, step.change) for step in steps)
     parts = []
     for status in Status:
@@ -81,4 +81,4 @@ def summarize(steps: Sequence[Step]) -> str:
         ]
         if changes:
             parts.append(f'{status}: {", ".join(changes)}')
-    return ('; '.join(parts).capitalize() or 'Nothing to change') + '.'
+    return '; '.join(parts).capitalize() or 'Nothing to change'

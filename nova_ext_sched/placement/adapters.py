@@ -16,7 +16,6 @@ from keystoneauth1 import loading
 from oslo_config import cfg
 
 from nova_ext_sched import exception
-from nova_ext_sched import messages
 from nova_ext_sched.placement import transport
 
 SERVICE_TYPE = 'placement'
@@ -91,28 +90,13 @@ class Base:
         """Return a client for a cloud of clouds.yaml; needs openstacksdk.
 
         :param name: None for the cloud that ``OS_CLOUD`` names
-        :raises exception.InvalidValue: openstacksdk is not installed, or the
-            cloud is not described well enough
+        :raises openstack.exceptions.ConfigException: there is no such cloud
+        :raises keystoneauth1.exceptions.ClientException: its credentials are
+            malformed
         """
-        try:
-            from openstack import config
-            from openstack import exceptions as sdk_exc
-        except ImportError as exc:
-            raise exception.InvalidValue(
-                where='clouds.yaml',
-                expected='openstacksdk, which reads the file, to be installed',
-                got=str(exc),
-            ) from exc
-        try:
-            return cls.from_region(
-                config.OpenStackConfig().get_one(cloud=name)
-            )
-        except (sdk_exc.ConfigException, ks_exc.ClientException) as exc:
-            raise exception.InvalidValue(
-                where='clouds.yaml',
-                expected=f'a cloud {messages.clean(name or "")}'.rstrip(),
-                got=str(exc),
-            ) from exc
+        from openstack import config
+
+        return cls.from_region(config.OpenStackConfig().get_one(cloud=name))
 
     @classmethod
     def from_region(cls, region: typing.Any) -> typing.Self:

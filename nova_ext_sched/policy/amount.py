@@ -14,7 +14,7 @@ from nova_ext_sched import exception
 
 EXPECTED = 'an integer, 1 or more'
 
-_DIGITS = re.compile(r'0*[1-9][0-9]{0,17}')
+_DIGITS = re.compile(r'0{0,99}[1-9][0-9]{0,17}')
 
 
 def check(value: typing.Any, where: str) -> int:

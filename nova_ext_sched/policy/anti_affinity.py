@@ -29,11 +29,7 @@ wherever the other members are.
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
-from collections.abc import Sequence
-from collections.abc import Set
 import contextlib
-import functools
-import sys
 import typing
 
 from nova_ext_sched import exception
@@ -52,14 +48,14 @@ DECLARATION = declaration.Policy(
     counts_group=True,
 )
 
+#: The policies that ask for different hosts; the second is a wish.
+APART = (POLICY, 'soft-anti-affinity')
+
 #: Every policy that a server group may have.
 POLICIES = (POLICY, 'affinity', 'soft-anti-affinity', 'soft-affinity')
 
 #: The rule that exists; its absence means 1.
 MAX_SERVER_PER_HOST = 'max_server_per_host'
-
-# Past it, looking up each member on each host cannot win.
-_FEW_MEMBERS = 64
 
 
 def read_limit(rules: Mapping[str, typing.Any]) -> int:
@@ -116,6 +112,8 @@ class Group:
         self.members = frozenset(members or ())
         self.fault = ''
         self._limit = 1
+        # Many hosts hold as many members as others.
+        self._refusals: dict[int, verdict.Verdict] = {}
         if members is None:
             self.fault = 'members: expected a list of UUIDs, got None'
             return
@@ -140,58 +138,10 @@ class Group:
         held = len(self.members.intersection(instances))
         if held < self._limit:
             return verdict.PASS
-        return _refuse(self.uuid, self._limit, held)
-
-    def suspects(self, hosts: Sequence[Mapping[str, object]]) -> list[int]:
-        """Find the hosts that may be refused, of many at once.
-
-        :param hosts: the instances of each host, by UUID
-        :returns: indices of the hosts that :meth:`judge` must be asked about,
-            ascending; the others hold no member, and pass
-        """
-        if self.fault:
-            return list(range(len(hosts)))
-        members = self.members
-        # The smaller side is looked up in the larger.
-        if len(members) <= _FEW_MEMBERS and (
-            sum(map(len, hosts)) > 2 * len(members) * len(hosts)
-        ):
-            clear = [held.keys().isdisjoint(members) for held in hosts]
-        else:
-            clear = list(map(_sparse(members).isdisjoint, hosts))
-        return _false_at(clear)
-
-
-# Many hosts hold as many members as others.
-@functools.lru_cache(maxsize=1024)
-def _refuse(group: str, limit: int, held: int) -> verdict.Verdict:
-    return verdict.reject(
-        f'the host holds {messages.count("server", held)} of server group '
-        f'{group} and {MAX_SERVER_PER_HOST} is {limit}'
-    )
-
-
-def _false_at(values: list[bool]) -> list[int]:
-    # A few among many: list.index skips the others in C.
-    found: list[int] = []
-    index = -1
-    with contextlib.suppress(ValueError):
-        while True:
-            index = values.index(False, index + 1)
-            found.append(index)
-    return found
-
-
-def _sparse(members: frozenset[str]) -> Set[object]:
-    # Nearly every look-up is of an instance that is no member. It ends at
-    # once where it meets a free slot of the table, and a processor guesses
-    # well only where most slots are free: a set is filled to between 15 % and
-    # 60 %, the former right after it grew. So what is no UUID is added until
-    # it grows, or not at all where that would take more than the members.
-    table: set[object] = set(members)
-    size = sys.getsizeof(table)
-    for padding in range(len(members)):
-        table.add(padding)
-        if sys.getsizeof(table) > size:
-            return table
-    return members
+        if held not in self._refusals:
+            self._refusals[held] = verdict.reject(
+                f'the host holds {messages.count("server", held)} of server '
+                f'group {self.uuid} and {MAX_SERVER_PER_HOST} is '
+                f'{messages.clean(self._limit)}'
+            )
+        return self._refusals[held]

@@ -63,16 +63,18 @@ from nova_ext_sched import messages
 from nova_ext_sched.policy import declaration
 from nova_ext_sched.policy import verdict
 
-DECLARATION: declaration.Policy = declaration.Policy(
+HOST_FILTER = 'BlazarFilter'
+
+DECLARATION = declaration.Policy(
     name='blazar',
     summary='Hosts that Blazar manages take only requests of their leases.',
     refuses='are managed by Blazar',
     lacks='are in no pool that the request names',
     request_filter='blazar_reservations',
-    host_filter='BlazarFilter',
+    host_filter=HOST_FILTER,
     # The request filter does nothing without the host filter.
-    wanted=lambda conf: (
-        DECLARATION.host_filter in conf.filter_scheduler.enabled_filters
+    turned_on=lambda conf: (
+        HOST_FILTER in conf.filter_scheduler.enabled_filters
     ),
     without_request_filter='placement is not asked to leave reserved hosts '
     'out, and a server whose host an administrator forces lands on a '
@@ -168,10 +170,13 @@ class Request:
                 if name in self.reservations:
                     if self._may_use(metadata):
                         return verdict.PASS
-                    return verdict.reject(self._why_closed(name, metadata))
+                    return verdict.reject(
+                        self._why_closed(name, metadata), aggregate=name
+                    )
             return verdict.reject(
                 f'no pool of Blazar that the host is in is named '
-                f'{self._wanted}'
+                f'{self._wanted}',
+                lacks=True,
             )
         if self.preemptible:
             if [name for name, *_ in pools] == [self.spot]:
@@ -183,12 +188,17 @@ class Request:
                 f'a preemptible server must be in aggregate '
                 f'{messages.clean(self.spot)} and no other pool '
                 f'of Blazar; the host is in '
-                + (messages.first_few(found, show=str) or 'none')
+                + (messages.first_few(found, show=str) or 'none'),
+                aggregate=next(
+                    (name for name, *_ in pools if name != self.spot), ''
+                ),
+                lacks=not pools,
             )
         for name, _, why in pools:
             return verdict.reject(
                 f'aggregate {messages.clean(name)} is a pool of Blazar '
-                f'({why}) and the request names no reservation'
+                f'({why}) and the request names no reservation',
+                aggregate=name,
             )
         return verdict.PASS
 
@@ -200,13 +210,13 @@ class Request:
         """
         required, forbidden, closed = set(), set(), []
         for uuid, aggregate in verdict.group_items(items).items():
-            passes, reason = self.judge([aggregate])
-            if passes:
+            found = self.judge([aggregate])
+            if found.passes:
                 required.add(uuid)
             elif any(self._why_pool(*aggregate)):
                 forbidden.add(uuid)
                 if aggregate[0] in self.reservations:
-                    closed.append(reason)
+                    closed.append(found.reason)
         if not self.reservations and not self.preemptible:
             return verdict.Resolution(forbidden=forbidden)
         if required:

@@ -20,19 +20,20 @@ class Policy:
 
     :ivar name: as operators read and write it: ``isolation``
     :ivar summary: what it does, a sentence for the documentation
-    :ivar refuses: what is so of the hosts that it refuses; begins with a verb
-        in the plural, so that it can follow a number: ``are isolated``
-    :ivar lacks: the same of hosts that it refuses for what they are not in:
-        ``are in no failure domain``; ``refuses`` if empty
+    :ivar refuses: how a count of the hosts that it refuses goes on, a verb in
+        the plural first: 3 ``are isolated``
+    :ivar lacks: how it goes on for hosts that are refused because they are in
+        no aggregate that they would have to be in: 3 ``are in no failure
+        domain``; if it is empty, ``refuses`` is said of these too
     :ivar request_filter: its filter of stage 1, as ``[nova_ext_sched]
         request_filters`` names it; empty if it has none
     :ivar host_filter: its filter of stage 2, as ``[filter_scheduler]
         enabled_filters`` names it; empty if it has none
     :ivar turned_on_by: the options that turn it on, for messages and the
         documentation; empty if its filters alone do
-    :ivar wanted: takes nova's configuration and returns whether these options
-        ask for it; None if its filters alone do
-    :ivar on_request: whether requests may ask for it too, by a hint, wherever
+    :ivar turned_on: takes nova's configuration and returns whether it turns
+        the policy on; None where naming one of its filters does
+    :ivar by_hint: whether a request may ask for it too, by a hint, wherever
         one of its filters is named
     :ivar without_request_filter: what happens where it is on and its request
         filter is not named; empty if that is no mistake
@@ -48,8 +49,8 @@ class Policy:
     request_filter: str = ''
     host_filter: str = ''
     turned_on_by: str = ''
-    wanted: Callable[[typing.Any], bool] | None = None
-    on_request: bool = False
+    turned_on: Callable[[typing.Any], bool] | None = None
+    by_hint: bool = False
     without_request_filter: str = ''
     without_host_filter: str = ''
     counts_group: bool = False
@@ -66,24 +67,20 @@ class Policy:
             found.append(self.host_filter)
         return found
 
-    def is_wanted(self, conf: typing.Any) -> bool:
-        """Return whether nova.conf asks for it, by options or its filters."""
-        return bool(self.wanted(conf) if self.wanted else self.stages(conf))
-
     def is_on(self, conf: typing.Any) -> bool:
         """Return whether the scheduler obeys it, by nova.conf.
 
         ======================  ===========  =====================  ========
-        options turn it on      on request   its filters are named  it is on
+        nova.conf turns it on   by a hint    its filters are named  it is on
         ======================  ===========  =====================  ========
-        yes, or no option does  any          one or both            yes
+        yes                     any          one or both            yes
         no                      yes          one or both            yes
         no                      no           any                    no
         any                     any          none                   no
         ======================  ===========  =====================  ========
         """
-        asked = self.on_request or self.is_wanted(conf)
-        return asked and bool(self.stages(conf))
+        turned_on = self.by_hint or not self.turned_on or self.turned_on(conf)
+        return bool(turned_on and self.stages(conf))
 
     def contradictions(self, conf: typing.Any) -> Iterator[str]:
         """Yield what nova.conf asks of one stage and not of the other.
@@ -91,7 +88,7 @@ class Policy:
         :returns: sentences that say what happens, and what to do about it
         """
         stages = self.stages(conf)
-        if not self.is_wanted(conf):
+        if not (self.turned_on(conf) if self.turned_on else stages):
             return
         for name, option, effect in (
             (

@@ -63,7 +63,6 @@ from oslo_utils import strutils
 from nova_ext_sched import exception
 from nova_ext_sched import messages
 from nova_ext_sched.policy import amount
-from nova_ext_sched.policy import anti_affinity
 from nova_ext_sched.policy import declaration
 from nova_ext_sched.policy import verdict
 
@@ -72,20 +71,22 @@ DIFFERENT = 'different_failure_domain'
 #: A hint, and the operator's option.
 LIMIT = 'max_server_per_failure_domain'
 
-DECLARATION: declaration.Policy = declaration.Policy(
+HOST_FILTER = 'FailureDomainFilter'
+
+DECLARATION = declaration.Policy(
     name='failure-domain',
     summary='A failure domain, such as a rack, holds only so many servers of '
     'a server group.',
     refuses='are in a full failure domain',
     lacks='are in no failure domain',
     request_filter='failure_domains',
-    host_filter='FailureDomainFilter',
+    host_filter=HOST_FILTER,
     turned_on_by=f'[nova_ext_sched] {LIMIT}',
-    wanted=lambda conf: (
+    turned_on=lambda conf: (
         conf.nova_ext_sched.max_server_per_failure_domain > 0
-        or DECLARATION.host_filter in conf.filter_scheduler.enabled_filters
+        or HOST_FILTER in conf.filter_scheduler.enabled_filters
     ),
-    on_request=True,
+    by_hint=True,
     without_request_filter='FailureDomainFilter rejects every host for '
     'requests that ask to be spread, and without that filter they are not '
     'spread',
@@ -96,13 +97,12 @@ DECLARATION: declaration.Policy = declaration.Policy(
 
 
 def read_limit(
-    hints: Mapping[str, typing.Any] | None, policy: str | None, option: int
+    hints: Mapping[str, typing.Any] | None, option: int
 ) -> int | None:
     """Return how many members of a server group one domain may hold.
 
     :param hints: values as nova stores them: lists of strings
-    :param policy: the policy of the server group
-    :param option: ``[nova_ext_sched] max_server_per_failure_domain``
+    :param option: the operator's limit for the group, 0 for none
     :returns: None if nothing is asked
     :raises exception.InvalidValue: a hint is malformed
     """
@@ -120,7 +120,7 @@ def read_limit(
             amount.EXPECTED,
             lambda text: amount.check(text, LIMIT),
         ),
-        option if policy == anti_affinity.POLICY else None,
+        option,
     )
     return min(filter(None, limits), default=None)
 
@@ -171,6 +171,8 @@ class Spread:
     :ivar without_domain: members whose host is known and in no domain, sorted
 
     :param group: the UUID of the server group, for reasons
+    :param limit: the lowest that is asked for
+    :param option: the operator's for this group, 0 for none
     :param hosts: by the UUID of a member, without the request's server, the
         hosts that it is on: none where it is not placed, two while it moves
     :param domains: by host its failure domains
@@ -183,9 +185,11 @@ class Spread:
         key: str,
         hosts: Mapping[str, Collection[str]],
         domains: Mapping[str, frozenset[str]],
+        option: int = 0,
     ) -> None:
         self.group = group
         self.limit = limit
+        self._option = option
         self.key = key
         self.domains = domains
         self.held: collections.Counter[str] = collections.Counter()
@@ -216,17 +220,48 @@ class Spread:
             if held > limit
         )
 
-    def judge(self, domains: Collection[str]) -> verdict.Verdict:
-        """Decide about a host in these domains."""
+    def resolve(self, values: Mapping[str, str]) -> verdict.Resolution:
+        """Decide about all aggregates of a cloud, for the placement query.
+
+        :param values: by UUID, of the metadata key
+        """
+        return verdict.Resolution(
+            forbidden={
+                uuid
+                for uuid, value in values.items()
+                if self.find_full(split_value(value))
+            }
+        )
+
+    def judge(
+        self, aggregates: Iterable[verdict.Aggregate]
+    ) -> verdict.Verdict:
+        """Decide about a host in these aggregates.
+
+        :param aggregates: name and metadata of each
+        """
+        domains = {
+            domain: name
+            for name, metadata in aggregates
+            for domain in split_value(metadata.get(self.key))
+        }
         if not domains:
             return verdict.reject(
                 f'the host is in no failure domain: none of its aggregates '
-                f'has a value for the metadata key {messages.clean(self.key)}'
+                f'has a value for the metadata key '
+                f'{messages.clean(self.key)}',
+                lacks=True,
+                by_hint=not self._option,
             )
+        by_hint = not self._option or all(
+            self.held[domain] < self._option for domain in domains
+        )
         for domain in self.find_full(domains):
             return verdict.reject(
                 f'failure domain {messages.clean(domain)} holds '
                 f'{messages.count("server", self.held[domain])} of server '
-                f'group {self.group} and the limit is {self.limit}'
+                f'group {self.group} and the limit is {self.limit}',
+                aggregate=domains[domain],
+                by_hint=by_hint,
             )
         return verdict.PASS

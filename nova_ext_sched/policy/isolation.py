@@ -34,6 +34,7 @@ from collections.abc import Mapping
 from collections.abc import Set
 import functools
 import itertools
+import operator
 import re
 import typing
 
@@ -49,7 +50,7 @@ DECLARATION = declaration.Policy(
     request_filter='isolate_aggregates',
     host_filter='IsolatedAggregatesFilter',
     turned_on_by='[nova_ext_sched] enable_isolated_aggregate_filtering',
-    wanted=lambda conf: (
+    turned_on=lambda conf: (
         conf.nova_ext_sched.enable_isolated_aggregate_filtering
     ),
     without_request_filter='placement is not asked to leave isolated '
@@ -173,16 +174,39 @@ def lacking_traits(
     }
 
 
+def resolve(
+    traits: Mapping[str, Set[str]],
+    required: Set[str],
+    usable: Set[str],
+    room: int,
+) -> verdict.Resolution:
+    """Decide about all isolated aggregates, for the placement query.
+
+    :param traits: the traits that each aggregate requires, by UUID
+    :param required: the traits that the request requires
+    :param usable: the traits that may be forbidden in place of aggregates
+    :param room: how many of these the query may take
+    """
+    lacking = lacking_traits(traits, required)
+    chosen = choose_traits(lacking, usable, room)
+    return verdict.Resolution(
+        forbidden=[u for u in lacking if chosen.isdisjoint(lacking[u])],
+        traits=chosen,
+    )
+
+
 def judge(
     aggregates: Iterable[tuple[str, Mapping[str, str]]],
     required: Collection[str],
 ) -> verdict.Verdict:
     """Decide whether a host in these aggregates may take the request.
 
+    Of several aggregates that refuse it, the first by name is to blame.
+
     :param aggregates: name and metadata of each
     :param required: the traits that the request requires
     """
-    for name, metadata in aggregates:
+    for name, metadata in sorted(aggregates, key=operator.itemgetter(0)):
         traits = {
             trait
             for key, value in metadata.items()
@@ -192,7 +216,8 @@ def judge(
             return verdict.reject(
                 f'aggregate {messages.clean(name)} is isolated and the '
                 f'request does not require '
-                f'{messages.first_few(sorted(lacking))}'
+                f'{messages.first_few(sorted(lacking))}',
+                aggregate=name,
             )
     return verdict.PASS
 

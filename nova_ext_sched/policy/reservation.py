@@ -41,12 +41,24 @@ without project key                        any                  allowed
 ``filter_tenant_id=p``, ``...id2=q, r``    p, q, r              allowed
 one with ``p``, one with ``q``             p                    the first one
 =========================================  ===================  =============
+
+A slip in a key of an aggregate closes it and never opens it:
+
+==========================================  =======  =======  =====
+key of the aggregate                        closes   opens    fault
+==========================================  =======  =======  =====
+``reservation:a``, ``filter_tenant_id``     yes      yes      no
+``Reservation:a``, ``" reservation:a"``,    yes      no       yes
+``Filter_Tenant_ID``
+any other                                   no       no       no
+==========================================  =======  =======  =====
 """
 
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
+import operator
 import typing
 
 from nova_ext_sched import messages
@@ -63,15 +75,14 @@ DECLARATION = declaration.Policy(
     host_filter='IsolatedAggregatesFilter',
     turned_on_by='[nova_ext_sched] placement_req_required_member_prefix, '
     'placement_req_default_forbidden_member_prefix',
-    wanted=lambda conf: bool(Rules.from_options(conf.nova_ext_sched).prefixes),
+    turned_on=lambda conf: bool(
+        Rules.from_options(conf.nova_ext_sched).prefixes
+    ),
     without_request_filter='placement is not asked to keep requests in or '
     'out of reserved aggregates',
     without_host_filter='no filter checks a rebuild, and '
     'max_forbidden_aggregates has no effect',
 )
-
-#: Keys that one request may name. Users write them, in one call thousands.
-MOST_KEYS = 100
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,6 +114,32 @@ class Rules:
     def prefixes(self) -> tuple[str, ...]:
         """Every prefix; empty if nothing is reserved."""
         return self.required_prefixes + self.forbidden_prefixes
+
+    def find_fault(self, key: str) -> str:
+        """Return what is wrong with a key of an aggregate or a flavor.
+
+        Empty if it is exactly a key of a prefix, or nearly none.
+        """
+        known = self.prefixes + self.project_keys
+        if key.startswith(known):
+            return ''
+        for prefix in known:
+            if _nearly_begins(key, (prefix,)):
+                rest = key.strip()[len(prefix.strip()) :]
+                return (
+                    f'{messages.quoted(key)}: expected '
+                    f'{messages.quoted(prefix + rest)}'
+                )
+        return ''
+
+    def find_faults(self, items: Iterable[verdict.Item]) -> list[str]:
+        """Return a message for each key of aggregates with a slip."""
+        return [
+            f'aggregate {messages.clean(name)}: metadata {fault}; it closes '
+            f'the aggregate, and no request opens it by this key: correct it'
+            for _, name, key, _ in items
+            if (fault := self.find_fault(key or ''))
+        ]
 
     def keys_among(self, names: Iterable[str]) -> set[str]:
         """Return the names of extra specs or properties that are keys."""
@@ -224,21 +261,28 @@ class Request:
     def judge(
         self, aggregates: Iterable[verdict.Aggregate]
     ) -> verdict.Verdict:
-        """Decide whether a host in these aggregates may take the request."""
-        aggregates = list(aggregates)
+        """Decide whether a host in these aggregates may take the request.
+
+        Of several aggregates that refuse it, the first by name is to blame.
+        """
+        aggregates = sorted(aggregates, key=operator.itemgetter(0))
         for name, metadata in aggregates:
             key = self._reserving_key(metadata)
             if key is not None:
                 return verdict.reject(
                     f'aggregate {messages.clean(name)} is reserved by '
                     f'{_quote_item(key, metadata[key])} and {self._words} has '
-                    f'no key with that prefix'
+                    f'no key with that prefix',
+                    aggregate=name,
                 )
         for key in self.required:
             if reason := self._why_closed(
                 key, aggregates, 'no aggregate of the host'
             ):
-                return verdict.reject(reason)
+                closed = [name for name, items in aggregates if key in items]
+                return verdict.reject(
+                    reason, aggregate=''.join(closed[:1]), lacks=not closed
+                )
         return verdict.PASS
 
     def _reserving_key(self, metadata: verdict.Metadata) -> str | None:
@@ -247,7 +291,7 @@ class Request:
             (
                 key
                 for key in metadata
-                if key.startswith(self.forbidden_prefixes)
+                if _nearly_begins(key, self.forbidden_prefixes)
             ),
             default=None,
         )
@@ -285,15 +329,23 @@ class Request:
         items = sorted(
             (key, value)
             for key, value in metadata.items()
-            if key.startswith(self.rules.project_keys)
+            if _nearly_begins(key, self.rules.project_keys)
         )
         if not items or any(
             self.project_id == project.strip()
-            for _, value in items
+            for key, value in items
+            if key.startswith(self.rules.project_keys)
             for project in (value or '').split(',')
         ):
             return ''
         return ' and '.join(_quote_item(*item) for item in items)
+
+
+def _nearly_begins(key: str, prefixes: tuple[str, ...]) -> bool:
+    """Return whether a person would read one of the prefixes."""
+    return key.startswith(prefixes) or key.strip().lower().startswith(
+        tuple(prefix.strip().lower() for prefix in prefixes)
+    )
 
 
 def _quote_item(key: str, value: str | None) -> str:

@@ -23,17 +23,33 @@ class Verdict(typing.NamedTuple):
     The reason names what the operator can change (aggregate, key, wanted and
     offered value) but not the host. Hosts that are rejected for the same cause
     share one reason, so reasons can be counted.
+
+    :ivar aggregate: the name of the aggregate that refuses the host, if one
+        does
+    :ivar lacks: whether it is refused for what it is not in, so that no
+        aggregate of it is to blame (:attr:`.declaration.Policy.lacks`)
+    :ivar by_hint: whether a scheduler hint alone asks for that, which a member
+        of a project wrote, and nothing of the operator's
     """
 
     passes: bool
     reason: str = ''
+    aggregate: str = ''
+    lacks: bool = False
+    by_hint: bool = False
 
 
 PASS = Verdict(True)
 
 
-def reject(reason: str) -> Verdict:
-    return Verdict(False, reason)
+def reject(
+    reason: str,
+    *,
+    aggregate: str = '',
+    lacks: bool = False,
+    by_hint: bool = False,
+) -> Verdict:
+    return Verdict(False, reason, aggregate, lacks, by_hint)
 
 
 class Resolution(typing.NamedTuple):
@@ -41,6 +57,8 @@ class Resolution(typing.NamedTuple):
 
     :ivar required: sets of UUIDs; the host must be in one aggregate of each
     :ivar forbidden: UUIDs
+    :ivar traits: forbidden in place of further aggregates, which only their
+        hosts have
     :ivar unmet: why no host can take the request, as its owner reads it; else
         empty
     :ivar detail: more about that, for operators only: it tells of others
@@ -48,6 +66,7 @@ class Resolution(typing.NamedTuple):
 
     required: Collection[Collection[str]] = ()
     forbidden: Collection[str] = ()
+    traits: Collection[str] = ()
     unmet: str = ''
     detail: str = ''
 

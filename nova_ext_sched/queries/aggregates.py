@@ -8,17 +8,15 @@ need only a few columns.
 """
 
 from collections.abc import Collection
-from collections.abc import Iterable
 from collections.abc import Sequence
 import functools
 import typing
 
-from nova.db.api import api as api_db
 from nova.db.api import models
 import sqlalchemy as sa
-from sqlalchemy import orm
 
 from nova_ext_sched.policy import verdict
+from nova_ext_sched.queries import sources
 
 # Databases limit the parameters of one statement; all take this many.
 _MOST_HOSTS = 1000
@@ -33,52 +31,11 @@ class HostValue(typing.NamedTuple):
     host: str | None
 
 
-def copy(aggregates: Iterable[typing.Any]) -> sa.Engine:
-    """Return a database in memory that has some aggregates, for :func:`use`.
-
-    :param aggregates: nova Aggregate objects
-    """
-    engine = sa.create_engine(
-        'sqlite://',
-        poolclass=sa.StaticPool,
-        connect_args={'check_same_thread': False},
-    )
-    items, members = models.AggregateMetadata, models.AggregateHost
-    with orm.Session(engine) as session, session.begin():
-        for model in (models.Aggregate, items, members):
-            model.__table__.create(session.connection())
-        for number, one in enumerate(aggregates):
-            session.add(
-                models.Aggregate(id=number, uuid=one.uuid, name=one.name)
-            )
-            session.add_all(
-                items(aggregate_id=number, key=key, value=value)
-                for key, value in (one.metadata or {}).items()
-            )
-            session.add_all(
-                members(aggregate_id=number, host=host) for host in one.hosts
-            )
-    return engine
-
-
-def use(context: typing.Any, engine: sa.Engine) -> None:
-    """Let the functions here read a copy, not the database of nova.conf.
-
-    For tools that ask what another state of the cloud would change.
-
-    :param context: the nova RequestContext that they will be given
-    """
-    context.nova_ext_sched_aggregates = engine
-
-
-def _read(context: typing.Any, query: sa.Select) -> Sequence[typing.Any]:
-    engine = getattr(context, 'nova_ext_sched_aggregates', None)
-    with (
-        api_db.context_manager.reader.using(context)
-        if engine is None
-        else orm.Session(engine)
-    ) as session:
-        return session.execute(query).all()
+def _read(
+    context: typing.Any, query: sa.Select, **parameters: typing.Any
+) -> Sequence[typing.Any]:
+    with sources.current.open_aggregates(context) as session:
+        return session.execute(query, parameters).all()
 
 
 def get_metadata(
@@ -115,20 +72,19 @@ def get_by_name_or_value(
     :param key: the metadata key to return of every other aggregate where its
         value begins with one of ``prefixes``
     """
-    query = _name_or_value_query(tuple(sorted(names)), key, tuple(prefixes))
-    return _read(context, query)
+    query = _name_or_value_query(key, tuple(prefixes))
+    return _read(context, query, names=sorted(names))
 
 
-# To make the statement takes longer than to execute it.
-@functools.lru_cache(maxsize=64)
-def _name_or_value_query(
-    names: tuple[str, ...], key: str, prefixes: tuple[str, ...]
-) -> sa.Select:
+# To make the statement takes longer than to execute it. It goes by options;
+# what members write is a parameter, and is not kept.
+@functools.lru_cache(maxsize=16)
+def _name_or_value_query(key: str, prefixes: tuple[str, ...]) -> sa.Select:
     metadata = models.AggregateMetadata
     begins = [_begins_with(metadata.value, prefix) for prefix in prefixes]
     return _select_items(isouter=True).where(
         sa.or_(
-            models.Aggregate.name.in_(names),
+            models.Aggregate.name.in_(sa.bindparam('names', expanding=True)),
             sa.and_(metadata.key == key, sa.or_(sa.false(), *begins)),
         )
     )

@@ -12,9 +12,16 @@ import typing
 
 from nova_ext_sched.policy import anti_affinity
 
+#: The hint by which nova-api tells nova-scheduler that a request is a rebuild.
+CHECK_TYPE = '_nova_check_type'
+
 
 def get_field(obj: typing.Any, field: str) -> typing.Any:
-    """Return a field of a nova object; None without either."""
+    """Return a field of a nova object.
+
+    :param obj: None where there is no object
+    :returns: None where there is no object, or the field is not set
+    """
     return getattr(obj, field) if obj is not None and field in obj else None
 
 
@@ -75,5 +82,51 @@ def host_filters_run(request_spec: typing.Any) -> bool:
     forced = get_field(request_spec, 'force_hosts') or get_field(
         request_spec, 'force_nodes'
     )
+    return not forced or bool(_check_type(request_spec))
+
+
+def is_rebuild(request_spec: typing.Any) -> bool:
+    """Return whether a request is a rebuild, as nova-api makes one.
+
+    nova believes the hint alone (nova.scheduler.utils.request_is_rebuild).
+    Some of its releases let members write the hint, and it stays in the
+    server's stored request, for every move on every release. nova-api names
+    the server's host and node too, in a copy without the ID of the stored
+    row (nova.compute.api.API.rebuild). Every other request has that ID.
+
+    ============  =====================  =====================  ==========
+    hint says so  host and node forced   ID of the stored row   a rebuild
+    ============  =====================  =====================  ==========
+    yes           both                   no                     yes
+    yes           both                   yes: at boot           no
+    yes           one                    any                    no
+    yes           none: at boot, and     any                    no
+                  nova-conductor lifts
+                  them for every move
+    no            any                    any                    no
+    ============  =====================  =====================  ==========
+    """
+    return (
+        _says_rebuild(request_spec)
+        and bool(get_field(request_spec, 'force_hosts'))
+        and bool(get_field(request_spec, 'force_nodes'))
+        and 'id' not in request_spec
+    )
+
+
+def pretends_rebuild(request_spec: typing.Any) -> bool:
+    """Return whether a request has the hint of a rebuild and is none.
+
+    nova runs no request filter on it, asks placement nothing, and skips the
+    host filters that do not run on rebuild.
+    """
+    return _says_rebuild(request_spec) and not is_rebuild(request_spec)
+
+
+def _says_rebuild(request_spec: typing.Any) -> bool:
+    return _check_type(request_spec) == ['rebuild']
+
+
+def _check_type(request_spec: typing.Any) -> typing.Any:
     hints = get_field(request_spec, 'scheduler_hints') or {}
-    return not forced or bool(hints.get('_nova_check_type'))
+    return hints.get(CHECK_TYPE)

@@ -130,9 +130,13 @@ def _read_server(
         ).cell_mapping
     # Whoever moves the server; no project may keep its image from us.
     with nova_context.target_cell(ctxt.elevated(), cell) as target:
-        instance = objects.Instance.get_by_uuid(
-            target, server, expected_attrs=[]
-        )
+        try:
+            instance = objects.Instance.get_by_uuid(
+                target, server, expected_attrs=[]
+            )
+        except nova_exception.InstanceNotFound as exc:
+            # Its owner deletes it while it moves: nothing is out of order.
+            raise _unread(f'server {server}', exc) from None
         bdms = objects.BlockDeviceMappingList.get_by_instance_uuid(
             target, server
         )

@@ -9,7 +9,6 @@ import typing
 from nova.scheduler import request_filter as nova_request_filter
 
 from nova_ext_sched import plugins
-from nova_ext_sched.request_filters import no_candidates
 
 
 def install(names: Sequence[str]) -> None:
@@ -27,7 +26,6 @@ def install(names: Sequence[str]) -> None:
     for fn in filters:
         if fn not in nova_request_filter.ALL_REQUEST_FILTERS:
             nova_request_filter.ALL_REQUEST_FILTERS.append(fn)
-    no_candidates.install()
 
 
 def _not_a_request_filter(name: str, plugin: typing.Any) -> str | None:

@@ -20,7 +20,6 @@ from oslo_utils import timeutils
 from nova_ext_sched import exception
 from nova_ext_sched import messages
 from nova_ext_sched.policy import declaration
-from nova_ext_sched.request_filters import no_candidates
 
 LOG = logging.getLogger(__name__)
 
@@ -34,10 +33,6 @@ _LONGEST = 1000
 # An outage that lasts is said again, for alerts and for logs that rotate.
 _AGAIN = 300.0
 
-# A request that needs no answer says nothing about the others. So an outage
-# is over when one gets its answer and none has failed for so long.
-_QUIET = 30.0
-
 # Their text says it all. Anything else may be a fault of the code.
 _WITHOUT_TRACEBACK = (
     db_exception.DBError,
@@ -48,10 +43,11 @@ _WITHOUT_TRACEBACK = (
 
 
 class Outage:
-    """What does not answer, as one line in the log and one at its end.
+    """Logs failures once in five minutes, with their number since.
 
     Every request meets an outage of a database. A line for each would bury
-    the cause. Each type of exception has a line of its own.
+    the cause. Each type of exception has its own line. The failures between
+    two lines are at DEBUG.
 
     :param name: of the module that meets it
     :param level: of the lines about it
@@ -60,44 +56,27 @@ class Outage:
     def __init__(self, name: str, level: int = logging.ERROR) -> None:
         self._logger = logging.getLogger(name)
         self._level = level
-        # When each type of exception was logged.
-        self._logged: dict[type, float] = {}
-        self._since = self._last = 0.0
-        self._count = 0
+        # When each type of exception was logged, and how often it came since.
+        self._logged: dict[type, tuple[float, int]] = {}
 
-    def begin(self, message: str, exc: BaseException) -> None:
-        """Log what a failure means, and its cause.
-
-        At DEBUG if there was one of the type in the last five minutes.
-        """
+    def failed(self, message: str, exc: BaseException) -> None:
+        """Log what a failure means, and its cause."""
         now = timeutils.now()
-        if not self._logged:
-            self._since, self._count = now, 0
-        self._count += 1
-        self._last = now
+        then, count = self._logged.get(type(exc), (-math.inf, 0))
+        count += 1
         text = f'{message}: {messages.describe(exc)}'
-        if now < self._logged.get(type(exc), -math.inf) + _AGAIN:
+        if now < then + _AGAIN:
+            self._logged[type(exc)] = then, count
             self._logger.debug('%s', text)
             return
-        self._logged[type(exc)] = now
+        self._logged[type(exc)] = now, 0
+        if count > 1:
+            text += f' ({count} failures since the last line of this kind)'
         self._logger.log(
             self._level,
             '%s',
             text,
             exc_info=None if isinstance(exc, _WITHOUT_TRACEBACK) else exc,
-        )
-
-    def end(self, message: str) -> None:
-        """Log that there was an answer, if the outage is over by that."""
-        now = timeutils.now()
-        if not self._logged or now < self._last + _QUIET:
-            return
-        self._logged.clear()
-        self._logger.warning(
-            '%s again, after %s in %.0f seconds.',
-            message,
-            messages.count('failure', self._count),
-            self._last - self._since,
         )
 
 
@@ -112,8 +91,7 @@ def fail_closed(
 
     nova turns RequestFilterFailed into NoValidHost. Any other exception would
     reach conductor as an RPC error, without the reason in the scheduler's
-    log. Durations are logged like those of nova's own filters. If placement
-    then returns no host, that is logged too (:mod:`.no_candidates`).
+    log. Durations are logged like those of nova's own filters.
 
     ==============================  =========================================
     the filter raises               what is logged
@@ -122,8 +100,8 @@ def fail_closed(
     RequestFilterFailed: by its     and the detail that only operators read.
     own data, the request has no    Users write hints and properties.
     host
-    the same with a cause, or       ERROR: the cause, once an outage, and a
-    anything else: the filter       WARNING where it ends (:class:`Outage`)
+    the same with a cause, or       ERROR: the cause, once in five minutes
+    anything else: the filter       (:class:`Outage`)
     cannot decide
     ==============================  =========================================
 
@@ -138,17 +116,13 @@ def fail_closed(
         @nova_request_filter.trace_request_filter
         @functools.wraps(fn)
         def wrapper(ctxt: typing.Any, request_spec: typing.Any) -> bool:
-            no_candidates.remember(ctxt, request_spec)
             try:
-                applied = fn(ctxt, request_spec)
+                return fn(ctxt, request_spec)
             except Exception as exc:
                 refusal = _report(name, ctxt, exc)
                 if refusal is exc:
                     raise
                 raise refusal from exc
-            if applied:
-                OUTAGES[name].end(f'{name} decides')
-            return applied
 
         wrapper.policies = policies
         return wrapper
@@ -181,7 +155,7 @@ def _report(
             messages.clean(exc, _LONGEST),
         )
     else:
-        OUTAGES[name].begin(
+        OUTAGES[name].failed(
             f'Request {ctxt.global_id} is refused, because without the '
             f'filter it could land on any host: {reason}',
             cause,

@@ -7,6 +7,7 @@ import typing
 import nova.conf
 
 from nova_ext_sched.policy import blazar
+from nova_ext_sched.policy import names
 from nova_ext_sched.queries import aggregates
 from nova_ext_sched.queries import fields
 from nova_ext_sched.request_filters import base
@@ -26,8 +27,8 @@ def blazar_reservations(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     :returns: False if ``BlazarFilter`` is not enabled, and for requests that
         may use every host (instance reservations)
     :raises nova.exception.RequestFilterFailed: the request names no pool that
-        its project may use; no aggregate takes preemptible servers; the
-        aggregates cannot be read
+        its project may use, or too many; no aggregate takes preemptible
+        servers; the aggregates cannot be read
     """
     if not blazar.DECLARATION.is_on(CONF):
         return False
@@ -38,9 +39,8 @@ def blazar_reservations(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     items = aggregates.get_by_name_or_value(
         ctxt, request.names, blazar.ZONE, request.zone_prefixes
     )
-    member_of.apply(
-        ctxt, request_spec, request.resolve(items), blazar.DECLARATION, items
-    )
+    query = member_of.Query(request_spec, blazar.DECLARATION)
+    query.write(ctxt, request.resolve(items), items)
     return True
 
 
@@ -48,10 +48,15 @@ def compile_request(request_spec: typing.Any) -> blazar.Request | None:
     """Return what a request asks of Blazar's pools. Both stages call this.
 
     :returns: None where it may use every host
+    :raises exception.RequestRefused: the hint names too many pools, or what
+        is no name
     """
     hints = fields.get_field(request_spec, 'scheduler_hints') or {}
     options = CONF['blazar:physical:host']
     if reservations := hints.get(blazar.HINT):
+        names.check(
+            reservations, 'reservations', f'scheduler hint {blazar.HINT}'
+        )
         return blazar.Request.compile(
             options, reservations, {}, request_spec.project_id
         )

@@ -24,6 +24,8 @@ CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 LOG_ONCE = log_once.LogOnce(__name__)
+# About server groups, which members make.
+LOG_GROUPS = log_once.LogOnce(__name__, capacity=20)
 
 
 @base.fail_closed(failure_domain.DECLARATION)
@@ -60,7 +62,7 @@ def failure_domains(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     :raises nova.exception.RequestFilterFailed: a hint cannot be read, or the
         members' hosts or the aggregates cannot be read
     """
-    request_state.forget(request_spec)
+    request_state.forget_group(request_spec)
     try:
         limit = read_limit(request_spec)
     except exception.InvalidValue as exc:
@@ -69,12 +71,6 @@ def failure_domains(ctxt: typing.Any, request_spec: typing.Any) -> bool:
         return False
 
     spread, items = count_members(ctxt, request_spec, limit)
-    group = request_spec.instance_group
-    full = {
-        item.uuid
-        for item in items
-        if spread.find_full(failure_domain.split_value(item.value))
-    }
     LOG.debug(
         'failure_domains: the limit of server group %s is %d in each failure '
         'domain. Its servers by domain: %s',
@@ -82,10 +78,10 @@ def failure_domains(ctxt: typing.Any, request_spec: typing.Any) -> bool:
         limit,
         spread,
     )
-    member_of.forbid(
-        ctxt, request_spec, full, failure_domain.DECLARATION, items
-    )
-    _warn(spread, fields.group_policy(group) == anti_affinity.POLICY)
+    query = member_of.Query(request_spec, failure_domain.DECLARATION)
+    resolved = spread.resolve({item.uuid: item.value for item in items})
+    query.write(ctxt, resolved, items)
+    _warn(spread, request_spec.instance_group)
     return True
 
 
@@ -103,8 +99,9 @@ def count_members(
     members = group_members.get_members(
         ctxt, group, group_members.get_living(group, server)
     )
-    request_state.members[request_spec] = members
-    most = group_members.MOST_UNDER_WAY
+    state = request_state.of(request_spec)
+    state.members = members
+    most = group_members.MOST_UNCLAIMED
     if sum(None in places for places in members.places.values()) > most:
         LOG_ONCE.warning(
             f'More than {most} servers of one server group wait for '
@@ -123,10 +120,15 @@ def count_members(
             domains[item.host] = domains.get(item.host, frozenset()).union(
                 failure_domain.split_value(item.value)
             )
-    spread = request_state.spreads[request_spec] = failure_domain.Spread(
-        fields.get_field(group, 'uuid') or 'n/a', limit, key, hosts, domains
+    state.spread = failure_domain.Spread(
+        fields.get_field(group, 'uuid') or 'n/a',
+        limit,
+        key,
+        hosts,
+        domains,
+        read_option(group),
     )
-    return spread, items
+    return state.spread, items
 
 
 def read_limit(request_spec: typing.Any) -> int | None:
@@ -139,13 +141,18 @@ def read_limit(request_spec: typing.Any) -> int | None:
     if group is None:
         return None
     return failure_domain.read_limit(
-        fields.get_field(request_spec, 'scheduler_hints'),
-        fields.group_policy(group),
-        CONF.nova_ext_sched.max_server_per_failure_domain,
+        fields.get_field(request_spec, 'scheduler_hints'), read_option(group)
     )
 
 
-def _warn(spread: failure_domain.Spread, is_anti_affinity: bool) -> None:
+def read_option(group: typing.Any) -> int:
+    """Return the operator's limit for a server group, 0 for none."""
+    if fields.group_policy(group) != anti_affinity.POLICY:
+        return 0
+    return CONF.nova_ext_sched.max_server_per_failure_domain
+
+
+def _warn(spread: failure_domain.Spread, group: typing.Any) -> None:
     policy = failure_domain.DECLARATION
     if policy.host_filter not in CONF.filter_scheduler.enabled_filters:
         # The declaration warns at start where an option asks for it.
@@ -155,11 +162,11 @@ def _warn(spread: failure_domain.Spread, is_anti_affinity: bool) -> None:
             f'enabled_filters: {policy.without_host_filter}. Add '
             f'{policy.host_filter} to enabled_filters.'
         )
-    option = CONF.nova_ext_sched.max_server_per_failure_domain
     # A hint is for its own server; the option is for all of the group.
-    if option and is_anti_affinity and (over := spread.find_above(option)):
+    option = read_option(group)
+    if option and (over := spread.find_above(option)):
         # Nothing else checks a domain once nova-compute has the server.
-        LOG_ONCE.warning(
+        LOG_GROUPS.warning(
             f'Failure domains hold more servers of server group '
             f'{spread.group} than max_server_per_failure_domain ({option}) '
             f'allows: {messages.first_few(over)}. Find the servers with '
@@ -167,7 +174,7 @@ def _warn(spread: failure_domain.Spread, is_anti_affinity: bool) -> None:
             key=(spread.group, hash(tuple(over))),
         )
     if spread.without_domain:
-        LOG_ONCE.warning(
+        LOG_GROUPS.warning(
             f'Some servers of server group {spread.group} are on hosts '
             f'without a failure domain (no aggregate with the metadata key '
             f'{messages.clean(spread.key)}) and do not count: '

@@ -2,8 +2,7 @@
 
 """Stage 1 of isolation: keep requests out of isolated aggregates."""
 
-from collections.abc import Collection
-from collections.abc import Mapping
+from collections.abc import Set
 import typing
 
 from nova import exception as nova_exception
@@ -13,10 +12,12 @@ from nova.scheduler import utils
 from nova.scheduler.client import report
 from oslo_log import log as logging
 
+from nova_ext_sched import exception
 from nova_ext_sched import log_once
 from nova_ext_sched import messages
 from nova_ext_sched.policy import isolation
 from nova_ext_sched.queries import aggregates
+from nova_ext_sched.queries import fields
 from nova_ext_sched.queries import running_image
 from nova_ext_sched.request_filters import base
 from nova_ext_sched.request_filters import member_of
@@ -45,7 +46,8 @@ def isolate_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
 
     :returns: False if ``enable_isolated_aggregate_filtering`` is off
     :raises nova.exception.RequestFilterFailed: the aggregates, or the image
-        that a server runs, cannot be read
+        that a server runs, cannot be read; nor can nova read what the request
+        requires
     """
     if not CONF.nova_ext_sched.enable_isolated_aggregate_filtering:
         return False
@@ -58,20 +60,35 @@ def isolate_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
         return True
     if _image_counts():
         running_image.restore(ctxt, request_spec)
-    required = required_traits(request_spec)
-    missing = isolation.lacking_traits(isolating, required)
+    required = _read_required(request_spec)
+    query = member_of.Query(request_spec, isolation.DECLARATION)
+    usable = (
+        _find_usable(ctxt, request_spec, set().union(*isolating.values()))
+        if query.is_judged
+        else set()
+    )
 
-    traits = _choose_traits(ctxt, request_spec, missing)
-    request_spec.root_forbidden.update(traits)
+    resolved = isolation.resolve(isolating, required, usable, query.room)
+
+    query.write(ctxt, resolved, items)
     LOG.debug(
         'isolate_aggregates: the request requires %s. The placement query '
         'forbids by trait: %s',
         messages.first_few(sorted(required)) or 'no trait',
-        messages.first_few(sorted(traits)) or 'none',
+        messages.first_few(sorted(resolved.traits)) or 'none',
     )
-    others = [uuid for uuid in missing if traits.isdisjoint(missing[uuid])]
-    member_of.forbid(ctxt, request_spec, others, isolation.DECLARATION, items)
     return True
+
+
+def _read_required(request_spec: typing.Any) -> set[str]:
+    try:
+        return required_traits(request_spec)
+    except Exception as exc:
+        # Nothing but the request is read: members write the image.
+        raise exception.RequestRefused(
+            'nova cannot read what flavor and image require',
+            messages.describe(exc),
+        ) from None
 
 
 def required_traits(request_spec: typing.Any) -> set[str]:
@@ -87,12 +104,16 @@ def required_traits(request_spec: typing.Any) -> set[str]:
     a port or a device profile                     always
     the image; what nova derives from its          if ``image`` is in
     ``hw_`` properties                             ``isolation_trait_sources``
+                                                   and the request does not
+                                                   pretend to be a rebuild:
+                                                   nobody has found out then
+                                                   which image the server runs
     =============================================  ===========================
 
     :raises Exception: whatever nova raises for a flavor or an image that it
         cannot read
     """
-    if not _image_counts():
+    if not _image_counts() or fields.pretends_rebuild(request_spec):
         # A shallow copy. nova takes a request without an image for one
         # without properties.
         request_spec = objects.RequestSpec(
@@ -110,26 +131,21 @@ def _image_counts() -> bool:
     return 'image' in CONF.nova_ext_sched.isolation_trait_sources
 
 
-def _choose_traits(
-    ctxt: typing.Any,
-    request_spec: typing.Any,
-    missing: Mapping[str, Collection[str]],
-) -> set[str]:
+def _find_usable(
+    ctxt: typing.Any, request_spec: typing.Any, traits: Set[str]
+) -> Set[str]:
+    """Return the traits that may be forbidden in place of aggregates.
+
+    :param traits: those that isolated aggregates require
+    """
     declared = isolation.DeclaredTraits(CONF.nova_ext_sched.forbid_by_trait)
-    if not declared or not member_of.host_filter_judges(
-        request_spec, isolation.DECLARATION
-    ):
+    if not declared:
         return set()
     # Placement finds no host for a trait that is required and forbidden, or
     # answers 400. What the image requires is in the query in any case.
     found = utils.ResourceRequest.from_request_spec(request_spec)
     queried = request_spec.root_required | found.all_required_traits
-    usable = {
-        trait
-        for traits in missing.values()
-        for trait in traits
-        if trait in declared and trait not in queried
-    }
+    usable = {trait for trait in traits - queried if trait in declared}
     known = _get_known_traits(ctxt) if usable else frozenset()
     for trait in sorted(usable - known) if known else ():
         LOG_ONCE.warning(
@@ -138,23 +154,19 @@ def _choose_traits(
             f'require it instead. Correct the metadata of the aggregates or '
             f'create the trait.'
         )
-    return isolation.choose_traits(
-        missing, usable & known, member_of.remaining_entries(request_spec)
-    )
+    return usable & known
 
 
 def _get_known_traits(ctxt: typing.Any) -> frozenset[str]:
     # Placement answers 400 to a query that forbids a trait it does not know.
     # If they cannot be read, none counts as known, and UUIDs go in.
     try:
-        known = _read_traits(ctxt)
+        return _read_traits(ctxt)
     except Exception as exc:
         # keystoneauth, JSON, configuration: whichever it is, the query for
         # candidates that follows meets it too and nova reports it.
-        OUTAGE.begin('The traits cannot be read from placement', exc)
+        OUTAGE.failed('The traits cannot be read from placement', exc)
         return frozenset()
-    OUTAGE.end('The traits are read from placement')
-    return known
 
 
 @base.cached(TRAITS_SECONDS)

@@ -10,7 +10,7 @@ NoValidHost. Aggregates that do not fit are left to a host filter.
 
 import collections
 from collections.abc import Collection
-from collections.abc import Iterable
+from collections.abc import Sequence
 import typing
 
 from nova import objects
@@ -42,83 +42,110 @@ def _count_hosts(ctxt: typing.Any) -> collections.Counter[str]:
     return collections.Counter(aggregates.get_host_counts(ctxt))
 
 
-def apply(
-    ctxt: typing.Any,
-    request_spec: typing.Any,
-    resolved: verdict.Resolution,
-    policy: declaration.Policy,
-    items: Iterable[verdict.Item],
-) -> None:
-    """Ask placement for the hosts that a policy leaves.
+class Query:
+    """The placement query of a request, for one policy.
 
-    :param items: as :func:`forbid` takes them
-    :raises exception.RequestRefused: it leaves none
+    :ivar room: how many entries it may still take. The forbidden aggregates
+        of all filters count as entries, and so do the traits of
+        ``forbid_by_trait`` that the request spec forbids
+    :ivar is_judged: whether the policy's host filter will judge what the
+        query lets through
+
+    :param policy: the one that requires or forbids
     """
-    if resolved.unmet:
-        raise exception.RequestRefused(resolved.unmet, resolved.detail)
-    for uuids in resolved.required:
-        require(request_spec, uuids)
-        LOG.debug(
-            '%s: the request must land in %s',
-            policy.request_filter,
-            _Names(items, uuids),
+
+    def __init__(
+        self, request_spec: typing.Any, policy: declaration.Policy
+    ) -> None:
+        options = CONF.nova_ext_sched
+        self._spec = request_spec
+        self._policy = policy
+        destination = fields.get_field(request_spec, 'requested_destination')
+        # By the filters before.
+        self._forbidden = frozenset(
+            fields.get_field(destination, 'forbidden_aggregates') or ()
         )
-    forbid(ctxt, request_spec, resolved.forbidden, policy, items)
+        declared = isolation.DeclaredTraits(options.forbid_by_trait)
+        present = len(self._forbidden) + sum(
+            trait in declared for trait in request_spec.root_forbidden
+        )
+        self.room = max(0, options.max_forbidden_aggregates - present)
+        self._host_filters_run = fields.host_filters_run(request_spec)
+        self.is_judged = (
+            self._host_filters_run
+            and policy.host_filter in CONF.filter_scheduler.enabled_filters
+        )
 
+    def write(
+        self,
+        ctxt: typing.Any,
+        resolved: verdict.Resolution,
+        items: Sequence[Collection[typing.Any]] = (),
+    ) -> None:
+        """Ask for the hosts that the policy leaves; once, at the end.
 
-def require(request_spec: typing.Any, uuids: Collection[str]) -> None:
-    """Keep the request in one of these aggregates, besides earlier demands.
+        nova adds a ``member_of=in:`` for each required set. One that is
+        required already, by nova's availability zone filter for example, is
+        not added again. What is forbidden goes in as far as there is room:
 
-    nova adds a ``member_of=in:`` for each set. A set that is already required,
-    by nova's availability zone filter for example, is not added again.
+        ======== ========= =========== ======================================
+        all fit  is judged host forced forbidden aggregates that go in
+        ======== ========= =========== ======================================
+        yes      any       any         all
+        no       yes       no          those with most hosts, up to the bound
+        no       no        no          all, with a warning
+        no       any       yes         all that hold the forced hosts
+        ======== ========= =========== ======================================
 
-    :param uuids: UUIDs of aggregates, at least one
-    """
-    destination = _get_destination(request_spec)
-    required = destination.aggregates or []
-    if set(uuids) not in [set(one.split(',')) for one in required]:
-        destination.require_aggregates(sorted(uuids))
+        :param items: UUID and name, first, of the aggregates that the policy
+            may forbid to any request. A warning about the aggregates left to
+            the host filter is logged once for each change of them.
+        :raises exception.RequestRefused: the policy leaves no host
+        """
+        if resolved.unmet:
+            raise exception.RequestRefused(resolved.unmet, resolved.detail)
+        name = self._policy.request_filter
+        for uuids in resolved.required:
+            destination = _get_destination(self._spec)
+            present = [{*x.split(',')} for x in destination.aggregates or ()]
+            if set(uuids) not in present:
+                destination.require_aggregates(sorted(uuids))
+            LOG.debug(
+                '%s: the request must land in %s', name, _Names(items, uuids)
+            )
+        chosen = set(resolved.forbidden) - self._forbidden
+        room = self.room - len(resolved.traits)
+        if len(chosen) > room:
+            chosen = self._choose(ctxt, chosen, room, items)
+        self._spec.root_forbidden.update(resolved.traits)
+        if chosen:
+            _get_destination(self._spec).append_forbidden_aggregates(chosen)
+        LOG.debug(
+            '%s: the request must stay out of %s. The placement query '
+            'forbids %d of them',
+            name,
+            _Names(items, resolved.forbidden),
+            len(chosen),
+        )
 
-
-def forbid(
-    ctxt: typing.Any,
-    request_spec: typing.Any,
-    forbidden: Collection[str],
-    policy: declaration.Policy,
-    items: Iterable[Collection[typing.Any]],
-) -> set[str]:
-    """Keep the request out of aggregates, as far as the query has room.
-
-    ======== ============= =========== =====================================
-    all fit  filter judges host forced what goes in
-    ======== ============= =========== =====================================
-    yes      any           any         all
-    no       yes           no          those with most hosts, up to the bound
-    no       no            no          all, with a warning
-    no       any           yes         all that hold the forced hosts
-    ======== ============= =========== =====================================
-
-    :param forbidden: UUIDs; with none the request is left as it was
-    :param policy: the one that forbids them
-    :param items: UUID and name, first, of the aggregates that the policy may
-        forbid to any request. A warning about the aggregates left to the host
-        filter is logged once for each change of them.
-    :returns: the UUIDs that went in, besides those of earlier filters
-    """
-    host_filter = policy.host_filter
-    chosen = set(forbidden) - _get_forbidden(request_spec)
-    limit = remaining_entries(request_spec)
-    if len(chosen) > limit:
-        if host_filter_judges(request_spec, policy):
+    def _choose(
+        self,
+        ctxt: typing.Any,
+        forbidden: set[str],
+        room: int,
+        items: Sequence[Collection[typing.Any]],
+    ) -> set[str]:
+        host_filter = self._policy.host_filter
+        if self.is_judged:
             counts = _count_hosts(ctxt)
-            ranked = sorted(chosen, key=lambda uuid: (-counts[uuid], uuid))
-            _warn_rest(ranked, limit, host_filter, items)
-            chosen = set(ranked[:limit])
-        elif fields.host_filters_run(request_spec):
+            ranked = sorted(forbidden, key=lambda uuid: (-counts[uuid], uuid))
+            _warn_rest(ranked, room, host_filter, items)
+            return set(ranked[:room])
+        if self._host_filters_run:
             LOG_ONCE.warning(
                 f'A placement query names '
-                f'{messages.count("forbidden aggregate", len(chosen))}, '
-                f'although max_forbidden_aggregates has room for {limit} '
+                f'{messages.count("forbidden aggregate", len(forbidden))}, '
+                f'although max_forbidden_aggregates has room for {room} '
                 f'only, because {host_filter} is not in [filter_scheduler] '
                 f'enabled_filters to check the hosts of the rest. A web '
                 f'server in front of placement may refuse the query, and the '
@@ -126,26 +153,17 @@ def forbid(
                 f'enabled_filters.',
                 key=(host_filter, 'unbounded'),
             )
-        elif hosts := fields.get_field(request_spec, 'force_hosts'):
+        elif hosts := fields.get_field(self._spec, 'force_hosts'):
             # nova looks at the forced hosts alone.
-            chosen &= aggregates.get_uuids_by_hosts(ctxt, hosts)
-    if chosen:
-        _get_destination(request_spec).append_forbidden_aggregates(chosen)
-    LOG.debug(
-        '%s: the request must stay out of %s. The placement query forbids '
-        '%d of them',
-        policy.request_filter,
-        _Names(items, forbidden),
-        len(chosen),
-    )
-    return chosen
+            return forbidden & aggregates.get_uuids_by_hosts(ctxt, hosts)
+        return forbidden
 
 
 class _Names:
     """Names of aggregates, found where the line of the log is written."""
 
     def __init__(
-        self, items: Iterable[Collection[typing.Any]], uuids: Collection[str]
+        self, items: Sequence[Collection[typing.Any]], uuids: Collection[str]
     ) -> None:
         self._items = items
         self._uuids = uuids
@@ -158,46 +176,17 @@ class _Names:
         )
 
 
-def host_filter_judges(
-    request_spec: typing.Any, policy: declaration.Policy
-) -> bool:
-    """Return whether stage 2 will judge what the query lets through."""
-    return (
-        policy.host_filter in CONF.filter_scheduler.enabled_filters
-        and fields.host_filters_run(request_spec)
-    )
-
-
-def remaining_entries(request_spec: typing.Any) -> int:
-    """Return how many entries the query of this request may still take.
-
-    The forbidden aggregates of all filters count as entries, and so do the
-    traits of ``forbid_by_trait`` that the request spec forbids.
-    """
-    declared = isolation.DeclaredTraits(CONF.nova_ext_sched.forbid_by_trait)
-    present = len(_get_forbidden(request_spec)) + sum(
-        trait in declared for trait in request_spec.root_forbidden
-    )
-    return max(0, CONF.nova_ext_sched.max_forbidden_aggregates - present)
-
-
 def _get_destination(request_spec: typing.Any) -> typing.Any:
     if fields.get_field(request_spec, 'requested_destination') is None:
         request_spec.requested_destination = objects.Destination()
     return request_spec.requested_destination
 
 
-def _get_forbidden(request_spec: typing.Any) -> set[str]:
-    # By the filters before.
-    destination = fields.get_field(request_spec, 'requested_destination')
-    return set(fields.get_field(destination, 'forbidden_aggregates') or ())
-
-
 def _warn_rest(
     ranked: list[str],
     limit: int,
     host_filter: str,
-    items: Iterable[Collection[typing.Any]],
+    items: Sequence[Collection[typing.Any]],
 ) -> None:
     names = {uuid: name for uuid, name, *_ in items}
     rest = sorted(names[uuid] for uuid in ranked[limit:])

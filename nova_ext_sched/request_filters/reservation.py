@@ -6,8 +6,9 @@ import typing
 
 import nova.conf
 
-from nova_ext_sched import exception
+from nova_ext_sched import log_once
 from nova_ext_sched import request_state
+from nova_ext_sched.policy import names
 from nova_ext_sched.policy import reservation
 from nova_ext_sched.queries import aggregates
 from nova_ext_sched.queries import fields
@@ -16,6 +17,8 @@ from nova_ext_sched.request_filters import base
 from nova_ext_sched.request_filters import member_of
 
 CONF = nova.conf.CONF
+
+LOG_ONCE = log_once.LogOnce(__name__)
 
 
 @base.fail_closed(reservation.DECLARATION)
@@ -36,29 +39,19 @@ def reserved_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
         return False
 
     # A spec that is filtered again has no keys of before.
-    request_state.image_keys.pop(request_spec, None)
+    state = request_state.of(request_spec)
+    state.image_keys = set()
     if 'image' in CONF.nova_ext_sched.member_sources:
         running_image.restore(ctxt, request_spec)
         image = running_image.image_id(request_spec)
         if image is not None:
-            request_state.image_keys[request_spec] = read_image_keys(
-                ctxt, image
-            )
+            state.image_keys = read_image_keys(ctxt, image)
     request = compile_request(request_spec)
-    if len(request.required) > reservation.MOST_KEYS:
-        raise exception.RequestRefused(
-            f'{request.project} names {len(request.required)} keys of '
-            f'reserved aggregates in one request: expected at most '
-            f'{reservation.MOST_KEYS}'
-        )
     items = aggregates.get_metadata(ctxt, request.metadata_prefixes)
-    member_of.apply(
-        ctxt,
-        request_spec,
-        request.resolve(items),
-        reservation.DECLARATION,
-        items,
-    )
+    for fault in request.rules.find_faults(items):
+        LOG_ONCE.warning(fault)
+    query = member_of.Query(request_spec, reservation.DECLARATION)
+    query.write(ctxt, request.resolve(items), items)
     return True
 
 
@@ -71,6 +64,8 @@ def compile_request(request_spec: typing.Any) -> reservation.Request:
     """Return what a request's keys mean. Both stages call this.
 
     The keys of the image are known if stage 1 has run on this request spec.
+
+    :raises exception.RequestRefused: they are too many, or one is no name
     """
     mine = rules()
     sources = CONF.nova_ext_sched.member_sources
@@ -84,7 +79,10 @@ def compile_request(request_spec: typing.Any) -> reservation.Request:
             fields.get_field(request_spec, 'scheduler_hints') or {}
         )
     if 'image' in sources:
-        keys |= request_state.image_keys.get(request_spec, set())
+        keys |= request_state.of(request_spec).image_keys
+    names.check(
+        keys, 'keys of reserved aggregates', 'key of a reserved aggregate'
+    )
     return mine.request(keys, request_spec.project_id)
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Stage 3 of server groups: deal the members to the hosts in turn."""
+"""Stage 3 of server groups: assign the members to the hosts in turn."""
 
 from collections.abc import Sequence
 import contextvars
@@ -43,7 +43,8 @@ class ServerGroupRoundRobinWeigher(weights.BaseHostWeigher):
     request                                weights
     =====================================  ==================================
     no server group                        0
-    policy ``anti-affinity``               by the slots of the hosts
+    policy ``anti-affinity`` or            by the slots of the hosts
+    ``soft-anti-affinity``
     a limit for failure domains, with any  by the slots of the domains
     policy
     another policy                         0
@@ -126,33 +127,31 @@ def _order(
     except exception.InvalidValue:
         # Here too.
         return []
-    if fields.group_policy(group) == anti_affinity.POLICY:
-        rule = _read_rule(group)
-    elif limit is not None:
-        # Other policies have no rule for a host.
-        rule = limit
-    else:
+    policy = fields.group_policy(group)
+    if limit is None and policy not in anti_affinity.APART:
         return []
+    # Other policies refuse no host, however many members it has.
+    rule = _read_rule(group) if policy == anti_affinity.POLICY else math.inf
     server = fields.get_field(spec_obj, 'instance_uuid')
     # nova appends the host of each server that it picks for the request.
     picked = fields.get_field(group, 'hosts') or ()
-    found = request_state.deals.get(spec_obj)
-    if found is None:
-        refused = request_state.refused.get(spec_obj, {})
-        deal = groups.find(
+    state = request_state.of(spec_obj)
+    if state.assignment is None:
+        state.assignment = groups.find(
             spec_obj,
-            [*states, *refused.values()],
+            [*states, *state.refused.values()],
             rule,
             limit,
             CONF.nova_ext_sched.failure_domain_key,
         )
-        found = request_state.deals[spec_obj] = deal, len(picked), []
-    deal, before, servers = found
-    for one, host in zip(servers, picked[before:], strict=False):
-        deal.places[one] = (host,)
-    if server not in servers:
-        servers.append(server)
-    return deal.order_hosts(members, server)
+        state.hosts_before = len(picked)
+    for one, host in zip(
+        state.servers, picked[state.hosts_before :], strict=False
+    ):
+        state.assignment.pick(one, host)
+    if server not in state.servers:
+        state.servers.append(server)
+    return state.assignment.order_hosts(members, server)
 
 
 def _read_rule(group: typing.Any) -> int:

@@ -11,10 +11,13 @@ nova shows a weigher only the hosts that still take a server. The others are
 * other hosts of members.
 
 A member stands where nova-compute reported it to the scheduler. Members that
-no host reported are asked about in nova's databases, so that those under way
-are told from those that are gone. A scheduler that is new to the group also
-asks placement: a host that is full before nova-compute claimed it is in no
-answer and in no database, but in the member's allocation.
+no host reported are asked about in nova's databases, so that those that are
+not yet claimed are told from those that were deleted or failed. Only enabled
+cells are asked, and only for two seconds: nova places no server in a disabled
+one, and an order is not worth a minute. A scheduler that is new to the group
+also asks placement, unless stage 1 did: a host that is full before
+nova-compute claimed it is in no answer and in no database, but in the member's
+allocation.
 
 How many members a host takes is what it holds and what fits on it yet, at most
 the rule of the group. A member is held once nova-compute claimed its place;
@@ -70,16 +73,17 @@ class ServerGroups:
         self,
         spec_obj: typing.Any,
         states: Collection[typing.Any],
-        rule: int,
+        rule: float,
         limit: int | None = None,
         key: str = '',
-    ) -> round_robin.Deal:
+    ) -> round_robin.Assignment:
         """Return the hosts and the members of a request's group.
 
         :param spec_obj: nova's RequestSpec, with a server group
         :param states: the HostStates that the filters left, and those that
             they refused for the group's sake
-        :param rule: how many members a host may hold, 1 or more
+        :param rule: how many members a host may hold, 1 or more; infinite
+            where nothing refuses one
         :param limit: how many a failure domain may hold; None if the request
             does not ask for that
         :param key: the metadata key of failure domains
@@ -96,12 +100,13 @@ class ServerGroups:
             rule,
             None if limit is None else key,
         )
-        with self._lock:
-            is_new = uuid not in self._small
         # The host that it moves from.
         moves = bool(fields.get_field(spec_obj, 'ignore_hosts'))
-        stage_1 = request_state.members.get(spec_obj)
+        stage_1 = request_state.of(spec_obj).members
         settled = stage_1.hosts if stage_1 else {}
+        with self._lock:
+            # Stage 1 asked placement about each of them.
+            is_new = not stage_1 and uuid not in self._small
         asked = [
             one
             for one in living
@@ -110,10 +115,9 @@ class ServerGroups:
         ]
         members = _ask(group, asked, is_new)
         if stage_1:
-            # A host that placement did not return may have filled up since.
+            # nova-compute may have claimed some since.
             members = group_members.Members(
-                {**stage_1.places, **members.places},
-                {**stage_1.allocated, **members.allocated},
+                {**stage_1.places, **members.places}, stage_1.allocated
             )
         places = {**seen.reported, **members.places}
         held = _count(places if seen.fits else {})
@@ -127,7 +131,7 @@ class ServerGroups:
             # A member that moves has an allocation where it comes from.
             if None in on and not sent <= on:
                 places[member] = (on | sent) - {None}
-        spread = request_state.spreads.get(spec_obj)
+        spread = request_state.of(spec_obj).spread
         for name, number in _count(places).items():
             if name is not None and name not in seen.hosts:
                 # No candidate: it has no room for more, or none for others.
@@ -138,7 +142,7 @@ class ServerGroups:
                     number,
                 )
                 hosts[name] = host._replace(room=max(host.room, number))
-        return round_robin.Deal(
+        return round_robin.Assignment(
             uuid, hosts, places, math.inf if limit is None else limit, moves
         )
 
@@ -173,16 +177,18 @@ def _read_states(
     spec_obj: typing.Any,
     states: Collection[typing.Any],
     members: frozenset[str],
-    rule: int,
+    rule: float,
     key: str | None,
 ) -> _Seen:
+    # More than the group can need makes no difference.
+    most = min(rule, round_robin.count_rounds(len(members)))
     small: dict[str, int] = {}
     reported: dict[str, group_members.Places] = {}
     sent: dict[str, frozenset[str]] = {}
     asked = _read_asked(spec_obj)
-    for state in _find_tight(states, asked, rule):
+    for state in _find_tight(states, asked, most):
         fits = _count_fitting(state, asked)
-        if fits <= rule:
+        if fits <= most:
             # Placement says that one fits.
             small[state.host] = small.get(state.host, 0) + max(1, int(fits))
     # Most of thousands of hosts hold no member.
@@ -190,7 +196,11 @@ def _read_states(
     for state in itertools.compress(states, map(operator.not_, clear)):
         on = frozenset((state.host,))
         for uuid in members.intersection(state.instances):
-            if state.host in small and 'host' not in state.instances[uuid]:
+            # nova's threads take servers out that leave the host.
+            instance = state.instances.get(uuid)
+            if instance is None:
+                continue
+            if state.host in small and 'host' not in instance:
                 sent[uuid] = on
             elif uuid in reported:
                 reported[uuid] |= on
@@ -200,7 +210,7 @@ def _read_states(
 
 
 def _read_hosts(
-    states: Collection[typing.Any], rule: int, key: str | None
+    states: Collection[typing.Any], rule: float, key: str | None
 ) -> dict[str, round_robin.Host]:
     if key is None:
         host = round_robin.Host(round_robin.ONE_DOMAIN, rule)
@@ -225,17 +235,17 @@ def _ask(
     ctxt = nova_context.get_admin_context()
     try:
         if is_new:
-            return group_members.get_members(ctxt, group, uuids)
-        return group_members.Members(
-            group_members.get_places(ctxt, group, uuids), {}
-        )
+            return group_members.get_members(ctxt, group, uuids, quickly=True)
+        places = group_members.get_places(ctxt, group, uuids, quickly=True)
+        return group_members.Members(places, {})
     except Exception as exc:
         # A weigher only orders hosts. nova and the filters judge them.
         LOG_ONCE.warning(
-            f'The servers of a server group that are under way are not '
-            f'known, because nova or placement did not answer: '
-            f'{messages.clean(exc)}. Servers that are created at the same '
-            f'time may choose the same host.'
+            f'Where servers of a server group go that nova-compute has not '
+            f'claimed yet is not known, because nova or placement did not '
+            f'answer: {messages.clean(exc)}. Servers that are created at the '
+            f'same time may choose the same host.',
+            key=type(exc).__name__,
         )
         return group_members.Members({}, {})
 
@@ -261,11 +271,11 @@ def _read_asked(spec_obj: typing.Any) -> tuple[int, int, int]:
 
 
 def _find_tight(
-    states: Iterable[typing.Any], asked: tuple[int, int, int], rule: int
+    states: Iterable[typing.Any], asked: tuple[int, int, int], most: float
 ) -> list[typing.Any]:
-    # States where more servers than the rule may not fit, or some total is
-    # not reported. In one pass, because most of thousands have room.
-    vcpus, memory_mb, disk_mb = ((rule + 1) * amount for amount in asked)
+    # States where more servers than that may not fit, or some total is not
+    # reported. In one pass, because most of thousands have room.
+    vcpus, memory_mb, disk_mb = ((most + 1) * amount for amount in asked)
     return [
         state
         for state in states

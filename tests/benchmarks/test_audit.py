@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The audit of 10,000 servers on 200 hosts: time and peak memory; --where.
+"""The audit of 10,000 servers on 200 hosts: time and peak memory.
 
 Servers are booted on a real nova once for each kind, and their rows copied.
 Every policy is on; one server in five belongs to one of 40 anti-affinity
@@ -9,7 +9,6 @@ groups. The databases are SQLite, in memory.
 
 import gc
 import itertools
-import logging
 import random
 import resource
 import sys
@@ -24,9 +23,8 @@ from nova.db.main import models as main_models
 from oslo_utils import uuidutils
 import sqlalchemy as sa
 
-from nova_ext_sched.cmd import kept_hosts
 from nova_ext_sched.cmd.audit import auditor
-from tests.benchmarks import many_hosts
+from nova_ext_sched.cmd.cloud import snapshot
 from tests.functional import audits
 
 SERVERS = 10_000
@@ -36,11 +34,6 @@ GROUPS = 40
 # Megabytes that thousands of servers may add to what is alive.
 GROWTH = 1
 SECONDS = 60
-
-# With --where.
-FOUND = 24
-WHERE_HOSTS = 300
-SECONDS_OF_ONE = 1
 
 
 class AuditBenchmark(audits.AuditTestCase):
@@ -128,7 +121,7 @@ class AuditBenchmark(audits.AuditTestCase):
     def audit_hosts(self, hosts=None, advance=None):
         """Audit, keep no finding, and return the auditor and the seconds."""
         start = time.monotonic()
-        auditing = auditor.Auditor(kept_hosts.HostManager(), hosts=hosts)
+        auditing = auditor.Auditor(snapshot.Snapshot(), hosts=hosts)
         auditing.count()
         for _ in auditing.judge(advance):
             pass
@@ -177,82 +170,6 @@ class AuditBenchmark(audits.AuditTestCase):
         # The databases are in this process. What other processes take of the
         # machine is no matter of the audit.
         self.assertLess(cpu, SECONDS)
-
-
-class WhereBenchmark(many_hosts.ManyHostsTestCase):
-    """--where of 24 servers, each on a host of its own, of three flavors.
-
-    Of 300 hosts 192 are in 64 isolated aggregates and 36 in 12 reserved ones.
-    """
-
-    hosts = WHERE_HOSTS
-    host_filters = ('IsolatedAggregatesFilter', 'AggregateInstanceTypeFilter')
-    options = {
-        'enable_isolated_aggregate_filtering': True,
-        'request_filters': ['isolate_aggregates', 'reserved_aggregates'],
-        'placement_req_default_forbidden_member_prefix': ['reservation:'],
-    }
-
-    def setUp(self):
-        super().setUp()
-        logging.getLogger('nova').setLevel(logging.ERROR)
-        self.flags(cores=-1, instances=-1, ram=-1, group='quota')
-        kinds = [
-            self.boot(
-                flavor=self._create_flavor(memory_mb=64, disk=0, vcpu=number),
-                az='nova:host0',
-            )
-            for number in (1, 2, 3)
-        ]
-        kinds = [kind['id'] for kind in kinds]
-        ctxt = nova_context.get_admin_context()
-        mapping = self.cell_mappings['cell1']
-        with nova_context.target_cell(ctxt, mapping) as target:
-            cell = main_db.get_engine(context=target)
-        api = api_db.context_manager.writer.get_engine()
-        instances = Rows(cell, main_models.Instance, 'uuid', kinds)
-        others = [
-            Rows(engine, model, 'instance_uuid', kinds)
-            for engine, model in (
-                (cell, main_models.InstanceExtra),
-                (cell, main_models.InstanceInfoCache),
-                (api, api_models.RequestSpec),
-                (api, api_models.InstanceMapping),
-            )
-        ]
-        for number in range(FOUND):
-            uuid = uuidutils.generate_uuid()
-            host = f'copy{number}'
-            instances.copy(number % 3, uuid=uuid, host=host, node=host)
-            for rows in others:
-                rows.copy(number % 3, instance_uuid=uuid)
-        for rows in (instances, *others):
-            rows.insert()
-        for number in range(76):
-            self.many(f'isolated{number}', range(number, WHERE_HOSTS, 100))
-            key = 'reservation:a' if number > 63 else 'trait:CUSTOM_A'
-            self.set_metadata(f'isolated{number}', {key: 'required'})
-
-    def test_where(self):
-        auditing = auditor.Auditor(kept_hosts.HostManager(), ['isolation'])
-        auditing.count()
-        # Those of a copied host have a row in one table alone.
-        found = [one for one in auditing.judge() if one.policies]
-        self.assertEqual(FOUND, len(found))
-        seconds = []
-        for one in found:
-            start = time.monotonic()
-            hosts = auditing.find_destinations(one, 'isolation')
-            seconds.append(time.monotonic() - start)
-            self.assertGreater(len(hosts), WHERE_HOSTS / 10)
-        self.assertEqual([], auditing.faults)
-        print(
-            f'\n--where of {FOUND} servers, {WHERE_HOSTS} hosts: '
-            f'{sum(seconds):.1f} s, the first {seconds[0]:.2f} s, the others '
-            f'{max(seconds[1:]):.2f} s at most',
-            file=sys.stderr,
-        )
-        self.assertLess(sum(seconds), FOUND * SECONDS_OF_ONE)
 
 
 class Rows:

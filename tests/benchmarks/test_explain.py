@@ -12,7 +12,7 @@ import time
 import fixtures
 import sqlalchemy as sa
 
-from nova_ext_sched.cmd import nova_scheduler as scheduler
+from nova_ext_sched.cmd.cloud import snapshot as scheduler
 from tests.benchmarks import many_hosts
 from tests.functional import explain
 
@@ -37,7 +37,8 @@ class ExplainTest(many_hosts.ManyHostsTestCase):
 
         self.useFixture(
             fixtures.MonkeyPatch(
-                'nova_ext_sched.cmd.nova_scheduler.ReportClient.get', timed_get
+                'nova_ext_sched.cmd.cloud.placement.ReportClient.get',
+                timed_get,
             )
         )
         self._time_databases(spent)

@@ -69,13 +69,13 @@ class Burst:
         return attempts
 
     def place(self, server, seen):
-        deal = round_robin.Deal(self.group, self.hosts, seen)
+        assignment = round_robin.Assignment(self.group, self.hosts, seen)
         full = collections.Counter(
             host for places in seen.values() for host in places
         )
         left = [
             host
-            for host in deal.order_hosts(self.members, server)
+            for host in assignment.order_hosts(self.members, server)
             # The filter refuses those that it knows to be full.
             if full[host] < self.hosts[host].room
         ]

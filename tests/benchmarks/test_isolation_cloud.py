@@ -82,7 +82,7 @@ def ask_each(client):
 
 
 def read(client):
-    cloud = isolation_cloud.read(Compute(), client)
+    cloud = isolation_cloud.read(Compute(), client, by_name=False)
     return {node.host: (node.traits, node.aggregates) for node in cloud.nodes}
 
 

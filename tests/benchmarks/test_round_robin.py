@@ -178,7 +178,8 @@ class RoundRobinTest(many_hosts.ManyHostsTestCase):
                     weigher, round_robin.ServerGroupRoundRobinWeigher
                 )
                 # What the weigher keeps for the request's next server.
-                request_state.deals.pop(spec, None)
+                state = request_state.of(spec)
+                state.assignment, state.servers = None, []
                 self.spent['selects'].clear()
                 (ours if is_ours else theirs).append(
                     seconds(weigh, [weigher], hosts, spec) - none

@@ -103,7 +103,7 @@ class MemoryTest(test_watch.WatchTestCase):
 
     def test_memory(self):
         sizes, seconds = [], []
-        series = self.count_series()
+        series = 0
         before = len(self.read())
         for turn in range(TURNS):
             self.refuse_many(turn)
@@ -114,6 +114,8 @@ class MemoryTest(test_watch.WatchTestCase):
             self.assertEqual(0, self.figure('refusals_waiting'))
             seconds.append(time.monotonic() - begin)
             sizes.append(memory.resident())
+            # A series begins with its first refusal.
+            series = series or self.count_series()
             print(
                 f'WATCH {(turn + 1) * REFUSALS} records: {sizes[-1]:.1f} MiB, '
                 f'{seconds[-1]:.1f} s',

@@ -12,7 +12,6 @@ Usage::
 """
 
 import argparse
-import os
 import pathlib
 import signal
 import subprocess
@@ -217,20 +216,16 @@ def test(args):
     return subprocess.run(
         [
             sys.executable,
-            'tools/run_tests.py',
+            '-m',
+            'stestr',
+            f'--repo-url={sys.prefix}',
+            '--test-path=./tests/cloud',
+            'run',
+            '--abbreviate',
             '--serial',
-            '--test-path',
-            'tests/cloud',
             *args.arguments,
         ],
         cwd=environments.ROOT,
-        # stestr is beside the Python, which may be called by its path.
-        env={
-            **os.environ,
-            'PATH': os.pathsep.join(
-                [str(environments.here()), os.environ.get('PATH', os.defpath)]
-            ),
-        },
     ).returncode
 
 

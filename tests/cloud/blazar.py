@@ -198,3 +198,10 @@ class Blazar(service.Service):
     def end_lease(self, lease):
         """Delete a lease; its servers are gone when it returns."""
         self.command('lease', 'delete', lease)
+
+    def leave_nothing(self):
+        """Delete all leases, and take Blazar's hosts away from it."""
+        for path, key in (('leases', 'leases'), ('os-hosts', 'hosts')):
+            found = self._session.get(f'{self.url}/{path}').json()[key]
+            for one in found:
+                self._session.delete(f'{self.url}/{path}/{one["id"]}')

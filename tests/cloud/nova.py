@@ -10,8 +10,6 @@ operator does after a change of nova.conf.
 import contextlib
 import json
 
-from openstack import exceptions
-
 from tests.cloud import cloud
 from tests.cloud import configuration
 from tests.cloud import service
@@ -278,17 +276,6 @@ class Nova(service.Service):
             self._computes_are_mapped, f'nova-compute-{host}'
         )
         return process
-
-    def remove_compute(self, host):
-        """Stop a compute that was added; nova forgets it."""
-        self.cloud.processes.stop_named(f'nova-compute-{host}')
-        compute = self.cloud.connect().compute
-        (service,) = compute.services(binary='nova-compute', host=host)
-        answer = compute.delete(
-            f'/os-services/{service.id}', microversion='2.53'
-        )
-        exceptions.raise_from_response(answer)
-        self._added.remove(host)
 
     def run(self):
         """Start the API, on the port that it had."""

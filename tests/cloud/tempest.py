@@ -134,21 +134,26 @@ class Tempest(service.Service):
             },
         )
 
-    def run(self, regex=TESTS, concurrency=2):
+    def run(self, regex=TESTS, concurrency=2, between=None):
         """Run tests; return the result by the test's name.
 
         What fails is run a second time, alone: a busy machine fails a few.
         ``reasons`` has what each said, and ``describe`` shows it.
 
+        :param between: called before each test, which is run alone; takes
+            away what a failed one left
         :returns: "success", "fail" or "skip" by name; of the second run where
             there was one
         :raises RuntimeError: where no test was run
         """
         self.reasons.clear()
-        results = self._run(regex, concurrency)
+        if between is None:
+            results = self._run(regex, concurrency)
+        else:
+            results = self._run_each(self._list(regex), between)
         failed = [name for name, result in results.items() if result == 'fail']
         if failed:
-            again = self._run('|'.join(map(_pattern, failed)), 1)
+            again = self._run_each(failed, between or (lambda: None))
             results.update(again)
             # The set-up of a class is named only where it fails.
             for name in failed:
@@ -159,32 +164,26 @@ class Tempest(service.Service):
                     del results[name]
         return results
 
+    def _run_each(self, names, between):
+        results = {}
+        for name in names:
+            between()
+            results.update(self._run(_pattern(name), 1))
+        return results
+
+    def _list(self, regex):
+        done = self._tempest('--regex', regex, '--list-tests')
+        names = re.findall(r'^[\w.]+\.test_\w+', done.stdout.decode(), re.M)
+        return list(dict.fromkeys(names))
+
     def _run(self, regex, concurrency):
-        run = [
-            self.program('tempest'),
-            'run',
-            '--workspace-path',
-            self.folder / 'workspaces.yaml',
-            '--workspace',
-            'workspace',
-            '--regex',
-            regex,
-            '--concurrency',
-            concurrency,
-            '--subunit',
-        ]
-        programs = self.cloud.programs(type(self))
-        done = subprocess.run(
-            [str(word) for word in run],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            # It runs stestr by its name.
-            env=self.cloud.processes.environment(
-                PATH=os.pathsep.join([str(programs), os.defpath]),
-                PYTHONPATH=self._python_path,
-            ),
-            cwd=self.workspace,
-            timeout=processes.WAIT_SECONDS * 40,
+        # What services write from here on may say why.
+        sizes = {
+            path: path.stat().st_size
+            for path in self.cloud.folder.glob('*.out')
+        }
+        done = self._tempest(
+            '--regex', regex, '--concurrency', concurrency, '--subunit'
         )
         results = {}
 
@@ -193,7 +192,9 @@ class Tempest(service.Service):
             if test['status'] in ('success', 'fail', 'skip'):
                 results[name] = test['status']
             if test['status'] == 'fail':
-                self.reasons[name].append(_describe(test['details']))
+                self.reasons[name].append(
+                    f'{_describe(test["details"])}\n{_errors(sizes)}'
+                )
 
         stream = testtools.StreamToDict(note)
         stream.startTestRun()
@@ -205,6 +206,30 @@ class Tempest(service.Service):
                 f'run of {regex}'
             )
         return results
+
+    def _tempest(self, *arguments):
+        run = [
+            self.program('tempest'),
+            'run',
+            '--workspace-path',
+            self.folder / 'workspaces.yaml',
+            '--workspace',
+            'workspace',
+            *arguments,
+        ]
+        programs = self.cloud.programs(type(self))
+        return subprocess.run(
+            [str(word) for word in run],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            # It runs stestr by its name.
+            env=self.cloud.processes.environment(
+                PATH=os.pathsep.join([str(programs), os.defpath]),
+                PYTHONPATH=self._python_path,
+            ),
+            cwd=self.workspace,
+            timeout=processes.WAIT_SECONDS * 40,
+        )
 
     def describe(self, results):
         """Return what each test that failed said, for people."""
@@ -237,3 +262,18 @@ def _describe(details):
         for name, content in sorted(details.items())
         if content.content_type.type == 'text'
     )
+
+
+def _errors(sizes):
+    """Return what services logged as errors since their logs had a size."""
+    lines = []
+    for path in sorted(sizes):
+        with path.open('rb') as log:
+            log.seek(sizes[path])
+            text = log.read().decode(errors='replace')
+        found = '\n'.join(
+            line for line in text.splitlines() if ' ERROR ' in line
+        )
+        if found:
+            lines.append(f'{path.name}: {found[-SHOWN:]}')
+    return '\n'.join(lines)

@@ -37,10 +37,10 @@ FLAVORS = (
 IMAGES = ('linux', 'debian', 'win2025')
 AGGREGATES = {'windows': ('compute1', 'compute2'), 'fast': (), 'gpus': ()}
 #: Pages that suppose that the aggregate windows is isolated already.
-ISOLATED = ('doc/source/runbook.rst',)
+ISOLATED = ('doc/source/admin/runbook.rst',)
 TRAIT = 'CUSTOM_LICENSED_WINDOWS'
 
-ISOLATION = documentation.ROOT / 'doc/source/tools/isolation.rst'
+ISOLATION = documentation.ROOT / 'doc/source/cli/isolation.rst'
 PAGES = [path for path in documentation.pages() if list(console.lines(path))]
 
 

@@ -17,6 +17,7 @@ NOT_HERE = (
     ' --image ',
     ' --server ',
     ' server create ',
+    ' server event ',
     ' server migrate ',
     ' server rebuild ',
     ' server set ',

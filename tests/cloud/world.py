@@ -102,10 +102,10 @@ class World:
         self.create_network()
         self.create_aggregates()
 
-    def create_flavor(self, name, ram, extra_specs=None, vcpus=1):
+    def create_flavor(self, name, ram, extra_specs=None):
         """Create a flavor; return it."""
         compute = self.admin.compute
-        flavor = compute.create_flavor(name=name, ram=ram, vcpus=vcpus, disk=1)
+        flavor = compute.create_flavor(name=name, ram=ram, vcpus=1, disk=1)
         if extra_specs:
             compute.create_flavor_extra_specs(flavor, extra_specs)
         return flavor

@@ -35,6 +35,7 @@ class AuditTestCase(base.CloudTestCase):
         """Run the command; return its exit status and what it writes."""
         stdout = io.StringIO()
         audit = Audit(types.SimpleNamespace(stdout=stdout), None)
+        audit.cmd_name = 'audit'
         parsed = audit.get_parser('audit').parse_args(argv)
         status = audit.run(parsed)
         return status, stdout.getvalue()

@@ -24,7 +24,7 @@ import sqlalchemy as sa
 from nova_ext_sched import conf
 from nova_ext_sched import filters
 from nova_ext_sched.cmd.simulate import fixtures as sim_fixtures
-from nova_ext_sched.queries import aggregates
+from nova_ext_sched.queries import sources
 from nova_ext_sched.request_filters import base as request_filters_base
 from nova_ext_sched.request_filters import member_of
 from tests import cached
@@ -176,7 +176,7 @@ class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
     def metadata_away(self):
         """Take the real table of aggregates' metadata away for a while."""
         return table_away(
-            aggregates.api_db.context_manager.writer.get_engine(),
+            sources.api_db.context_manager.writer.get_engine(),
             'aggregate_metadata',
         )
 

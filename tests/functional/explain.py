@@ -5,14 +5,12 @@
 import contextlib
 import io
 import json
-import pathlib
 import typing
 from unittest import mock
 import warnings
 
-import jsonschema
-
 from nova_ext_sched.cmd.explain import command
+from tests import schemas
 from tests.functional import base
 
 #: Options of isolation and reservation.
@@ -31,14 +29,13 @@ class Output(typing.NamedTuple):
     err: str
     status: int
 
-    def read(self, module):
+    def read(self, schema):
         """Return what ``-f json`` wrote; it has the form of the schema.
 
-        :param module: of the command, which has the schema beside it
+        :param schema: see :func:`schemas.validate`
         """
-        schema = pathlib.Path(module.__file__).with_name('schema.json')
         found = json.loads(self.out)
-        jsonschema.validate(found, json.loads(schema.read_text()))
+        schemas.validate(found, schema)
         return found
 
 
@@ -47,7 +44,7 @@ class Answer(Output):
 
     @property
     def document(self):
-        return self.read(command)
+        return self.read('ask/schema.json')
 
     @property
     def rows(self):

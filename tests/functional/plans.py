@@ -1,18 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Base of the functional tests of plans: they are carried out by nova."""
+"""Base of the functional tests of moves: nova carries them out."""
 
-import json
-import pathlib
-
-import jsonschema
-
-from nova_ext_sched.cmd.audit import command
+from nova_ext_sched.cmd.moves import command
 from tests.functional import audits
-
-SCHEMA = json.loads(
-    pathlib.Path(command.__file__).with_name('schema.json').read_text()
-)
+from tests.functional import explain
 
 
 class PlanTestCase(audits.AuditTestCase):
@@ -36,25 +28,29 @@ class PlanTestCase(audits.AuditTestCase):
         # nova-compute would refuse a group's servers on a forced host.
         self.flags(disable_group_policy_check_upcall=True, group='workarounds')
 
-    def plan(self, *argv):
+    def run_mend(self, *argv):
+        """Run the command; return its exit status and what it writes."""
+        text, _, status = explain.call(command.Mend, 'mend', *argv)
+        return status, text
+
+    def plan(self, *argv, by=command.Mend):
         """Turn the policies on, and return the plan, as a document."""
         self.flags(
             group='nova_ext_sched',
             max_server_per_failure_domain=self.rack_limit,
             **audits.AuditTestCase.options,
         )
-        status, text = self.run_audit('--plan', *argv, '-f', 'json')
-        document = json.loads(text)
-        jsonschema.validate(document, SCHEMA)
-        self.assertEqual([], document['faults'])
-        self.assertEqual(3 if document['answer']['violating'] else 0, status)
-        return document['plan']
+        found = explain.Output(*explain.call(by, 'mend', *argv, '-f', 'json'))
+        plan = found.read('moves/schema.json')
+        self.assertEqual([], plan['faults'])
+        self.assertEqual(3 if plan['without_place'] else 0, found.status)
+        return plan
 
     def carry_out(self, plan):
         """Let nova make the moves; it must refuse none."""
         for move in plan['moves']:
             server = {'id': move['server']}
-            self.assertEqual(move['from'], self.host_of(server))
+            self.assertEqual(move['host'], self.host_of(server))
             if move['kind'] == 'live':
                 self.admin_api.post_server_action(
                     server['id'],
@@ -96,16 +92,21 @@ class PlanTestCase(audits.AuditTestCase):
         self.assertEqual(
             sorted(
                 (one['server'], one['host'], policy)
-                for one in plan['without_place'] + plan['left_over']
+                for one in plan['without_place']
                 for policy in one['policies']
             ),
             self.found(),
         )
         return plan
 
+    def assertSentence(self, expected, plan):
+        """Check what a plan says before it says what audit found."""
+        said = plan['answer']['sentence']
+        self.assertTrue(said.startswith(f'{expected} '), said)
+
     def moves(self, plan):
         """Return server, source and destination of each move."""
-        return [(m['server'], m['from'], m['to']) for m in plan['moves']]
+        return [(m['server'], m['host'], m['to']) for m in plan['moves']]
 
     def group(self, limit=None, policy='anti-affinity'):
         """Create a server group; return the hint of its members."""

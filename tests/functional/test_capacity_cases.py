@@ -34,7 +34,11 @@ class PageTestCase(capacity.CapacityTestCase):
         super().setUp()
         samples.skip_other_releases(self)
 
-    @samples.compares('tools/capacity/flavors.txt', 'tools/capacity/hosts.txt')
+    @samples.compares(
+        'cli/capacity/flavors.txt',
+        'cli/capacity/hosts.txt',
+        'cli/capacity/aggregates.txt',
+    )
     def test_the_page(self):
         for host, vcpu in (('host1', 8), ('host2', 5), ('host6', 9)):
             self.boot(az=f'nova:{host}', flavor=self.large(vcpu=vcpu))
@@ -47,6 +51,9 @@ class PageTestCase(capacity.CapacityTestCase):
         self.set_service('host9', forced_down=True)
         self._check('flavors', '')
         self._check('hosts', ' --flavor medium --hosts')
+        self.aggregate('rack1', [f'host{n}' for n in (1, 2, 3, 5)])
+        self.aggregate('ssd', ['host2'])
+        self._check('aggregates', ' --flavor medium --by aggregate')
 
     def _check(self, name, command):
         self.useFixture(fixtures.EnvironmentVariable('COLUMNS', '80'))
@@ -55,5 +62,5 @@ class PageTestCase(capacity.CapacityTestCase):
         self.assertEqual('', answer.err)
         text = f'$ nova-ext-sched capacity{command}\n{answer.out}'
         samples.check(
-            self, f'tools/capacity/{name}.txt', text, self.api.project_id
+            self, f'cli/capacity/{name}.txt', text, self.api.project_id
         )

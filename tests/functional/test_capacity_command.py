@@ -58,7 +58,7 @@ class CommandTestCase(capacity.CapacityTestCase):
             swap=0,
         ).create()
         reads = []
-        read = host_manager.HostManager._get_computes_for_cells
+        read = host_manager.HostManager._get_host_states
 
         def counting_read(*args, **kwargs):
             reads.append(args)
@@ -66,8 +66,7 @@ class CommandTestCase(capacity.CapacityTestCase):
 
         self.useFixture(
             fixtures.MonkeyPatch(
-                'nova.scheduler.host_manager.HostManager'
-                '._get_computes_for_cells',
+                'nova.scheduler.host_manager.HostManager._get_host_states',
                 counting_read,
             )
         )

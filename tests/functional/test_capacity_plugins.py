@@ -19,62 +19,69 @@ class UnevenFilter(filters.BaseHostFilter):
 """
 
 
+def install(test):
+    """Install the packages, before the services of a test start."""
+    packages = test.useFixture(distributions.Distributions())
+    for package in ('third_party', 'quiet'):
+        packages.install(package)
+    packages.declare(
+        'uneven',
+        'nova_ext_sched.host_filters',
+        ['UnevenFilter = uneven:UnevenFilter'],
+        UNEVEN,
+    )
+    importlib.import_module('quiet_sched')
+    test.flags(enabled=True, group='quiet')
+
+
+OPTIONS = {'request_filters': ['third_party', 'quiet_aggregates']}
+
+
 class PluginsTestCase(capacity.CapacityTestCase):
     host_filters = ('QuietAggregatesFilter',)
-    options = {'request_filters': ['third_party', 'quiet_aggregates']}
+    options = OPTIONS
 
     def setUp(self):
-        packages = self.useFixture(distributions.Distributions())
-        for package in ('third_party', 'quiet'):
-            packages.install(package)
-        packages.declare(
-            'uneven',
-            'nova_ext_sched.host_filters',
-            ['UnevenFilter = uneven:UnevenFilter'],
-            UNEVEN,
-        )
-        importlib.import_module('quiet_sched')
-        self.flags(enabled=True, group='quiet')
+        install(self)
         super().setUp()
         # third_party forbids it.
         self._create_trait('CUSTOM_THIRD_PARTY')
 
-    def mark(self, host):
-        """Let the request filter of third_party refuse a host."""
-        self.add_traits(host, 'CUSTOM_THIRD_PARTY')
-
-    def test_a_request_filter(self):
-        self.mark('host2')
-        answer = self.assertCapacity(4)
-        self.assertEqual(
-            {'have the forbidden trait CUSTOM_THIRD_PARTY': 1}, answer.refused
-        )
-
-    def test_a_policy(self):
-        self.aggregate('library', ['host1', 'host2'], quiet='true')
+    def test_a_request_filter_and_a_policy(self):
+        # Let the request filter of third_party refuse a host.
+        self.add_traits('host2', 'CUSTOM_THIRD_PARTY')
+        self.aggregate('library', ['host1'], quiet='true')
         answer = self.assertCapacity(2)
-        self.assertEqual({'are quiet': 2}, answer.refused)
-        self.assertCapacity(4, specs={'quiet': 'true'})
+        self.assertEqual(
+            {
+                'are quiet': 1,
+                'have the forbidden trait CUSTOM_THIRD_PARTY': 1,
+            },
+            answer.refused,
+        )
+        self.assertCapacity(2, specs={'quiet': 'true'})
 
 
-class HostFiltersTestCase(PluginsTestCase):
-    """The same situations, and filters that judge each host by itself."""
+class HostFiltersTestCase(capacity.CapacityTestCase):
+    """A filter that judges each host by itself."""
 
-    host_filters = (*PluginsTestCase.host_filters, 'UnevenFilter')
+    host_filters = ('QuietAggregatesFilter', 'UnevenFilter')
+    options = OPTIONS
 
-    def test_a_request_filter(self):
-        self.mark('host2')
-        self.assertCapacity(1)
+    def setUp(self):
+        install(self)
+        super().setUp()
+        self._create_trait('CUSTOM_THIRD_PARTY')
 
-    def test_a_policy(self):
+    def test_hosts_that_are_alike(self):
+        answer = self.assertCapacity(3)
+        self.assertEqual({'VCPU': 1, 'UnevenFilter': 1}, answer.ends)
+        self.assertEqual({'host2': 2, 'host3': 1}, answer.rooms)
+
+    def test_beside_a_policy(self):
         self.aggregate('library', ['host2'], quiet='true')
         answer = self.assertCapacity(1)
         self.assertEqual({'UnevenFilter': 1}, answer.ends)
         self.assertEqual(
             {'are quiet': 1, 'are refused by UnevenFilter': 1}, answer.refused
         )
-
-    def test_hosts_that_are_alike(self):
-        answer = self.assertCapacity(3)
-        self.assertEqual({'VCPU': 1, 'UnevenFilter': 1}, answer.ends)
-        self.assertEqual({'host2': 2, 'host3': 1}, answer.rooms)

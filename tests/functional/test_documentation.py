@@ -9,7 +9,7 @@ import pathlib
 import tempfile
 import unittest
 
-from nova_ext_sched.cmd import main
+from nova_ext_sched.cli import main
 from tests import samples
 
 FAULTY = """
@@ -28,13 +28,13 @@ steps:
 class DemonstrationTestCase(unittest.TestCase):
     maxDiff = None
 
-    @samples.compares('tools/simulator/compare.txt')
+    @samples.compares('cli/simulate/compare.txt')
     def test_the_demonstration(self):
         command = 'nova-ext-sched simulate windows_licensing --compare'
         folder = self.enterContext(tempfile.TemporaryDirectory())
         samples.check(
             self,
-            'tools/simulator/compare.txt',
+            'cli/simulate/compare.txt',
             samples.run(self, command, folder, columns='79'),
         )
 
@@ -42,7 +42,7 @@ class DemonstrationTestCase(unittest.TestCase):
 class FaultsTestCase(unittest.TestCase):
     maxDiff = None
 
-    @samples.compares('tools/simulator/faults.txt')
+    @samples.compares('cli/simulate/faults.txt')
     def test_faults(self):
         folder = self.enterContext(tempfile.TemporaryDirectory())
         self.enterContext(contextlib.chdir(folder))
@@ -56,7 +56,7 @@ class FaultsTestCase(unittest.TestCase):
             status = main.main(command.split()[1:])
         samples.check(
             self,
-            'tools/simulator/faults.txt',
+            'cli/simulate/faults.txt',
             f'$ {command}\n{stderr.getvalue()}$ echo $?\n{status}\n',
             # Each fault is a line.
             width=240,

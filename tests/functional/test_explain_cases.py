@@ -23,10 +23,10 @@ class PageTestCase(explain.ExplainTestCase):
         samples.skip_other_releases(self)
 
     @samples.compares(
-        'tools/explain/boot.txt',
-        'tools/explain/host.txt',
-        'tools/explain/all.txt',
-        'tools/explain/migration.txt',
+        'cli/explain/boot.txt',
+        'cli/explain/host.txt',
+        'cli/explain/all.txt',
+        'cli/explain/migration.txt',
     )
     def test_the_page(self):
         self.flags(initial_cpu_allocation_ratio=1.0)
@@ -81,5 +81,5 @@ class PageTestCase(explain.ExplainTestCase):
             )
         )
         samples.check(
-            self, f'tools/explain/{name}.txt', text, self.api.project_id
+            self, f'cli/explain/{name}.txt', text, self.api.project_id
         )

@@ -6,10 +6,12 @@ Two racks of two hosts, and a host in no rack. The scheduler prefers the
 latter, then rack a: the wrong host nearly everywhere.
 """
 
+import contextlib
 import threading
 from unittest import mock
 
 from nova import utils
+from nova.compute import manager as compute_manager
 from oslo_db import exception as db_exception
 
 from nova_ext_sched.queries import group_members
@@ -99,20 +101,22 @@ class FailureDomainsTestCase(base.CloudTestCase):
         return self.queries[-1].get('member_of', [])
 
 
-class RequestTest(FailureDomainsTestCase):
-    """What a request asks for, row by row."""
+class BootTest(FailureDomainsTestCase):
+    """Who lands where; the rows are in tests/unit/policy."""
 
-    def test_different_failure_domain(self):
+    def test_one_server_a_domain(self):
         group = self.create_group()
-        self.assertEqual(['a1', 'b1', None], self.hosts(group, DIFFERENT, 3))
+        first = self.boot_in(group, DIFFERENT)
+        self.assertEqual('a1', self.host_of(first))
+        self.assertEqual(['b1', None], self.hosts(group, DIFFERENT, 2))
         both = ','.join(sorted(self.racks.values()))
         self.assertEqual([f'!in:{both}'], self.member_of())
-
-    def test_limit(self):
-        group = self.create_group()
-        self.assertEqual(
-            ['a1', 'a2', 'b1', 'b2', None], self.hosts(group, at_most('2'), 5)
-        )
+        self._delete_server(first)
+        self.assertEqual(['a1'], self.hosts(group, DIFFERENT, 1))
+        # A member counts where placement left its host out.
+        service = self.computes['a1'].service_ref.uuid
+        self.api.put_service(service, {'status': 'disabled'})
+        self.assertEqual([None], self.hosts(group, DIFFERENT, 1))
 
     def test_the_strictest_wins(self):
         self.flags(max_server_per_failure_domain=3, group='nova_ext_sched')
@@ -126,153 +130,51 @@ class RequestTest(FailureDomainsTestCase):
             ['a1'] * 3 + ['b1'], self.hosts(group, at_most('9'), 4)
         )
 
-    def test_the_option_is_for_anti_affinity(self):
-        self.flags(max_server_per_failure_domain=1, group='nova_ext_sched')
-        self.assertEqual(
-            ['a1', 'b1', None], self.hosts(self.create_group(), {}, 3)
-        )
-        # No hint lifts it.
-        group = self.create_group()
-        self.assertEqual(
-            ['a1', 'b1', None],
-            self.hosts(group, {'different_failure_domain': 'false'}, 3),
-        )
-        group = self.create_group('affinity')
-        self.assertEqual(['loose', 'loose'], self.hosts(group, {}, 2))
-
-    def test_hints_are_for_every_policy(self):
-        group = self.create_group('affinity')
-        self.assertEqual(
-            ['a1', 'a1', None], self.hosts(group, at_most('2'), 3)
-        )
-
-    def test_nothing_is_asked(self):
+    def test_malformed_hint_is_refused_and_others_ask_nothing(self):
         with mock.patch(
             'nova_ext_sched.queries.group_members._gather',
             side_effect=AssertionError('the cells were asked'),
         ):
             group = self.create_group(rules={'max_server_per_host': 9})
-            self.assertEqual(['loose'] * 2, self.hosts(group, {}, 2))
-            self.assertEqual(
-                ['loose'],
-                self.hosts(group, {'different_failure_domain': 'False'}, 1),
-            )
-            for hints in (DIFFERENT, at_most('1'), at_most('0')):
-                self.assertBootsOn('loose', flavor=self.small, hints=hints)
+            self.assertEqual(['loose'], self.hosts(group, {}, 1))
+            self.assertBootsOn('loose', flavor=self.small, hints=DIFFERENT)
         self.assertEqual([], self.member_of())
-
-    def test_a_hint_in_another_form_is_refused(self):
-        group = self.create_group(rules={'max_server_per_host': 99})
-        for hints in (
-            at_most('0'),
-            at_most('abc'),
-            at_most(['1', '2']),
-            at_most([]),
-            {'different_failure_domain': 'ture'},
-            {**DIFFERENT, **at_most('0')},
-        ):
-            self.assertEqual([None], self.hosts(group, hints, 1), hints)
+        # A hint in another form is refused, and placement is not asked.
+        self.queries.clear()
+        self.assertEqual([None], self.hosts(group, at_most('abc'), 1))
         self.assertEqual([], self.queries)
-        for fault in (
+        self.assertIn(
             'scheduler hint max_server_per_failure_domain: expected one '
             "value, an integer, 1 or more, got 'abc'",
-            'scheduler hint different_failure_domain: expected one value, '
-            "true or false, got 'ture'",
+            self.log,
+        )
+
+    def test_forced_and_requested_hosts(self):
+        group = self.create_group()
+        self.boot_in(group, DIFFERENT)
+        for choice, state in (
+            ({'az': 'nova:a2'}, 'ERROR'),
+            ({'host': 'a2'}, 'ERROR'),
+            ({'host': 'loose'}, 'ERROR'),
+            ({'az': 'nova:b1'}, 'ACTIVE'),
+            # nova asks no host filter about a forced host.
+            ({'az': 'nova:loose'}, 'ACTIVE'),
         ):
-            self.assertIn(fault, self.log)
-
-
-class HostTest(FailureDomainsTestCase):
-    """Domains of hosts and members, row by row."""
-
-    weights = {'loose': 500, 'a1': 400, 'ab': 350, 'b1': 200}
-
-    def set_up_racks(self):
-        self.aggregate('rack a', ['a1', 'ab'], failure_domain='a')
-        self.aggregate('rack b', ['b1'], failure_domain='b')
-
-    def test_a_host_in_two_aggregates_counts_in_each(self):
-        self.aggregate('feed b', ['ab'], failure_domain='b')
-        self.assertEqual(
-            ['a1', 'b1', None], self.hosts(self.create_group(), DIFFERENT, 3)
-        )
-
-    def test_two_values_of_one_key_count_in_each(self):
-        self.set_metadata('rack a', {'failure_domain': 'c, b'})
-        self.assertEqual(
-            ['a1', None], self.hosts(self.create_group(), DIFFERENT, 2)
-        )
-
-    def test_a_value_that_names_nothing_is_no_domain(self):
-        self.set_metadata('rack a', {'failure_domain': ' , '})
-        self.assertEqual(
-            ['b1', None], self.hosts(self.create_group(), DIFFERENT, 2)
-        )
-
-    def test_a_member_in_no_domain_counts_nowhere(self):
-        group = self.create_group()
-        self.assertEqual(['loose'], self.hosts(group, {}, 1))
-        self.assertEqual(['a1', 'b1', None], self.hosts(group, DIFFERENT, 3))
-        self.assertEqual(
-            1, self.log.count('are on hosts without a failure domain')
-        )
-
-    def test_a_member_counts_where_placement_left_its_host_out(self):
-        group = self.create_group()
-        self.assertEqual(['a1'], self.hosts(group, DIFFERENT, 1))
-        service = self.computes['a1'].service_ref.uuid
-        self.api.put_service(service, {'status': 'disabled'})
-        self.assertEqual(['b1', None], self.hosts(group, DIFFERENT, 2))
-
-    def test_a_deleted_member_frees_its_domain(self):
-        group = self.create_group()
-        server = self.boot_in(group, DIFFERENT)
-        self.assertEqual(['b1', None], self.hosts(group, DIFFERENT, 2))
-        self._delete_server(server)
-        self.assertEqual(['a1'], self.hosts(group, DIFFERENT, 1))
-
-    def test_forced_host(self):
-        group = self.create_group()
-        self.boot_in(group, DIFFERENT)
-
-        def forced(host, state):
-            server = self.boot_in(
-                group, DIFFERENT, az=f'nova:{host}', expected_state=state
-            )
-            return self.host_of(server)
-
-        self.assertIsNone(forced('ab', 'ERROR'))
-        self.assertEqual('b1', forced('b1', 'ACTIVE'))
-        # nova asks no host filter about a forced host.
-        self.assertEqual('loose', forced('loose', 'ACTIVE'))
-
-    def test_requested_host(self):
-        group = self.create_group()
-        self.boot_in(group, DIFFERENT)
-        for host in ('ab', 'loose'):
-            server = self.boot_in(
-                group, DIFFERENT, host=host, expected_state='ERROR'
-            )
-            self.assertIsNone(self.host_of(server))
+            self.boot_in(group, DIFFERENT, expected_state=state, **choice)
+        # The last one counts nowhere.
+        self.assertEqual([None], self.hosts(group, DIFFERENT, 1))
+        self.assertIn('are on hosts without a failure domain', self.log)
 
 
 class OneRequestTest(FailureDomainsTestCase):
-    def test_the_picks_count(self):
-        self.assertEqual(
-            ['a1', 'b1'],
-            self.hosts_of_one_request(self.create_group(), DIFFERENT, 2),
-        )
-
-    def test_all_or_none(self):
-        self.assertEqual(
-            ['none'] * 3,
-            self.hosts_of_one_request(self.create_group(), DIFFERENT, 3),
-        )
-
     def test_picks_and_members_count_together(self):
         # nova's filter takes the hosts of the picks from the candidates.
         group = self.create_group()
         self.boot_in(group, at_most('2'))
+        self.assertEqual(
+            ['none'] * 4,
+            self.hosts_of_one_request(group, at_most('2'), 4),
+        )
         self.assertEqual(
             ['a2', 'b1', 'b2'],
             self.hosts_of_one_request(group, at_most('2'), 3),
@@ -326,27 +228,17 @@ class MoveTest(FailureDomainsTestCase):
             self.aggregate_ids['rack a'], 'a2'
         )
 
-    def test_cold_migrate(self):
-        self.api.post_server_action(self.server['id'], {'migrate': None})
-        self._assert_resize_migrate_action_fail(
-            self.server, 'migrate', 'NoValidHost'
-        )
-        self.start_a2()
-        self._migrate_server(self.server)
-        self._confirm_resize(self.server)
-        self.assertEqual('a2', self.host_of(self.server))
-
-    def test_resize_stays_in_its_domain(self):
+    def test_moves(self):
         self.flags(allow_resize_to_same_host=True)
         self._resize_server(self.server, self.flavor())
         self._confirm_resize(self.server)
         self.assertEqual('a1', self.host_of(self.server))
-
-    def test_live_migrate(self):
-        self._live_migrate(self.server, migration_expected_state='error')
         self.start_a2()
-        self._live_migrate(self.server)
+        self._migrate_server(self.server)
+        self._confirm_resize(self.server)
         self.assertEqual('a2', self.host_of(self.server))
+        self._live_migrate(self.server)
+        self.assertEqual('a1', self.host_of(self.server))
 
     def test_evacuate(self):
         self.start_a2()
@@ -355,6 +247,10 @@ class MoveTest(FailureDomainsTestCase):
             self.computes['a1'].service_ref.uuid, True
         )
         self._evacuate_server(self.server, expected_host='a2')
+        self.api.post_server_action(self.server['id'], {'migrate': None})
+        self._assert_resize_migrate_action_fail(
+            self.server, 'migrate', 'NoValidHost'
+        )
 
     def test_unshelve(self):
         self._shelve_server(self.server)
@@ -365,6 +261,46 @@ class MoveTest(FailureDomainsTestCase):
             self.server, {'OS-EXT-STS:task_state': None}
         )
         self.assertIsNone(self.host_of(self.server))
+
+    @contextlib.contextmanager
+    def boot_meanwhile(self, method):
+        """Boot a server of the group when nova-compute comes to a method.
+
+        Yields a list that gets the host of that server.
+        """
+        original = getattr(compute_manager.ComputeManager, method)
+        calls, hosts = [], []
+
+        def boot_first(*args, **kwargs):
+            calls.append(args)
+            if len(calls) == 1:
+                hosts.extend(self.hosts(self.group, DIFFERENT, 1))
+            return original(*args, **kwargs)
+
+        with mock.patch.object(
+            compute_manager.ComputeManager, method, boot_first
+        ):
+            yield hosts
+
+    def test_unshelving_counts_before_nova_compute_claims(self):
+        self._shelve_server(self.server)
+        # This scheduler knows what it sent to a1.
+        self.start_a2()
+        with self.boot_meanwhile('_prep_block_device') as hosts:
+            self._unshelve_server(self.server)
+        self.assertEqual([None], hosts)
+        self.assertEqual('a1', self.host_of(self.server))
+
+    def test_reverting_counts_at_the_source(self):
+        self.aggregate('rack c', ['loose'], failure_domain='c')
+        self._migrate_server(self.server)
+        with self.boot_meanwhile('_finish_revert_resize') as hosts:
+            self.api.post_server_action(
+                self.server['id'], {'revertResize': None}
+            )
+            self._wait_for_state_change(self.server, 'ACTIVE')
+        self.assertEqual([None], hosts)
+        self.assertEqual('a1', self.host_of(self.server))
 
     def test_a_member_that_moves_counts_at_both_ends(self):
         self.aggregate('rack c', ['loose'], failure_domain='c')
@@ -412,21 +348,6 @@ class BoundTest(FailureDomainsTestCase):
         )
 
 
-class ZoneTest(FailureDomainsTestCase):
-    """Availability zones as failure domains."""
-
-    options = {'failure_domain_key': 'availability_zone'}
-
-    def set_up_racks(self):
-        self.aggregate('zone a', ['a1', 'a2'], zone='a')
-        self.aggregate('zone b', ['b1', 'b2'], zone='b')
-
-    def test_spread(self):
-        self.assertEqual(
-            ['a1', 'b1', None], self.hosts(self.create_group(), DIFFERENT, 3)
-        )
-
-
 class CellsTest(FailureDomainsTestCase):
     """A rack whose hosts are in two cells."""
 
@@ -439,12 +360,10 @@ class CellsTest(FailureDomainsTestCase):
         self.aggregate('rack a', ['a1', 'a2'], failure_domain='a')
         self.aggregate('rack b', ['b1'], failure_domain='b')
 
-    def test_members_of_every_cell_count(self):
+    def test_a_cell_that_does_not_answer(self):
         self.assertEqual(
             ['a1', 'b1', None], self.hosts(self.create_group(), DIFFERENT, 3)
         )
-
-    def test_a_cell_that_does_not_answer(self):
         group = self.create_group()
         self.boot_in(group, DIFFERENT)
         select = group_members._select_places

@@ -2,10 +2,9 @@
 
 """Reserved aggregates, through nova's API to the host: who lands where."""
 
-import ddt
 import sqlalchemy as sa
 
-from nova_ext_sched.queries import aggregates
+from nova_ext_sched.queries import sources
 from tests.functional import reservations
 
 WINDOWS = 'CUSTOM_LICENSED_WINDOWS'
@@ -38,24 +37,28 @@ class SpecificationTestCase(reservations.ReservationTestCase):
         self.assertEqual(([], {pool, reserved}), self.member_of())
 
 
-@ddt.ddt
-class FlavorTestCase(reservations.ReservationTestCase):
-    def test_only_its_own(self):
-        self.reserve('a', ['reserved'])
-        self.reserve('b', ['other'])
-        self.assertBootsOn('other', flavor=self.consuming('b'))
+class StoryTestCase(reservations.ReservationTestCase):
+    """The rows are in tests/unit/policy."""
+
+    def test_who_lands_where(self):
+        a = self.reserve('a', ['reserved', 'plain'])
+        b = self.reserve('b', ['other', 'plain'])
+        both = self.consuming('a', 'b')
         self.assertBootsOn('reserved', flavor=self.consuming('a'))
-        self.assertBootsOn('plain')
-
-    def test_off_by_default(self):
-        for name in self.options:
-            self.flags(group='nova_ext_sched', **{name: []})
-        self.reserve('a', ['reserved'])
-        self.assertBootsOn('reserved')
-
-    def test_full_reservation_does_not_spill(self):
-        self.reserve('a', [])
-        self.assertNoValidHost(flavor=self.consuming('a'))
+        # Two keys are ANDed.
+        self.assertBootsOn('plain', flavor=both)
+        required, forbidden = self.member_of()
+        self.assertCountEqual([{a}, {b}], required)
+        self.assertEqual(set(), forbidden)
+        # Several aggregates with one key are ORed.
+        rack = self.reserve('rack', ['other'], 'a')
+        server = self.assertBootsOn('reserved', flavor=self.consuming('a'))
+        self.assertEqual(([{a, rack}], set()), self.member_of())
+        self._migrate_server(server)
+        self.assertEqual('other', self.host_of(server))
+        # A full reservation does not spill.
+        self.reserve('empty', [])
+        self.assertNoValidHost(flavor=self.consuming('empty'))
 
     def test_id_that_no_aggregate_has(self):
         self.reserve('gone-2', ['reserved'])
@@ -79,101 +82,37 @@ class FlavorTestCase(reservations.ReservationTestCase):
             f'request of project {self.api.project_id} requires',
         )
 
-    def test_case_of_the_id_counts(self):
-        self.reserve('MINE', ['reserved'])
-        self.assertNoValidHost(flavor=self.consuming('mine'))
-
-    def test_two_keys_are_anded(self):
-        a = self.reserve('a', ['reserved', 'plain'])
-        b = self.reserve('b', ['other', 'plain'])
-        self.assertBootsOn('plain', flavor=self.consuming('a', 'b'))
-        required, forbidden = self.member_of()
-        self.assertCountEqual([{a}, {b}], required)
-        self.assertEqual(set(), forbidden)
-
-    def test_one_key_on_two_aggregates_is_ored(self):
-        rack1 = self.reserve('rack1', ['other'], 'a')
-        rack2 = self.reserve('rack2', ['plain'], 'a')
-        self.reserve('b', ['reserved'])
-        flavor = self.consuming('a')
-        server = self.assertBootsOn('other', flavor=flavor)
-        self.assertEqual(([{rack1, rack2}], set()), self.member_of())
-        self._migrate_server(server)
-        self.assertEqual('plain', self.host_of(server))
-
-    @ddt.data(('az', 'nova:{}'), ('host', '{}'))
-    @ddt.unpack
-    def test_forced_and_requested_hosts(self, name, form):
-        """An administrator's choice opens no reserved host."""
+    def test_an_administrators_choice_opens_no_reserved_host(self):
         self.reserve('a', ['reserved'])
         self.reserve('b', ['other'])
-        for flavor, allowed in (
-            (self.flavor(), 'plain'),
-            (self.consuming('a'), 'reserved'),
-        ):
-            for host in self.weights:
-                choice = {name: form.format(host)}
-                if host == allowed:
-                    self.assertBootsOn(host, flavor=flavor, **choice)
-                else:
-                    self.assertNoValidHost(flavor=flavor, **choice)
+        mine = self.consuming('a')
+        for choice in ({'az': 'nova:other'}, {'host': 'other'}):
+            self.assertNoValidHost(**choice)
+            self.assertNoValidHost(flavor=mine, **choice)
+        self.assertBootsOn('reserved', flavor=mine, az='nova:reserved')
+        self.assertBootsOn('plain', host='plain')
 
-
-class ProjectTestCase(reservations.ReservationTestCase):
-    options = {
-        **reservations.ReservationTestCase.options,
-        'member_project_keys': ['filter_tenant_id', 'blazar:owner'],
-    }
-
-    def test_another_project(self):
+    def test_projects(self):
         self.reserve(
-            'a', ['reserved'], filter_tenant_id=reservations.OTHER_PROJECT
+            'x', ['reserved'], 'a', filter_tenant_id=reservations.OTHER_PROJECT
         )
-        server = self.assertNoValidHost(flavor=self.consuming('a'))
+        flavor = self.consuming('a')
+        server = self.assertNoValidHost(flavor=flavor)
         self.assertEqual([], self.queries)
         mine = self.api.project_id
         self.assertIn(
-            f'project {mine} may not use reservation:a: aggregate a has '
+            f'project {mine} may not use reservation:a: aggregate x has '
             f'filter_tenant_id={reservations.OTHER_PROJECT}',
             self.log,
         )
         # What the user reads tells nothing of the other project.
-        self.assertIn(
-            f'no aggregate that project {mine} may use has the metadata key '
-            'reservation:a',
-            server['fault']['message'],
-        )
-        self.assertNotIn(
-            reservations.OTHER_PROJECT, server['fault']['message']
-        )
-
-    def test_own_project(self):
-        mine = self.api.project_id
-        flavor = self.consuming('a')
-        self.reserve('a', ['other'], filter_tenant_id=mine)
-        for metadata in (
-            {'filter_tenant_id': f'{reservations.OTHER_PROJECT}, {mine}'},
-            {
-                'filter_tenant_id': reservations.OTHER_PROJECT,
-                'filter_tenant_id2': mine,
-            },
-            {'filter_tenant_id': None, 'filter_tenant_id2': None},
-            {'blazar:owner': mine},
-        ):
-            self.set_metadata('a', metadata)
-            self.assertBootsOn('other', flavor=flavor)
-        self.set_metadata('a', {'blazar:owner': reservations.OTHER_PROJECT})
-        self.assertNoValidHost(flavor=flavor)
-
-    def test_aggregates_of_others_drop_out(self):
-        self.reserve(
-            'x', ['reserved'], 'a', filter_tenant_id=reservations.OTHER_PROJECT
-        )
-        mine = self.reserve(
-            'y', ['other'], 'a', filter_tenant_id=self.api.project_id
-        )
-        self.assertBootsOn('other', flavor=self.consuming('a'))
-        self.assertEqual(([{mine}], set()), self.member_of())
+        fault = server['fault']['message']
+        self.assertIn(f'no aggregate that project {mine} may use has', fault)
+        self.assertNotIn(reservations.OTHER_PROJECT, fault)
+        # The aggregates of others drop out.
+        uuid = self.reserve('y', ['other'], 'a', filter_tenant_id=mine)
+        self.assertBootsOn('other', flavor=flavor)
+        self.assertEqual(([{uuid}], set()), self.member_of())
 
 
 class TogetherTestCase(reservations.ReservationTestCase):
@@ -220,19 +159,6 @@ class TogetherTestCase(reservations.ReservationTestCase):
             image=self.image(props={f'trait:{WINDOWS}': 'required'}),
         )
 
-    def test_one_aggregate_is_zone_and_reservation(self):
-        uuid = self.aggregate(
-            'a', ['h5'], zone='az1', metadata={'reservation:a': '1'}
-        )
-        self.aggregate(
-            'tenant',
-            ['h4'],
-            zone='az2',
-            filter_tenant_id=reservations.OTHER_PROJECT,
-        )
-        self.assertBootsOn('h5', flavor=self.consuming('a'), az='az1')
-        self.assertEqual(([{uuid}], set()), self.member_of())
-
     def test_on_both_sides(self):
         """Required by its key, forbidden by its trait: no host."""
         self.isolate('a', ['h1'], WINDOWS)
@@ -256,7 +182,7 @@ class TogetherTestCase(reservations.ReservationTestCase):
         self.isolate('windows', ['h1'], WINDOWS)
         self.reserve('a', ['h2'])
         statements = []
-        engine = aggregates.api_db.context_manager.writer.get_engine()
+        engine = sources.api_db.context_manager.writer.get_engine()
 
         @sa.event.listens_for(engine, 'before_cursor_execute')
         def record(conn, cursor, statement, parameters, context, many):

@@ -11,10 +11,13 @@ import collections
 import typing
 from unittest import mock
 
+import ddt
+import fixtures
 from nova import context as nova_context
 from nova import objects
 
 from nova_ext_sched.policy import round_robin
+from nova_ext_sched.queries import group_members
 from tests.functional import base
 
 HOSTS = ('a1', 'a2', 'a3', 'b1', 'b2')
@@ -28,6 +31,7 @@ class RoundRobinTestCase(base.CloudTestCase):
     weights = {host: 900 - place for place, host in enumerate(HOSTS)}
     weigher_classes = (
         'nova.scheduler.weights.affinity.ServerGroupSoftAffinityWeigher',
+        'nova.scheduler.weights.affinity.ServerGroupSoftAntiAffinityWeigher',
         'nova_ext_sched.weighers.all_weighers',
     )
 
@@ -74,6 +78,16 @@ class RoundRobinTestCase(base.CloudTestCase):
         )
         return self.member_hosts(group)
 
+    def create_unclaimed(self, group):
+        """Create a member that no conductor asks the scheduler for."""
+        request = self._build_server(flavor_id=self.small, networks='none')
+        with mock.patch(
+            'nova.conductor.api.ComputeTaskAPI.schedule_and_build_instances'
+        ):
+            self.api.post_server(
+                {'server': request, 'os:scheduler_hints': {'group': group}}
+            )
+
     def member_hosts(self, group):
         """Return the hosts of a group's servers in their order."""
         return [
@@ -89,48 +103,40 @@ class RoundRobinTestCase(base.CloudTestCase):
 
     def circle(self, group, hosts=HOSTS):
         """Return the hosts in the order of the group."""
-        return self.deal(group, dict.fromkeys(hosts, 1)).order_hosts([], 'x')
+        return self.assignment(group, dict.fromkeys(hosts, 1)).order_hosts(
+            [], 'x'
+        )
 
-    def deal(self, group, room):
+    def assignment(self, group, room):
         hosts = {
             name: round_robin.Host(round_robin.ONE_DOMAIN, number)
             for name, number in room.items()
         }
-        return round_robin.Deal(group, hosts, {})
+        return round_robin.Assignment(group, hosts, {})
 
 
 class HostsTest(RoundRobinTestCase):
-    def test_one_by_one(self):
-        group = self.create_group()
+    def test_a_soft_group_fills_evenly(self):
+        group = self.create_group('soft-anti-affinity')
+        self.boot_many(group, 3)
         circle = self.circle(group)
-        self.assertEqual(circle + circle[:2], self.boot_many(group, 7))
+        self.assertEqual(circle + circle, self.boot_at_once(group, 7))
 
-    def test_multi_create(self):
-        group = self.create_group()
-        self.boot_in(group)
-        circle = self.circle(group)
-        self.assertEqual(circle + circle[:1], self.boot_at_once(group, 5))
-
-    def test_a_group_fills_exactly(self):
-        group = self.create_group(rules={'max_server_per_host': 2})
-        hosts = self.boot_at_once(group, 4) and self.boot_at_once(group, 6)
-        self.assertEqual(dict.fromkeys(HOSTS, 2), collections.Counter(hosts))
-
-    def test_others_are_not_concerned(self):
-        for policy in ('affinity', 'soft-affinity'):
-            group = self.create_group(policy)
-            self.assertEqual(['a1'] * 3, self.boot_many(group, 3), policy)
-        self.assertBootsOn('a1', flavor=self.small)
-
-    def test_a_deleted_member_frees_its_slot(self):
+    def test_in_turn(self):
         group = self.create_group()
         circle = self.circle(group)
         first = self.boot_in(group)
+        self.assertEqual(circle + circle[:1], self.boot_at_once(group, 5))
         self.assertEqual(circle[1:2], self.boot_many(group, 1))
+        # A deleted member frees its slot; nova keeps it in the list.
         self._delete_server(first)
         self.assertEqual([circle[0], circle[2]], self.boot_many(group, 2))
-        # nova keeps it in the list.
         self.assertIn(first['id'], self.members(group))
+
+    def test_others_are_not_concerned(self):
+        group = self.create_group('soft-affinity')
+        self.assertEqual(['a1'] * 2, self.boot_many(group, 2))
+        self.assertBootsOn('a1', flavor=self.small)
 
     def test_a_full_host_has_no_slot(self):
         group = self.create_group(rules={'max_server_per_host': 1})
@@ -141,54 +147,50 @@ class HostsTest(RoundRobinTestCase):
             self.boot_many(group, 4),
         )
 
-    def test_a_host_that_is_down(self):
-        group = self.create_group()
-        down = self.circle(group)[1]
-        self.admin_api.put_service_force_down(
-            self.computes[down].service_ref.uuid, True
-        )
-        left = [host for host in HOSTS if host != down]
-        circle = self.circle(group, left)
-        self.assertEqual(circle, self.boot_many(group, 4))
+    def test_a_soft_group_that_schedulers_do_not_see_whole(self):
+        """One member is gone, one not placed yet; a whole round, and on."""
+        group = self.create_group('soft-anti-affinity')
+        circle = self.circle(group)
+        gone = self.boot_in(group)
+        self._delete_server(gone)
+        self.create_unclaimed(group)
+        self.assertEqual([*circle[1:], *circle[:2]], self.boot_many(group, 6))
 
-    def test_cold_migrate(self):
+    def test_a_soft_group_is_refused_nothing(self):
+        group = self.create_group('soft-anti-affinity')
+        circle = self.circle(group)
+        for _ in range(3):
+            self.boot_in(group, host=circle[1])
+        # Its host has the most members, and all others are down.
+        for host in {*circle} - {circle[1]}:
+            self.admin_api.put_service_force_down(
+                self.computes[host].service_ref.uuid, True
+            )
+        self.assertEqual([circle[1]] * 2, self.boot_many(group, 2))
+        self.admin_api.put_service_force_down(
+            self.computes[circle[0]].service_ref.uuid, False
+        )
+        self.assertEqual([circle[0]] * 2, self.boot_many(group, 2))
+
+    def test_moves(self):
         group = self.create_group()
         circle = self.circle(group)
-        server = self.boot_in(group)
-        self.boot_many(group, 2)
-        self._migrate_server(server)
-        self.assertEqual(circle[3], self.host_of(server))
-
-    def test_resize_may_stay(self):
+        first, _, last = (self.boot_in(group) for _ in range(3))
+        # A resize may stay.
         self.flags(allow_resize_to_same_host=True)
-        group = self.create_group()
-        self.boot_many(group, 2)
-        server = self.boot_in(group)
-        self._resize_server(server, self.flavor())
-        self.assertEqual(self.circle(group)[2], self.host_of(server))
+        self._resize_server(last, self.flavor())
+        self.assertEqual(circle[2], self.host_of(last))
+        self._migrate_server(first)
+        self.assertEqual(circle[3], self.host_of(first))
 
-    def test_members_under_way(self):
-        """Their build requests are told from members that are gone."""
+    def test_members_that_are_not_claimed(self):
+        """Their build requests are told from members that were deleted."""
         group = self.create_group()
         circle = self.circle(group)
         gone = self.boot_in(group)
         self._delete_server(gone)
-        # No conductor asks the scheduler for it.
-        request = self._build_server(flavor_id=self.small, networks='none')
-        with mock.patch(
-            'nova.conductor.api.ComputeTaskAPI.schedule_and_build_instances'
-        ):
-            self.api.post_server(
-                {'server': request, 'os:scheduler_hints': {'group': group}}
-            )
+        self.create_unclaimed(group)
         self.assertEqual(circle[1:3], self.boot_many(group, 2))
-
-    def test_live_migrate(self):
-        group = self.create_group()
-        circle = self.circle(group)
-        server = self.boot_in(group)
-        self._live_migrate(server)
-        self.assertEqual(circle[1], self.host_of(server))
 
     def test_evacuated_members_go_to_different_hosts(self):
         group = self.create_group(rules={'max_server_per_host': 2})
@@ -208,13 +210,8 @@ class HostsTest(RoundRobinTestCase):
         self.assertNotIn(down, hosts)
         self.assertEqual(2, max(hosts.values()))
 
-    def test_the_order_is_that_of_creation(self):
-        """nova reads the members of a group in the order of their rows."""
-        group = self.create_group()
-        booted = [self.boot_in(group)['id'] for _ in range(4)]
-        self.assertEqual(booted, self.members(group))
 
-
+@ddt.ddt
 class SizesTest(RoundRobinTestCase):
     """Hosts that fill up before the group does."""
 
@@ -228,16 +225,18 @@ class SizesTest(RoundRobinTestCase):
             self.flags(initial_cpu_allocation_ratio=(size + 0.5) / VCPUS)
             self._start_compute(host)
 
-    def test_full_hosts_keep_their_slots(self):
-        group = self.create_group(rules={'max_server_per_host': 3})
-        deal = self.deal(
-            group, {host: min(3, size) for host, size in self.sizes.items()}
+    @ddt.data(('anti-affinity', 3), ('soft-anti-affinity', 9))
+    @ddt.unpack
+    def test_full_hosts_keep_their_slots(self, policy, most):
+        group = self.create_group(policy, {'max_server_per_host': most})
+        assignment = self.assignment(
+            group, {host: min(most, n) for host, n in self.sizes.items()}
         )
         expected, members = [], []
         for number in range(10):
             members.append(f'server{number}')
-            expected.append(deal.order_hosts(members, members[-1])[0])
-            deal.places[members[-1]] = (None,)
+            expected.append(assignment.order_hosts(members, members[-1])[0])
+            assignment.places[members[-1]] = (None,)
         self.assertEqual(expected, self.boot_many(group, 10))
 
 
@@ -245,28 +244,22 @@ class DomainsTest(RoundRobinTestCase):
     options = {'max_server_per_failure_domain': 2}
 
     def test_in_turn(self):
-        group = self.create_group()
-        hosts = self.boot_many(group, 4)
-        self.assertEqual(
-            {'a': 2, 'b': 2}, collections.Counter(h[0] for h in hosts)
-        )
-        self.assertNotEqual(hosts[0][0], hosts[1][0])
-        self.assertEqual(4, len(set(hosts)))
-
-    def test_multi_create(self):
         hosts = self.boot_at_once(self.create_group(), 4)
         self.assertEqual(
             {'a': 2, 'b': 2}, collections.Counter(h[0] for h in hosts)
         )
         self.assertEqual(4, len(set(hosts)))
 
-    def test_hint_of_another_policy(self):
-        self.flags(max_server_per_failure_domain=0, group='nova_ext_sched')
-        group = self.create_group('soft-affinity')
-        hosts = self.boot_many(group, 4, max_server_per_failure_domain='2')
+    def test_a_soft_group_with_a_limit(self):
+        group = self.create_group('soft-anti-affinity')
+        hosts = self.boot_many(group, 4, max_server_per_failure_domain='3')
         self.assertEqual(
             {'a': 2, 'b': 2}, collections.Counter(h[0] for h in hosts)
         )
+        self.assertEqual(4, len(set(hosts)))
+        # Without the hint the hosts alone count: the fifth one is free.
+        (last,) = self.boot_many(group, 1)
+        self.assertNotIn(last, hosts)
 
     def test_the_next_request_warns_of_too_many(self):
         self.flags(max_server_per_failure_domain=9, group='nova_ext_sched')
@@ -279,13 +272,6 @@ class DomainsTest(RoundRobinTestCase):
             f'max_server_per_failure_domain (1) allows: ',
             self.log,
         )
-
-
-class TurnedOffTest(RoundRobinTestCase):
-    options = {'server_group_round_robin_weight_multiplier': 0}
-
-    def test_the_others_decide(self):
-        self.assertEqual(['a1'] * 3, self.boot_many(self.create_group(), 3))
 
 
 class NotConfiguredTest(RoundRobinTestCase):
@@ -311,3 +297,34 @@ class CellsTest(RoundRobinTestCase):
     def test_the_hosts_of_every_cell(self):
         group = self.create_group()
         self.assertEqual(self.circle(group), self.boot_many(group, 5))
+
+    def test_a_disabled_cell_is_not_waited_for(self):
+        """nova no longer asks it, dead or not; members may stand in it."""
+        group = self.create_group()
+        self._delete_server(self.boot_in(group))
+        self.boot_in(group, az='nova:a3')
+        asked = []
+        gather = nova_context.scatter_gather_cells
+
+        def recorded(ctxt, cells, seconds, select, *args, **kwargs):
+            if select is group_members._select_places:
+                asked.append((seconds, {cell.name for cell in cells}))
+            return gather(ctxt, cells, seconds, select, *args, **kwargs)
+
+        self.useFixture(
+            fixtures.MonkeyPatch('nova.context.scatter_gather_cells', recorded)
+        )
+        cell = self.cell_mappings['cell2']
+        for disabled, expected in (
+            (True, [(2, {'cell1'})]),
+            (True, [(2, {'cell1'})]),
+            (False, [(2, {'cell1', 'cell2'})]),
+            # All know now that the first member is gone.
+            (False, []),
+        ):
+            cell.disabled = disabled
+            cell.save()
+            self.scheduler_service.manager.host_manager.refresh_cells_caches()
+            asked.clear()
+            self.boot_in(group)
+            self.assertEqual(expected, asked)

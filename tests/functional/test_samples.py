@@ -8,6 +8,7 @@ import shlex
 
 import fixtures
 
+from nova_ext_sched.cmd.moves import command
 from tests import documentation
 from tests import samples
 from tests.functional import audits
@@ -33,13 +34,10 @@ class SamplesTestCase(
             fixtures.EnvironmentVariable('COLUMNS', str(samples.WIDTH))
         )
 
-    def show(self, name, *lines, width=samples.WIDTH):
-        """Compare a sample with what lines of a shell print.
-
-        :param width: what no line of the output exceeds
-        """
+    def show(self, name, *lines):
+        """Compare a sample with what lines of a shell print."""
         text = ''.join(f'$ {line}\n{self._type(line)}' for line in lines)
-        samples.check(self, name, text, self.api.project_id, width)
+        samples.check(self, name, text, self.api.project_id)
 
     def _type(self, line):
         if line == 'echo $?':
@@ -52,6 +50,12 @@ class SamplesTestCase(
             with contextlib.redirect_stderr(io.StringIO()) as stderr:
                 self.status, out = self.run_audit(*words[1:])
             err = stderr.getvalue()
+        elif class_ := {
+            'mend': command.Mend,
+            'drain': command.Drain,
+            'survive': command.Survive,
+        }.get(words[0]):
+            out, err, self.status = explain.call(class_, *words)
         else:
             out, err, self.status = explain.run(*words[1:])
         return out + err
@@ -76,12 +80,11 @@ class SamplesTestCase(
 
 class AuditTestCase(SamplesTestCase):
     @samples.compares(
-        'tools/audit/before.txt',
-        'tools/audit/all.txt',
-        'tools/audit/summary.txt',
-        'tools/audit/document.txt',
-        'tools/audit/plan.txt',
-        'tools/audit/commands.txt',
+        'cli/audit/before.txt',
+        'cli/audit/all.txt',
+        'cli/audit/summary.txt',
+        'cli/audit/document.txt',
+        'cli/mend/mend.txt',
     )
     def test_the_page(self):
         # Otherwise nova-compute refuses what the forced host brings.
@@ -111,22 +114,22 @@ class AuditTestCase(SamplesTestCase):
         self.aggregate('windows', ['host2'])
         self.aggregate('rack1', ['host2'])
         self.show(
-            'tools/audit/before.txt',
+            'cli/audit/before.txt',
             'nova-ext-sched audit \\\n'
             '    --option nova_ext_sched.enable_isolated_aggregate_filtering='
             'True \\\n'
             f'    --aggregate-property windows trait:{TRAIT}=required \\\n'
-            '    --policy isolation --where',
+            '    --policy isolation',
             'echo $?',
         )
         self.flags(
             enable_isolated_aggregate_filtering=True, group='nova_ext_sched'
         )
         self.set_metadata('windows', {f'trait:{TRAIT}': 'required'})
-        self.show('tools/audit/all.txt', 'nova-ext-sched audit', 'echo $?')
-        self.show('tools/audit/summary.txt', 'nova-ext-sched audit --summary')
+        self.show('cli/audit/all.txt', 'nova-ext-sched audit', 'echo $?')
+        self.show('cli/audit/summary.txt', 'nova-ext-sched audit --summary')
         self.show(
-            'tools/audit/document.txt',
+            'cli/audit/document.txt',
             'nova-ext-sched audit -f json --host host3',
         )
         # One stays stopped, and one cannot move.
@@ -136,20 +139,91 @@ class AuditTestCase(SamplesTestCase):
         ):
             self.api.post_server_action(uuid, {action: None})
             self._wait_for_state_change({'id': uuid}, status)
-        self.show('tools/audit/plan.txt', 'nova-ext-sched audit --plan')
+        self.show('cli/mend/mend.txt', 'nova-ext-sched mend', 'echo $?')
+
+
+class DrainTestCase(SamplesTestCase):
+    host_filters = ('ServerGroupAntiAffinityFilter',)
+    options = {}
+
+    @samples.compares('cli/drain/drain.txt')
+    def test_the_page(self):
+        flavor = self.small()
+        group = self.api.post_server_groups(
+            {
+                'name': 'db',
+                'policy': 'anti-affinity',
+                'rules': {'max_server_per_host': 2},
+            }
+        )
+        hints = {'group': group['id']}
+        for name, host in (('db-1', 'host1'), ('db-2', 'host2')):
+            self.boot(flavor=flavor, az=f'nova:{host}', hints=hints, name=name)
+        for name, action in (
+            ('batch', {'os-resetState': {'state': 'error'}}),
+            ('web', {'os-stop': None}),
+        ):
+            server = self.boot(flavor=flavor, host='host1', name=name)
+            self.admin_api.post_server_action(server['id'], action)
+        self._wait_for_state_change(server, 'SHUTOFF')
         self.show(
-            'tools/audit/commands.txt',
-            'nova-ext-sched audit --plan -f commands --most 2',
-            # A shell takes a command as one line.
-            width=180,
+            'cli/drain/drain.txt', 'nova-ext-sched drain host1', 'echo $?'
+        )
+
+
+class SurviveTestCase(SamplesTestCase):
+    host_filters = (
+        'IsolatedAggregatesFilter',
+        'ServerGroupAntiAffinityFilter',
+    )
+    weights = {f'host{n}': 500 - n for n in range(1, 7)}
+
+    @samples.compares('cli/survive/survive.txt', 'cli/survive/host.txt')
+    def test_the_page(self):
+        self.flags(disable_group_policy_check_upcall=True, group='workarounds')
+        self.flags(
+            enable_isolated_aggregate_filtering=False, group='nova_ext_sched'
+        )
+        flavor = self.small()
+        group = self.api.post_server_groups(
+            {'name': 'db', 'policy': 'anti-affinity'}
+        )
+        for number in (1, 2, 3):
+            self.boot(
+                flavor=flavor,
+                az=f'nova:host{number}',
+                hints={'group': group['id']},
+                name=f'db-{number}',
+            )
+        licensed = self._create_flavor(
+            name='licensed',
+            vcpu=4,
+            memory_mb=5000,
+            disk=1,
+            ephemeral=0,
+            extra_spec={f'trait:{TRAIT}': 'required'},
+        )
+        self.isolate('windows', ['host5', 'host6'], TRAIT)
+        for number in (5, 6):
+            host = f'host{number}'
+            self.boot(flavor=licensed, host=host, name=f'dc-{number}')
+        self.flags(
+            enable_isolated_aggregate_filtering=True, group='nova_ext_sched'
+        )
+        self.boot(flavor=flavor, host='host1', name='web')
+        self.show(
+            'cli/survive/survive.txt', 'nova-ext-sched survive', 'echo $?'
+        )
+        self.show(
+            'cli/survive/host.txt', 'nova-ext-sched survive --host host1'
         )
 
 
 class IsolationTestCase(SamplesTestCase):
     @samples.compares(
-        'tools/isolation/list.txt',
-        'tools/isolation/document.txt',
-        'tools/isolation/sync.txt',
+        'cli/isolation/list.txt',
+        'cli/isolation/document.txt',
+        'cli/isolation/sync.txt',
     )
     def test_the_page(self):
         self.require('windows', ['host1', 'host2'], TRAIT)
@@ -157,11 +231,11 @@ class IsolationTestCase(SamplesTestCase):
         self.forget_membership('host2')
         self.isolate('gpu', ['host3'], 'CUSTOM_GPU')
         list_ = 'openstack aggregate isolation list'
-        self.show('tools/isolation/list.txt', list_, 'echo $?')
-        self.show('tools/isolation/document.txt', f'{list_} --faults -f json')
+        self.show('cli/isolation/list.txt', list_, 'echo $?')
+        self.show('cli/isolation/document.txt', f'{list_} -f json')
         sync = 'openstack aggregate isolation sync'
         self.show(
-            'tools/isolation/sync.txt',
+            'cli/isolation/sync.txt',
             f'{sync} --dry-run',
             'echo $?',
             sync,
@@ -171,12 +245,12 @@ class IsolationTestCase(SamplesTestCase):
 
 class RunbookTestCase(SamplesTestCase):
     @samples.compares(
-        'runbook/misplaced.txt',
-        'runbook/moved.txt',
-        'runbook/empty.txt',
-        'runbook/used.txt',
-        'runbook/group.txt',
-        'runbook/no_valid_host.txt',
+        'admin/runbook/misplaced.txt',
+        'admin/runbook/moved.txt',
+        'admin/runbook/empty.txt',
+        'admin/runbook/used.txt',
+        'admin/runbook/group.txt',
+        'admin/runbook/no_valid_host.txt',
     )
     def test_the_page(self):
         self.flags(initial_cpu_allocation_ratio=1.0)
@@ -193,7 +267,7 @@ class RunbookTestCase(SamplesTestCase):
         web = self.boot(flavor=small, host='host1', name='web-1')
         self.require('windows', ['host1'], TRAIT)
         self.show(
-            'runbook/misplaced.txt', 'nova-ext-sched audit --where', 'echo $?'
+            'admin/runbook/misplaced.txt', 'nova-ext-sched audit', 'echo $?'
         )
         self.admin_api.post_server_action(
             web['id'],
@@ -202,17 +276,17 @@ class RunbookTestCase(SamplesTestCase):
         self._wait_for_server_parameter(
             web, {'OS-EXT-SRV-ATTR:host': 'host2', 'status': 'ACTIVE'}
         )
-        self.show('runbook/moved.txt', 'nova-ext-sched audit', 'echo $?')
+        self.show('admin/runbook/moved.txt', 'nova-ext-sched audit', 'echo $?')
 
         self.assertNoValidHost(flavor=windows)
         self.show(
-            'runbook/empty.txt',
+            'admin/runbook/empty.txt',
             'nova-ext-sched explain --flavor windows',
-            'openstack aggregate isolation list --faults',
+            'openstack aggregate isolation list',
             'openstack aggregate isolation sync windows',
         )
         self.show(
-            'runbook/used.txt', 'nova-ext-sched explain --flavor windows'
+            'admin/runbook/used.txt', 'nova-ext-sched explain --flavor windows'
         )
 
         group = self.api.post_server_groups(
@@ -223,7 +297,7 @@ class RunbookTestCase(SamplesTestCase):
             self.boot(flavor=small, hints=hints, name=f'db-{number}')
         server = self.assertNoValidHost(flavor=small, hints=hints, name='db-3')
         self.show(
-            'runbook/group.txt',
+            'admin/runbook/group.txt',
             f'nova-ext-sched explain --server {server["id"]}',
         )
 
@@ -232,6 +306,6 @@ class RunbookTestCase(SamplesTestCase):
         )
         server = self.assertNoValidHost(flavor=large, name='erp')
         self.show(
-            'runbook/no_valid_host.txt',
+            'admin/runbook/no_valid_host.txt',
             f'nova-ext-sched explain --server {server["id"]}',
         )

@@ -2,12 +2,7 @@
 
 """``nova-ext-sched-status upgrade check`` on real databases and services."""
 
-import json
 import os
-import re
-import shlex
-import subprocess
-import sys
 import unittest.mock
 
 import ddt
@@ -15,7 +10,6 @@ import fixtures
 from keystoneauth1 import token_endpoint
 from nova import context as nova_context
 from nova import objects
-from nova.db.api import models
 from nova.tests import fixtures as nova_fixtures
 from oslo_config import fixture as config_fixture
 from oslo_db import exception as db_exception
@@ -26,10 +20,10 @@ from placement.tests.functional.fixtures import placement as placement_fixture
 import sqlalchemy as sa
 
 from nova_ext_sched import conf
+from nova_ext_sched import filters
 from nova_ext_sched.cmd.status import checks as status_checks
+from nova_ext_sched.policy import declaration
 from tests import documentation
-from tests import samples
-from tests.functional.placement import servers
 
 NOVA = 'nova.scheduler.filters.all_filters'
 OURS = 'nova_ext_sched.filters.all_filters'
@@ -76,7 +70,15 @@ class StatusTestCase(test_base.BaseTestCase):
 class OptionsTest(StatusTestCase):
     @ddt.data(
         ('30.1.0', FAILURE, 'Upgrade nova first'),
-        ('31.0.0', SUCCESS),
+        ('31.0.0', WARNING, 'Update nova-api to 31.3.1.'),
+        ('31.3.0', WARNING, 'Expected nova 31.3.1 or later, got 31.3.0'),
+        ('31.3.1', SUCCESS),
+        ('31.10.0', SUCCESS),
+        ('32.2.0', WARNING, 'Update nova-api to 32.2.1.'),
+        ('32.2.1', SUCCESS),
+        ('33.0.1', WARNING, 'Update nova-api to 33.0.2.'),
+        ('33.0.2.dev5', WARNING, 'Update nova-api to 33.0.2.'),
+        ('33.1.0', SUCCESS),
         ('34.0.0', SUCCESS),
         ('35.0.0.0rc1', WARNING, 'Upgrade nova-ext-sched'),
     )
@@ -86,6 +88,43 @@ class OptionsTest(StatusTestCase):
             'importlib.metadata.version', return_value=version
         ):
             self.assertCheck('Release of nova', code, *texts)
+
+    def test_release_that_lets_members_write_the_hint(self):
+        """It names the policies that only stage 1 holds."""
+        self.ours(
+            enable_isolated_aggregate_filtering=True,
+            max_server_per_failure_domain=1,
+            request_filters=['isolate_aggregates', 'failure_domains'],
+        )
+        self.filters(NOVA, OURS, enabled=['FailureDomainFilter'])
+        with unittest.mock.patch(
+            'importlib.metadata.version', return_value='32.0.0'
+        ):
+            code, details = run_check('Release of nova')
+        self.assertEqual(WARNING, code)
+        self.assertIn(
+            'For servers with the hint the policy isolation does not hold, '
+            'because [filter_scheduler] enabled_filters does not have '
+            'IsolatedAggregatesFilter. Add IsolatedAggregatesFilter.',
+            details,
+        )
+        self.assertEqual(1, details.count('does not hold'), details)
+        # Of another package.
+        theirs = declaration.undeclared(request_filter='isolate_aggregates')
+        with (
+            unittest.mock.patch(
+                'importlib.metadata.version', return_value='32.0.0'
+            ),
+            unittest.mock.patch.object(
+                filters, 'declared_policies', return_value=[theirs]
+            ),
+        ):
+            _, details = run_check('Release of nova')
+        self.assertIn(
+            'the policy isolate_aggregates does not hold, because it has no '
+            'host filter.',
+            details,
+        )
 
     @ddt.data(
         ([NOVA, OURS], ['IsolatedAggregatesFilter'], SUCCESS),
@@ -108,6 +147,18 @@ class OptionsTest(StatusTestCase):
             'enabled_filters names NoFilter',
         ),
         ([NOVA, OURS, 'no.such.filters'], [], FAILURE, 'cannot be imported'),
+        *(
+            (
+                [line],
+                [],
+                FAILURE,
+                f'nova-scheduler will not start: [filter_scheduler] '
+                f'available_filters: expected one name on a line, got {line}. '
+                f'Give each a line of its own: available_filters = {NOVA}; '
+                f'available_filters = {OURS}.',
+            )
+            for line in (f'{NOVA},{OURS}', f'{NOVA} {OURS}')
+        ),
     )
     @ddt.unpack
     def test_host_filters(self, lines, enabled, code, *texts):
@@ -328,6 +379,11 @@ class DataTest(DataTestCase):
         self.assertCheck(
             check, WARNING, 'there is no aggregate freepool: any server may'
         )
+        _, details = run_check(check)
+        self.assertTrue(
+            details.endswith("to the name of Blazar's pool of free hosts."),
+            details,
+        )
         self.aggregate('freepool')
         self.assertCheck(check, SUCCESS)
 
@@ -454,27 +510,17 @@ class PagesTest(DataTestCase):
 
 
 class PlacementTest(test_base.BaseTestCase):
-    maximum = '1.39'
-
-    def setUp(self):
-        super().setUp()
-        self.auth = start_placement(self, self.maximum)
-
-    def test_check(self):
+    def test_a_user_who_may_and_one_who_may_not(self):
+        auth = start_placement(self)
         self.assertEqual((SUCCESS, None), run_check('Placement'))
-
-    def test_a_user_who_may_not(self):
-        self.auth.token = 'nobody'
+        auth.token = 'nobody'
         code, details = run_check('Placement')
         self.assertEqual(FAILURE, code)
         self.assertIn('Forbidden', details)
         self.assertIn('Check [placement] of nova.conf', details)
 
-
-class OldPlacementTest(PlacementTest):
-    maximum = '1.35'
-
-    def test_check(self):
+    def test_old_placement(self):
+        start_placement(self, '1.35')
         code, details = run_check('Placement')
         self.assertEqual(FAILURE, code)
         self.assertEqual(
@@ -482,228 +528,3 @@ class OldPlacementTest(PlacementTest):
             'Upgrade placement.',
             details,
         )
-
-
-OSPROFILER = {
-    '__init__': '',
-    'sqlalchemy': '',
-    'web': 'def get_trace_id_headers(): return {}',
-    'profiler': 'def trace_cls(*args, **kwargs): return lambda cls: cls',
-    'opts': """
-from oslo_config import cfg
-def set_defaults(conf, **kwargs):
-    conf.register_opt(cfg.BoolOpt('enabled', default=False), group='profiler')
-""",
-}
-
-
-class CommandTest(test_base.BaseTestCase):
-    """The console script in a process of its own, with a nova.conf."""
-
-    def setUp(self):
-        super().setUp()
-        self.folder = self.useFixture(fixtures.TempDir()).path
-        self.database = f'sqlite:///{self.folder}/api.db'
-        self.engine = sa.create_engine(self.database)
-        self.addCleanup(self.engine.dispose)
-        models.BASE.metadata.create_all(self.engine)
-        self.placement = 'http://127.0.0.1:1/placement'
-
-    def write_conf(self, more='', enabled='ComputeFilter'):
-        path = os.path.join(self.folder, 'nova.conf')
-        with open(path, 'w') as stream:
-            stream.write(
-                '[DEFAULT]\ntransport_url = fake://\n'
-                f'[api_database]\nconnection = {self.database}\n'
-                '[placement]\nauth_type = admin_token\ntoken = admin\n'
-                f'endpoint = {self.placement}\nconnect_retries = 0\n'
-                '[filter_scheduler]\n'
-                f'available_filters = {NOVA}\navailable_filters = {OURS}\n'
-                f'enabled_filters = {enabled}\n'
-                f'{more}\n'
-            )
-        return path
-
-    def run_script(self, *arguments, **conf):
-        """Run the command with a nova.conf, named at the end."""
-        return self.run_command(
-            *arguments, f'--config-file={self.write_conf(**conf)}'
-        )
-
-    def run_command(self, *arguments):
-        return subprocess.run(
-            [servers.script('nova-ext-sched-status'), *arguments],
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-
-    def run_page(self, line, more):
-        """Run lines of a shell where the documentation's reader is."""
-        home = os.path.join(self.folder, '.nova')
-        os.makedirs(home, exist_ok=True)
-        os.replace(self.write_conf(more), os.path.join(home, 'nova.conf'))
-        # systemd is not there: what it is asked is printed.
-        done = subprocess.run(
-            ['bash', '-c', f'systemctl() {{ echo "systemctl $*"; }}\n{line}'],
-            env=os.environ
-            | {
-                'HOME': self.folder,
-                'PATH': f'{os.path.dirname(sys.executable)}:'
-                + os.environ['PATH'],
-                'PYTHONWARNINGS': 'ignore',
-            },
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        self.assertEqual('', done.stderr)
-        return done
-
-    @samples.compares('tools/status/failure.txt', 'runbook/status.txt')
-    def test_the_script_of_the_page(self):
-        self.placement = self.useFixture(servers.Placement('gunicorn')).url
-        [script] = [
-            block.text
-            for block in documentation.blocks('bash')
-            if 'systemctl restart' in block.text
-        ]
-        option = 'enable_isolated_aggregate_filtering'
-        fine = self.run_page(script, '')
-        self.assertEqual(0, fine.returncode, fine.stdout)
-        self.assertEqual(8, fine.stdout.count('Result: Success'))
-        self.assertIn('\nsystemctl restart nova-scheduler\n', fine.stdout)
-
-        warning = self.run_page(script, f'[nova_ext_sched]\n{option} = True')
-        self.assertEqual(0, warning.returncode, warning.stdout)
-        self.assertEqual(7, warning.stdout.count('Result: Success'))
-        self.assertRegex(
-            warning.stdout,
-            r'Check: Host filters +\|\n\| Result: Warning',
-        )
-        self.assertNotIn('systemctl', warning.stdout)
-
-        failure = self.run_page(
-            script,
-            '[nova_ext_sched]\nenable_isolated_agregate_filtering = True',
-        )
-        self.assertEqual(1, failure.returncode, failure.stdout)
-        self.assertNotIn('systemctl', failure.stdout)
-        table, said = failure.stdout.rsplit('+\n', 1)
-        self.assertEqual(1, said.count('\n'))
-        command = 'nova-ext-sched-status upgrade check'
-        samples.check(
-            self, 'tools/status/failure.txt', f'$ {command}\n{table}+\n'
-        )
-        grep = "grep -B 1 -A 4 'Result: Failure'"
-        found = subprocess.run(
-            shlex.split(grep),
-            input=f'{table}+\n',
-            capture_output=True,
-            text=True,
-        )
-        samples.check(
-            self, 'runbook/status.txt', f'$ {command} | {grep}\n{found.stdout}'
-        )
-
-    def test_config_file_before_the_end(self):
-        # Every place: tests/unit/cmd/status/test_main.py.
-        file = self.write_conf()
-        done = self.run_command(
-            'upgrade', '--config-file', file, 'check', '--json'
-        )
-        self.assertEqual(2, done.returncode, done.stdout + done.stderr)
-        results = {
-            check['check']: check['result']
-            for check in json.loads(done.stdout)['checks']
-        }
-        self.assertEqual(SUCCESS, results['Configuration files'])
-        self.assertEqual(SUCCESS, results['Host filters'])
-
-    def test_no_nova_conf(self):
-        if os.path.exists('/etc/nova'):
-            self.skipTest('there is a configuration of nova here')
-        done = self.run_command('upgrade', 'check', '--json')
-        self.assertEqual(2, done.returncode, done.stdout + done.stderr)
-        checks = {
-            check['check']: check['details']
-            for check in json.loads(done.stdout)['checks']
-        }
-        self.assertIn(
-            'Expected the nova.conf of nova-scheduler, got none',
-            checks['Configuration files'],
-        )
-
-    def test_failure(self):
-        done = self.run_script('upgrade', 'check')
-        self.assertEqual(2, done.returncode, done.stdout + done.stderr)
-        self.assertIn('ConnectFailure', done.stdout)
-        # The width of the table depends on what urllib3 says.
-        text = re.sub(r'\s*\|\n\|\s*', ' ', done.stdout)
-        self.assertIn('Check [placement] of nova.conf', text)
-        self.assertNotIn('Traceback', done.stdout + done.stderr)
-
-    def test_another_service_than_placement(self):
-        server = servers.Server(
-            [sys.executable, '-m', 'http.server', '{port}'], {}
-        )
-        self.placement = self.useFixture(server).url
-        done = self.run_script('upgrade', 'check', '--json')
-        (check,) = [
-            check
-            for check in json.loads(done.stdout)['checks']
-            if check['check'] == 'Placement'
-        ]
-        self.assertIn('does not answer like placement', check['details'])
-
-    def test_a_slip_stops_the_scheduler_in_the_same_words(self):
-        lines = '[nova-ext-sched]\nenable_isolated_aggregate_filtering = True'
-        words = (
-            'nova.conf: expected the section [nova_ext_sched] (if another '
-            'package reads [nova-ext-sched], add an empty header '
-            '[nova_ext_sched]), got '
-            "'[nova-ext-sched]'"
-        )
-        done = self.run_script('upgrade', 'check', '--json', more=lines)
-        self.assertEqual(2, done.returncode, done.stdout + done.stderr)
-        checks = json.loads(done.stdout)['checks']
-        self.assertIn(words, [check['details'] for check in checks])
-
-        scheduler = subprocess.run(
-            [
-                servers.script('nova-scheduler'),
-                '--config-file',
-                self.write_conf(lines),
-            ],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=120,
-        )
-        self.assertNotEqual(0, scheduler.returncode)
-        self.assertIn(words, scheduler.stdout)
-
-    def test_where_osprofiler_is_installed(self):
-        # As nova meets osprofiler: its options are read where the database
-        # is set up, and registered by nova.config.parse_args alone.
-        osprofiler = os.path.join(self.folder, 'osprofiler')
-        os.mkdir(osprofiler)
-        for name, code in OSPROFILER.items():
-            with open(os.path.join(osprofiler, f'{name}.py'), 'w') as stream:
-                stream.write(code)
-        self.useFixture(
-            fixtures.EnvironmentVariable('PYTHONPATH', self.folder)
-        )
-        done = self.run_script('upgrade', 'check')
-        self.assertEqual(2, done.returncode, done.stdout + done.stderr)
-        self.assertIn('Check: API database', done.stdout)
-
-    def test_unexpected(self):
-        done = self.run_script(
-            'upgrade',
-            'check',
-            more='[nova_ext_sched]\nmax_forbidden_aggregates = many',
-        )
-        self.assertEqual(255, done.returncode, done.stdout + done.stderr)
-        self.assertIn('max_forbidden_aggregates', done.stderr)
-        self.assertNotIn('Traceback', done.stderr)

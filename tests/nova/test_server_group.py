@@ -37,8 +37,8 @@ class ServerGroupTestV264(OursMixin, test_server_group.ServerGroupTestV264):
         test = super().test_failed_count_with_anti_affinity_violation
         with mock.patch.object(
             anti_affinity.ServerGroupAntiAffinityFilter,
-            'judge',
-            return_value=None,
+            'decisions',
+            return_value=[],
         ):
             test()
 

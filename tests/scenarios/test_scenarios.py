@@ -15,7 +15,7 @@ from unittest import mock
 import ddt
 from nova.scheduler import manager
 
-from nova_ext_sched.cli import layout
+from nova_ext_sched.cli import report as cli_report
 from nova_ext_sched.cmd import simulate
 from nova_ext_sched.cmd.simulate import check
 from nova_ext_sched.cmd.simulate import report
@@ -51,23 +51,25 @@ class ScenariosTest(unittest.TestCase):
             for plain in ((False, True) if compared else (False,))
         ]
 
-        judged = report.Report(declared, *runs)
-        out = layout.Layout(io.StringIO(), 100)
-        judged.write(out)
-        text = f'\n{judged.summary}\n{out.stream.getvalue()}'
-        self.assertTrue(judged.held, text)
-        for line in judged.lines:
-            if 'no valid host' in str(line.outcome):
-                self.assertTrue(line.reasons, text)
-                self.assertNotRegex(
-                    str(line.reasons), '[0-9a-f]{8}-[0-9a-f]{4}-'
-                )
+        made = report.make(declared, *runs)
+        out = io.StringIO()
+        cli_report.write(out, made.sections, 100)
+        self.assertEqual(0, made.status, out.getvalue())
+        names = report.COMPARED_COLUMNS if compared else report.COLUMNS
+        rows = [
+            dict(zip(names, map(str, row), strict=True)) for row in made.rows
+        ]
+        for row in rows:
+            if 'no valid host' in row['Actual']:
+                self.assertTrue(row['Reasons'], out.getvalue())
+                self.assertNotRegex(row['Reasons'], '[0-9a-f]{8}-[0-9a-f]{4}-')
         # Where the point is that plain nova does otherwise, it must.
         if any(
             step.expect_plain not in (None, step.expect)
             for step in declared.steps
         ):
-            self.assertIn(report.WRONG, judged.plain_results, text)
+            found = [row['Plain Result'] for row in rows]
+            self.assertIn(report.WRONG, found, out.getvalue())
 
     def test_a_late_cast_undoes_no_change_of_an_aggregate(self):
         data = check.load(
@@ -83,5 +85,5 @@ class ScenariosTest(unittest.TestCase):
             manager.SchedulerManager, 'update_aggregates', update_late
         ):
             run = self.run_cloud(data, False)
-        judged = report.Report(scenario.parse(data), run)
-        self.assertTrue(judged.held, judged.summary)
+        made = report.make(scenario.parse(data), run)
+        self.assertEqual(0, made.status, made.sentence)

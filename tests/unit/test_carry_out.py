@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The script of doc/source/tools/audit.rst, as it stands on the page.
+"""The script of doc/source/cli/mend.rst, as it stands on the page.
 
 ``openstack`` and ``nova-ext-sched`` on PATH are programs that stand for a
 cloud in a file of JSON.
@@ -18,7 +18,7 @@ import testtools
 
 from tests import documentation
 
-SCRIPT = documentation.ROOT / 'doc/source/tools/audit/carry_out.py'
+SCRIPT = documentation.ROOT / 'doc/source/cli/mend/carry_out.py'
 
 FAKE = """#!{python}
 import json, pathlib, sys
@@ -28,7 +28,7 @@ cloud = json.loads(path.read_text())
 words = sys.argv[1:]
 cloud['typed'].append(' '.join([pathlib.Path(sys.argv[0]).name, *words]))
 text, status = '', 0
-if 'audit' in words:
+if words[0] in ('audit', 'drain'):
     status = 3
 else:
     assert words[:2] == ['--os-compute-api-version', '2.68'], words
@@ -98,20 +98,20 @@ class CarryOutTestCase(testtools.TestCase):
             **now,
         }
         self.moves.append(
-            {'server': uuid, 'from': 'h1', 'to': 'h2', 'kind': kind}
+            {'server': uuid, 'host': 'h1', 'to': 'h2', 'kind': kind}
         )
 
-    def run_script(self):
+    def run_script(self, *words):
         """Return exit status, what it did, and what it typed."""
         self.path.write_text(
             json.dumps({'servers': self.servers, 'typed': []})
         )
         plan = self.folder / 'plan.json'
-        plan.write_text(json.dumps({'plan': {'moves': self.moves}}))
+        plan.write_text(json.dumps({'moves': self.moves}))
         # It waits no five seconds here.
         program = (
             f'import runpy, time; time.sleep = lambda _: None; import sys; '
-            f'sys.argv = ["carry_out", {str(plan)!r}, "--host", "h1"]; '
+            f'sys.argv = {["carry_out", str(plan), *words]!r}; '
             f'runpy.run_path({str(SCRIPT)!r}, run_name="__main__")'
         )
         done = subprocess.run(
@@ -137,7 +137,7 @@ class CarryOutTestCase(testtools.TestCase):
     def test_every_move_to_its_end(self):
         self.server('live', 'a')
         self.server('cold', 'b')
-        status, typed = self.run_script()
+        status, typed = self.run_script('--host', 'h1')
         self.assertEqual(
             [
                 'server migrate --live-migration --host h2 a',
@@ -152,6 +152,12 @@ class CarryOutTestCase(testtools.TestCase):
             typed,
         )
         self.assertEqual((3, ['is moved'] * 2), (status, self.said))
+
+    @ddt.data((), ('drain', 'h1'))
+    def test_it_asks_again_in_the_end(self, words):
+        _, typed = self.run_script(*words)
+        asked = ' '.join(words) or 'audit'
+        self.assertEqual([f'nova-ext-sched {asked}'], typed)
 
     @ddt.data(
         ({'refused': True}, 'stopped: No valid host was found.'),

@@ -9,8 +9,10 @@ by tests/wheel.
 import argparse
 import ast
 import configparser
+import contextlib
 import importlib.metadata
 import importlib.util
+import io
 import json
 import pathlib
 import re
@@ -31,7 +33,7 @@ import testtools
 import yaml
 
 from nova_ext_sched import conf
-from nova_ext_sched.cmd import main
+from nova_ext_sched.cli import main
 from nova_ext_sched.cmd.simulate import check
 from tests import documentation
 
@@ -50,9 +52,9 @@ LANGUAGES = {
 }
 
 # Environments of tox whose kind .ci/run runs on another release of nova, as
-# nova34 and nova31-day; and those that run nova34's tests once more, or are no
+# nova34 and nova31-day; and those that run the same tests once more, or are no
 # tests: it has to end in time.
-NOT_IN_CI = {'nova31', 'py312-nova31', 'benchmarks', 'cover', 'unit'}
+NOT_IN_CI = {'nova31', 'py312-nova31', 'benchmarks', 'cover'}
 
 # Commands of other projects: that they exist is not ours to test.
 FOREIGN = {
@@ -97,6 +99,13 @@ OSC_GROUPS = (
 )
 
 
+def default_environments():
+    """Return the environments that tox runs if none is named."""
+    parser = configparser.RawConfigParser()
+    parser.read(documentation.ROOT / 'tox.ini')
+    return set(parser['tox']['envlist'].split(','))
+
+
 def tox_environments():
     """Return the names that tox.ini declares, and its labels."""
     parser = configparser.RawConfigParser()
@@ -111,7 +120,7 @@ def tox_environments():
     for line in parser['tox']['labels'].splitlines():
         label, _, listed = line.partition('=')
         names |= {name.strip() for name in listed.split(',')}
-    return names | {parser['tox']['envlist']}
+    return names | default_environments()
 
 
 def named_environments(path):
@@ -293,7 +302,9 @@ class DocumentationTestCase(testtools.TestCase):
     )
     def test_wrong_command_is_found(self, line):
         (words,) = documentation.commands(line)
-        self.assertRaises(FAULTS, self.check_command, words)
+        # Where argparse says what is wrong.
+        with contextlib.redirect_stderr(io.StringIO()):
+            self.assertRaises(FAULTS, self.check_command, words)
 
     @ddt.data(
         '[nova_ext_sched]\nforbid_by_traits = X\n',
@@ -353,6 +364,38 @@ class DocumentationTestCase(testtools.TestCase):
                 # Raises ScenarioInvalid with every fault.
                 check.load(file.name)
 
+    def test_what_deployment_tools_write_is_a_nova_conf(self):
+        """OpenStack-Ansible's mapping, and openstack-helm's multistring."""
+        found = 0
+        for block in documentation.blocks('yaml'):
+            data = yaml.safe_load(block.text)
+            sections = data.get('nova_nova_conf_overrides') or data.get(
+                'conf', {}
+            ).get('nova')
+            if sections is None:
+                continue
+            found += 1
+            lines = []
+            for section, options in sections.items():
+                lines.append(f'[{section}]')
+                for name, value in options.items():
+                    if isinstance(value, dict):
+                        value = value.get('values', [*value])
+                    values = value if isinstance(value, list) else [value]
+                    lines += [f'{name} = {one}' for one in values]
+            text = '\n'.join(lines) + '\n'
+            self.check_options(
+                documentation.Block(block.file, block.line, 'ini', text)
+            )
+            self.assertEqual(
+                [
+                    'available_filters = nova.scheduler.filters.all_filters',
+                    'available_filters = nova_ext_sched.filters.all_filters',
+                ],
+                [line for line in lines if line.startswith('available')],
+            )
+        self.assertEqual(2, found)
+
     @ddt.data(*documentation.blocks('bash', 'json', 'python', 'toml'))
     def test_other_languages_parse(self, block):
         if block.language == 'bash':
@@ -404,4 +447,5 @@ class DocumentationTestCase(testtools.TestCase):
             for name in names.split(',')
         }
         self.assertLess(10, len(named))
+        run |= default_environments()
         self.assertEqual(set(), named - run - NOT_IN_CI)

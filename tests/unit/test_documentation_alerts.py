@@ -3,6 +3,7 @@
 """The alerting rules speak of what the package really says."""
 
 import os
+import pathlib
 import re
 import subprocess
 
@@ -12,10 +13,12 @@ from prometheus_client import parser
 import testtools
 import yaml
 
+from nova_ext_sched.cli import metrics
 from tests import documentation
 from tests.unit import test_documentation_messages as messages
 
 ETC = documentation.ROOT / 'etc' / 'nova-ext-sched'
+OPERATING = documentation.ROOT / 'doc/source/admin/operating.rst'
 
 # |= is a piece of a line of the log, |~ a regular expression.
 FILTER = re.compile(r'\|([=~]) "([^"]*)"')
@@ -87,7 +90,7 @@ class LogTestCase(testtools.TestCase):
         name = 'NovaSchedulerDoesNotStart'
         found = alerts_on(name)
         rule = rules('alerts-log.yaml')[name]
-        [pattern] = [
+        _, pattern = [
             text for kind, text in FILTER.findall(rule['expr']) if kind == '~'
         ]
         for piece in pattern.replace('(option|section)', 'option').split('|'):
@@ -108,8 +111,20 @@ class LogTestCase(testtools.TestCase):
             line = LINE.format(time=TIME, level=level, text='...')
             self.assertEqual(expected, bool(matches(rule, line)))
 
+    @ddt.data(*rules('alerts-log.yaml').values())
+    def test_a_member_raises_no_alert(self, rule):
+        """Whatever stands in a line about what a member wrote."""
+        text = (
+            'it could land on any host: cannot be read from placement: '
+            'expected the option'
+        )
+        for level in ('ERROR', 'WARNING', 'CRITICAL'):
+            forged = f'{TIME} 7 {level} nova_ext_sched.x [-] {text}'
+            line = LINE.format(time=TIME, level='INFO', text=f'got {forged}')
+            self.assertFalse(matches(rule, line), line)
+
     def test_the_page_names_the_patterns(self):
-        page = messages.PAGE.read_text()
+        page = OPERATING.read_text()
         section = page[page.index('What to watch in the log') :]
         section = section[: section.index('\nAlerts\n')]
         shown = re.findall(r'^``(.+)``$', section, re.MULTILINE)
@@ -149,32 +164,28 @@ class ExitStatusTestCase(testtools.TestCase):
         functions = ''.join(
             f'{name}() {{ return {status}; }}\n'
             for name, status in (
-                ('nova-ext-sched', 3),
-                ('openstack', 1),
+                ('openstack', 3),
                 ('nova-ext-sched-status', 2),
             )
         )
         subprocess.run(['bash', '-c', functions + script], check=True)
         self.assertEqual(['nova-ext-sched.prom'], os.listdir(folder))
-        with open(f'{folder}/nova-ext-sched.prom') as stream:
-            return {
-                (one.name, one.labels['command']): one.value
-                for family in parser.text_fd_to_metric_families(stream)
-                for one in family.samples
-            }
+        return self.read(pathlib.Path(folder, 'nova-ext-sched.prom'))
+
+    @staticmethod
+    def read(path):
+        with path.open() as stream:
+            return list(parser.text_fd_to_metric_families(stream))
 
     def test_script_and_rules(self):
         name = 'nova_ext_sched_exit_status'
+        [family] = self.run_script()
         self.assertEqual(
-            {(name, 'audit'): 3, (name, 'isolation'): 1, (name, 'status'): 2},
-            self.run_script(),
+            {'isolation': 3, 'status': 2},
+            {one.labels['command']: one.value for one in family.samples},
         )
         self.assertEqual(
             {
-                'AuditFindsViolations': (
-                    f'{name}{{command="audit"}} == 3 unless on () '
-                    'nova_ext_sched_policy_violations'
-                ),
                 'IsolatedHostsHaveFaults': (
                     f'{name}{{command="isolation"}} == 3'
                 ),
@@ -182,7 +193,7 @@ class ExitStatusTestCase(testtools.TestCase):
                     f'{name}{{command="status"}} >= 2'
                 ),
                 'NovaExtSchedCannotRead': (
-                    f'{name}{{command=~"audit|isolation"}} == 1'
+                    f'{name}{{command=~"audit|capacity|isolation"}} == 1'
                 ),
             },
             {
@@ -190,3 +201,11 @@ class ExitStatusTestCase(testtools.TestCase):
                 for alert, rule in rules('alerts-exit-status.yaml').items()
             },
         )
+
+    def test_the_same_metric_as_that_of_a_run(self):
+        """The node exporter takes no two types and texts of one name."""
+        path = pathlib.Path(self.useFixture(fixtures.TempDir()).path, 'a.prom')
+        metrics.write(path, 'x', 1, list)
+        [family], [of_a_run] = self.run_script(), self.read(path)
+        for name in ('name', 'type', 'documentation'):
+            self.assertEqual(getattr(of_a_run, name), getattr(family, name))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The operating page lists every message at INFO or above.
+"""The page of messages lists every message at INFO or above.
 
 The messages are read from the source, of what runs in nova-scheduler and of
 the status check. A message is a string that is
@@ -27,7 +27,7 @@ import testtools
 
 ROOT = pathlib.Path(__file__).parents[2]
 PACKAGE = ROOT / 'nova_ext_sched'
-PAGE = ROOT / 'doc' / 'source' / 'operating.rst'
+PAGE = ROOT / 'doc' / 'source' / 'reference' / 'messages.rst'
 BEGIN, END = '.. messages begin', '.. messages end'
 
 ROOMS = ('conf', 'filters', 'policy', 'queries', 'request_filters', 'weighers')
@@ -40,7 +40,7 @@ MODULES = sorted(
     ]
 )
 
-# The last two are those of request_filters.base.
+# The last one is that of request_filters.base.Outage.
 LOUD = {
     'info',
     'warn',
@@ -48,8 +48,7 @@ LOUD = {
     'error',
     'exception',
     'critical',
-    'begin',
-    'end',
+    'failed',
 }
 QUIET = {'debug'}
 # Exceptions whose reason ends a request, or with which nova-scheduler does not

@@ -169,13 +169,13 @@ class ComparesTestCase(testtools.TestCase):
         test(case)
 
     def test_rule(self):
-        name = 'tools/explain/boot.txt'
+        name = 'cli/explain/boot.txt'
         self.run_test(name, name)
-        for faulty in ((), (name, name), ('tools/explain/all.txt',)):
+        for faulty in ((), (name, name), ('cli/explain/all.txt',)):
             self.assertRaises(AssertionError, self.run_test, name, *faulty)
 
     def test_difference(self):
-        name = 'tools/explain/boot.txt'
+        name = 'cli/explain/boot.txt'
         text = (samples.PAGES / name).read_text()
 
         @samples.compares(name)

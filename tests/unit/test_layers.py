@@ -52,6 +52,20 @@ ROOMS = {
         'request_state',
     },
 }
+# Of the operator's commands: what there is, what the scheduler says of a
+# request, and the commands.
+COMMANDS = {
+    'cloud': set(),
+    'ask': {'cloud'},
+    'audit': {'cloud'},
+    'capacity': {'cloud', 'ask'},
+    'explain': {'cloud', 'ask', 'records'},
+    # What audit finds is mended.
+    'moves': {'cloud', 'ask', 'audit'},
+    'simulate': {'cloud', 'ask'},
+    'status': set(),
+    'watch': {'cloud', 'ask', 'records'},
+}
 # They stand where nova may be missing.
 WITHOUT_NOVA = {
     'messages',
@@ -122,15 +136,25 @@ class LayersTestCase(testtools.TestCase):
         }
         self.assertEqual(rooms - {'__init__'}, set(ROOMS))
 
-    def test_reader_of_the_scheduler_knows_no_command(self):
-        found = [
-            name
-            for room in ('cmd/nova_scheduler', 'cmd/cells')
-            for path in files(room)
+    @ddt.data(*sorted(COMMANDS))
+    def test_commands_stand_on_the_cloud_and_on_what_is_asked_of_it(
+        self, room
+    ):
+        found = {
+            name.split('.')[2]
+            for path in files(f'cmd/{room}')
             for name in imports(path)
-            if name.startswith('nova_ext_sched.cmd')
-        ]
-        self.assertEqual(['nova_ext_sched.cmd.cells'], found)
+            if name.startswith('nova_ext_sched.cmd.')
+        }
+        self.assertEqual(set(), found - COMMANDS[room] - {room})
+
+    def test_every_command_has_a_rule(self):
+        rooms = {
+            path.name
+            for path in (PACKAGE / 'cmd').iterdir()
+            if (path / '__init__.py').exists()
+        }
+        self.assertEqual(rooms, set(COMMANDS))
 
     def test_policy_knows_no_configuration_and_does_no_io(self):
         faults = [

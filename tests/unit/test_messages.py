@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import time
+
 import ddt
 import testtools
 
@@ -53,6 +55,19 @@ class MessagesTestCase(testtools.TestCase):
     def test_literal(self, value, expected):
         self.assertEqual(expected, messages.literal(value, 20))
 
+    @ddt.data(messages.clean, messages.quoted, messages.literal)
+    def test_a_huge_text(self, show):
+        """What is not shown is not looked at: a member may write it."""
+        text = 'a' * 10_000_000
+        before = time.process_time()
+        for _ in range(20):
+            self.assertLess(len(show(text)), 300)
+        self.assertLess(time.process_time() - before, 0.5)
+
+    @ddt.data(messages.clean, messages.quoted, messages.literal)
+    def test_a_lone_surrogate(self, show):
+        self.assertEqual("'a\\ud800'", show('a\ud800'))
+
     @ddt.data((0, '0 hosts'), (1, '1 host'), (2, '2 hosts'))
     @ddt.unpack
     def test_count(self, number, expected):
@@ -98,9 +113,23 @@ class MessagesTestCase(testtools.TestCase):
             messages.install_extra('commands'),
         )
 
+    def test_nearest(self):
+        hosts = [f'compute{number}' for number in range(1, 20)]
+        found = messages.nearest('compte12', hosts).split(', ')
+        self.assertEqual(['compute12', 'compute1'], found[:2])
+        self.assertEqual('compute17 and 9 more', found[-1])
+        self.assertEqual('none', messages.nearest('compute1', []))
+
 
 @ddt.ddt
 class SecretsTestCase(testtools.TestCase):
+    def test_a_huge_error(self):
+        """The search for passwords in megabytes would never end."""
+        error = ValueError('a://:' * 200_000)
+        before = time.process_time()
+        self.assertLess(len(messages.describe(error)), 1100)
+        self.assertLess(time.process_time() - before, 0.5)
+
     @ddt.data(
         ('mysql+pymysql://nova:s3cret@db/nova', 'nova:***@db'),
         ('rabbit://u:s3:cr3t@h:5672//', 'u:***@h'),

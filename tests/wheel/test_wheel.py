@@ -130,7 +130,7 @@ class DistributionTestCase(unittest.TestCase):
         self.assertIsNone(found['Author-email'])
         self.assertEqual('>=3.11', found['Requires-Python'])
         self.assertEqual(
-            ['commands', 'openstackclient', 'simulator'],
+            ['commands', 'openstackclient', 'simulator', 'test'],
             sorted(found.get_all('Provides-Extra')),
         )
         # What is not known is left out, not made up.
@@ -150,6 +150,10 @@ class DistributionTestCase(unittest.TestCase):
                     'alerts-exit-status.yaml',
                     'alerts-log.yaml',
                     'dashboard.json',
+                    'nova-ext-sched-audit.service',
+                    'nova-ext-sched-audit.timer',
+                    'nova-ext-sched-capacity.service',
+                    'nova-ext-sched-capacity.timer',
                     'nova-ext-sched-watch.service',
                     'nova-ext-sched.conf.sample',
                 )
@@ -181,7 +185,7 @@ class DistributionTestCase(unittest.TestCase):
                 'README.rst',
                 'constraints.txt',
                 'doc/source/index.rst',
-                'tests/requirements.txt',
+                'test-requirements.txt',
                 'tox.ini',
             },
             names,

@@ -6,17 +6,13 @@ import argparse
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterator
-import typing
 
-from nova_ext_sched import exception
-from nova_ext_sched import messages
-from nova_ext_sched.cli import base
-from nova_ext_sched.cmd import kept_hosts
-from nova_ext_sched.cmd import nova_scheduler
-from nova_ext_sched.cmd.audit import destinations
 from nova_ext_sched.cmd.audit import policies
-from nova_ext_sched.cmd.audit import servers
 from nova_ext_sched.cmd.audit import totals
+from nova_ext_sched.cmd.cloud import cells
+from nova_ext_sched.cmd.cloud import chosen
+from nova_ext_sched.cmd.cloud import servers
+from nova_ext_sched.cmd.cloud import snapshot
 
 
 class Auditor:
@@ -35,7 +31,7 @@ class Auditor:
 
     def __init__(
         self,
-        scheduler: kept_hosts.HostManager,
+        scheduler: snapshot.Snapshot,
         names: Collection[str] = (),
         hosts: Collection[str] | None = None,
         project: str | None = None,
@@ -44,30 +40,16 @@ class Auditor:
         self.policies = policies.Policies(scheduler, names)
         self.totals = totals.Totals(self.policies.names)
         self._servers = servers.Servers(scheduler, hosts, project)
-        self._destinations = destinations.Destinations(scheduler)
         self._counts: dict[str, dict[str, int]] = {}
-        # Why cells cannot be read, by their UUIDs.
-        self._silent: dict[str, str] = {}
-        # Servers whose hosts are unknown, by the reason.
-        self._unknown: dict[str, list[str]] = {}
 
     @property
     def faults(self) -> list[str]:
         """What could not be read, a sentence each."""
-        return [
-            f'Cell {self.scheduler.cell_name(cell)} cannot be read, and its '
-            f'servers are not judged: {problem}.'
-            for cell, problem in self._silent.items()
-        ] + [
-            f'The hosts for {messages.count("server", len(found))} are '
-            f'unknown, {found[0]} for example: {problem}.'
-            for problem, found in self._unknown.items()
-        ]
+        return self.scheduler.faults
 
     def count(self) -> int:
         """Return the number of servers to judge, for a progress bar."""
         self._counts = self._servers.count()
-        self._silent.update(self.scheduler.silent_cells)
         return sum(sum(counts.values()) for counts in self._counts.values())
 
     def judge(
@@ -89,75 +71,20 @@ class Auditor:
                         if server.found:
                             yield server
                         advance()
-            except nova_scheduler.CellFailed as exc:
-                self._silent[cell] = exc.cause
-
-    def find_destinations(
-        self, server: servers.Server, policy: str
-    ) -> list[str] | None:
-        """Return the hosts that would take a server that was found.
-
-        :param policy: with which it was found
-        :returns: None where they are unknown; what was found or ``faults``
-            then say why
-        """
-        if policy == totals.NOT_JUDGED:
-            return None
-        try:
-            return self._destinations.find(server.uuid)
-        except Exception as exc:
-            problem = messages.describe(exc)
-            self._unknown.setdefault(problem, []).append(server.uuid)
-            return None
+            except cells.CellFailed:
+                continue
 
 
 def make(wanted: argparse.Namespace) -> Auditor:
     """Return an auditor of what the arguments of the command choose.
 
-    :raises exception.InvalidValue: what they name does not exist, or an
-        option is malformed
+    :raises exception.InvalidValue: what they name does not exist
     """
-    nova_scheduler.override(dict(wanted.option))
-    scheduler = kept_hosts.HostManager()
-    aggregates = scheduler.aggs_by_id.values()
-    _change_aggregates(aggregates, wanted)
+    scheduler = snapshot.Snapshot(settled=True)
     hosts = None
     if wanted.host is not None:
-        known = {host.host for host in scheduler.hosts.values()}
-        if wanted.host not in known and not scheduler.silent_cells:
-            raise exception.InvalidValue(
-                where='--host',
-                expected='a host of a compute node',
-                got=wanted.host,
-            )
-        hosts = {wanted.host}
+        hosts = chosen.find(scheduler, [wanted.host], (), where='--host')
     if wanted.aggregate is not None:
-        found = base.find_aggregate(aggregates, wanted.aggregate)
-        hosts = set(found.hosts).intersection(hosts or found.hosts)
+        found = chosen.find(scheduler, (), [wanted.aggregate])
+        hosts = found & (hosts or found)
     return Auditor(scheduler, wanted.policy, hosts, wanted.project)
-
-
-def _change_aggregates(
-    aggregates: Collection[typing.Any], wanted: argparse.Namespace
-) -> None:
-    """Change metadata in memory, to judge before it is changed."""
-    for name, item in wanted.aggregate_property:
-        key, equals, value = item.partition('=')
-        if not key or not equals:
-            raise exception.InvalidValue(
-                where='--aggregate-property', expected='KEY=VALUE', got=item
-            )
-        aggregate = base.find_aggregate(aggregates, name)
-        aggregate.metadata = {**(aggregate.metadata or {}), key: value}
-    for name, key in wanted.no_aggregate_property:
-        aggregate = base.find_aggregate(aggregates, name)
-        metadata = dict(aggregate.metadata or {})
-        if metadata.pop(key, None) is None:
-            raise exception.InvalidValue(
-                where='--no-aggregate-property',
-                expected=f'a metadata key of aggregate '
-                f'{messages.clean(aggregate.name)}: '
-                f'{messages.first_few(sorted(metadata)) or "it has none"}',
-                got=key,
-            )
-        aggregate.metadata = metadata

@@ -12,14 +12,17 @@ import nova.conf
 from nova_ext_sched import exception
 from nova_ext_sched import filters
 from nova_ext_sched import messages
-from nova_ext_sched.cmd import nova_scheduler
-from nova_ext_sched.cmd.audit import servers
-from nova_ext_sched.cmd.audit import totals
+from nova_ext_sched.cmd.cloud import change
+from nova_ext_sched.cmd.cloud import process
+from nova_ext_sched.cmd.cloud import servers
+from nova_ext_sched.cmd.cloud import snapshot
 from nova_ext_sched.filters import base
-from nova_ext_sched.queries import aggregates
-from nova_ext_sched.queries import group_members
 
 CONF = nova.conf.CONF
+
+#: Follows the name of a policy where only the scheduler hint of a server asks
+#: for what it violates: a member of a project can make such findings.
+BY_HINT = '-by-hint'
 
 
 class Policies:
@@ -37,11 +40,11 @@ class Policies:
 
     def __init__(
         self,
-        scheduler: nova_scheduler.ReadOnlyHostManager,
+        scheduler: snapshot.Snapshot,
         names: Collection[str] = (),
     ) -> None:
-        self._ctxt = nova_scheduler.context()
-        aggregates.use(self._ctxt, scheduler.aggregates_copy)
+        self._ctxt = process.context()
+        self._aggregates = scheduler.aggregates_copy
         available = scheduler.filter_cls_map
         self.on = {
             policy.name: policy
@@ -77,30 +80,35 @@ class Policies:
 
         :param moved: names of hosts, by the UUIDs of servers that count there
             and not where they are
-        :returns: the name of each policy that refuses the host, or
-            :data:`.totals.NOT_JUDGED` where nobody knows, and why
+        :returns: the name of each policy that refuses the host, with
+            :data:`BY_HINT` where only a hint asks for that, or
+            :data:`.servers.NOT_JUDGED` where nobody knows; and why
         """
         if server.fault:
-            yield totals.NOT_JUDGED, server.fault
+            yield servers.NOT_JUDGED, server.fault
             return
         spec_obj = server.request_spec
-        group_members.use(self._ctxt, moved)
         for name, host_filter in self._filters.items():
             try:
                 if isinstance(host_filter, base.PolicyFilter):
-                    host_filter.prepare(self._ctxt, spec_obj)
+                    with change.used(self._aggregates, moved):
+                        host_filter.prepare(self._ctxt, spec_obj)
                 found = [
                     (policy, judge(server.host_state))
-                    for policy, judge in base.judges_of(host_filter, spec_obj)
+                    for policy, judge in base.decisions_of(
+                        host_filter, spec_obj
+                    )
                     if policy.name in self.names
                 ]
             except Exception as exc:
                 # Silence would say that all is well.
                 problem = messages.describe(exc)
-                yield totals.NOT_JUDGED, f'{name} fails: {problem}'
+                yield servers.NOT_JUDGED, f'{name} fails: {problem}'
                 continue
-            for policy, (passes, reason) in found:
+            for policy, answer in found:
+                name = policy.name + (BY_HINT if answer.by_hint else '')
+                reason = answer.reason
                 if policy.counts_group:
                     reason = f'not counting this server, {reason}'
-                if not passes:
-                    yield policy.name, reason
+                if not answer.passes:
+                    yield name, reason

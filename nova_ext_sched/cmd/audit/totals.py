@@ -8,9 +8,7 @@ from collections.abc import Iterator
 import typing
 
 from nova_ext_sched import messages
-
-#: Stands for the policy of a server that cannot be judged.
-NOT_JUDGED = 'not-judged'
+from nova_ext_sched.cli import report
 
 
 class Totals:
@@ -43,7 +41,8 @@ class Totals:
             return
         self.violating += 1
         for policy in violated:
-            self.policies[policy] += 1
+            # One that ends in policies.BY_HINT is not among them before.
+            self.policies[policy] = self.policies.get(policy, 0) + 1
         for place in (
             *(('aggregate', one.name) for one in server.host_state.aggregates),
             ('project', server.project_id),
@@ -79,29 +78,28 @@ class Totals:
         return sorted(self.policies.items(), key=lambda item: -item[1])
 
     @property
-    def head(self) -> str:
-        """How many of the servers violate a policy."""
-        servers = messages.part(
-            self.violating, self.servers, 'server', 'violates', 'violate'
-        )
-        return f'{servers} a policy'
-
-    @property
     def sentence(self) -> str:
         """What was found, by policy, and how many cannot be judged."""
+        return self.tell()[0]
+
+    def tell(self, *remarks: str) -> tuple[str, list[report.Section]]:
+        """Return the answer, as :func:`.report.begin`.
+
+        :param remarks: sentences that belong to it
+        """
         if not self.policies:
-            return 'No policy is on.'
-        text = self.head
-        if self.violating:
-            counts = [
-                f'{name} {count}' for name, count in self.ranked if count
-            ]
-            text += f': {", ".join(counts)}.'
-        else:
-            text += f' (judged by {", ".join(self.policies)}).'
+            return report.begin('No policy is on', *remarks)
+        head = messages.part(
+            self.violating,
+            self.servers,
+            'server',
+            'violates a policy',
+            'violate a policy',
+        )
+        if not self.violating:
+            head += f' (judged by {", ".join(self.policies)})'
         if self.not_judged:
-            text += (
-                f' {messages.count("server", self.not_judged)} cannot be '
-                f'judged.'
-            )
-        return text
+            servers = messages.count('server', self.not_judged)
+            remarks = (f'{servers} cannot be judged.', *remarks)
+        counts = [(count, name) for name, count in self.ranked if count]
+        return report.begin(head, *remarks, counts=counts)

@@ -3,18 +3,19 @@
 """The command ``nova-ext-sched capacity``."""
 
 import argparse
+from collections.abc import Iterator
 from collections.abc import Sequence
-import typing
+import math
 
 from nova_ext_sched.cli import base
-from nova_ext_sched.cli import layout
-from nova_ext_sched.cli import lister
-from nova_ext_sched.cmd import nova_command
-from nova_ext_sched.cmd import request_options
-from nova_ext_sched.cmd.capacity import answer
+from nova_ext_sched.cli import metrics
+from nova_ext_sched.cli import options
+from nova_ext_sched.cli import report
+from nova_ext_sched.cmd.capacity import report as capacity_report
+from nova_ext_sched.cmd.cloud import process
 
 
-class Capacity(nova_command.Lister):
+class Capacity(metrics.Command, process.Command, report.Lister):
     """Say how many more servers fit, and what ends it.
 
     Runs nova-scheduler's own code on nova's own request, with its nova.conf,
@@ -36,38 +37,53 @@ class Capacity(nova_command.Lister):
             help='its ID or name (may be repeated); by default every flavor '
             'that is not disabled',
         )
-        request_options.add(parser)
-        parser.add_argument(
+        options.add_server(parser)
+        options.add_change(parser)
+        listed = parser.add_mutually_exclusive_group()
+        listed.add_argument(
             '--hosts', action='store_true', help='list the room of each host'
+        )
+        listed.add_argument(
+            '--by',
+            choices=list(capacity_report.GROUPS),
+            help='list the room of each availability zone, aggregate or '
+            'failure domain',
         )
         return parser
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], list[tuple[typing.Any, ...]]]:
-        self._by_host = parsed_args.hosts
-        columns = answer.HOST_COLUMNS if self._by_host else answer.COLUMNS
-        base.check_columns(self, parsed_args, columns)
-        self.configure(parsed_args)
-        # Not before the process is configured: it imports nova.
-        from nova_ext_sched.cmd.capacity import survey
+    def get_columns(self, parsed_args: argparse.Namespace) -> Sequence[str]:
+        if parsed_args.hosts:
+            return capacity_report.HOST_COLUMNS
+        if parsed_args.by:
+            return capacity_report.get_group_columns(parsed_args.by)
+        return capacity_report.COLUMNS
 
-        self._document = survey.make_document(parsed_args)
+    def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
+        self.configure(parsed_args)
+        # Not before the process is configured: they import nova.
+        from nova_ext_sched.cmd.capacity import survey
+        from nova_ext_sched.cmd.cloud import change
+
+        with change.made(parsed_args):
+            self._document, is_complete = survey.make_document(parsed_args)
         flavors = self._document['flavors']
-        if any(one['fault'] for one in flavors):
-            self.status = base.FAULT
+        status = base.FINE
+        if not is_complete or any(one['fault'] for one in flavors):
+            status = base.FAULT
         elif parsed_args.flavor and any(
             one['servers'] == 0 for one in flavors
         ):
-            self.status = base.SOME_FOUND
-        rows = answer.host_rows if self._by_host else answer.rows
-        return columns, rows(self._document)
+            status = base.SOME_FOUND
+        return capacity_report.make(self._document, parsed_args.hosts, status)
 
-    def sum_up(self) -> str:
-        return answer.sum_up(self._document)
-
-    def write_text(self, out: layout.Layout, rows: list[lister.Row]) -> None:
-        answer.write(out, self._document, self._by_host)
-
-    def make_document(self, rows: list[lister.Row]) -> object:
-        return self._document
+    def measure(self) -> Iterator[metrics.Figure]:
+        yield metrics.Figure(
+            'capacity_servers',
+            'Servers of a flavor that fit if nothing else is created; +Inf '
+            'where a host takes any number.',
+            'flavor',
+            {
+                one['name']: math.inf if one['unlimited'] else one['servers']
+                for one in self._document['flavors']
+            },
+        )

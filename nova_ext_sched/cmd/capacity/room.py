@@ -5,8 +5,8 @@
 In each round every host that is left is judged as nova-scheduler judges it for
 the next server: placement has an allocation candidate that fits what is left,
 and every enabled filter passes that nova asks for each server. Then it gets
-one more server (:mod:`nova_ext_sched.cmd.claims`). What first says no is the
-host's end.
+one more server (:mod:`nova_ext_sched.cmd.cloud.claims`). What first says no is
+the host's end.
 
 ===========================  ==============================================
 request, filters             what is judged
@@ -30,11 +30,13 @@ import typing
 
 from oslo_utils import uuidutils
 
-from nova_ext_sched.cmd import claims
-from nova_ext_sched.cmd.capacity import kind
-from nova_ext_sched.cmd.explain import funnel
-from nova_ext_sched.cmd.explain import query
-from nova_ext_sched.cmd.explain import reasons
+from nova_ext_sched.cmd.ask import kind
+from nova_ext_sched.cmd.ask import reasons
+from nova_ext_sched.cmd.ask import refusals
+from nova_ext_sched.cmd.cloud import claims
+from nova_ext_sched.cmd.cloud import placement
+from nova_ext_sched.cmd.cloud import query
+from nova_ext_sched.policy import failure_domain
 from nova_ext_sched.queries import fields
 
 #: No hypervisor runs as many servers. A host that takes them takes any number.
@@ -47,14 +49,15 @@ class Room:
 
     :ivar state: its nova HostState, which claims change
     :ivar uuids: its own, and those of the other hosts of its kind
-    :ivar servers: how many; ``math.inf`` for any number
+    :ivar servers: how many; ``math.inf`` for any number, NaN where it is
+        not known
     :ivar end: why it takes no more; None where it takes any number
     """
 
     state: typing.Any
     uuids: list[str]
     servers: float = 0
-    end: funnel.Refusal | None = None
+    end: refusals.Refusal | None = None
 
 
 class Rooms:
@@ -74,7 +77,7 @@ class Rooms:
         describe: Callable[[str], object],
         spec_obj: typing.Any,
         states: Iterable[typing.Any],
-        candidates: query.Candidates,
+        candidates: placement.Candidates,
     ) -> None:
         self._spec_obj = spec_obj
         # Explain's stages have asked all of them. What nova asks once for
@@ -102,6 +105,20 @@ class Rooms:
                 )
             rooms.setdefault(key, Room(state, [])).uuids.append(uuid)
         self._rooms = list(rooms.values())
+
+    @property
+    def depend_on_order(self) -> bool:
+        """Whether other hosts of the group would take more, asked first.
+
+        Each takes a server at the beginning. One that takes none then, or
+        that its failure domain ends, has lost servers to others, or they to
+        it.
+        """
+        return self._group is not None and any(
+            not one.servers
+            or (one.end and one.end.cause == failure_domain.DECLARATION.name)
+            for one in self._rooms
+        )
 
     def measure(self) -> dict[str, Room]:
         """Return what each host takes, by UUID."""
@@ -148,7 +165,7 @@ class Rooms:
             if offered:
                 left.append(room)
             else:
-                room.end = funnel.full(sorted(lacking))
+                room.end = refusals.full(sorted(lacking))
         return left
 
     def _filter(self, rooms: list[Room]) -> list[Room]:

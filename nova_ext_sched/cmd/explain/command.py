@@ -9,25 +9,25 @@ import sys
 import typing
 
 from nova_ext_sched import exception
+from nova_ext_sched import messages
 from nova_ext_sched.cli import base
-from nova_ext_sched.cli import layout
-from nova_ext_sched.cli import lister
+from nova_ext_sched.cli import options
 from nova_ext_sched.cli import progress
-from nova_ext_sched.cmd import nova_command
+from nova_ext_sched.cli import report
 from nova_ext_sched.cmd import records
-from nova_ext_sched.cmd import request_options
-from nova_ext_sched.cmd.explain import answer
+from nova_ext_sched.cmd.cloud import process
 from nova_ext_sched.cmd.explain import recorded
+from nova_ext_sched.cmd.explain import report as explain_report
 
 # What describes a request, as far as --server and --recorded do not.
 _DESCRIBING = (
     'flavor',
-    *request_options.NAMES,
+    *options.NAMES,
     'num_instances',
     'destination',
 )
 # The operations on a server, methods of
-# nova_ext_sched.cmd.explain.server.Server, and the ones that go with each.
+# nova_ext_sched.cmd.ask.server.Server, and the ones that go with each.
 _OF_OPERATIONS: dict[str, tuple[str, ...]] = {
     'boot': (),
     'migrate': ('destination',),
@@ -39,7 +39,7 @@ _OF_OPERATIONS: dict[str, tuple[str, ...]] = {
 }
 
 
-class Explain(nova_command.Lister):
+class Explain(process.Command, report.Lister):
     """Say why a request has no valid host, or where it would go.
 
     Runs nova-scheduler's own code on nova's own request, with its nova.conf;
@@ -90,10 +90,11 @@ class Explain(nova_command.Lister):
         request.add_argument(
             '--flavor', metavar='FLAVOR', help='its ID or name'
         )
-        request_options.add(request)
+        options.add_server(request)
         request.add_argument(
             '--num-instances', metavar='NUMBER', type=base.read_amount
         )
+        options.add_change(parser)
         shown = parser.add_mutually_exclusive_group()
         shown.add_argument(
             '--host',
@@ -116,60 +117,55 @@ class Explain(nova_command.Lister):
         )
         return parser
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], list[Sequence[object]]]:
-        by_host = bool(parsed_args.host or parsed_args.hosts)
-        columns = answer.HOST_COLUMNS if by_host else answer.COLUMNS
-        base.check_columns(self, parsed_args, columns)
+    def get_columns(self, parsed_args: argparse.Namespace) -> Sequence[str]:
+        if parsed_args.host or parsed_args.hosts:
+            return explain_report.HOST_COLUMNS
+        return explain_report.COLUMNS
+
+    def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
         _check_usage(parsed_args)
         if parsed_args.recorded is not None:
-            self._document = recorded.read(
-                parsed_args.records, parsed_args.recorded
-            )
+            document = recorded.read(parsed_args.records, parsed_args.recorded)
         else:
-            self._document = self._explain(parsed_args)
-        finds_host = self._document['answer']['finds_host']
-        self.status = base.FINE if finds_host else base.SOME_FOUND
-        self._all, self._by_host = parsed_args.all, by_host
-        rows = answer.host_rows if by_host else answer.rows
-        return columns, rows(self._document, parsed_args.all)
+            document = self._explain(parsed_args)
+        return explain_report.make(
+            document,
+            parsed_args.all,
+            by_host=bool(parsed_args.host or parsed_args.hosts),
+        )
 
-    def _explain(self, parsed_args: argparse.Namespace) -> answer.Document:
+    def _explain(
+        self, parsed_args: argparse.Namespace
+    ) -> explain_report.Document:
         self.configure(parsed_args)
         # Not before: they import nova.
-        from nova_ext_sched.cmd import nova_scheduler
-        from nova_ext_sched.cmd.explain import document
-        from nova_ext_sched.cmd.explain import explanation
+        from nova_ext_sched.cmd.ask import document
+        from nova_ext_sched.cmd.ask import stages
+        from nova_ext_sched.cmd.ask import unheld
+        from nova_ext_sched.cmd.cloud import change
+        from nova_ext_sched.cmd.cloud import snapshot
 
-        scheduler = nova_scheduler.ReadOnlyHostManager()
-        detailed = _select(scheduler.hosts, parsed_args)
-        with progress.bar(sys.stderr, 'Asking nova and placement') as advance:
-            found = explanation.start(scheduler, advance=advance)
-            ctxt = nova_scheduler.context(parsed_args.project)
-            spec_obj, server = explanation.prepare(
-                ctxt, scheduler, parsed_args, found
+        with change.made(parsed_args):
+            scheduler = snapshot.Snapshot()
+            detailed = _select(scheduler.hosts, parsed_args)
+            with progress.bar(sys.stderr, 'Asking nova and placement') as step:
+                found = stages.start(scheduler, advance=step)
+                ctxt = process.context(parsed_args.project)
+                spec_obj, server = stages.prepare(
+                    ctxt, scheduler, parsed_args, found
+                )
+                request = document.describe_request(
+                    spec_obj,
+                    parsed_args.operation,
+                    parsed_args.server,
+                    server.name if server else None,
+                )
+                stages.explain(scheduler, found, ctxt, spec_obj)
+                found.unheld = unheld.find(scheduler, unheld.find_full(found))
+            stages.remark(
+                scheduler, found, parsed_args.operation, spec_obj, server
             )
-            request = document.describe_request(
-                spec_obj,
-                parsed_args.operation,
-                parsed_args.server,
-                server.name if server else None,
-            )
-            explanation.explain(scheduler, found, ctxt, spec_obj)
-        explanation.remark(
-            scheduler, found, parsed_args.operation, spec_obj, server
-        )
         return document.build(found, request, detailed)
-
-    def sum_up(self) -> str:
-        return self._document['answer']['sentence']
-
-    def write_text(self, out: layout.Layout, rows: list[lister.Row]) -> None:
-        answer.write(out, self._document, rows, self._all, self._by_host)
-
-    def make_document(self, rows: list[lister.Row]) -> object:
-        return self._document
 
 
 def _check_usage(parsed_args: argparse.Namespace) -> None:
@@ -183,7 +179,11 @@ def _check_usage(parsed_args: argparse.Namespace) -> None:
     wrong = ''
     if parsed_args.recorded is not None:
         # A record says what was asked. It has the hosts of none.
-        given += [n for n in ('host', 'hosts') if getattr(parsed_args, n)]
+        given += [
+            name
+            for name in ('host', 'hosts', 'option', *options.OF_AGGREGATES)
+            if getattr(parsed_args, name)
+        ]
         given += ['operation'] * (operation != 'boot')
         if given:
             wrong = (
@@ -230,6 +230,9 @@ def _select(
     for name in parsed_args.host:
         if not any(name in names for names in found.values()):
             raise exception.InvalidValue(
-                where='--host', expected='a host of a compute node', got=name
+                where='--host',
+                expected='a host of a compute node: '
+                + messages.nearest(name, [h.name for h in hosts.values()]),
+                got=name,
             )
     return [uuid for uuid, names in found.items() if names]

@@ -2,17 +2,20 @@
 
 """What watch recorded of a refusal, as explain shows it; needs no nova."""
 
-import json
 import pathlib
 import typing
-
-import jsonschema
-from oslo_utils import timeutils
 
 from nova_ext_sched import exception
 from nova_ext_sched import messages
 from nova_ext_sched.cli import base
 from nova_ext_sched.cmd import records
+
+# What nova itself said of the cause, by the record's constraint.
+_SAID = {
+    'cannot decide': 'When nova refused it, a request filter could not decide',
+    'no candidates': 'When nova refused it, placement was away or offered no '
+    'host',
+}
 
 
 class NotExplained(exception.NovaExtSchedError):
@@ -24,70 +27,76 @@ class NotExplained(exception.NovaExtSchedError):
 def read(path: pathlib.Path, wanted: str) -> dict[str, typing.Any]:
     """Return the document of the latest refusal of a request or server.
 
-    Its sentence and its remarks say when nova refused and how long ago it was
+    Its sentence and its remarks say when nova refused, and when it was
     explained.
 
     :param path: the file of the records
     :param wanted: a request ID (``req-...``) or the UUID of a server
     :raises base.UsageError: there is no such record, or no such file
-    :raises exception.InvalidValue: the record is of another form
     :raises NotExplained: it has no explanation; the text has nova's words
     """
     try:
         record = records.find(path, wanted)
     except OSError as exc:
         raise base.UsageError(
-            f'The records in {path} cannot be read: {exc.strerror}. '
-            f'nova-ext-sched watch writes them; --records names another file.'
+            f'The records in {exc.filename or path} cannot be read: '
+            f'{exc.strerror}. nova-ext-sched watch writes them; --records '
+            f'names another file.'
         ) from exc
     if record is None:
         raise base.UsageError(
-            f'{path} has no record of {messages.quoted(wanted)}. Give the ID '
-            f'of a request (req-...) that nova refused, or the UUID of its '
-            f'server.'
+            f'{path} has no record of {messages.quoted(wanted)}, nor has a '
+            f'file that logrotate moved. What it compressed is not read: '
+            f'unpack it, and name it with --records. Give the ID of a request '
+            f'(req-...) that nova refused, or the UUID of its server.'
         )
-    _check(path, record)
     request = record['request_id'] or 'unknown'
     refusal = (
         f'nova refused it at {record["refused"]} (request '
         f'{messages.clean(request)}): '
         f'{messages.clean(record["fault"].rstrip(". "))}'
     )
-    document = record['explanation']
+    document = _find_document(path, record)
     if document is None:
-        raise NotExplained(
-            refusal=refusal, detail=messages.clean(record['detail'], 1000)
+        detail = record['detail'] or (
+            f'The record {record["explained_by"]} has the explanation, and is '
+            f'in none of the files'
         )
-    remark = (
-        f'{refusal}. It was explained {_describe_age(document["time"])} ago'
-    )
+        raise NotExplained(
+            refusal=refusal, detail=messages.clean(detail, 1000)
+        )
+    answer = document['answer']
+    if before := _say_before(record, document['time']):
+        answer['late'] = before
+        answer['sentence'] = f'{before}. {answer["sentence"]}'
+    remark = f'{refusal}. It was explained at {document["time"]}'
     document['remarks'].append(remark[0].upper() + remark[1:])
-    document['answer']['sentence'] += f' {document["remarks"][-1]}.'
+    answer['sentence'] += f' {document["remarks"][-1]}.'
     return document
 
 
-def _check(path: pathlib.Path, record: dict[str, typing.Any]) -> None:
-    folder = pathlib.Path(__file__).parents[1]
-    parts = [('watch/record.json', record)]
-    if record.get('explanation') is not None:
-        parts.append(('explain/schema.json', record['explanation']))
-    for name, part in parts:
-        try:
-            jsonschema.validate(part, json.loads((folder / name).read_text()))
-        except jsonschema.ValidationError as exc:
-            raise exception.InvalidValue(
-                where=str(path),
-                expected='records of nova-ext-sched watch',
-                got=f'{exc.json_path}: {exc.message}',
-            ) from exc
+def _find_document(
+    path: pathlib.Path, record: dict[str, typing.Any]
+) -> dict[str, typing.Any] | None:
+    """Return the explanation; one of an equal request gets its own server."""
+    source = record['explained_by']
+    if source is None:
+        return typing.cast(dict[str, typing.Any] | None, record['explanation'])
+    found = records.find(path, source) or record
+    if document := found['explanation']:
+        own = ('server', 'server_name', 'image')
+        document['request'] |= {key: record[key] for key in own}
+    return typing.cast(dict[str, typing.Any] | None, document)
 
 
-def _describe_age(time: str) -> str:
-    """Return how long ago a time of a document was, in its largest unit."""
-    then = timeutils.normalize_time(timeutils.parse_isotime(time))
-    seconds = int(timeutils.delta_seconds(then, timeutils.utcnow()))
-    for unit, length in (('day', 86400), ('hour', 3600), ('minute', 60)):
-        if seconds >= length:
-            return messages.count(unit, seconds // length)
-    # The clock of the machine that recorded it may be ahead.
-    return messages.count('second', max(0, seconds))
+def _say_before(record: dict[str, typing.Any], time: str) -> str:
+    """Return what is to be known before the answer."""
+    parts = []
+    if said := _SAID.get(record['constraint']):
+        parts.append(said)
+    if record['asked_after'] > records.LATE:
+        minutes = messages.count('minute', record['asked_after'] // 60)
+        parts.append(
+            f'This is the cloud of {time}, {minutes} after the refusal'
+        )
+    return '. '.join(parts)

@@ -108,8 +108,6 @@ def findings(
     deleted: set[str] = set()
     # What is expected in place of a name that is there already.
     once = {'host': 'each host once', 'server': 'a name that no server had'}
-    if isinstance(data, dict) and data.get('independent'):
-        del once['server']
 
     def declares(_: object, kind: str, value: object, form: Form) -> Errors:
         found = _names(value, form)

@@ -3,11 +3,10 @@
 """A cloud in this process: nova and placement as their own tests run them.
 
 nova-api, conductor, scheduler and a compute service for each host are nova's
-own, placement is placement's own on SQLite; where no step needs it, a host has
-rows in place of a compute service (:mod:`.rows`); the hypervisor, Glance,
-Cinder and Neutron are nova's fakes (nova.tests.functional,
-nova.tests.fixtures). What a scenario declares is checked before, so that it is
-made by nova's objects, in a tenth of the time that nova-api takes.
+own, placement is placement's own on SQLite; the hypervisor, Glance, Cinder and
+Neutron are nova's fakes (nova.tests.functional, nova.tests.fixtures). What a
+scenario declares is checked before, so that it is made by nova's objects, in a
+tenth of the time that nova-api takes.
 """
 
 import collections
@@ -27,6 +26,7 @@ from nova.scheduler.client import report
 from nova.tests.functional import integrated_helpers
 from nova.tests.functional.api import client
 from nova.tests.unit import fake_requests
+from nova.virt import fake
 from nova.volume import cinder
 from oslo_utils import uuidutils
 
@@ -35,7 +35,6 @@ from nova_ext_sched.cmd.simulate import explanations
 from nova_ext_sched.cmd.simulate import fixtures as sim_fixtures
 from nova_ext_sched.cmd.simulate import options
 from nova_ext_sched.cmd.simulate import providers
-from nova_ext_sched.cmd.simulate import rows
 from nova_ext_sched.cmd.simulate import scenario
 from nova_ext_sched.cmd.simulate import weigher
 from nova_ext_sched.policy import isolation
@@ -47,7 +46,22 @@ DEFAULT_IMAGE = 'default'
 
 Body = dict[str, typing.Any]
 
+# In seconds.
+_FOREVER = 2**30
+
 _UUID = re.compile('[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}')
+
+
+class Driver(fake.FakeDriver):
+    """nova's fake driver with the capacity of a host.
+
+    nova starts a compute service with ``CONF.host`` set to its host.
+    """
+
+    def __init__(self, virtapi: typing.Any, host: scenario.Host) -> None:
+        self.vcpus, self.memory_mb = host.vcpus, host.memory_mb
+        self.local_gb = host.disk_gb
+        super().__init__(virtapi)
 
 
 class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
@@ -61,9 +75,6 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
     :param log: where the log goes, from this handler's level on
     :ivar explanations: of the requests that its scheduler gets
     :ivar warnings: of our package
-    :ivar rows: makes and moves what has no nova-compute; None where each host
-        has one
-    :ivar server_ids: of the servers that stand before the first step
     :ivar progress: called with what is made when a host or an aggregate is
         there, or a server is where its step puts it
     """
@@ -87,16 +98,14 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         self.warnings = explanations.Warnings()
         self._clients: dict[str, client.TestOpenStackClient] = {}
         self._volumes: dict[str, Body] = {}
-        self.rows: typing.Any = None
         self.aggregate_ids: dict[str, int] = {}
-        self.server_ids: dict[str, str] = {}
         #: What the scenario calls what nova has UUIDs for.
         self.names: dict[str, str] = {}
 
     def setUp(self) -> None:
         """Start nova and placement, and make what the scenario declares.
 
-        :raises exception.ScenarioInvalid: placement does not take a host
+        :raises exception.ScenarioInvalid: a filter is not installed
         """
         self._set_up_log()
         # The names of flavors are for the scenario to use.
@@ -107,11 +116,11 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         self.useFixture(sim_fixtures.RequestFilters())
         # Before the services start.
         conf.register_opts(CONF)
+        # Many hosts, or a busy machine, keep computes from their heartbeat.
+        self.flags(service_down_time=_FOREVER)
         composed = options.compose(self.declared, self._plain)
         for group, values in composed.items():
             self.flags(group=None if group == 'DEFAULT' else group, **values)
-        if not self.declared.needs_compute:
-            self.flags(service_down_time=rows.FOREVER)
         weigher.PreferredHosts.order = tuple(self.declared.prefer)
         super().setUp()
         if longest := self.declared.placement.get('max_request_line'):
@@ -145,9 +154,6 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
             group.name: self._make_group(group)
             for group in self.declared.server_groups
         }
-        if servers := self.declared.servers:
-            self.server_ids = self.rows.add_servers(servers, self.group_ids)
-            self.names |= {id_: name for name, id_ in self.server_ids.items()}
 
     def _set_up_log(self) -> None:
         # nova's StandardLogging formats every DEBUG line and keeps the others
@@ -269,36 +275,17 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
 
     def _start_hosts(self) -> None:
         hosts = {host.name: host for host in self.declared.hosts}
-        if self.declared.needs_compute:
-            self._patch(
-                'nova.virt.driver.load_compute_driver',
-                lambda virtapi, compute_driver=None: rows.Driver(
-                    virtapi, hosts[CONF.host]
-                ),
-            )
-        else:
-            self.rows = self.useFixture(
-                rows.Rows(
-                    self.cell_mappings['cell1'],
-                    self._providers,
-                    self.scheduler_service.manager.host_manager,
-                )
-            )
+        self._patch(
+            'nova.virt.driver.load_compute_driver',
+            lambda virtapi, compute_driver=None: Driver(
+                virtapi, hosts[CONF.host]
+            ),
+        )
         for host in hosts.values():
-            traits = host.traits
-            if self.rows is None:
-                self._start_compute(host.name)
-            else:
-                traits = self.rows.add_host(host)
-            self._providers.add_traits(host.name, traits)
+            self._start_compute(host.name)
+            self._providers.add_traits(host.name, host.traits)
             self.names[self._providers.uuid(host.name)] = host.name
             self.progress('Making hosts')
-        self._providers.allocate(
-            {
-                uuidutils.generate_uuid(): (host.name, host.used)
-                for host in hosts.values()
-            }
-        )
 
     def _make_aggregates(self) -> None:
         of_host: dict[str, list[str]] = {}
@@ -333,7 +320,7 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
     def _make_group(self, declared: scenario.ServerGroup) -> str:
         group = objects.InstanceGroup(
             nova_context.get_admin_context(),
-            uuid=declared.uuid or uuidutils.generate_uuid(),
+            uuid=uuidutils.generate_uuid(),
             name=declared.name,
             policy=declared.policy,
             rules=declared.rules or {},
@@ -352,8 +339,6 @@ def _make_flavor(declared: scenario.Flavor) -> str:
         declared.memory_mb,
         declared.vcpus,
         declared.disk_gb,
-        declared.ephemeral_gb,
-        swap=declared.swap_mb,
     )
     flavor.extra_specs = declared.extra_specs
     flavor.save()

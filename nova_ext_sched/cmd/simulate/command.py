@@ -13,20 +13,18 @@ import os
 import pathlib
 import re
 import sys
-import typing
 
-from nova_ext_sched import exception
 from nova_ext_sched import messages
 from nova_ext_sched import schema
 from nova_ext_sched.cli import base
-from nova_ext_sched.cli import layout
-from nova_ext_sched.cli import lister
+from nova_ext_sched.cli import options
+from nova_ext_sched.cli import report
 
 # What the extra takes, by its name.
 _REQUIREMENT = re.compile(r'([\w.-]+).*;.*extra\s*==\s*[\'"]simulator[\'"]')
 
 
-class Simulate(base.Command, lister.Lister):
+class Simulate(report.Lister):
     """Run a placement scenario on a simulated cloud.
 
     nova-api, conductor, scheduler and a fake compute for each host, and a
@@ -38,9 +36,6 @@ class Simulate(base.Command, lister.Lister):
         'down, or the output could not be written; 2 the usage or the '
         'scenario is wrong; 3 an expectation did not hold; 130 after Ctrl-C.'
     )
-
-    # Of a run.
-    _report: typing.Any = None
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """See cliff."""
@@ -57,7 +52,7 @@ class Simulate(base.Command, lister.Lister):
             action='store_true',
             help='show the scenarios that come with the package',
         )
-        base.add_option(
+        options.add_option(
             parser,
             'as if nova_conf of the scenario had this (may be repeated)',
         )
@@ -75,47 +70,33 @@ class Simulate(base.Command, lister.Lister):
         parser.add_argument(
             '--nova-log',
             metavar='FILE',
-            help="append nova's log to this file; - for standard error",
-        )
-        parser.add_argument(
-            '--nova-log-level',
-            metavar='LEVEL',
-            choices=('DEBUG', 'INFO', 'WARNING', 'ERROR'),
-            default='INFO',
-            help='the lowest level that is logged (default INFO)',
+            help="append nova's log to this file; - for standard error; with "
+            '-v before simulate, its DEBUG lines too',
         )
         return parser
 
-    def _fail(self, exc: Exception, status: int) -> int:
-        if not isinstance(exc, exception.ScenarioInvalid):
-            return super()._fail(exc, status)
-        for finding in exc.findings:
-            print(f'{exc.path}: {finding}', file=sys.stderr)
-        return base.USAGE
-
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], Sequence[Sequence[typing.Any]]]:
-        """See cliff."""
+    def get_columns(self, parsed_args: argparse.Namespace) -> Sequence[str]:
+        """See the base class."""
         _check_installed()
         if parsed_args.list:
-            from nova_ext_sched.cmd.simulate import document
+            return ('Scenario', 'Description')
+        from nova_ext_sched.cmd.simulate import report as steps_report
 
-            return ('Scenario', 'Description'), [
-                (name, document.load(str(file))['description'])
-                for name, file in _shipped().items()
-            ]
+        if parsed_args.compare:
+            return steps_report.COMPARED_COLUMNS
+        return steps_report.COLUMNS
+
+    def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
+        """See the base class."""
+        if parsed_args.list:
+            return _list()
         from nova_ext_sched.cli import progress
         from nova_ext_sched.cmd.simulate import check
-        from nova_ext_sched.cmd.simulate import report
+        from nova_ext_sched.cmd.simulate import report as steps_report
         from nova_ext_sched.cmd.simulate import runner
         from nova_ext_sched.cmd.simulate import scenario
         from nova_ext_sched.cmd.simulate import worker
 
-        columns = (
-            report.COMPARED_COLUMNS if parsed_args.compare else report.COLUMNS
-        )
-        base.check_columns(self, parsed_args, columns)
         if parsed_args.nova_log not in (None, worker.STDERR):
             # A cloud takes seconds to come so far.
             open(parsed_args.nova_log, 'a').close()
@@ -131,8 +112,7 @@ class Simulate(base.Command, lister.Lister):
                 data,
                 plain,
                 parsed_args.nova_log,
-                parsed_args.nova_log_level,
-                explains=parsed_args.reasons,
+                'DEBUG' if self.app_args.verbose_level else 'INFO',
             )
             for plain in (False, True)[: 1 + parsed_args.compare]
         ]
@@ -142,26 +122,22 @@ class Simulate(base.Command, lister.Lister):
         )
         with progress.bar(sys.stderr, 'Starting nova', total) as advance:
             runs = runner.run(requests, advance, file)
-        judged = report.Report(declared, *runs, verbose=parsed_args.reasons)
-        self.status = base.FINE if judged.held else base.SOME_FOUND
-        self._report = judged
-        return columns, [line.row for line in judged.lines]
+        return steps_report.make(declared, *runs, verbose=parsed_args.reasons)
 
-    def sum_up(self) -> str:
-        """See the base class."""
-        return self._report.summary if self._report else ''
 
-    def write_text(self, out: layout.Layout, rows: list[lister.Row]) -> None:
-        """See the base class."""
-        if self._report is None:
-            for row in rows:
-                out.say(row['Scenario'])
-                out.say(row['Description'], 4, hang=0)
-            return
-        self._report.write(out)
-        if not self._report.independent:
-            # Else the text begins with it.
-            self.sentence = self._report.summary
+def _list() -> report.Report:
+    from nova_ext_sched.cmd.simulate import document
+
+    rows = [
+        (name, document.load(str(file))['description'])
+        for name, file in _shipped().items()
+    ]
+    sentence, first = report.begin(
+        f'{messages.count("scenario", len(rows))} come with the package'
+    )
+    lines = [report.Line(name, notes=[meant]) for name, meant in rows]
+    listed = report.Section(rows=lines, indent=0)
+    return report.Report(sentence, [*first, listed], rows)
 
 
 def _shipped() -> dict[str, pathlib.Path]:

@@ -5,7 +5,7 @@
 YAML 1.1 takes 010 for 8, 12:30 for 750, 1.10 for 1.1 and no for false. Most of
 what a scenario states becomes a string in the cloud, which would then not be
 the one that was written. So everything is read as strings, but for what the
-schema (``schema.yaml``) has as a number or a boolean.
+schema (``schema.yaml``) has as an integer or a boolean.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,6 @@ import pathlib
 import re
 import typing
 
-import os_resource_classes
 import os_traits
 import yaml
 
@@ -26,7 +25,6 @@ _DEFS = yaml.safe_load(
     pathlib.Path(__file__).with_name('schema.yaml').read_text()
 )['$defs']
 _DEFS['trait']['anyOf'][1]['enum'] = os_traits.get_traits()
-_DEFS['resource_class']['anyOf'][1]['enum'] = os_resource_classes.STANDARDS
 #: A JSON schema with keywords of our own.
 SCENARIO: dict[str, typing.Any] = _DEFS['scenario']
 #: The form of a step by its action.
@@ -39,7 +37,6 @@ MAX_BYTES = 1 << 20
 MAX_VALUES = 50_000
 
 _TAGS = {f'tag:yaml.org,2002:{kind}' for kind in ('str', 'seq', 'map')}
-_NUMBER = re.compile(r'\d{1,12}(\.\d{1,17})?')
 _INTEGER = re.compile(r'0|-?[1-9][0-9]{,17}')
 _BOOLEANS = {'true': True, 'True': True, 'false': False, 'False': False}
 
@@ -120,8 +117,6 @@ def _read(
             return _read_mapping(node, form, counter)
         case _, 'integer' if _INTEGER.fullmatch(node.value):
             return int(node.value)
-        case _, 'number' if _NUMBER.fullmatch(node.value):
-            return float(node.value)
         case _, 'boolean':
             return _BOOLEANS.get(node.value, node.value)
     return node.value

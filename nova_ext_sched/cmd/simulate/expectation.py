@@ -52,7 +52,6 @@ class Outcome:
     :param reasons: sentences: why hosts were refused and which is preferred
     :param unused: sentences that say why expected hosts were not used
     :param warnings: what our package warned of
-    :param cause: what keeps the server from where it is expected, in a word
     :param domains: for each metadata key that the step's expectations name,
         the number of group members by failure domain; those on a host in no
         domain stand under the empty string
@@ -63,7 +62,6 @@ class Outcome:
     unused: Sequence[str] = ()
     warnings: Sequence[str] = ()
     domains: Mapping[str, Counts] = dataclasses.field(default_factory=dict)
-    cause: str = ''
 
     @property
     def hosts(self) -> collections.Counter[str]:

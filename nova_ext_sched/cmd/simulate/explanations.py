@@ -2,9 +2,7 @@
 
 """Why the simulated scheduler decides as it does: explain, at that moment."""
 
-from collections.abc import Callable
 from collections.abc import Iterable
-import functools
 import logging
 import re
 import typing
@@ -13,9 +11,12 @@ import fixtures
 from nova.scheduler import manager
 
 from nova_ext_sched import messages
-from nova_ext_sched.cmd import nova_scheduler
-from nova_ext_sched.cmd.explain import document
-from nova_ext_sched.cmd.explain import explanation
+from nova_ext_sched.cmd.ask import document
+from nova_ext_sched.cmd.ask import matrix
+from nova_ext_sched.cmd.ask import reasons
+from nova_ext_sched.cmd.ask import stages
+from nova_ext_sched.cmd.cloud import placement
+from nova_ext_sched.cmd.cloud import snapshot
 
 Document = dict[str, typing.Any]
 
@@ -29,16 +30,11 @@ _REQUEST_ID = re.compile(r' req-[0-9a-f-]{36}')
 class Explanations(fixtures.Fixture):
     """Explains each request before the scheduler answers it.
 
-    :ivar is_on: whether it does; otherwise the last request is kept
-    :ivar explain_last: explains that one now, if the scheduler got one; its
-        server is where it was at that time: nowhere
     :ivar latest: the document of each server's last request, by UUID
     """
 
     def __init__(self) -> None:
-        self.is_on = True
         self.latest: dict[str, Document] = {}
-        self.explain_last: Callable[[], None] = lambda: None
 
     def _setUp(self) -> None:
         select = manager.SchedulerManager.select_destinations
@@ -49,11 +45,7 @@ class Explanations(fixtures.Fixture):
             # The scheduler changes the request.
             spec_obj = request['spec_obj'].obj_clone()
             uuids = request['instance_uuids'] or [spec_obj.instance_uuid]
-            explain = functools.partial(self._keep, context, spec_obj, uuids)
-            if self.is_on:
-                explain()
-            else:
-                self.explain_last = explain
+            self._keep(context, spec_obj, uuids)
             return select(scheduler, context, **request)
 
         self.useFixture(
@@ -80,7 +72,6 @@ class Explanations(fixtures.Fixture):
     def take(self) -> dict[str, Document]:
         """Return what was explained since the last call, by server."""
         taken, self.latest = self.latest, {}
-        self.explain_last = lambda: None
         return taken
 
 
@@ -110,14 +101,14 @@ class Warnings(logging.Handler):
 
 def _explain(ctxt: typing.Any, spec_obj: typing.Any) -> Document:
     """Return explain's document of a request, which changes."""
-    scheduler = nova_scheduler.ReadOnlyHostManager()
-    found = explanation.start(scheduler)
+    scheduler = snapshot.Snapshot()
+    found = stages.start(scheduler)
     request = document.describe_request(spec_obj)
     try:
-        explanation.explain(scheduler, found, ctxt, spec_obj)
-    except nova_scheduler.PlacementFailed as exc:
+        stages.explain(scheduler, found, ctxt, spec_obj)
+    except placement.PlacementFailed as exc:
         found.stop('placement', 'placement', f'it answered {exc.cause}')
-    except nova_scheduler.FilterFailed as exc:
+    except reasons.FilterFailed as exc:
         found.stop('host filter', exc.name, exc.cause)
     return document.build(found, request)
 
@@ -172,42 +163,15 @@ def describe_unused(
     ]
 
 
-def get_cause(explained: Document, hosts: Iterable[str]) -> str:
-    """Return what keeps a server from hosts, in one word.
-
-    ============================  =========================================
-    the first host                the word
-    ============================  =========================================
-    there is none                 what most refuses hosts, or nothing
-    is left                       ``weight``
-    is refused                    the cause of the first constraint
-    ============================  =========================================
-
-    What ends the request does so whatever the hosts.
-    """
-    listed = {host['host']: host for host in explained['hosts']}
-    first = next(iter(hosts), None)
-    if explained['answer']['end'] or first is None:
-        return document.get_cause(explained) or ''
-    for one in listed[first]['verdicts']:
-        if one['verdict'] == document.REFUSED:
-            constraint = explained['constraints'][one['constraint']]
-            for reason in constraint['reasons']:
-                said = document.singular(reason['reason'])
-                if one['reason'].startswith(said):
-                    return str(reason['cause'])
-    return 'weight'
-
-
 def _list_refusals(explained: Document, host: Document) -> str:
     """Return what refuses a host and why, each reason once."""
     constraints: dict[str, list[str]] = {}
     for one in host['verdicts']:
-        if one['verdict'] == document.REFUSED:
+        if one['verdict'] == matrix.REFUSED:
             name = explained['constraints'][one['constraint']]['constraint']
             names = constraints.setdefault(one['reason'], [])
-            # "is refused by F" has it.
-            names += [name] * (name not in one['reason'])
+            # A filter that is its own cause is named in the reason.
+            names += [name] * (one['causes'] != [name])
     return '; '.join(
         (f'{", ".join(names)}: ' if names else '') + f'it {reason}'
         for reason, names in constraints.items()

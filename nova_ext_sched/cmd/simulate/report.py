@@ -2,15 +2,13 @@
 
 """What was expected of each step and what happened, for people and tools."""
 
-import collections
 from collections.abc import Sequence
 import dataclasses
 import typing
 
-from cliff import columns
-
 from nova_ext_sched import messages
-from nova_ext_sched.cli import layout
+from nova_ext_sched.cli import base
+from nova_ext_sched.cli import report
 from nova_ext_sched.cmd.simulate import expectation
 from nova_ext_sched.cmd.simulate import scenario
 
@@ -23,14 +21,6 @@ DIFFERS = 'DIFFERS'
 WRONG = 'WRONG'
 UNFORESEEN = 'UNFORESEEN'
 
-# How a server that does not land as before ends, in one and in several.
-_KINDS = {
-    '': ('elsewhere', 'elsewhere'),
-    expectation.NO_VALID_HOST: ('finds no host', 'find no host'),
-    expectation.REFUSED: ('is refused by nova', 'are refused by nova'),
-    expectation.FAILED: ('fails', 'fail'),
-}
-
 #: What the results mean, but OK.
 LEGEND = {
     DIFFERS: 'nova-ext-sched does not do what the step expects.',
@@ -40,45 +30,64 @@ LEGEND = {
 }
 
 
-#: Texts, how far each is set in, and its label.
-Paragraph = list[tuple[str, int, str]]
+def make(
+    declared: scenario.Scenario,
+    *runs: expectation.Run,
+    verbose: bool = False,
+) -> report.Report:
+    """Return the report of a run; its status is 0 if all held.
 
+    That is, if everything happened that the scenario expects: with our
+    package, and on plain nova where the scenario says what plain nova does.
 
-class Actual(columns.FormattableColumn[expectation.Outcome]):
-    """Where a step's servers are: in short for people, else by server."""
-
-    def human_readable(self) -> str:
-        """See cliff."""
-        return str(self._value)
-
-    def machine_readable(self) -> dict[str, str | None]:
-        """Return host or failure by server."""
-        return {
-            placement.server or '': placement.failure or placement.host
-            for placement in self._value.placements
-        }
-
-
-class Sentences(columns.FormattableColumn[Sequence[str]]):
-    """Reasons or warnings: together for people, else a list."""
-
-    def human_readable(self) -> str:
-        """See cliff."""
-        return '; '.join(self._value)
+    :param runs: with our package, then, where it was run, on plain nova
+    :param verbose: say why a host was refused even where the step found one
+    """
+    outcomes = [run.outcomes for run in runs]
+    steps = [
+        _Step(step, verbose, *done)
+        for step, *done in zip(declared.steps, *outcomes, strict=True)
+    ]
+    results = [step.result for step in steps]
+    plain_results = [step.plain_result for step in steps if step.plain_result]
+    total = len(steps)
+    head = (
+        f'{results.count(OK)} of {messages.count("step", total)} as expected'
+    )
+    if plain_results:
+        head += f'; on plain nova {plain_results.count(OK)} of {total}'
+    if unforeseen := plain_results.count(UNFORESEEN):
+        head += f', and {unforeseen} not as the scenario foresees'
+    remarks = [declared.description] if declared.description else []
+    sentence, sections = report.begin(head, *remarks)
+    if warnings := runs[0].warnings:
+        lines = _label('warning', warnings)
+        sections.append(report.Section(rows=lines, indent=0))
+    sections += [step.tell(number) for number, step in enumerate(steps, 1)]
+    if legend := [
+        f'{result}: {meaning}'
+        for result, meaning in LEGEND.items()
+        if result in (*results, *plain_results)
+    ]:
+        sections.append(report.Section(rows=legend, indent=0))
+    has_held = {*results} <= {OK} and not unforeseen
+    return report.Report(
+        sentence,
+        sections,
+        [(number, *step.cells) for number, step in enumerate(steps, 1)],
+        status=base.FINE if has_held else base.SOME_FOUND,
+    )
 
 
 @dataclasses.dataclass
-class Line:
+class _Step:
     """One step, judged.
 
-    :param number: of the step, from 1
     :param verbose: say why hosts were refused even where the step found one
     :param plain: what it did on plain nova; None where it was not run
     :ivar runs: what ran it, with the result and the outcome
-    :ivar held: whether all is as the scenario expects
     """
 
-    number: int
     step: scenario.Step
     verbose: bool
     outcome: expectation.Outcome
@@ -94,7 +103,6 @@ class Line:
             if foreseen is not None and not foreseen.met_by(self.plain):
                 self.plain_result = UNFORESEEN
             self.runs.append(('plain nova', self.plain_result, self.plain))
-        self.held = self.result == OK and self.plain_result != UNFORESEEN
 
     @property
     def expected(self) -> str:
@@ -116,138 +124,34 @@ class Line:
         return ()
 
     @property
-    def row(self) -> tuple[typing.Any, ...]:
-        """The values of COLUMNS or of COMPARED_COLUMNS."""
-        return (
-            self.number,
-            str(self.step),
-            self.expected,
-            *(
-                cell
-                for _, result, outcome in self.runs
-                for cell in (Actual(outcome), result)
-            ),
-            Sentences(self.reasons),
-            Sentences(self.outcome.warnings),
-        )
+    def cells(self) -> list[typing.Any]:
+        """The values of COLUMNS or of COMPARED_COLUMNS, but the number."""
+        cells: list[typing.Any] = [str(self.step), self.expected]
+        for _, result, outcome in self.runs:
+            servers = {
+                one.server or '': one.failure or one.host
+                for one in outcome.placements
+            }
+            cells += [report.Cell(servers, str(outcome)), result]
+        for sentences in (self.reasons, self.outcome.warnings):
+            cells.append(report.Cell(sentences, '; '.join(sentences)))
+        return cells
 
-    def say(self) -> Paragraph:
-        """Return the paragraph that people read."""
+    def tell(self, number: int) -> report.Section:
+        """Return what people read."""
         entries = [('expected', '', self.expected), *self.runs]
         if self.plain_result == UNFORESEEN:
             entries.append(('foreseen', '', self.step.expect_plain))
-        said = [(str(self.step), 0, f'{self.number:>2}  ')]
-        said += [
-            (str(words), 4, f'{name:14}  {result:10}  ')
+        lines = [
+            report.Line(str(words), f'{name:14}  {result:10}')
             for name, result, words in entries
         ]
-        for name, sentences in (
-            ('reason', self.reasons),
-            ('warning', self.outcome.warnings),
-        ):
-            for sentence in sentences:
-                said.append((sentence, 4, f'{name}  '))
-                name = ' ' * len(name)
-        return said
+        lines += _label('reason', self.reasons)
+        lines += _label('warning', self.outcome.warnings)
+        return report.Section(f'{number:>2}  {self.step}', lines, indent=4)
 
 
-class Report:
-    """Judges the outcomes of a run.
-
-    :param declared: the scenario
-    :param runs: with our package, then, where it was run, on plain nova
-    :param verbose: say why a host was refused even where the step found one
-    """
-
-    def __init__(
-        self,
-        declared: scenario.Scenario,
-        *runs: expectation.Run,
-        verbose: bool = False,
-    ) -> None:
-        outcomes = [run.outcomes for run in runs]
-        steps = zip(declared.steps, *outcomes, strict=True)
-        self.lines = [
-            Line(number, step, verbose, *done)
-            for number, (step, *done) in enumerate(steps, 1)
-        ]
-        self.independent = declared.independent
-        self._description = declared.description
-        #: What our package warned of at start.
-        self.warnings = runs[0].warnings
-        self.results = [line.result for line in self.lines]
-        self.plain_results = [
-            line.plain_result for line in self.lines if line.plain_result
-        ]
-
-    @property
-    def held(self) -> bool:
-        """Whether everything happened that the scenario expects.
-
-        With our package, and on plain nova where the scenario says what
-        plain nova does.
-        """
-        return all(line.held for line in self.lines)
-
-    @property
-    def summary(self) -> str:
-        """The run in a sentence, after the scenario's own."""
-        if self.independent:
-            return self._compare()
-        total = len(self.lines)
-        steps = messages.count('step', total)
-        text = f'{self.results.count(OK)} of {steps} as expected'
-        if self.plain_results:
-            met = self.plain_results.count(OK)
-            text += f'; on plain nova {met} of {total}'
-        if unforeseen := self.plain_results.count(UNFORESEEN):
-            text += f', and {unforeseen} not as the scenario foresees'
-        return '\n'.join(filter(None, (self._description, text)))
-
-    def _compare(self) -> str:
-        """Return how many requests land where they are expected, and not.
-
-        A step expects the host where its server stands.
-        """
-        landed, total = self.results.count(OK), len(self.lines)
-        lands = messages.agree(landed, 'lands', 'land')
-        parts = [f'{landed} of {total} {lands} as before']
-        causes = {kind: collections.Counter[str]() for kind in _KINDS}
-        for line in self.lines:
-            if line.result != OK:
-                failures = {one.failure for one in line.outcome.placements}
-                kind = next((one for one in _KINDS if one in failures), '')
-                causes[kind][line.outcome.cause] += 1
-        for kind, found in causes.items():
-            if number := found.total():
-                part = f'{number} {messages.agree(number, *_KINDS[kind])}'
-                why = ', '.join(
-                    cause + (f' {times}' if len(found) > 1 else '')
-                    for cause, times in found.most_common()
-                    if cause
-                )
-                parts.append(f'{part}: {why}' if why else part)
-        return '; '.join(parts)
-
-    def write(self, out: layout.Layout) -> None:
-        """Write what people read: a paragraph for each step, and a legend.
-
-        Of independent steps the sentence comes first, then those that differ.
-        """
-        paragraphs = [[(one, 0, 'warning  ')] for one in self.warnings]
-        shown = self.lines
-        if self.independent:
-            paragraphs.insert(0, [(self.summary, 0, '')])
-            shown = [line for line in shown if line.verbose or not line.held]
-        paragraphs += [line.say() for line in shown]
-        legend = [
-            (meaning, 0, f'{result}: ')
-            for result, meaning in LEGEND.items()
-            if result in (*self.results, *self.plain_results)
-        ]
-        paragraphs += [legend] if legend else []
-        for number, paragraph in enumerate(paragraphs):
-            if number:
-                out.say()
-            for said in paragraph:
-                out.say(*said)
+def _label(name: str, sentences: Sequence[str]) -> list[report.Line]:
+    """Return a line for each, the name before the first."""
+    names = [name] + [' ' * len(name)] * len(sentences)
+    return list(map(report.Line, sentences, names))

@@ -35,8 +35,8 @@ def run(
         came up, each aggregate and each server that was placed, on any cloud
     :param file: what errors call the scenario
     :returns: what each cloud did
-    :raises exception.ScenarioInvalid: nova or placement does not take a part
-        of the scenario
+    :raises exception.ScenarioInvalid: nova does not take a part of the
+        scenario
     :raises exception.SimulationFailed: a cloud ended before its last step
     """
 

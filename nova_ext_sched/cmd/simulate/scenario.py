@@ -15,10 +15,6 @@ DEFAULT_PROJECT = 'default'
 
 Fields = dict[str, typing.Any]
 Options = dict[str, Fields]
-Inventories = dict[str, Fields]
-
-# What is done without a nova-compute.
-_NEED_NONE = ('boot', 'delete', 'aggregate')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,12 +22,6 @@ class Host:
     """A compute host; its capacity is what its resource provider reports.
 
     :param traits: traits of its provider, beside those that are implied
-    :param inventories: of its provider by resource class; where there are
-        some, the host has no other
-    :param used: amounts by resource class, without those of ``servers``
-    :param state: ``down``, ``disabled`` or empty
-    :param compute_node: fields of the record that nova-scheduler reads, where
-        they do not follow from the others
     """
 
     name: str
@@ -39,10 +29,6 @@ class Host:
     memory_mb: int = 131072
     disk_gb: int = 2000
     traits: Collection[str] = ()
-    inventories: Inventories = dataclasses.field(default_factory=dict)
-    used: dict[str, int] = dataclasses.field(default_factory=dict)
-    state: str = ''
-    compute_node: Fields = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,33 +50,15 @@ class Flavor:
     memory_mb: int = 512
     disk_gb: int = 1
     extra_specs: dict[str, str] = dataclasses.field(default_factory=dict)
-    ephemeral_gb: int = 0
-    swap_mb: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
 class ServerGroup:
-    """A server group, made by the project that boots servers into it.
-
-    :param uuid: what the order goes by in which members are dealt to hosts
-    """
+    """A server group, made by the project that boots servers into it."""
 
     name: str
     policy: str
     rules: dict[str, int] | None = None
-    project: str = DEFAULT_PROJECT
-    uuid: str | None = None
-
-
-@dataclasses.dataclass(frozen=True)
-class Server:
-    """A server that stands on a host before the first step."""
-
-    name: str
-    host: str
-    flavor: str
-    volume: bool = False
-    group: str | None = None
     project: str = DEFAULT_PROJECT
 
 
@@ -157,9 +125,6 @@ class Scenario:
     :param host_filters: names that are added to ``enabled_filters``
     :param plain: for plain nova, ``nova_conf`` (options that it has instead)
         and ``host_filters`` (without it those of ours that nova has)
-    :param servers: those that stand on a host before the first step
-    :param independent: each step is done on the cloud as it was at first; one
-        that boots a server which stands already takes that away before
     :param prefer: hosts that the scheduler prefers to the others, best
         first; empty for nova's own weighers
     :param imply_traits: whether providers carry the traits that the isolated
@@ -174,8 +139,6 @@ class Scenario:
     images: dict[str, dict[str, str]]
     server_groups: Collection[ServerGroup]
     steps: list[Step]
-    servers: Collection[Server] = ()
-    independent: bool = False
     description: str = ''
     nova_conf: Options = dataclasses.field(default_factory=dict)
     host_filters: Collection[str] = ()
@@ -184,11 +147,6 @@ class Scenario:
     prefer: Collection[str] = ()
     imply_traits: bool = True
     placement: dict[str, int] = dataclasses.field(default_factory=dict)
-
-    @property
-    def needs_compute(self) -> bool:
-        """Whether a step needs the nova-compute of a host."""
-        return any(step.action not in _NEED_NONE for step in self.steps)
 
 
 def parse(data: Fields) -> Scenario:
@@ -215,7 +173,6 @@ def parse(data: Fields) -> Scenario:
         'server_groups': [
             ServerGroup(name, **item) for name, item in named('server_groups')
         ],
-        'servers': [Server(name, **item) for name, item in named('servers')],
         'steps': [_step(item) for item in data['steps']],
     }
     return Scenario(**{**data, **made})

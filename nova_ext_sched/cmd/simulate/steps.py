@@ -45,55 +45,24 @@ class Steps:
     """Does what steps say, and shows where their servers are afterwards.
 
     :param simulated: a cloud that stands
-    :param explains: independent steps too that do what is expected
     """
 
-    def __init__(self, simulated: cloud.Cloud, explains: bool = True) -> None:
+    def __init__(self, simulated: cloud.Cloud) -> None:
         self._cloud = simulated
-        self._explains = explains
         self._api = simulated.client(scenario.DEFAULT_PROJECT)
         # By the name of a server that was booted.
-        self._ids: dict[str, str] = {**simulated.server_ids}
-        self._groups: dict[str, str | None] = {
-            server.name: server.group for server in simulated.declared.servers
-        }
-
-    def run_apart(self, step: scenario.Step) -> expectation.Outcome:
-        """Do a boot step on the cloud as it was at first, and leave it so.
-
-        A server of its name that stands is taken away first.
-        """
-        explained = self._cloud.explanations
-        # Each of several servers is explained beside those before it.
-        explained.is_on = self._explains or len(step.servers) > 1
-        ids, groups = {**self._ids}, {**self._groups}
-        away = [self._ids.pop(name) for name in step.servers if name in ids]
-        with self._cloud.rows.without(away):
-            outcome = self._do(step)
-            for name in step.servers:
-                if name in self._ids:
-                    self._request(name, None)
-            # It takes time, and nobody asks where all is as expected.
-            if not step.expect.met_by(outcome):
-                explained.explain_last()
-                # Those of the scheduler are in the outcome.
-                self._cloud.warnings.take()
-            outcome = self._explain(step, outcome)
-        self._ids, self._groups = ids, groups
-        return outcome
+        self._ids: dict[str, str] = {}
+        self._groups: dict[str, str | None] = {}
 
     def run(self, step: scenario.Step) -> expectation.Outcome:
         """Do one step and wait for its end."""
-        return self._explain(step, self._do(step))
-
-    def _do(self, step: scenario.Step) -> expectation.Outcome:
         if step.action == 'boot':
             placements = self._boot(step)
         elif step.action == 'aggregate':
             placements = [self._change_aggregate(step)]
         else:
             placements = self._act(step)
-        return expectation.Outcome(
+        outcome = expectation.Outcome(
             # nova still shows where a deleted server was.
             [
                 one if step.places else dataclasses.replace(one, host=None)
@@ -105,14 +74,8 @@ class Steps:
                 for key in step.domain_keys
             },
         )
-
-    def _explain(
-        self, step: scenario.Step, outcome: expectation.Outcome
-    ) -> expectation.Outcome:
-        """Return an outcome with what was explained of it."""
         explained = self._cloud.explanations.take()
         unused: list[str] = []
-        cause = ''
         if explained:
             # Each server of a step leaves the next one less room.
             uuid, last = [*explained.items()][-1]
@@ -123,13 +86,11 @@ class Steps:
             ]
             hosts = step.expect.find_unused(outcome)
             unused = explanations.describe_unused(last, hosts, *landed)
-            cause = explanations.get_cause(last, hosts)
         reasons = self._reasons(outcome.placements, explained)
         return dataclasses.replace(
             outcome,
             reasons=self._cloud.readable(reasons),
             unused=self._cloud.readable(unused),
-            cause=cause,
         )
 
     def _reasons(

@@ -41,14 +41,12 @@ class Request:
     :param plain: run nova without our package
     :param log_file: where the log goes: a path, STDERR, or None for nowhere
     :param log_level: the lowest level that goes there
-    :param explains: independent steps too that do what is expected
     """
 
     data: dict[str, typing.Any]
     plain: bool
     log_file: str | None
     log_level: str
-    explains: bool = True
 
     @property
     def name(self) -> str:
@@ -95,8 +93,8 @@ def run(
     :param progress: called with what is being done, for each host, each
         aggregate and each server
     :returns: an :class:`expectation.Run`
-    :raises exception.ScenarioInvalid: nova or placement does not take a part
-        of the scenario
+    :raises exception.ScenarioInvalid: nova does not take a part of the
+        scenario
     """
     from nova_ext_sched.cmd.simulate import check
     from nova_ext_sched.cmd.simulate import cloud
@@ -113,9 +111,8 @@ def run(
     try:
         simulated.setUp()
         started = simulated.warnings.take(start=True)
-        runner = steps.Steps(simulated, request.explains)
-        run_step = runner.run_apart if declared.independent else runner.run
-        outcomes = [run_step(step) for step in declared.steps]
+        runner = steps.Steps(simulated)
+        outcomes = [runner.run(step) for step in declared.steps]
         return expectation.Run(outcomes, started)
     finally:
         simulated.doCleanups()

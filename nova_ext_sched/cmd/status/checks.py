@@ -3,8 +3,10 @@
 """The checks of ``nova-ext-sched-status upgrade check``."""
 
 from collections.abc import Iterable
+from collections.abc import Iterator
 import functools
 import importlib.metadata
+import re
 
 from keystoneauth1 import exceptions as ks_exc
 from nova import context as nova_context
@@ -20,12 +22,17 @@ from nova_ext_sched import exception
 from nova_ext_sched import filters
 from nova_ext_sched import messages
 from nova_ext_sched.cmd.status import operators_data
+from nova_ext_sched.queries import fields
 
 CONF = nova.conf.CONF
 
 #: nova's releases that the package supports: 2025.1 to 2026.2.
 OLDEST = 31
 NEWEST = 34
+
+#: The release of each nova from which on nova-api drops scheduler hints that
+#: begin with ``_nova``. Those before let members write them.
+MENDED = {31: '31.3.1', 32: '32.2.1', 33: '33.0.2'}
 
 #: What nova's queries for candidates need, and so ours.
 PLACEMENT = '1.36'
@@ -73,7 +80,37 @@ class Checks(upgradecheck.UpgradeCommands):
                 f'{expected}, which this release of nova-ext-sched was not '
                 f'tested with. Upgrade nova-ext-sched.'
             )
-        return _SUCCESS
+        mended = MENDED.get(release, version)
+        if versionutils.is_compatible(mended, version):
+            return _SUCCESS
+        return _warnings(
+            [
+                f'Expected nova {mended} or later, got {version}, whose '
+                f'nova-api lets every member write the scheduler hint '
+                f'{fields.CHECK_TYPE}=rebuild. nova-scheduler then runs no '
+                f'request filter and asks placement nothing. Update nova-api '
+                f'to {mended}.',
+                *self._policies_of_one_stage(),
+            ]
+        )
+
+    def _policies_of_one_stage(self) -> Iterator[str]:
+        if isinstance(self._host_filters, Exception):
+            return
+        enabled = CONF.filter_scheduler.enabled_filters
+        for policy in filters.declared_policies(self._host_filters):
+            name = policy.host_filter
+            if policy.is_on(CONF) and name not in enabled:
+                yield (
+                    f'For servers with the hint the policy {policy.name} does '
+                    f'not hold, because '
+                    + (
+                        f'[filter_scheduler] enabled_filters does not have '
+                        f'{name}. Add {name}.'
+                        if name
+                        else 'it has no host filter.'
+                    )
+                )
 
     def _configuration_files(self) -> upgradecheck.Result:
         if CONF.config_file or CONF.config_dir:
@@ -99,6 +136,18 @@ class Checks(upgradecheck.UpgradeCommands):
 
     def _filters(self) -> upgradecheck.Result:
         lines = CONF.filter_scheduler.available_filters
+        for line in lines:
+            if len(names := re.split(r'[\s,]+', line.strip(' ,'))) > 1:
+                return _failure(
+                    f'nova-scheduler will not start: [filter_scheduler] '
+                    f'available_filters: expected one name on a line, got '
+                    f'{messages.clean(line)}. Give each a line of its own: '
+                    + '; '.join(
+                        f'available_filters = {messages.clean(name)}'
+                        for name in names
+                    )
+                    + '.'
+                )
         if filters.ALL_FILTERS not in lines:
             return _failure(
                 f'[filter_scheduler] available_filters: expected a line '
@@ -196,9 +245,14 @@ class Checks(upgradecheck.UpgradeCommands):
     def _aggregates(self) -> upgradecheck.Result:
         if isinstance(self._data, Exception):
             return _NOT_CHECKED
+        faults = list(self._data.check_aggregates())
+        remedy = (
+            'Correct the metadata with openstack aggregate set --property.'
+        )
         return _warnings(
-            self._data.check_aggregates(),
-            'Correct the metadata with openstack aggregate set --property.',
+            # The uses say themselves what to do.
+            [*self._data.check_uses(), *faults],
+            *([remedy] if faults else []),
         )
 
     def _flavors(self) -> upgradecheck.Result:

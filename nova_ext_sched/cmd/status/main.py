@@ -39,6 +39,7 @@ def main() -> int:
     from oslo_upgradecheck import upgradecheck
 
     from nova_ext_sched import conf
+    from nova_ext_sched import messages
     from nova_ext_sched.cmd.status import checks
 
     objects.register_all()
@@ -54,7 +55,8 @@ def main() -> int:
         conf.check_values(checks.CONF)
         return checks.CONF.command.action_fn()
     except cfg.Error as exc:
-        print(f'nova-ext-sched-status: {exc}', file=sys.stderr)
+        text = messages.describe_option(exc)
+        print(f'nova-ext-sched-status: {text}', file=sys.stderr)
     except Exception:
         traceback.print_exc()
     return _UNEXPECTED

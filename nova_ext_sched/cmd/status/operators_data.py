@@ -46,20 +46,27 @@ class OperatorsData(typing.NamedTuple):
         """Yield what is wrong in the metadata of aggregates."""
         ours = self.conf.nova_ext_sched
         if ours.enable_isolated_aggregate_filtering:
-            traits, faults = isolation.read(
-                (name, name, key, value)
-                for name, metadata in sorted(self.aggregates.items())
-                for key, value in sorted(metadata.items())
-            )
+            _, faults = isolation.read(self._items)
             yield from faults
-            if 'image' not in ours.isolation_trait_sources:
-                yield from self._check_openers(traits)
+        if self._rules.prefixes:
+            yield from self._rules.find_faults(self._items)
         if _INSTANCE_TYPE.is_on(self.conf):
             yield from self._check_instance_types('aggregate ')
-        elif forcing := sorted(
-            name
-            for name, metadata in self.aggregates.items()
-            if force_metadata_check.read(metadata)
+
+    def check_uses(self) -> Iterator[str]:
+        """Yield what aggregates are not used for, and what would help."""
+        ours = self.conf.nova_ext_sched
+        if (
+            ours.enable_isolated_aggregate_filtering
+            and 'image' not in ours.isolation_trait_sources
+        ):
+            yield from self._check_openers(isolation.read(self._items)[0])
+        if not _INSTANCE_TYPE.is_on(self.conf) and (
+            forcing := sorted(
+                name
+                for name, metadata in self.aggregates.items()
+                if force_metadata_check.read(metadata)
+            )
         ):
             yield (
                 f'force_metadata_check is on in '
@@ -98,6 +105,9 @@ class OperatorsData(typing.NamedTuple):
                         f'or forbidden, got {messages.quoted(value)}; nova '
                         f'ignores it'
                     )
+            for key in sorted(specs):
+                if rules.prefixes and (fault := rules.find_fault(key)):
+                    yield f'{subject}{fault}; it names no reservation'
             for key in rules.request(rules.keys_among(specs), None).required:
                 if key not in carried:
                     yield (
@@ -107,6 +117,14 @@ class OperatorsData(typing.NamedTuple):
                     )
         if _INSTANCE_TYPE.is_on(self.conf):
             yield from self._check_instance_types('flavor ')
+
+    @property
+    def _items(self) -> Iterator[tuple[str, str, str, str]]:
+        return (
+            (name, name, key, value)
+            for name, metadata in sorted(self.aggregates.items())
+            for key, value in sorted(metadata.items())
+        )
 
     @property
     def _rules(self) -> reservation.Rules:
@@ -135,7 +153,8 @@ class OperatorsData(typing.NamedTuple):
                     f'aggregate {messages.clean(name)}: no flavor requires '
                     f'{messages.first_few(sorted(traits))} in its extra '
                     f'specs, and isolation_trait_sources does not have image, '
-                    f'so only traits of ports and device profiles open it'
+                    f'so only traits of ports and device profiles open it. '
+                    f'Make a flavor that requires them'
                 )
 
     def _check_instance_types(self, subject: str) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 """Keeps what was written by others within bounds, and secrets out of it."""
 
-import collections
 import json
 import typing
 
@@ -15,17 +14,6 @@ _EXPLANATION_BYTES = records.RECORD_BYTES - 8 * 1024
 # How many hosts of the scheduler's order are kept.
 _MOST_HOSTS = 20
 
-# One after the other, until it fits: entries of a list, and characters of a
-# text, of which JSON needs up to 12 bytes for each.
-_LIMITS = (
-    (1000, 10_000),
-    (200, 1000),
-    (60, 300),
-    (20, 100),
-    (4, 40),
-    (2, 40),
-)
-
 # A dictionary keeps as many, because documents have that many keys of ours.
 _LEAST_KEYS = 16
 
@@ -35,75 +23,39 @@ Document = dict[str, typing.Any]
 def shorten(document: Document) -> Document:
     """Return an explanation that fits into a record.
 
-    What is left out is in a remark. Where much is, constraints that refuse no
-    host go first.
+    Where it is too long, lists may have half as many entries and texts half as
+    many characters, again and again until it fits. A remark says so.
 
-    :param document: see nova_ext_sched.cmd.explain.document; it stays as it
+    :param document: see nova_ext_sched.cmd.ask.document; it stays as it
         is
     """
-    for limits in _LIMITS:
-        found, left_out = _cut(document, *limits)
-        if left_out:
-            places = (
-                f'{messages.clean(place, 40)} ({number})'
-                for place, number in left_out.items()
-            )
-            found['remarks'].append(
-                f'Left out, because a record has a bound: {", ".join(places)}'
-            )
-        if len(json.dumps(found, separators=(',', ':'))) <= _EXPLANATION_BYTES:
-            break
+    document = document | {'order': document['order'][:_MOST_HOSTS]}
+    # What has more entries or characters does not fit anyway.
+    most = _EXPLANATION_BYTES
+    found = _cut(document, most)
+    while len(json.dumps(found, separators=(',', ':'))) > _EXPLANATION_BYTES:
+        most //= 2
+        found = _cut(document, most)
+        found['remarks'].append(
+            f'Cut, because a record has a bound: lists have {most} entries '
+            f'at most, texts {most * 10} characters'
+        )
     return found
 
 
 def clean(value: typing.Any) -> typing.Any:
     """Return what JSON can hold without secrets, each text within a bound."""
-    return _cut(value, *_LIMITS[1])[0]
+    return _cut(value, 100)
 
 
-def _cut(
-    value: typing.Any, entries: int, characters: int
-) -> tuple[typing.Any, collections.Counter[str]]:
-    """Return a value with fewer entries and characters.
-
-    :returns: the value, and how many entries are missing and how many texts
-        are cut, by where they stood
-    """
-    left_out: collections.Counter[str] = collections.Counter()
-
-    def cut(one: typing.Any, *path: str) -> typing.Any:
-        place = '.'.join(path[:2])
-        if isinstance(one, str):
-            text = messages.without_secrets(one)
-            if len(text) <= characters:
-                return text
-            left_out[place] += 1
-            return f'{text[:characters]}...'
-        if isinstance(one, list):
-            kept = _choose(one, place, entries)
-            left_out[place] += len(one) - len(kept)
-            return [cut(each, *path) for each in kept]
-        if isinstance(one, dict):
-            keys = list(one)[: max(entries, _LEAST_KEYS)]
-            left_out[place] += len(one) - len(keys)
-            return {
-                cut(key, *path, 'keys'): cut(one[key], *path, key)
-                for key in keys
-            }
-        return one
-
-    # Without those of which nothing is missing.
-    return cut(value), +left_out
-
-
-def _choose(
-    values: list[typing.Any], place: str, most: int
-) -> list[typing.Any]:
-    if place == 'order':
-        return values[: min(most, _MOST_HOSTS)]
-    if place != 'constraints':
-        return values[:most]
-    ranked = sorted(
-        range(len(values)), key=lambda one: -(values[one]['refused'] or 0)
-    )
-    return [values[one] for one in sorted(ranked[:most])]
+def _cut(value: typing.Any, most: int) -> typing.Any:
+    """Return a value with so many entries, and ten times the characters."""
+    if isinstance(value, str):
+        text = messages.without_secrets(value)
+        return text if len(text) <= most * 10 else f'{text[: most * 10]}...'
+    if isinstance(value, list):
+        return [_cut(one, most) for one in value[:most]]
+    if isinstance(value, dict):
+        keys = list(value)[: max(most, _LEAST_KEYS)]
+        return {_cut(key, most): _cut(value[key], most) for key in keys}
+    return value

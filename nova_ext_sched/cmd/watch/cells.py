@@ -12,7 +12,7 @@ from oslo_log import log as logging
 from oslo_utils import timeutils
 
 from nova_ext_sched import messages
-from nova_ext_sched.cmd import cells
+from nova_ext_sched.cmd.cloud import cells
 
 LOG = logging.getLogger(__name__)
 
@@ -26,18 +26,19 @@ ANSWER_SECONDS = 10
 class Cells:
     """Asks cells, and remembers which of them do not answer.
 
+    :param asked: asks them; a cell that hangs for one who shares it hangs for
+        all
     :ivar names: of all cells, by UUID
     :ivar silent: the cells that did not answer when they were asked last, by
         UUID
     """
 
-    def __init__(self) -> None:
+    def __init__(self, asked: cells.Cells) -> None:
+        self._asked = asked
         self.names: dict[str, str] = {}
         self.silent: set[str] = set()
         self._mappings: Iterable[typing.Any] = ()
         self._until = 0.0
-        # The cells that are being asked, by UUID.
-        self._busy: set[str] = set()
 
     def ask(
         self,
@@ -46,8 +47,7 @@ class Cells:
     ) -> dict[str, typing.Any]:
         """Return what a function returns for each cell, by the cell's UUID.
 
-        Cells that do not answer are left out, and the log has it once. One
-        that hangs is waited for once; it is asked again when it has answered.
+        Cells that do not answer are left out, and the log has it once.
 
         :param select: called with a nova RequestContext of the cell, whose
             ``cell_uuid`` is set
@@ -55,25 +55,16 @@ class Cells:
         """
         if timeutils.now() >= self._until:
             self._refresh()
-
-        def call(cctxt: typing.Any) -> typing.Any:
-            self._busy.add(cctxt.cell_uuid)
-            try:
-                return select(cctxt)
-            finally:
-                self._busy.discard(cctxt.cell_uuid)
-
-        mappings = [
-            one
-            for one in self._mappings
-            if cell in (None, one.uuid) and one.uuid not in self._busy
-        ]
-        found, silent = cells.ask(mappings, call, ANSWER_SECONDS)
+        mappings = [m for m in self._mappings if cell in (None, m.uuid)]
+        found, silent = self._asked.ask(mappings, select, ANSWER_SECONDS)
         for uuid in silent.keys() - self.silent:
             LOG.warning(
                 'Cell %(cell)s does not answer. Its refusals are recorded '
                 'when it does: %(reason)s',
-                {'cell': self.names[uuid], 'reason': silent[uuid]},
+                {
+                    'cell': self.names[uuid],
+                    'reason': cells.describe(silent[uuid]),
+                },
             )
         self.silent = self.silent - found.keys() | silent.keys()
         return found

@@ -4,6 +4,7 @@
 
 import dataclasses
 import json
+import re
 import typing
 
 import cachetools
@@ -22,14 +23,17 @@ import sqlalchemy as sa
 
 from nova_ext_sched import exception
 from nova_ext_sched import messages
-from nova_ext_sched.cmd import nova_scheduler
-from nova_ext_sched.cmd.explain import document
-from nova_ext_sched.cmd.explain import explanation
-from nova_ext_sched.cmd.explain import server as explain_server
+from nova_ext_sched.cmd import records
+from nova_ext_sched.cmd.ask import document
+from nova_ext_sched.cmd.ask import server as explain_server
+from nova_ext_sched.cmd.ask import stages
+from nova_ext_sched.cmd.cloud import cells
+from nova_ext_sched.cmd.cloud import placement
+from nova_ext_sched.cmd.cloud import process
+from nova_ext_sched.cmd.cloud import snapshot
 from nova_ext_sched.cmd.watch import bound
 from nova_ext_sched.cmd.watch import interrupt
 from nova_ext_sched.cmd.watch import metrics
-from nova_ext_sched.cmd.watch import options
 from nova_ext_sched.cmd.watch import refusals
 
 CONF = nova.conf.CONF
@@ -40,8 +44,8 @@ SHARED_SECONDS = 60.0
 
 #: What placement or a database raises that does not answer.
 AWAY = (
-    nova_scheduler.PlacementFailed,
-    nova_scheduler.CellFailed,
+    placement.PlacementFailed,
+    cells.CellFailed,
     nova_exception.CellTimeout,
     # nova's client of placement asks it for its versions when it is made.
     ks_exc.ClientException,
@@ -75,6 +79,9 @@ _CONFIGURATION = (
 #: Why there is no explanation, words that stay as they are.
 REASONS = ('retries', 'limit', 'gone', 'unavailable', 'configuration', 'error')
 
+# What request_filters.base.fail_closed says where a filter of ours fails.
+_CANNOT_DECIDE = re.compile(r'\w+ cannot decide')
+
 Document = dict[str, typing.Any]
 
 
@@ -85,38 +92,84 @@ class Unavailable(Exception):
 class Answer(typing.NamedTuple):
     """Why an operation was refused.
 
-    :ivar document: what explain says (nova_ext_sched.cmd.explain.document),
+    :ivar document: what explain says (nova_ext_sched.cmd.ask.document),
         within the bounds of a record; None where it was not asked or could
         not tell
     :ivar reason: why there is no document, one of :data:`REASONS`; else empty
     :ivar detail: the same in a sentence
-    :ivar asked: without a document, the request that one would begin with;
-        None where it could not be read
+    :ivar asked: what the request asks for; None where it could not be read
+    :ivar source: the name of the refusal that the document was made for;
+        equal requests share it
     """
 
     document: Document | None = None
     reason: str = ''
     detail: str = ''
     asked: Document | None = None
+    source: str = ''
 
-    @property
-    def constraint(self) -> str:
-        """Why there was no host: the cause that the answer ranks first.
+    def count_seconds(self, refusal: refusals.Refusal) -> int | None:
+        """Return how long after a refusal explain was asked.
 
-        Members of projects may have written some of it
-        (:func:`.labels.label`). Without a document it is :attr:`reason`,
-        ``none`` where explain still finds a host, and ``no hosts`` where
-        there are none, or none in the cells that answer.
+        :returns: below 0 where an equal request was explained before; None
+            without a document
+        """
+        if self.document is None:
+            return None
+        asked = timeutils.normalize_time(
+            timeutils.parse_isotime(self.document['time'])
+        )
+        return round((asked - refusal.time).total_seconds())
+
+    def find_constraint(
+        self, refusal: refusals.Refusal, key: str = 'cause'
+    ) -> str:
+        """Return why there was no host.
+
+        What nova itself wrote at that moment comes before a later look:
+
+        ======================  =================  ========================
+        nova's words            explain            result
+        ======================  =================  ========================
+        any                     was not asked      :attr:`reason`
+        X cannot decide         any                cannot decide
+        any other               no cell with       no hosts
+                                hosts answers
+        any other               ended, or no host  the cause ranked first
+                                is left
+        any other               too few hosts for  too few hosts
+                                all servers
+        none: it ended where    finds a host       no candidates
+        placement is asked
+        any other               finds one at once  none
+        any other               finds one more     none later
+                                than LATE seconds
+                                after
+        ======================  =================  ========================
+
+        :param key: ``cause``, of which members of projects may have written
+            some; or ``label``, for words that none of them wrote
         """
         if self.document is None:
             return self.reason
+        words = refusal.message.removeprefix(refusals.NO_VALID_HOST).strip(
+            ' .'
+        )
+        if _CANNOT_DECIDE.fullmatch(words):
+            return 'cannot decide'
         answer = self.document['answer']
-        if not answer['end']:
-            if not answer['hosts']:
-                return 'no hosts'
-            if answer['left']:
-                return 'none'
-        return str(document.get_cause(self.document))
+        if answer['end']:
+            return str(answer[key])
+        if not answer['hosts']:
+            return 'no hosts'
+        if not answer['left']:
+            return str(answer[key])
+        if not answer['finds_host']:
+            return 'too few hosts'
+        if not words:
+            return 'no candidates'
+        is_late = (self.count_seconds(refusal) or 0) > records.LATE
+        return 'none later' if is_late else 'none'
 
 
 @dataclasses.dataclass
@@ -126,18 +179,19 @@ class Explainer:
     Where an explanation takes long, a burst of many different requests would
     else be recorded hours late.
 
+    :ivar asked: asks the cells
     :ivar most: explanations in a minute; one that is shared counts once
     """
 
     figures: metrics.Metrics
     signals: interrupt.Interrupt
+    asked: cells.Cells
     most: int
 
     def __post_init__(self) -> None:
-        self._options = options.Options(self.figures)
         self._now = 0.0
         self._begun: list[float] = []
-        self._shared: cachetools.TTLCache[str, Document] = cachetools.TTLCache(
+        self._shared: cachetools.TTLCache[str, Answer] = cachetools.TTLCache(
             self.most, SHARED_SECONDS, timer=lambda: self._now
         )
 
@@ -168,7 +222,7 @@ class Explainer:
             return Answer(reason='error', detail=messages.describe(exc))
 
     def _explain(self, refusal: refusals.Refusal) -> Answer:
-        ctxt = nova_scheduler.context()
+        ctxt = process.context()
         if not refusal.is_by_scheduler:
             return Answer(
                 reason='retries',
@@ -178,17 +232,11 @@ class Explainer:
             )
         stored = objects.RequestSpec.get_by_instance_uuid(ctxt, refusal.server)
         key = _make_key(stored) if refusal.operation == 'boot' else ''
-        if found := self._shared.get(key):
-            own = document.describe_request(
-                stored, server=refusal.server, server_name=refusal.server_name
+        if shared := self._shared.get(key):
+            # Their images may differ in nothing but ID.
+            return shared._replace(
+                asked=document.describe_request(stored, server=refusal.server)
             )
-            # Equal requests may be of servers with other names, and of images
-            # that differ in nothing but ID.
-            request = found['request'] | {
-                key: bound.clean(own[key])
-                for key in ('server', 'server_name', 'image')
-            }
-            return Answer({**found, 'request': request})
         if len(self._begun) >= self.most:
             return Answer(
                 reason='limit',
@@ -199,16 +247,16 @@ class Explainer:
         self._begun.append(self._now)
         try:
             with self.figures.explanations.time(), self.signals.allowed():
-                found = _ask(ctxt, refusal, stored)
-            found['remarks'] += self._options.remarks()
+                found = _ask(self.asked, ctxt, refusal, stored)
             found = bound.shorten(found)
         except AWAY:
             # It is tried again, which must not use up the minute.
             self._begun.pop()
             raise
+        answer = Answer(found, asked=found['request'], source=refusal.name)
         if key:
-            self._shared[key] = found
-        return Answer(found)
+            self._shared[key] = answer
+        return answer
 
 
 def _describe_asked(
@@ -253,23 +301,27 @@ def _strip(primitive: dict[str, typing.Any]) -> dict[str, typing.Any]:
 
 
 def _ask(
-    ctxt: typing.Any, refusal: refusals.Refusal, spec_obj: typing.Any
+    asked: cells.Cells,
+    ctxt: typing.Any,
+    refusal: refusals.Refusal,
+    spec_obj: typing.Any,
 ) -> Document:
-    scheduler = nova_scheduler.ReadOnlyHostManager()
+    scheduler = snapshot.Snapshot(asked)
     instances = spec_obj.num_instances
-    found = explanation.start(scheduler)
+    found = stages.start(scheduler)
     arguments: dict[str, typing.Any] = {}
     if refusal.operation == 'resize':
         arguments['flavor'] = _read_new_flavor(ctxt, refusal)
     try:
-        server = explain_server.Server(ctxt, refusal.server, spec_obj)
+        server = explain_server.Server(
+            scheduler, ctxt, refusal.server, spec_obj
+        )
         if refusal.operation == 'boot':
             # All servers of one call found a host, or none did.
             spec_obj.num_instances = instances
         elif refusal.operation == 'rebuild':
             arguments['image'] = _describe_image(spec_obj.image)
-            arguments['client'] = scheduler.placement
-        with explanation.conducting(found):
+        with stages.conducting(found):
             operate = getattr(server, refusal.operation.replace('-', '_'))
             operate(**arguments)
     except exception.InvalidValue as exc:
@@ -277,7 +329,7 @@ def _ask(
     request = document.describe_request(
         spec_obj, refusal.operation, refusal.server, server.name
     )
-    explanation.explain(scheduler, found, ctxt, spec_obj)
+    stages.explain(scheduler, found, ctxt, spec_obj)
     # What is away now need not have been away when nova refused.
     if isinstance(found.failure, AWAY):
         raise found.failure

@@ -9,44 +9,28 @@ import types
 
 
 class Stop(SystemExit):
-    """The process was told to end, or to begin anew.
+    """The process was told to end.
 
     A SystemExit, because eventlet's hub lets nothing else through.
     """
 
 
-def hold() -> None:
-    """Let SIGHUP wait until :meth:`Interrupt.install`."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
-
-
 class Interrupt:
     """Raises :class:`Stop` for a signal, where that does no harm.
 
-    ========  =========================
-    signal    :attr:`pending`
-    ========  =========================
-    SIGTERM   the process is to end
-    SIGINT    the same
-    SIGHUP    nova.conf is to be reread
-    ========  =========================
+    SIGTERM, SIGINT and SIGHUP end the process.
 
-    SIGHUP would end the process before its handler is there: it waits from
-    :func:`hold` to :meth:`install`. Python has no handler that outlives
-    ``exec``, but what is held stays held.
-
-    :ivar pending: the signal that arrived, None before
+    :ivar arrived: whether one has arrived
     """
 
     def __init__(self) -> None:
-        self.pending: int | None = None
+        self.arrived = False
         self._is_allowed = False
 
     def install(self) -> None:
         """Take over the signals of this process."""
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._handle)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
 
     @contextlib.contextmanager
     def allowed(self) -> Iterator[None]:
@@ -56,15 +40,13 @@ class Interrupt:
         """
         self._is_allowed = True
         try:
-            if self.pending is not None:
+            if self.arrived:
                 raise Stop()
             yield
         finally:
             self._is_allowed = False
 
     def _handle(self, number: int, frame: types.FrameType | None) -> None:
-        # To end counts more than to begin anew.
-        if self.pending in (None, signal.SIGHUP):
-            self.pending = number
+        self.arrived = True
         if self._is_allowed:
             raise Stop()

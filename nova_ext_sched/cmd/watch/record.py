@@ -7,16 +7,12 @@ import typing
 
 from oslo_utils import timeutils
 
-from nova_ext_sched import messages
 from nova_ext_sched.cmd.watch import bound
 from nova_ext_sched.cmd.watch import explainer
 from nova_ext_sched.cmd.watch import refusals
 
 #: Changes when a reader of records must change.
 FORMAT = 1
-
-#: Seconds after which the cloud may be another one than that of the refusal.
-_LATE = 60
 
 
 def make(
@@ -25,9 +21,11 @@ def make(
     """Return the record of a refusal.
 
     :returns: what JSON can hold, without secrets, at most
-        :data:`.records.RECORD_BYTES` long
+        :data:`.records.RECORD_BYTES` long; without the explanation where the
+        record of an equal request has it
     """
-    asked = (answer.document or {}).get('request', answer.asked) or {}
+    asked = answer.asked or {}
+    is_shared = answer.document is not None and answer.source != refusal.name
     found = {
         'format': FORMAT,
         'id': refusal.name,
@@ -42,35 +40,15 @@ def make(
         'flavor': _identify(asked.get('flavor')),
         'image': _identify(asked.get('image')),
         'fault': refusal.message,
-        'constraint': answer.constraint,
+        'constraint': answer.find_constraint(refusal),
         'unexplained': answer.reason or None,
         'detail': answer.detail or None,
+        'asked_after': answer.count_seconds(refusal),
+        'explained_by': answer.source if is_shared else None,
     }
     # The explanation is short and clean already.
-    return {
-        **bound.clean(found),
-        'explanation': answer.document
-        and _say_when(answer.document, refusal.time),
-    }
-
-
-def _say_when(
-    document: dict[str, typing.Any], refused: datetime.datetime
-) -> dict[str, typing.Any]:
-    """Return a document that says so first where it comes late."""
-    explained = timeutils.normalize_time(
-        timeutils.parse_isotime(document['time'])
-    )
-    seconds = int((explained - refused).total_seconds())
-    if seconds <= _LATE:
-        return document
-    late = (
-        f'This is the cloud of {document["time"]}, '
-        f'{messages.count("minute", seconds // 60)} after the refusal'
-    )
-    sentence = f'{late}. {document["answer"]["sentence"]}'
-    answer = document['answer'] | {'late': late, 'sentence': sentence}
-    return document | {'answer': answer}
+    document = None if is_shared else answer.document
+    return {**bound.clean(found), 'explanation': document}
 
 
 def _identify(

@@ -107,19 +107,6 @@ class Refusal(Row):
 
 
 @main_db.pick_context_manager_reader
-def last_id_before(
-    context: typing.Any, kind: str, time: datetime.datetime
-) -> int:
-    """Return the highest ID that nova gave before a time, in UTC.
-
-    This reads every row of the kind.
-    """
-    model = _MODELS[kind]
-    query = sa.select(sa.func.max(model.id)).where(model.created_at < time)
-    return context.session.execute(query).scalar() or 0
-
-
-@main_db.pick_context_manager_reader
 def read(
     context: typing.Any, after: Mapping[str, int] | None
 ) -> tuple[dict[str, list[Row]], dict[str, int]]:

@@ -36,7 +36,7 @@ QUIET = declaration.Policy(
     request_filter='quiet_aggregates',
     host_filter='QuietAggregatesFilter',
     turned_on_by='[quiet] enabled',
-    wanted=lambda conf: conf.quiet.enabled,
+    turned_on=lambda conf: conf.quiet.enabled,
     without_request_filter='placement is not asked to leave quiet hosts out',
     without_host_filter='no filter checks what placement returned before '
     'the metadata of an aggregate changed',
@@ -54,7 +54,8 @@ def judge(described, extra_specs):
     for name, metadata in described:
         if is_quiet(metadata):
             return verdict.reject(
-                f'aggregate {name} is quiet and the flavor is not'
+                f'aggregate {name} is quiet and the flavor is not',
+                aggregate=name,
             )
     return verdict.PASS
 
@@ -66,7 +67,7 @@ def is_quiet(items):
 @request_base.fail_closed(QUIET)
 def quiet_aggregates(ctxt, request_spec):
     """Stage 1: forbid the quiet aggregates in the query to placement."""
-    if not QUIET.is_wanted(CONF):
+    if not CONF.quiet.enabled:
         return False
     extra_specs = fields.flavor_extra_specs(request_spec)
     items = aggregates.get_metadata(ctxt, [KEY])
@@ -75,11 +76,12 @@ def quiet_aggregates(ctxt, request_spec):
         for uuid, aggregate in verdict.group_items(items).items()
         if not judge([aggregate], extra_specs).passes
     }
-    member_of.forbid(ctxt, request_spec, forbidden, QUIET, items)
+    resolved = verdict.Resolution(forbidden=forbidden)
+    member_of.Query(request_spec, QUIET).write(ctxt, resolved, items)
     return True
 
 
-class QuietAggregatesFilter(base.AggregatesFilter):
+class QuietAggregatesFilter(base.PolicyFilter):
     """Stage 2: judge the aggregates of each host."""
 
     policies = (QUIET,)
@@ -89,6 +91,13 @@ class QuietAggregatesFilter(base.AggregatesFilter):
     run_filter_once_per_request = True
 
     def decisions(self, spec_obj):
-        if QUIET.is_wanted(CONF):
+        if CONF.quiet.enabled:
             extra_specs = fields.flavor_extra_specs(spec_obj)
-            yield QUIET, lambda described: judge(described, extra_specs)
+            yield (
+                QUIET,
+                base.ByAggregates(
+                    lambda aggregates: judge(
+                        fields.names_and_metadata(aggregates), extra_specs
+                    )
+                ),
+            )

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import pathlib
 import types
 
 import ddt
+import fixtures
+from oslo_config import cfg
 from oslo_db import exception as db_exception
 import testtools
 
@@ -29,6 +32,21 @@ class DescribeTestCase(testtools.TestCase):
         self.assertEqual('KeyError', base._describe(KeyError()))
         self.assertEqual('no', base._describe(OSError('no')))
 
+    def test_an_option_of_nova_conf(self):
+        folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        path = folder / 'nova.conf'
+        path.write_text('[DEFAULT]\nnumber = x\n')
+        config = cfg.ConfigOpts()
+        config.register_opt(cfg.IntOpt('number'))
+        config(['--config-file', str(path)])
+        error = self.assertRaises(
+            cfg.ConfigFileValueError, getattr, config, 'number'
+        )
+        self.assertIn(
+            f'Value for option number from {path} is not valid: ',
+            base._describe(error),
+        )
+
 
 @ddt.ddt
 class FindAggregateTestCase(testtools.TestCase):
@@ -42,12 +60,13 @@ class FindAggregateTestCase(testtools.TestCase):
     def test_id(self):
         self.assertIs(ONE, self.find('2'))
 
-    @ddt.data('gpus', 'GPU', '')
-    def test_none(self, name):
+    @ddt.data(('gpus', 'gpu, 1'), ('11', '1, gpu'), ('', '1, gpu'))
+    @ddt.unpack
+    def test_none(self, name, known):
         error = self.assertRaises(exception.InvalidValue, self.find, name)
         self.assertEqual(
-            f'aggregate: expected the name, UUID or ID of an aggregate, got '
-            f"'{name}'",
+            f'aggregate: expected the name, UUID or ID of an aggregate: '
+            f"{known}, got '{name}'",
             str(error),
         )
 

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import contextlib
-import gzip
 import io
 import json
-import os
 import pathlib
 import shutil
 
@@ -19,7 +17,7 @@ from nova_ext_sched.cmd import records
 def record(name, **fields):
     return {
         'format': 1,
-        'id': name,
+        'id': f'{name}:fault:1',
         'refused': '2026-01-02T03:04:05Z',
         'server': f'server of {name}',
         'request_id': f'req-{name}',
@@ -48,17 +46,15 @@ class RecordsTestCase(testtools.TestCase):
 
     def read(self, path=None):
         lines = (path or self.path).read_text().splitlines()
-        return [json.loads(line)['id'] for line in lines]
+        return [json.loads(line)['id'][0] for line in lines]
 
-    def known(self, since=0.0, apart_from=None):
-        found = self.open().known(since, apart_from)
-        self.assertEqual({'2026-01-02T03:04:05Z'}, {time for _, time in found})
-        return {name for name, _ in found}
+    def last(self):
+        return ''.join(sorted(cell for cell, *_ in self.open().last_ids()))
 
     def test_one_line_each(self):
         self.write('a', 'b', text='two\nlines')
         self.assertEqual(['a', 'b'], self.read())
-        self.assertEqual({'a', 'b'}, self.known())
+        self.assertEqual({('b', 'fault', 1)}, self.open().last_ids())
 
     def test_logrotate_moves_the_file(self):
         self.write('a')
@@ -68,40 +64,24 @@ class RecordsTestCase(testtools.TestCase):
         self.records.write(record('c'))
         self.assertEqual((['a'], ['b', 'c']), (self.read(moved), self.read()))
 
-    def test_what_logrotate_moved_is_known(self):
-        """Compressed or not, and copied; not what is older."""
-        self.write('a')
+    def test_the_last_record_where_logrotate_moves_the_file(self):
+        """Or copies it; what it compresses and the state say nothing."""
+        self.write('a', 'b')
         self.path.rename(self.path.with_name('records.1'))
-        self.write('b')
-        shutil.copy(self.path, self.path.with_name('records-20260102'))
-        self.path.unlink()
         self.write('c')
-        with gzip.open(self.path.with_name('records.2.gz'), 'w') as file:
-            file.write(self.path.read_bytes())
-        self.path.unlink()
-        # gzip is at work.
-        piece = self.path.with_name('records.2.gz').read_bytes()[:-9]
-        self.path.with_name('records.3.gz').write_bytes(piece)
-        self.assertEqual(set('abc'), self.known())
-        old = self.path.with_name('records.1')
-        os.utime(old, (1000, 1000))
-        self.assertEqual(set('abc'), self.known(1060))
-        self.assertEqual(set('bc'), self.known(1061))
-
-    def test_the_state_is_not_looked_into(self):
-        """SQLite's lock would end, in whatever way it is named."""
-        self.write('a')
-        state = self.path.with_name('records.state')
-        state.write_text(json.dumps(record('b')))
-        named = state.parent / '..' / state.parent.name / state.name
-        self.assertEqual({'a'}, self.known(0.0, named))
+        shutil.copy(self.path, self.path.with_name('records-20260102'))
+        self.path.write_text('')
+        for name in ('records.2.gz', 'records.state'):
+            self.path.with_name(name).write_bytes(b'\x1f\x8b\xff\n{"id": 1}')
+        self.path.with_name('records.3').mkdir()
+        self.assertEqual('bc', self.last())
 
     def test_standard_output(self):
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
             records.Records(None).write({'id': 'a'})
         self.assertEqual('{"id":"a"}\n', out.getvalue())
-        self.assertEqual(set(), records.Records(None).known(0.0, None))
+        self.assertEqual(set(), records.Records(None).last_ids())
 
     def assertRefused(self, got, method, *arguments):
         error = self.assertRaises(exception.InvalidValue, method, *arguments)
@@ -160,13 +140,13 @@ class RecordsTestCase(testtools.TestCase):
         self.write('a')
         self.assertEqual(['a'], self.read())
 
-    def test_only_the_end_of_a_large_file_is_looked_through(self):
-        self.useFixture(
-            fixtures.MonkeyPatch('nova_ext_sched.cmd.records._TAIL', 140)
-        )
-        self.write('a', 'b', 'c')
-        # The last whole line, and the end of the one before.
-        self.assertEqual({'c'}, self.known())
+    @ddt.data('', 'x' * 65536, '{"id"')
+    def test_the_last_record_before_a_piece_of_a_line(self, piece):
+        self.write('a')
+        self.write('b', text='y' * 65000)
+        with self.path.open('a') as file:
+            file.write(piece)
+        self.assertEqual('b', self.last())
 
     @ddt.data(
         '{"id": [1]}',
@@ -180,13 +160,32 @@ class RecordsTestCase(testtools.TestCase):
         with self.path.open('a', errors='surrogatepass') as file:
             file.write(f'{line} req-b\n{line}\n')
         self.write('b')
-        self.assertEqual({'a', 'b'}, self.known())
+        self.assertEqual('b', self.last())
         for name in 'ab':
             for wanted in (f'req-{name}', f'server of {name}'):
                 self.assertEqual(record(name), records.find(self.path, wanted))
 
+    def test_a_record_that_logrotate_moved(self):
+        self.write('a', 'b')
+        self.path.rename(self.path.with_name('records.1'))
+        found = records.find(self.path, 'req-a')
+        self.assertEqual(record('a'), found)
+        # What it compressed is not read; the state has no record.
+        self.write('b', server='of a later one')
+        for name in ('records.2.gz', 'records.state'):
+            self.path.with_name(name).write_bytes(b'\x1f\x8b\xff\nreq-c "}')
+        self.assertEqual(record('a'), records.find(self.path, 'req-a'))
+        self.assertEqual(
+            'of a later one', records.find(self.path, 'req-b')['server']
+        )
+        self.assertIsNone(records.find(self.path, 'req-c'))
+
+    def test_no_file_at_all(self):
+        error = self.assertRaises(OSError, records.find, self.path, 'req-a')
+        self.assertEqual(str(self.path), error.filename)
+
     def test_the_latest_of_a_request(self):
         self.write('a')
         self.write('b', request_id='req-a')
-        self.assertEqual('b', records.find(self.path, 'req-a')['id'])
+        self.assertEqual('b', records.find(self.path, 'req-a')['id'][0])
         self.assertIsNone(records.find(self.path, 'req-'))

@@ -34,8 +34,7 @@ class OptionsTestCase(testtools.TestCase):
         self.assertEqual({'nova_ext_sched', 'blazar:physical:host'}, {*groups})
         for options in groups.values():
             for option in options:
-                self.assertIn('Possible values:', option.help, option.name)
-                self.assertIn('Related options:', option.help, option.name)
+                self.assertRegex(option.help, r'^\n\S.*\w', option.name)
 
     def test_sample_is_current(self):
         with tempfile.NamedTemporaryFile('r') as output:
@@ -64,6 +63,36 @@ class OptionsTestCase(testtools.TestCase):
                 'etc/nova-ext-sched/nova-ext-sched.conf.sample: run "tox -e '
                 'genconfig" and commit it',
             )
+
+
+@ddt.ddt
+class ForbidByTraitTestCase(testtools.TestCase):
+    @ddt.data(
+        ('', []),
+        ('CUSTOM_WINDOWS', ['CUSTOM_WINDOWS']),
+        ('CUSTOM_L_*, HW_GPU_0', ['CUSTOM_L_*', 'HW_GPU_0']),
+        ('*', ['*']),
+    )
+    @ddt.unpack
+    def test_good(self, value, expected):
+        found = nova_conf.read(f'forbid_by_trait = {value}', 'forbid_by_trait')
+        self.assertEqual(expected, found)
+
+    @ddt.data(
+        'custom_windows', 'X, CUSTOM-Y', 'CUSTOM_*_X', 'X, trait:Y', '!X'
+    )
+    def test_no_name_of_a_trait(self, value):
+        error = self.assertRaises(
+            cfg.ConfigFileValueError,
+            nova_conf.read,
+            f'forbid_by_trait = {value}',
+            'forbid_by_trait',
+        )
+        self.assertIn(
+            'expected names of traits, of A to Z, 0 to 9 and _, got '
+            f'{value.removeprefix("X, ")!r}',
+            str(error),
+        )
 
 
 @ddt.ddt
@@ -100,6 +129,11 @@ class PrefixesTestCase(testtools.TestCase):
             'got ',
         ):
             self.assertIn(part, str(error))
+        self.assertRegex(
+            str(error),
+            rf'^\[nova_ext_sched\]: Value for option {self.OPTION} from '
+            r'/\S+\.conf is not valid: ',
+        )
 
     @ddt.data(
         ('', ['filter_tenant_id']),

@@ -5,6 +5,7 @@ import pathlib
 import ddt
 import fixtures
 import nova.conf
+from nova.conf import scheduler
 from oslo_config import cfg
 from requests_mock.contrib import fixture as requests_mock_fixture
 import testtools
@@ -327,6 +328,67 @@ class MisspellingTestCase(ConfigurationTestCase):
             self.assertIs(True, self.config.nova_ext_sched[RIGHT])
         else:
             self.assertRefused(local, fault)
+
+
+@ddt.ddt
+class RepeatedTestCase(ConfigurationTestCase):
+    def setUp(self):
+        super().setUp()
+        self.config = cfg.ConfigOpts()
+        scheduler.register_opts(self.config)
+        conf.register_opts(self.config)
+
+    def find(self, *texts):
+        files = [
+            self.write(f'{number}.conf', text.replace('; ', '\n'))
+            for number, text in enumerate(texts)
+        ]
+        self.config([f'--config-file={one}' for one in files])
+        found = conf.contradictions(self.config)
+        return [one for one in found if 'in one file' in one]
+
+    @ddt.data(
+        (f'[nova_ext_sched]; {RIGHT} = False; {RIGHT} = True', RIGHT, 2),
+        # oslo.config joins the sections of a name.
+        (
+            '[nova_ext_sched]; x = 1; [a]; [nova_ext_sched]; x = 2; x = True',
+            'x',
+            3,
+        ),
+    )
+    @ddt.unpack
+    def test_ours(self, text, name, times):
+        [found] = self.find(text)
+        self.assertEqual(
+            f'[nova_ext_sched] {name} is written {times} times in one file of '
+            f"nova.conf. The last line counts alone: 'True'. Write one line.",
+            found,
+        )
+
+    def test_what_turns_policies_on(self):
+        found = self.find(
+            '[filter_scheduler]; enabled_filters = A; enabled_filters = B; '
+            'weight_classes = a; weight_classes = b'
+        )
+        self.assertEqual(
+            ['enabled_filters', 'weight_classes'],
+            [one.split()[1] for one in found],
+        )
+
+    @ddt.data(
+        ['[filter_scheduler]; available_filters = a; available_filters = b'],
+        ['[filter_scheduler]; x = a; x = b; [other]; x = 1; x = 2'],
+        # A later file is there to change the first.
+        [f'[nova_ext_sched]; {RIGHT} = {value}' for value in (True, False)],
+    )
+    def test_others(self, texts):
+        self.assertEqual([], self.find(*texts))
+
+    def test_the_environment(self):
+        self.useFixture(
+            fixtures.EnvironmentVariable('OS_NOVA_EXT_SCHED__X', 'True')
+        )
+        self.assertEqual([], self.find('[nova_ext_sched]; x = 1'))
 
 
 class PublicConfigurationsTestCase(ConfigurationTestCase):

@@ -68,7 +68,7 @@ class ContradictionsTestCase(testtools.TestCase):
         for weight_classes in ([NOVA, OURS], [NOVA, CLASS]):
             self.assertEqual([], self.find(enabled, weight_classes))
 
-    def test_nothing_to_deal(self):
+    def test_nothing_to_assign(self):
         self.assertEqual([], self.find(['ComputeFilter'], [NOVA]))
 
     def test_chance_beside_the_turns(self):

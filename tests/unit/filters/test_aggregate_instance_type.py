@@ -18,6 +18,7 @@ import testtools
 from nova_ext_sched import conf
 from nova_ext_sched.filters import aggregate_instance_type
 from tests import log_once
+from tests.unit.filters import base
 
 CONF = nova.conf.CONF
 
@@ -227,10 +228,10 @@ class AggregateInstanceTypeFilterTestCase(FilterTestCase):
 
     def test_not_on_rebuild(self):
         self.assertFalse(self.passes({'key': '1'}))
-        spec = make_spec(
-            {'key': '1'}, scheduler_hints={'_nova_check_type': ['rebuild']}
-        )
+        spec = make_spec({'key': '1'}, **base.REBUILD)
         self.assertTrue(self.filter.host_passes(make_host([]), spec))
+        spec = make_spec({'key': '1'}, scheduler_hints=base.HINT)
+        self.assertFalse(self.filter.host_passes(make_host([]), spec))
 
     def test_no_extra_specs(self):
         spec = objects.RequestSpec(flavor=objects.Flavor(name='tiny'))
@@ -329,7 +330,7 @@ class AggregateInstanceTypeFilterTestCase(FilterTestCase):
         for some in (hosts, hosts[::-1]):
             passed = self.filter.filter_all(some, spec)
             self.assertEqual([h for h in some if h is not hosts[1]], passed)
-        judge = self.filter.judge(spec)
+        [(_, judge)] = self.filter.decisions(spec)
         self.assertEqual(
             [True, False, True], [judge(host).passes for host in hosts]
         )
@@ -565,7 +566,8 @@ class AnyStringTestCase(FilterTestCase):
             'nova_ext_sched', level=logging.DEBUG, format='>%(message)s'
         ) as logger:
             passed = self.filter.filter_all([host_state], spec)
-        verdict = self.filter.judge(spec)(host_state)
+        [(_, judge)] = self.filter.decisions(spec)
+        verdict = judge(host_state)
         self.assertIs(bool(passed), verdict.passes)
         self.assertTrue(verdict.reason.isprintable(), ascii(verdict.reason))
         lines = logger.output.split('\n')

@@ -17,6 +17,7 @@ from oslo_utils.fixture import uuidsentinel as uuids
 import testtools
 
 from nova_ext_sched.filters import anti_affinity
+from tests.unit.filters import base
 
 objects.register_all()
 
@@ -98,11 +99,15 @@ class ServerGroupAntiAffinityFilterTest(testtools.TestCase):
         )
 
     def test_rebuild(self):
-        spec = request_spec(
-            group(), scheduler_hints={'_nova_check_type': ['rebuild']}
-        )
+        spec = request_spec(group(), **base.REBUILD)
         self.assertEqual(ALL, self.passing(spec))
         self.assertEqual(HOSTS, list(self.nova.filter_all(HOSTS, spec)))
+        # nova's own believes the hint.
+        spec = request_spec(group(), scheduler_hints=base.HINT)
+        self.assertEqual(
+            self.passing(request_spec(group())), self.passing(spec)
+        )
+        self.assertNotEqual(ALL, self.passing(spec))
 
     def test_every_instance_of_a_request(self):
         # The scheduler adds each instance that it places to the host's

@@ -6,6 +6,7 @@ from unittest import mock
 import ddt
 import fixtures
 from nova import objects
+from oslo_utils.fixture import uuidsentinel as uuids
 import testtools
 
 from nova_ext_sched import plugins
@@ -13,10 +14,8 @@ from nova_ext_sched import request_state
 from nova_ext_sched.filters import base
 from nova_ext_sched.policy import declaration
 from nova_ext_sched.policy import verdict
+from tests import log_once
 from tests.unit.filters import base as test_base
-
-REBUILD = {'_nova_check_type': ['rebuild']}
-
 
 POLICY = declaration.Policy(name='bad', refuses='are bad')
 
@@ -24,13 +23,13 @@ POLICY = declaration.Policy(name='bad', refuses='are bad')
 class OddFilter(base.PolicyFilter):
     """Refuses hosts whose name ends in an odd digit."""
 
-    def judge(self, spec_obj):
+    def decisions(self, spec_obj):
         def judge(host_state):
             if int(host_state.host[-1]) % 2:
                 return verdict.reject('the number is odd')
             return verdict.PASS
 
-        return judge
+        yield POLICY, judge
 
 
 class OddOnRebuildFilter(OddFilter):
@@ -38,11 +37,11 @@ class OddOnRebuildFilter(OddFilter):
 
 
 class IdleFilter(base.PolicyFilter):
-    def judge(self, spec_obj):
-        return None
+    def decisions(self, spec_obj):
+        yield from ()
 
 
-class CountingFilter(base.AggregatesFilter):
+class CountingFilter(base.PolicyFilter):
     """Refuses hosts in an aggregate named "bad", and counts decisions."""
 
     def __init__(self):
@@ -52,11 +51,11 @@ class CountingFilter(base.AggregatesFilter):
     def decisions(self, spec_obj):
         def decide(aggregates):
             self.decided += 1
-            if any(name == 'bad' for name, _ in aggregates):
+            if any(one.name == 'bad' for one in aggregates):
                 return verdict.reject('aggregate bad')
             return verdict.PASS
 
-        yield POLICY, decide
+        yield POLICY, base.ByAggregates(decide)
 
 
 @ddt.ddt
@@ -100,12 +99,41 @@ class PolicyFilterTestCase(testtools.TestCase):
     @ddt.data(
         (OddFilter, {}, 3),
         (OddFilter, {'scheduler_hints': {}}, 3),
-        (OddFilter, {'scheduler_hints': REBUILD}, 5),
-        (OddOnRebuildFilter, {'scheduler_hints': REBUILD}, 3),
+        (OddFilter, test_base.REBUILD, 5),
+        (OddFilter, {'scheduler_hints': test_base.HINT}, 3),
+        (OddFilter, {**test_base.REBUILD, 'id': 1}, 3),
+        (OddOnRebuildFilter, test_base.REBUILD, 3),
+        (OddOnRebuildFilter, {'scheduler_hints': test_base.HINT}, 3),
     )
     @ddt.unpack
     def test_rebuild(self, cls, fields, expected):
         self.assertEqual(expected, len(self.names(cls(), **fields)))
+
+    def test_a_member_who_writes_the_hint(self):
+        """One line for each project, and none that raises an alert."""
+        self.useFixture(log_once.Forgotten(base))
+        for project in ('p', 'p', 'q\nq'):
+            for cls in (OddFilter, OddOnRebuildFilter, IdleFilter):
+                self.names(
+                    cls(),
+                    scheduler_hints=test_base.HINT,
+                    project_id=project,
+                    instance_uuid=uuids.server,
+                )
+        lines = [
+            line
+            for line in self.output.output.splitlines()
+            if 'only nova may write' in line
+        ]
+        self.assertEqual(
+            [
+                f'INFO Server {uuids.server} of project {project} '
+                for project in ('p', r"'q\nq'")
+            ],
+            [line.partition('has the')[0] for line in lines],
+        )
+        self.names(OddFilter(), **test_base.REBUILD)
+        self.assertEqual(2, self.output.output.count('only nova may write'))
 
     @ddt.data(False, True)
     def test_what_is_refused_for_the_group(self, counts_group):
@@ -115,7 +143,7 @@ class PolicyFilterTestCase(testtools.TestCase):
         host_filter.policies = (policy,)
         spec = objects.RequestSpec()
         host_filter.filter_all(self.hosts, spec)
-        refused = request_state.refused.get(spec, ())
+        refused = request_state.of(spec).refused
         self.assertEqual(2 if counts_group else 0, len(refused))
 
     def test_which_filters_count_a_group(self):
@@ -141,9 +169,9 @@ class PolicyFilterTestCase(testtools.TestCase):
         class Counting(OddFilter):
             counted = 0
 
-            def count_reasons(self, rejected, judge):
+            def count_reasons(self, rejected, judges):
                 self.counted += 1
-                return super().count_reasons(rejected, judge)
+                return super().count_reasons(rejected, judges)
 
         filter_ = Counting()
         base.LOG.logger.setLevel(logging.INFO)
@@ -156,16 +184,23 @@ class PolicyFilterTestCase(testtools.TestCase):
 
     def test_reasons_are_counted_most_frequent_first(self):
         class Reasons(base.PolicyFilter):
-            def judge(self, spec_obj):
-                return lambda state: verdict.reject(
-                    'rare' if state.host == 'h0' else 'frequent'
+            def decisions(self, spec_obj):
+                yield (
+                    POLICY,
+                    lambda state: (
+                        verdict.reject('rare')
+                        if state.host == 'h0'
+                        else verdict.PASS
+                    ),
                 )
+                # The first reason counts.
+                yield POLICY, lambda state: verdict.reject('frequent')
 
-        self.names(Reasons())
+        self.assertEqual([], self.names(Reasons()))
         self.assertIn('4 because frequent; 1 because rare', self.output.output)
 
 
-class AggregatesFilterTestCase(testtools.TestCase):
+class ByAggregatesTestCase(testtools.TestCase):
     def test_one_decision_for_each_set(self):
         good, bad = test_base.aggregate('good'), test_base.aggregate('bad')
         hosts = [

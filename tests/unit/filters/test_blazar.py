@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from nova import objects
 
 from nova_ext_sched.filters import blazar
+from tests import log_once
 from tests.unit.filters import base as filters_base
 from tests.unit.request_filters import base as test_base
 
@@ -114,10 +115,10 @@ class BlazarFilterTestCase(BlazarTestCase):
         self.assertEqual(['mine'], self.passing(spec, *self.cloud))
 
     def test_rebuild(self):
-        spec = blazar_spec(
-            scheduler_hints={'_nova_check_type': ['rebuild']},
-        )
+        spec = blazar_spec(**filters_base.REBUILD)
         self.assertIn('mine', self.passing(spec, *self.cloud))
+        spec = blazar_spec(scheduler_hints=filters_base.HINT)
+        self.assertEqual(['ssd', 'plain'], self.passing(spec, *self.cloud))
 
     def test_once_per_request(self):
         self.assertTrue(self.filter.run_filter_for_index(0))
@@ -126,13 +127,28 @@ class BlazarFilterTestCase(BlazarTestCase):
     @ddt.data('project_id', 'flavor')
     def test_a_request_that_cannot_be_read(self, field):
         """blazar-nova raises; every host is rejected, with one warning."""
+        self.useFixture(log_once.Forgotten(blazar))
         hints = {'reservation': ['mine']} if field == 'project_id' else {}
         spec = objects.RequestSpec(scheduler_hints=hints)
         for _ in range(2):
             self.assertEqual([], self.passing(spec, *self.cloud))
+        lines = self.output.output.splitlines()
         self.assertEqual(
-            1, self.output.output.count('cannot read which reservations')
+            1, sum(line.startswith('BlazarFilter rejects') for line in lines)
         )
+
+    @ddt.data(
+        (['\ud800'], 'expected a name of up to 255 printable characters'),
+        (['mine', 'x' * 256], 'printable characters'),
+        (['mine', *map(str, range(100))], 'names 101 reservations'),
+    )
+    @ddt.unpack
+    def test_a_hint_that_names_nothing(self, hint, reason):
+        """Refused as by the request filter, and no warning."""
+        spec = blazar_spec(scheduler_hints={'reservation': hint})
+        self.assertEqual([], self.passing(spec, *self.cloud))
+        self.assertIn(reason, self.output.output)
+        self.assertNotIn('cannot read which reservations', self.output.output)
 
     @ddt.data({'metadata': None}, {'name': None})
     def test_an_aggregate_that_cannot_be_read(self, fields):

@@ -53,18 +53,28 @@ class FailureDomainFilterTestCase(testtools.TestCase):
                 uuid=uuids.group,
                 policy='anti-affinity',
                 members=[],
-                hosts=['elsewhere'],
+                # Where members stood before: stage 1 counted them.
+                hosts=['elsewhere', 'b1'],
             ),
         )
         if counted:
             spread = policy.Spread('g', limit, KEY, {}, {})
             spread.held.update(held)
-            request_state.spreads[spec] = spread
+            request_state.of(spec).spread = spread
         return spec
 
     def passing(self, spec, hosts=None):
         hosts = self.hosts if hosts is None else hosts
         return [s.host for s in self.filter.filter_all(iter(hosts), spec)]
+
+    @ddt.data((['1'], False), (['x'], True))
+    @ddt.unpack
+    def test_who_asks_where_nothing_was_counted(self, limit, by_hint):
+        """A hint that cannot be read is a member's; the rest is not."""
+        spec = self.spec(counted=False, hints={policy.LIMIT: limit})
+        ((_, judge),) = self.filter.decisions(spec)
+        found = judge(self.hosts[0])
+        self.assertEqual((False, by_hint), (found.passes, found.by_hint))
 
     @ddt.data(
         (1, {}, ['a1', 'a2', 'b1', 'ab', 'comma']),
@@ -90,13 +100,17 @@ class FailureDomainFilterTestCase(testtools.TestCase):
         spec = self.spec(counted=False)
         spec.instance_group = None
         self.assertEqual(everyone, self.passing(spec))
+
+    def test_rebuild(self):
+        """One that is none is refused, and the reason is no option."""
         spec = self.spec(
-            counted=False,
-            hints={
-                '_nova_check_type': ['rebuild'],
-                'different_failure_domain': ['true'],
-            },
+            counted=False, hints={**base.HINT, policy.LIMIT: ['1']}
         )
+        self.assertEqual([], self.passing(spec))
+        self.assertIn('because the server has the scheduler', self.log.output)
+        self.assertNotIn('[nova_ext_sched]', self.log.output)
+        spec.force_hosts, spec.force_nodes = ['a1'], ['a1']
+        everyone = [state.host for state in self.hosts]
         self.assertEqual(everyone, self.passing(spec))
 
     def test_where_nobody_counted_nobody_passes(self):
@@ -133,6 +147,24 @@ class FailureDomainFilterTestCase(testtools.TestCase):
         spec.instance_group.hosts.append('a1')
         for _ in range(3):
             self.assertIn('a2', self.passing(spec))
+
+    def test_a_pick_with_several_nodes(self):
+        """ironic: nova appends the host, and another host has that name."""
+        a, b = (self.hosts[place].aggregates for place in (0, 2))
+        nodes = [
+            base.host_state('s1', *a, node='n1'),
+            base.host_state('s1', *a, node='n2'),
+            base.host_state('s2', *b, node='s1'),
+        ]
+        spec = self.spec(1)
+        self.assertEqual(['s1', 's1', 's2'], self.passing(spec, nodes))
+        spec.instance_group.hosts.append('s1')
+        self.assertEqual(['s2'], self.passing(spec, nodes))
+        # One server, whatever the number of nodes.
+        spec = self.spec(2)
+        self.passing(spec, nodes)
+        spec.instance_group.hosts.append('s1')
+        self.assertEqual(['s1', 's1', 's2'], self.passing(spec, nodes))
 
     def test_log(self):
         self.passing(self.spec(a=3))

@@ -71,10 +71,28 @@ class IsolatedAggregatesFilterTestCase(test_base.RequestFilterTestCase):
         self.assertTrue(self.passes(requiring('X'), {}))
 
     def test_runs_on_rebuild(self):
-        hints = {'_nova_check_type': ['rebuild']}
         self.assertFalse(
-            self.passes(requiring('X'), {}, scheduler_hints=hints)
+            self.passes(requiring('X'), {}, **filters_base.REBUILD)
         )
+
+    @ddt.data(
+        ({}, True),
+        # Stage 1 found out which image the server runs, at its last move.
+        (filters_base.REBUILD, True),
+        # It did not.
+        ({'scheduler_hints': filters_base.HINT}, False),
+        ({**filters_base.REBUILD, 'id': 1}, False),
+    )
+    @ddt.unpack
+    def test_image_of_what_says_that_it_is_a_rebuild(self, fields, expected):
+        image = objects.ImageMeta(
+            properties=objects.ImageMetaProps(traits_required=['X'])
+        )
+        self.assertIs(
+            expected, self.passes(requiring('X'), {}, image=image, **fields)
+        )
+        # A flavor is an administrator's.
+        self.assertTrue(self.passes(requiring('X'), requiring('X'), **fields))
 
     def test_once_per_request(self):
         self.assertTrue(self.filter.run_filter_for_index(0))

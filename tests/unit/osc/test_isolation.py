@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import contextlib
 import io
 import json
 import types
@@ -10,7 +11,6 @@ import testtools
 
 from nova_ext_sched.osc import isolation
 from nova_ext_sched.osc import isolation_findings
-from nova_ext_sched.osc import isolation_report
 from tests import documentation
 from tests.unit.osc.test_isolation_plan import make_aggregate
 from tests.unit.osc.test_isolation_plan import make_cloud
@@ -21,37 +21,6 @@ FIVE = ', '.join(HOSTS[:5])
 X, Y = 'CUSTOM_X', 'CUSTOM_Y'
 
 
-class FaultsColumnTestCase(testtools.TestCase):
-    def test_people_see_five_hosts_and_programs_all(self):
-        column = isolation_report.FaultsColumn(
-            [
-                isolation_findings.Finding('one', 'a problem'),
-                isolation_findings.Finding('two', 'another', HOSTS, True),
-            ]
-        )
-        self.assertEqual(
-            f'one: a problem\ntwo: another: {FIVE} and 7 more',
-            column.human_readable(),
-        )
-        self.assertEqual(
-            [
-                {
-                    'kind': 'one',
-                    'problem': 'a problem',
-                    'hosts': [],
-                    'by_sync': False,
-                },
-                {
-                    'kind': 'two',
-                    'problem': 'another',
-                    'hosts': HOSTS,
-                    'by_sync': True,
-                },
-            ],
-            column.machine_readable(),
-        )
-
-
 class CommandTestCase(testtools.TestCase):
     """A command on a cloud that is given; what it writes, and its status."""
 
@@ -60,20 +29,16 @@ class CommandTestCase(testtools.TestCase):
     def run_command(self, cloud, *argv, columns=80):
         self.out, self.err = io.StringIO(), io.StringIO()
         app = types.SimpleNamespace(
-            stdout=self.out, stderr=self.err, client_manager=mock.Mock()
+            stdout=self.out, client_manager=mock.Mock()
         )
         command = self.command(app, None)
-        command.log = mock.Mock()
         parsed_args = command.get_parser('test').parse_args(argv)
         with (
             mock.patch.object(command, 'read_cloud', return_value=cloud),
             mock.patch.dict('os.environ', COLUMNS=str(columns)),
+            contextlib.redirect_stderr(self.err),
         ):
-            status = command.run(parsed_args)
-        self.errors = [
-            str(call.args[0]) for call in command.log.error.mock_calls
-        ]
-        return status
+            return command.run(parsed_args)
 
 
 class ListTestCase(CommandTestCase):
@@ -106,6 +71,7 @@ class ListTestCase(CommandTestCase):
   1  trait-missing
   1  unknown-trait
   1  not-mirrored
+openstack aggregate isolation sync repairs 2 aggregates.
 
 trait-missing, 1 aggregate, 1 host: No server can land on these hosts: requests
   with the trait do not find them, and others are kept out. Run sync.
@@ -121,8 +87,6 @@ not-mirrored, 1 aggregate, 1 host: Placement does not keep requests out of these
 
 Without faults:
   agg2, 1 host: requires CUSTOM_X
-
-openstack aggregate isolation sync repairs 2 aggregates.
 """,  # noqa: E501
             self.out.getvalue(),
         )
@@ -177,10 +141,10 @@ openstack aggregate isolation sync repairs 2 aggregates.
             f'lacks {flag}, which nova-compute sets where it is true: a', text
         )
         # The first three share a host, and each asks for more than the other.
-        self.assertEqual(
-            'openstack aggregate isolation sync repairs 0 aggregates; 4 need '
-            'you: agg1, agg2, agg3, agg4.',
-            text.splitlines()[-1],
+        self.assertIn(
+            '\nopenstack aggregate isolation sync repairs 0 aggregates; 4 '
+            'need you: agg1, agg2, agg3, agg4.\n',
+            text,
         )
         cloud = make_cloud(
             [make_aggregate(1, ['a'], X), make_aggregate(4, ['gone'], X)],
@@ -188,16 +152,16 @@ openstack aggregate isolation sync repairs 2 aggregates.
             known=[X],
         )
         self.run_command(cloud, columns=200)
-        self.assertEqual(
-            'openstack aggregate isolation sync repairs 1 aggregate; 1 needs '
-            'you: agg4.',
-            self.out.getvalue().splitlines()[-1],
+        self.assertIn(
+            '\nopenstack aggregate isolation sync repairs 1 aggregate; 1 '
+            'needs you: agg4.\n',
+            self.out.getvalue(),
         )
 
     def test_every_kind_has_a_consequence(self):
         """Those of the page, in its words."""
         page = (
-            documentation.ROOT / 'doc/source/tools/isolation.rst'
+            documentation.ROOT / 'doc/source/cli/isolation.rst'
         ).read_text()
         for kind in isolation_findings.KINDS:
             self.assertIn(f'   * - ``{kind}``\n', page)
@@ -238,24 +202,18 @@ openstack aggregate isolation sync repairs 2 aggregates.
             self.err.getvalue(),
         )
 
-    def test_faults_alone(self):
-        self.assertEqual(3, self.run_command(self.cloud, '--faults'))
-        self.assertNotIn('agg2', self.out.getvalue())
-        self.assertIn('2 of 3 aggregates', self.out.getvalue())
-
     def test_no_fault(self):
         cloud = make_cloud(
             [make_aggregate(2, ['c'], X)],
             [make_node('c', X, aggregates=['uuid2'])],
             known=[X],
         )
-        for argv in ([], ['--faults']):
-            self.assertEqual(0, self.run_command(cloud, *argv))
-            self.assertEqual(argv == [], 'agg2' in self.out.getvalue())
-            self.assertEqual(
-                '1 aggregate with a trait: key, no faults.',
-                self.out.getvalue().splitlines()[0],
-            )
+        self.assertEqual(0, self.run_command(cloud))
+        self.assertIn('agg2', self.out.getvalue())
+        self.assertEqual(
+            '1 aggregate with a trait: key, no faults.',
+            self.out.getvalue().splitlines()[0],
+        )
 
     def test_nothing(self):
         self.assertEqual(0, self.run_command(make_cloud([], [])))
@@ -263,19 +221,27 @@ openstack aggregate isolation sync repairs 2 aggregates.
             'No aggregate has a trait: key.\n', self.out.getvalue()
         )
 
-    def test_columns_are_a_table(self):
-        status = self.run_command(self.cloud, '-c', 'Name', '-c', 'Hosts')
+    def test_people_see_five_hosts_and_programs_all(self):
+        cloud = make_cloud([make_aggregate(1, HOSTS, X)], [], known=[X])
+        status = self.run_command(cloud, '-c', 'Faults', columns=400)
         self.assertEqual(3, status)
-        self.assertIn('| agg1 | a     |', self.out.getvalue())
-        self.assertIn('2 of 3 aggregates', self.err.getvalue())
-
-    def test_unknown_column(self):
-        status = self.run_command(self.cloud, '-c', 'Bogus')
-        self.assertEqual(2, status)
         self.assertIn(
-            'no column Bogus. The columns are ID, Name', self.errors[0]
+            f'a resource provider: {FIVE} and 7', self.out.getvalue()
         )
-        self.assertEqual('', self.out.getvalue())
+        self.assertIn('1 of 1 aggregate with', self.err.getvalue())
+        self.run_command(cloud, '-f', 'json')
+        [row] = json.loads(self.out.getvalue())
+        self.assertEqual(
+            [
+                {
+                    'kind': 'no-provider',
+                    'problem': 'no compute node with a resource provider',
+                    'hosts': HOSTS,
+                    'by_sync': False,
+                }
+            ],
+            row['Faults'],
+        )
 
     def test_no_line_is_too_long(self):
         aggregates = [
@@ -313,12 +279,12 @@ class SyncTestCase(CommandTestCase):
             '\nplanned:\n'
             '  create trait (124): CUSTOM_000, CUSTOM_001, CUSTOM_002, '
             'CUSTOM_003, CUSTOM_004\n'
-            '      and 119 more\n'
+            '    and 119 more\n'
             '  add to aggregates agg1 (1): a\n'
             '  add traits CUSTOM_000, ',
             text,
         )
-        self.assertIn(' and 57\n      more (2): a, b\n', text)
+        self.assertIn(' and 57\n    more (2): a, b\n', text)
         self.assertEqual(
             'Planned: create trait (124), add to aggregates (1), add traits '
             '(2).',
@@ -390,8 +356,6 @@ With a trait sync gives CUSTOM_NOVA_EXT_SCHED_SYNCED_<trait>, by which sync
             self.assertEqual('Nothing to change.\n', self.out.getvalue())
 
     @ddt.data(
-        (['--trait', X], '--trait goes with --prune only.'),
-        (['--prune', '--trait', 'COMPUTE_NODE'], 'nor sync itself sets'),
         (['linux'], 'expected the name, UUID or ID of an aggregate'),
         (['agg1'], 'aggregate agg1: expected metadata trait:<NAME>=required'),
     )
@@ -399,7 +363,7 @@ With a trait sync gives CUSTOM_NOVA_EXT_SCHED_SYNCED_<trait>, by which sync
     def test_wrong_usage(self, argv, problem):
         cloud = make_cloud([make_aggregate(1, ['a'])], [])
         self.assertEqual(2, self.run_command(cloud, *argv))
-        self.assertIn(problem, self.errors[0])
+        self.assertIn(problem, self.err.getvalue())
         self.assertEqual('', self.out.getvalue())
 
     def test_columns_are_checked_before_the_work(self):

@@ -145,7 +145,6 @@ class FaultsTestCase(testtools.TestCase):
                 aggregate, cloud, isolation.DeclaredTraits(['*'])
             )
             for fault in faults:
-                shown = isolation_report.FaultsColumn([fault])
-                text = shown.human_readable()
+                text = isolation_report.describe(fault)
                 self.assertTrue(text.isprintable(), ascii(text))
                 self.assertGreater(5000, len(text))

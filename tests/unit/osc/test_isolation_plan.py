@@ -7,7 +7,6 @@ import hypothesis
 from hypothesis import strategies as st
 import testtools
 
-from nova_ext_sched import exception
 from nova_ext_sched.osc import isolation_cloud
 from nova_ext_sched.osc import isolation_plan as plan
 
@@ -92,34 +91,29 @@ class TableTestCase(testtools.TestCase):
     """Each line of the table in the module's docstring."""
 
     @ddt.data(
-        # required, traits; added or removed; the same where X is named
-        (True, [], ['add traits', record(X), X], None),
-        (True, [record(X)], ['add traits', X], None),
-        (True, [X], None, None),
-        (True, [X, record(X)], None, None),
-        (False, [X, record(X)], ['remove traits', record(X), X], None),
-        (False, [X], None, ['remove traits', X]),
-        (False, [record(X)], ['remove traits', record(X)], None),
-        (False, [], None, None),
+        # required, traits; added or removed
+        (True, [], ['add traits', record(X), X]),
+        (True, [record(X)], ['add traits', X]),
+        (True, [X], None),
+        (True, [X, record(X)], None),
+        (False, [X, record(X)], ['remove traits', record(X), X]),
+        (False, [X], None),
+        (False, [record(X)], ['remove traits', record(X)]),
+        (False, [], None),
     )
     @ddt.unpack
-    def test_line(self, required, traits, expected, expected_named):
+    def test_line(self, required, traits, expected):
         hosts = ['h'] if required else []
         cloud = make_cloud(
             [make_aggregate(1, hosts, X)],
             [make_node('h', *traits, aggregates=['uuid1'])],
         )
-        for named, wanted in (
-            ([], expected),
-            ([X], expected_named or expected),
-        ):
-            steps = plan.make(cloud, prune=True, operator_traits=named)
-            got = [
-                [str(step.change), *step.names]
-                for step in steps
-                if step.host == 'h'
-            ]
-            self.assertEqual([] if wanted is None else [wanted], got)
+        got = [
+            [str(step.change), *step.names]
+            for step in plan.make(cloud, prune=True)
+            if step.host == 'h'
+        ]
+        self.assertEqual([] if expected is None else [expected], got)
         # Without pruning nothing is removed.
         for step in plan.make(cloud):
             self.assertNotEqual(plan.Change.REMOVE_TRAITS, step.change)
@@ -198,12 +192,10 @@ class PlanTestCase(testtools.TestCase):
             (cloud.aggregates, ['h1', 'h2', 'ironic', 'member']),
             ([], ['h1', 'h2', 'ironic', 'left', 'member']),
         ):
-            for operator_traits in ([], [X]):
-                steps = plan.make(cloud, selected, True, operator_traits)
-                self.assertEqual(
-                    [('remove traits', sorted(stale), host) for host in hosts],
-                    rows(steps),
-                )
+            self.assertEqual(
+                [('remove traits', sorted(stale), host) for host in hosts],
+                rows(plan.make(cloud, selected, prune=True)),
+            )
             self.assertEqual([], plan.make(cloud, selected))
 
     def test_what_cannot_be_done(self):
@@ -244,13 +236,6 @@ class PlanTestCase(testtools.TestCase):
         )
         self.assertEqual([], plan.make(cloud, prune=True))
 
-    def test_named(self):
-        self.assertEqual(X, plan.check_operator_trait(X))
-        for trait in ('custom', 'COMPUTE_NODE', 'HW_CPU_X86_VMX', record(X)):
-            self.assertRaises(
-                exception.InvalidValue, plan.check_operator_trait, trait
-            )
-
     def test_what_another_added_meanwhile_gets_no_record(self):
         self.assertEqual(
             {X, Y, record(Y)}, plan.add_traits(frozenset([X]), [X, Y])
@@ -258,7 +243,7 @@ class PlanTestCase(testtools.TestCase):
 
     def test_what_lost_its_record_meanwhile_stays(self):
         self.assertEqual(
-            {X}, plan.remove_traits(frozenset([X, Y, record(Y)]), [X, Y], [])
+            {X}, plan.remove_traits(frozenset([X, Y, record(Y)]), [X, Y])
         )
 
 

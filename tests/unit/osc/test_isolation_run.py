@@ -45,7 +45,7 @@ class Refusing:
 class RunTestCase(testtools.TestCase):
     def test_nothing(self):
         self.assertIsNone(isolation_run.carry_out([], Refusing()))
-        self.assertEqual('Nothing to change.', isolation_run.summarize([]))
+        self.assertEqual('Nothing to change', isolation_run.sum_up([]))
 
     def test_a_refusal_of_one_step(self):
         client = Refusing(B=400, C=404, D=409)
@@ -64,8 +64,8 @@ class RunTestCase(testtools.TestCase):
         self.assertIn('of the test: no (PUT B, status 400)', steps[1].reason)
         self.assertEqual(
             'Done: create trait (2); failed: create trait (3); not possible: '
-            'create trait (1).',
-            isolation_run.summarize(steps),
+            'create trait (1)',
+            isolation_run.sum_up(steps),
         )
         self.assertEqual(5, len(advanced))
 
@@ -77,8 +77,8 @@ class RunTestCase(testtools.TestCase):
             self.assertEqual([], client.created)
             self.assertEqual(status, ended_by.status)
             self.assertEqual(
-                'Failed: create trait (1); not tried: create trait (2).',
-                isolation_run.summarize(steps),
+                'Failed: create trait (1); not tried: create trait (2)',
+                isolation_run.sum_up(steps),
             )
 
     def test_a_fault_of_ours_is_not_hidden(self):

@@ -55,7 +55,7 @@ def items(aggregates):
 
 def stage_1(request, aggregates):
     """Whether placement's answer would have a host in these aggregates."""
-    required, forbidden, unmet, _ = request.resolve(items(aggregates))
+    required, forbidden, _, unmet, _ = request.resolve(items(aggregates))
     return not unmet and is_left(
         set(range(len(aggregates))), required, forbidden
     )
@@ -76,7 +76,7 @@ class TruthTableTestCase(testtools.TestCase):
         if request is None:
             self.assertTrue(expected)
             return
-        passes, reason = request.judge(aggregates)
+        passes, reason, *_ = request.judge(aggregates)
         self.assertEqual((expected, expected), (passes, not reason), reason)
         self.assertEqual(expected, stage_1(request, aggregates))
 
@@ -254,6 +254,18 @@ class ReasonTestCase(testtools.TestCase):
         request = compile_request(hints, extra_specs, **ON)
         self.assertEqual(reason, request.judge(aggregates).reason)
 
+    @ddt.data(
+        ((), {}, [PLAIN, pool('a')], ('a', False)),
+        (('b',), {}, [pool('a')], ('', True)),
+        (('freepool',), {}, [pool('a'), FREE], ('freepool', False)),
+        ((), PREEMPTIBLE, [], ('', True)),
+        ((), PREEMPTIBLE, [FREE, pool('a')], ('a', False)),
+    )
+    @ddt.unpack
+    def test_what_is_to_blame(self, hints, extra_specs, aggregates, blame):
+        found = compile_request(hints, extra_specs, **ON).judge(aggregates)
+        self.assertEqual(blame, (found.aggregate, found.lacks))
+
     def test_spot(self):
         request = compile_request(preemptible_aggregate='spot')
         self.assertIn('(of preemptibles)', request.judge([SPOT]).reason)
@@ -328,7 +340,7 @@ class StagesTestCase(testtools.TestCase):
         self, aggregates, host, hints, extra_specs, rules
     ):
         request = compile_request(hints, extra_specs, **rules)
-        required, forbidden, unmet, _ = request.resolve(items(aggregates))
+        required, forbidden, _, unmet, _ = request.resolve(items(aggregates))
         mine = [a for i, a in enumerate(aggregates) if i in host]
         left_in = not unmet and is_left(host, required, forbidden)
         passes = request.judge(mine).passes

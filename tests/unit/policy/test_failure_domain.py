@@ -26,31 +26,25 @@ class ReadLimitTestCase(testtools.TestCase):
     """What a request asks for: the first table of the module."""
 
     @ddt.data(
-        (None, 'anti-affinity', 0, None),
-        ({}, 'anti-affinity', 0, None),
-        (different('true'), 'affinity', 0, 1),
-        (different('Yes'), None, 0, 1),
-        (different('False'), 'anti-affinity', 0, None),
-        (at_most('3'), 'soft-affinity', 0, 3),
-        ({}, 'anti-affinity', 2, 2),
-        ({}, 'soft-anti-affinity', 2, None),
-        ({}, 'affinity', 2, None),
-        ({}, None, 2, None),
+        (None, 0, None),
+        ({}, 0, None),
+        (different('true'), 0, 1),
+        (different('Yes'), 0, 1),
+        (different('False'), 0, None),
+        (at_most('3'), 0, 3),
+        ({}, 2, 2),
         # The strictest wins.
-        ({**different('true'), **at_most('3')}, 'anti-affinity', 2, 1),
-        ({**different('false'), **at_most('3')}, 'anti-affinity', 2, 2),
-        (at_most('1'), 'anti-affinity', 2, 1),
-        (different('false'), 'anti-affinity', 2, 2),
-        (at_most('3'), 'affinity', 2, 3),
+        ({**different('true'), **at_most('3')}, 2, 1),
+        ({**different('false'), **at_most('3')}, 2, 2),
+        (at_most('1'), 2, 1),
+        (different('false'), 2, 2),
         # Values that did not come through nova's API.
-        ({'different_failure_domain': 'true'}, None, 0, 1),
-        ({'max_server_per_failure_domain': 3}, None, 0, 3),
+        ({'different_failure_domain': 'true'}, 0, 1),
+        ({'max_server_per_failure_domain': 3}, 0, 3),
     )
     @ddt.unpack
-    def test_read(self, hints, group_policy, option, expected):
-        self.assertEqual(
-            expected, policy.read_limit(hints, group_policy, option)
-        )
+    def test_read(self, hints, option, expected):
+        self.assertEqual(expected, policy.read_limit(hints, option))
 
     @ddt.data('0', 'abc', '-1', '1.5', '', ' ', '1e3', '²', None, '9' * 999)
     def test_limit_in_another_form(self, limit):
@@ -70,7 +64,7 @@ class ReadLimitTestCase(testtools.TestCase):
 
     def assert_refused(self, hints, *parts):
         error = self.assertRaises(
-            exception.InvalidValue, policy.read_limit, hints, None, 2
+            exception.InvalidValue, policy.read_limit, hints, 2
         )
         for part in ('scheduler hint ', *parts):
             self.assertIn(part, str(error))
@@ -138,6 +132,10 @@ class CountTestCase(testtools.TestCase):
         )
 
 
+def host_in(*values):
+    return [(f'agg-{value}', {KEY: value}) for value in values]
+
+
 @ddt.ddt
 class SpreadTestCase(testtools.TestCase):
     """Which hosts a request gets: the second table of the module."""
@@ -161,28 +159,51 @@ class SpreadTestCase(testtools.TestCase):
     @ddt.unpack
     def test_judge(self, in_a, in_b, domains, passes):
         spread = self.spread(a=in_a, b=in_b)
-        self.assertEqual(passes, spread.judge(set(domains)).passes)
+        self.assertEqual(passes, spread.judge(host_in(*domains)).passes)
+
+    @ddt.data(
+        # (limit, option, held in a, held in b, domains, only a hint asks)
+        (1, 0, 0, 0, '', True),
+        (1, 0, 1, 0, 'a', True),
+        (1, 3, 0, 0, '', False),
+        (1, 3, 2, 0, 'a', True),
+        (1, 3, 3, 0, 'a', False),
+        (1, 3, 1, 3, 'ab', False),
+        (2, 2, 2, 0, 'a', False),
+    )
+    @ddt.unpack
+    def test_who_asks(self, limit, option, in_a, in_b, domains, by_hint):
+        spread = policy.Spread('g', limit, KEY, {}, {}, option)
+        spread.held.update(a=in_a, b=in_b)
+        found = spread.judge(host_in(*domains))
+        self.assertEqual((False, by_hint), (found.passes, found.by_hint))
 
     def test_reasons(self):
         spread = self.spread(a=2, b=5)
         self.assertEqual(
             'failure domain a holds 2 servers of server group g and the '
             'limit is 2',
-            spread.judge({'b', 'a'}).reason,
+            spread.judge(host_in('b', 'a')).reason,
         )
         self.assertEqual(
             'the host is in no failure domain: none of its aggregates has a '
             'value for the metadata key failure_domain',
-            spread.judge(set()).reason,
+            spread.judge([]).reason,
         )
         spread = self.spread(**{'a\nb': 2})
-        self.assertNotIn('\n', spread.judge({'a\nb'}).reason)
+        self.assertNotIn('\n', spread.judge(host_in('a\nb')).reason)
+
+    def test_what_is_to_blame(self):
+        spread = self.spread(a=2, b=5)
+        self.assertTrue(spread.judge([('agg', {})]).lacks)
+        found = spread.judge([('other', {}), *host_in('b', 'a')])
+        self.assertEqual(('agg-a', False), (found.aggregate, found.lacks))
 
     def test_added_members_count(self):
         spread = self.spread(a=1)
         spread.add(['a', 'a', 'b'])
-        self.assertFalse(spread.judge({'a'}).passes)
-        self.assertTrue(spread.judge({'b'}).passes)
+        self.assertFalse(spread.judge(host_in('a')).passes)
+        self.assertTrue(spread.judge(host_in('b')).passes)
         spread.add([])
         self.assertEqual(['a'], spread.find_full('ab'))
 
@@ -238,7 +259,8 @@ class NaiveDefinitionTestCase(unittest.TestCase):
             self.assertEqual(
                 bool(domains) and max(held) < limit,
                 spread.judge(
-                    policy.read_domains(aggregates.get(host, []), KEY)
+                    ('agg', metadata or {})
+                    for metadata in aggregates.get(host, [])
                 ).passes,
             )
             for domain, number in zip(domains, held, strict=True):

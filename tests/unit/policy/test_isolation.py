@@ -149,10 +149,18 @@ class JudgeTestCase(testtools.TestCase):
             (
                 False,
                 'aggregate gpu is isolated and the request does not require Y',
+                'gpu',
+                False,
+                False,
             ),
             verdict,
         )
         self.assertTrue(isolation.judge(aggregates, {'X', 'Y'}).passes)
+
+    def test_the_first_by_name_is_to_blame(self):
+        aggregates = [('b', metadata('X')), ('a', metadata('Y'))]
+        for some in (aggregates, aggregates[::-1]):
+            self.assertEqual('a', isolation.judge(some, set()).aggregate)
 
     def test_no_aggregate(self):
         self.assertTrue(isolation.judge([], set()).passes)

@@ -81,7 +81,7 @@ class ProjectsTestCase(testtools.TestCase):
         ([{'filter_tenant_id': None}], 'p', False),
         ([{'filter_tenant_id': ','}], None, False),
         ([{'filter_tenant': 'q'}], 'p', True),
-        ([{'Filter_tenant_id': 'q'}], 'p', True),
+        ([{'Filter_tenant_id': 'q'}], 'p', False),
     )
     @ddt.unpack
     def test_project(self, aggregates, project, allowed):
@@ -109,6 +109,26 @@ class ProjectsTestCase(testtools.TestCase):
 
 
 class ReasonTestCase(testtools.TestCase):
+    def test_what_is_to_blame(self):
+        """The first aggregate by name; or none, where the host lacks one."""
+
+        def blame(keys, *aggregates):
+            found = BOTH.request(keys, 'p').judge(aggregates)
+            return found.aggregate, found.lacks
+
+        self.assertEqual(
+            ('a', False),
+            blame(
+                (), ('b', {'reservation:x': ''}), ('a', {'reservation:y': ''})
+            ),
+        )
+        others = {'reservation:x': '', 'filter_tenant_id': 'q'}
+        self.assertEqual(
+            ('b', False),
+            blame({'reservation:x'}, ('c', others), ('b', others), ('a', {})),
+        )
+        self.assertEqual(('', True), blame({'reservation:x'}, ('a', {})))
+
     def test_reserved_by_others(self):
         self.assertEqual(
             'aggregate a2 is reserved by reservation:x=lease 7 and the '
@@ -153,6 +173,11 @@ class ReasonTestCase(testtools.TestCase):
         resolution = request.resolve(items_of(aggregates))
         self.assertEqual(reason, resolution.detail)
         self.assertEqual(UNMET.format('reservation:x'), resolution.unmet)
+        request = BOTH.request({'reservation:x'}, None)
+        self.assertEqual(
+            reason.replace('project p', 'a request without a project'),
+            request.judge(aggregates).reason,
+        )
 
 
 @ddt.ddt
@@ -278,3 +303,68 @@ class DefinitionTestCase(testtools.TestCase):
         # A request is refused only where no host could do.
         if resolution.unmet:
             self.assertIn(resolution.unmet, map(UNMET.format, requested))
+
+
+@ddt.ddt
+class SlipTestCase(testtools.TestCase):
+    """A key with a slip closes the aggregate, at both stages."""
+
+    rules = reservation.Rules(
+        ('reservation:',), ('reservation:',), ('filter_tenant_id',)
+    )
+
+    def answers(self, keys, metadata):
+        """Return whether a host of the aggregate passes, at each stage."""
+        request = self.rules.request(keys, 'p')
+        items = [('A', 'agg', key, value) for key, value in metadata.items()]
+        found = request.resolve(items)
+        asked = not found.unmet and 'A' not in found.forbidden
+        for uuids in found.required:
+            asked = asked and 'A' in uuids
+        return asked, request.judge([('agg', metadata)]).passes
+
+    @ddt.data(
+        ((), {'Reservation:a': '1'}, False),
+        ((), {' reservation:a': '1'}, False),
+        ((), {'RESERVATION:a ': '1'}, False),
+        ((), {'reservation: a': '1'}, False),
+        ((), {'reservations:a': '1'}, True),
+        (['reservation:a'], {'Reservation:a': '1'}, False),
+        (['reservation:a'], {'reservation:a': '1'}, True),
+        (
+            ['reservation:a'],
+            {'reservation:a': '1', 'Filter_tenant_id': 'q'},
+            False,
+        ),
+        (
+            ['reservation:a'],
+            {'reservation:a': '1', ' filter_tenant_id2': 'p'},
+            False,
+        ),
+        (
+            ['reservation:a'],
+            {'reservation:a': '1', 'filter_tenant_id': 'p'},
+            True,
+        ),
+    )
+    @ddt.unpack
+    def test_answers(self, keys, metadata, passes):
+        self.assertEqual((passes, passes), self.answers(keys, metadata))
+
+    @ddt.data(
+        ('Reservation:a', 'reservation:a'),
+        (' reservation:a', 'reservation:a'),
+        ('Filter_Tenant_ID2', 'filter_tenant_id2'),
+        ('reservation:a', None),
+        ('reservation: a', None),
+        ('other', None),
+    )
+    @ddt.unpack
+    def test_faults(self, key, right):
+        expected = right and [
+            f"aggregate agg: metadata '{key}': expected '{right}'; it closes "
+            f'the aggregate, and no request opens it by this key: correct it'
+        ]
+        self.assertEqual(
+            expected or [], self.rules.find_faults([('A', 'agg', key, '1')])
+        )

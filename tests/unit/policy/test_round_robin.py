@@ -2,6 +2,8 @@
 
 import collections
 import math
+import types
+from unittest import mock
 
 import ddt
 import hypothesis
@@ -11,7 +13,7 @@ import testtools
 from nova_ext_sched.policy import round_robin
 
 GROUPS = st.uuids().map(str)
-UNDER_WAY = (None,)
+UNCLAIMED = (None,)
 
 
 def members(count):
@@ -34,17 +36,17 @@ def racked(rooms):
 
 
 def order(hosts, number=0, places=None, group='g', limit=math.inf, count=40):
-    """Return the hosts as a member prefers them; earlier ones are under way.
+    """Return the hosts as a member prefers them; earlier ones are not claimed.
 
     :param places: by number of a member
     """
     names = members(count)
     known = {
-        **dict.fromkeys(names[:number], UNDER_WAY),
+        **dict.fromkeys(names[:number], UNCLAIMED),
         **{names[k]: on for k, on in (places or {}).items()},
     }
-    deal = round_robin.Deal(group, hosts, known, limit)
-    return deal.order_hosts(names, names[number])
+    assignment = round_robin.Assignment(group, hosts, known, limit)
+    return assignment.order_hosts(names, names[number])
 
 
 def fill(hosts, count, **kwargs):
@@ -69,11 +71,22 @@ def clouds(draw):
     return hosts, math.inf
 
 
+def rooms(hosts, limit):
+    """Return how many members each rack takes."""
+    return {
+        rack: min(
+            limit, sum(h.room for h in hosts.values() if rack in h.domains)
+        )
+        for host in hosts.values()
+        for rack in host.domains
+    }
+
+
 class AgreementTestCase(testtools.TestCase):
-    """Schedulers that know different things deal alike."""
+    """Schedulers that know different things assign alike."""
 
     @hypothesis.given(GROUPS, clouds(), st.data())
-    def test_every_scheduler_deals_to_the_same_slots(self, group, cloud, data):
+    def test_every_scheduler_assigns_the_same_slots(self, group, cloud, data):
         """A group lost members; whatever is known of a burst, none collide."""
         hosts, limit = cloud
         names = members(60)
@@ -86,30 +99,23 @@ class AgreementTestCase(testtools.TestCase):
                 old[names[2 * len(old)]] = (name,)
                 held[name] += 1
                 racks[rack] += 1
-        # Members between the old ones are gone.
+        # Members between the old ones were deleted.
         burst = names[2 * len(old) :]
-        room = {
-            rack: min(
-                limit,
-                sum(h.room for h in hosts.values() if rack in h.domains),
-            )
-            for host in hosts.values()
-            for rack in host.domains
-        }
+        room = rooms(hosts, limit)
         placed = {}
         for server in burst[: sum(room.values()) - len(old)]:
             known = data.draw(st.sets(st.sampled_from(burst)))
-            deal = round_robin.Deal(
+            assignment = round_robin.Assignment(
                 group,
                 hosts,
                 old
                 | {
-                    member: on if member in known else UNDER_WAY
+                    member: on if member in known else UNCLAIMED
                     for member, on in placed.items()
                 },
                 limit,
             )
-            best = deal.order_hosts(names, server)[0]
+            best = assignment.order_hosts(names, server)[0]
             placed[server] = (best,)
             (rack,) = hosts[best].domains
             held[best] += 1
@@ -123,13 +129,13 @@ class AgreementTestCase(testtools.TestCase):
         if server is not None:
             known = data.draw(st.sets(st.sampled_from(burst)))
             places = old | {
-                member: on if member in known else UNDER_WAY
+                member: on if member in known else UNCLAIMED
                 for member, on in placed.items()
                 if member != server
             }
-            deal = round_robin.Deal(group, hosts, places, limit)
+            assignment = round_robin.Assignment(group, hosts, places, limit)
             self.assertEqual(
-                placed[server][0], deal.order_hosts(names, server)[0]
+                placed[server][0], assignment.order_hosts(names, server)[0]
             )
 
     @hypothesis.given(GROUPS, st.permutations([f'h{i}' for i in range(6)]))
@@ -138,6 +144,70 @@ class AgreementTestCase(testtools.TestCase):
             order(even(sorted(hosts), 3), 7, group=group),
             order(even(hosts, 3), 7, group=group),
         )
+
+    @hypothesis.given(clouds(), st.data())
+    def test_a_request_for_several_servers(self, cloud, data):
+        """What is kept from one server to the next makes no difference."""
+        hosts, limit = cloud
+        names = members(9)
+        stands = st.sampled_from([*sorted(hosts), None])
+        places = {
+            name: tuple(data.draw(st.sets(stands, max_size=2)))
+            for name in data.draw(st.sets(st.sampled_from(names)))
+        }
+        assignment = round_robin.Assignment('g', hosts, places, limit)
+        for server in data.draw(st.lists(st.sampled_from(names))):
+            order = assignment.order_hosts(names, server)
+            fresh = round_robin.Assignment('g', hosts, places, limit)
+            self.assertEqual(fresh.order_hosts(names, server), order)
+            picked = data.draw(st.sampled_from([order[0], order[-1], None]))
+            if picked is not None:
+                assignment.pick(server, picked)
+                places[server] = (picked,)
+
+    @hypothesis.given(GROUPS, clouds(), st.data())
+    def test_the_first_slot_is_where_fewest_are(self, group, cloud, data):
+        """Of the domains that take one, and then of their hosts."""
+        hosts, limit = cloud
+        rack_of = {name: min(host.domains) for name, host in hosts.items()}
+        in_order = round_robin._order(group, frozenset(hosts))
+        racks = round_robin._order(group, frozenset(rack_of.values()))
+        room = rooms(hosts, limit)
+        held, claimed = collections.Counter(), collections.Counter()
+
+        def find_first():
+            return min(
+                (
+                    name
+                    for name, host in hosts.items()
+                    if claimed[name] < host.room
+                    and held[rack_of[name]] < room[rack_of[name]]
+                ),
+                key=lambda name: (
+                    held[rack_of[name]],
+                    racks.index(rack_of[name]),
+                    claimed[name],
+                    in_order.index(name),
+                ),
+                default=None,
+            )
+
+        stands = data.draw(st.lists(st.sampled_from(sorted(hosts))))
+        waits = [None] * data.draw(st.integers(0, 30))
+        for host in [*stands, *waits]:
+            host = host or find_first()
+            if host is not None:
+                claimed[host] += 1
+                held[rack_of[host]] += 1
+        names = members(len(stands) + len(waits))
+        places = {
+            name: (host,)
+            for name, host in zip(names, stands + waits, strict=True)
+        }
+        best = find_first()
+        hypothesis.assume(best is not None)
+        assignment = round_robin.Assignment(group, hosts, places, limit)
+        self.assertEqual(best, assignment.order_hosts(names, 'server')[0])
 
     def test_the_order_is_that_of_every_process_and_release(self):
         self.assertEqual(['d', 'a', 'c', 'b'], order(even('abcd')))
@@ -156,12 +226,12 @@ class WalkTestCase(testtools.TestCase):
     """What each member claims; the order of the group is d a c b."""
 
     @ddt.data(
-        # Members under way.
+        # Members that are not claimed yet.
         (0, {}, 'dacb'),
         (1, {}, 'acbd'),
         (5, {}, 'acbd'),
         (6, {}, 'cbda'),
-        # The first one stands where it was not dealt to.
+        # The first one stands where it was not assigned to.
         (1, {0: 'b'}, 'dacb'),
         (2, {0: 'b'}, 'acdb'),
         # Gone.
@@ -172,18 +242,18 @@ class WalkTestCase(testtools.TestCase):
         # Those that follow stand in their own slots.
         (1, {4: 'd', 5: 'a'}, 'acbd'),
         (0, {4: 'd'}, 'dacb'),
-        # ... or where they leave none: dealt again.
+        # ... or where they leave none: assigned again.
         (0, {4: 'dd'}, 'acbd'),
         (0, {4: 'dd', 5: 'aa'}, 'cbda'),
         (1, {4: 'dd', 5: 'aa'}, 'bcda'),
-        # Those under way that follow have slots too.
+        # Those that follow and are not claimed have slots too.
         (0, {1: None}, 'dcba'),
         (0, {1: None, 2: None, 3: None}, 'dacb'),
     )
     @ddt.unpack
     def test_table(self, number, places, expected):
         places = {
-            member: UNDER_WAY if on is None else tuple(on)
+            member: UNCLAIMED if on is None else tuple(on)
             for member, on in places.items()
         }
         self.assertEqual(
@@ -195,8 +265,10 @@ class WalkTestCase(testtools.TestCase):
         places = {names[0]: ('d', None), names[1]: ('c',)}
         for moves, expected in ((False, 'a'), (True, 'b')):
             # After one that is booted, and before others that move.
-            deal = round_robin.Deal('g', even('abcd'), places, moves=moves)
-            best = deal.order_hosts(names, names[2])[0]
+            assignment = round_robin.Assignment(
+                'g', even('abcd'), places, moves=moves
+            )
+            best = assignment.order_hosts(names, names[2])[0]
             self.assertEqual(expected, best)
 
     def test_a_move_goes_where_fewest_are(self):
@@ -206,15 +278,15 @@ class WalkTestCase(testtools.TestCase):
         places = {
             names[1]: ('a',),
             names[2]: ('c',),
-            names[3]: UNDER_WAY,
+            names[3]: UNCLAIMED,
             names[4]: ('c', None),
         }
-        deal = round_robin.Deal('g', hosts, places, moves=True)
-        self.assertEqual('a', deal.order_hosts(names, names[0])[0])
-        self.assertEqual('a', deal.order_hosts(names[1:], names[4])[0])
+        assignment = round_robin.Assignment('g', hosts, places, moves=True)
+        self.assertEqual('a', assignment.order_hosts(names, names[0])[0])
+        self.assertEqual('a', assignment.order_hosts(names[1:], names[4])[0])
         # Not by its place in the list.
-        deal.places[names[3]] = ('a',)
-        self.assertEqual('b', deal.order_hosts(names, names[0])[0])
+        assignment.pick(names[3], 'a')
+        self.assertEqual('b', assignment.order_hosts(names, names[0])[0])
 
     def test_moves_at_once_go_to_different_hosts(self):
         """Two of a host that failed; all others stand."""
@@ -229,17 +301,17 @@ class WalkTestCase(testtools.TestCase):
         self.assertEqual(['d', 'a'], [first, second])
 
     def test_the_latest_is_displaced(self):
-        """Members 0 and 4 are under way to d, and one that follows has it."""
+        """Members 0 and 4 were sent to d, and one that follows has it."""
         hosts = even('abcd', 2)
-        self.assertEqual('d', order(hosts, 0, {4: UNDER_WAY, 9: ('d',)})[0])
-        places = {k: UNDER_WAY for k in range(4)} | {9: ('d',)}
+        self.assertEqual('d', order(hosts, 0, {4: UNCLAIMED, 9: ('d',)})[0])
+        places = {k: UNCLAIMED for k in range(4)} | {9: ('d',)}
         self.assertEqual('a', order(hosts, 4, places)[0])
 
     def test_no_member_of_the_list_is_the_last(self):
-        deal = round_robin.Deal(
-            'g', even('abcd'), dict.fromkeys(members(2), UNDER_WAY)
+        assignment = round_robin.Assignment(
+            'g', even('abcd'), dict.fromkeys(members(2), UNCLAIMED)
         )
-        self.assertEqual('c', deal.order_hosts(members(2), 'other')[0])
+        self.assertEqual('c', assignment.order_hosts(members(2), 'other')[0])
 
     def test_no_slot_is_left(self):
         """Every host all the same."""
@@ -251,29 +323,31 @@ class WalkTestCase(testtools.TestCase):
 
     def test_a_pick_of_the_same_request(self):
         names = members(3)
-        deal = round_robin.Deal('g', even('abcd'), {})
-        self.assertEqual(list('dacb'), deal.order_hosts(names, names[0]))
-        deal.places[names[0]] = ('a',)
-        self.assertEqual(list('dcba'), deal.order_hosts(names, names[1]))
+        assignment = round_robin.Assignment('g', even('abcd'), {})
+        self.assertEqual(list('dacb'), assignment.order_hosts(names, names[0]))
+        assignment.pick(names[0], 'a')
+        self.assertEqual(list('dcba'), assignment.order_hosts(names, names[1]))
         # As nova asks for alternates, after the last pick.
-        deal.places[names[1]] = ('d',)
-        self.assertEqual(list('cbda'), deal.order_hosts(names, names[1]))
+        assignment.pick(names[1], 'd')
+        self.assertEqual(list('cbda'), assignment.order_hosts(names, names[1]))
 
-    def test_each_walk_is_its_own(self):
+    def test_each_assign_all_is_its_own(self):
         names = members(9)
         hosts = even('abcd', 2)
-        waiting = dict.fromkeys(names[:7], UNDER_WAY)
-        deal = round_robin.Deal('g', hosts, waiting, moves=True)
-        self.assertEqual('b', deal.order_hosts(names, names[7])[0])
+        waiting = dict.fromkeys(names[:7], UNCLAIMED)
+        assignment = round_robin.Assignment('g', hosts, waiting, moves=True)
+        self.assertEqual('b', assignment.order_hosts(names, names[7])[0])
         for name in names[1:7]:
-            del deal.places[name]
-        self.assertEqual('a', deal.order_hosts(names, names[7])[0])
+            del assignment.places[name]
+        self.assertEqual('a', assignment.order_hosts(names, names[7])[0])
 
     def test_asked_again(self):
-        deal = round_robin.Deal('g', even(f'h{k}' for k in range(50)), {})
+        assignment = round_robin.Assignment(
+            'g', even(f'h{k}' for k in range(50)), {}
+        )
         names = members(1)
-        first = deal.order_hosts(names, names[0])
-        self.assertEqual(first, deal.order_hosts(names, names[0]))
+        first = assignment.order_hosts(names, names[0])
+        self.assertEqual(first, assignment.order_hosts(names, names[0]))
 
     def test_hosts_of_different_size(self):
         rooms = {'a': 3, 'b': 1, 'c': 2, 'd': 1}
@@ -283,6 +357,52 @@ class WalkTestCase(testtools.TestCase):
         }
         self.assertEqual(list('dacbaca'), fill(hosts, 7))
         self.assertEqual(list('acdb'), order(hosts, 4))
+
+    @ddt.data(
+        # Where members stand, and whether the first was picked.
+        ({0: ('d',)}, True),
+        ({0: ('d',)}, False),
+        ({}, False),
+        ({0: ('d', None)}, False),
+        ({4: ('d', 'd')}, True),
+        ({4: ('d', 'd'), 5: ('a', 'a')}, True),
+    )
+    @ddt.unpack
+    def test_a_walk_that_does_not_go_on(self, stand, picked):
+        names = members(6)
+        places = dict.fromkeys(names[1:4], UNCLAIMED) | {
+            names[number]: on for number, on in stand.items()
+        }
+        hosts = even('abcd', 2)
+        assignment = round_robin.Assignment('g', hosts, places)
+        best = assignment.order_hosts(names, names[0])[0]
+        if picked:
+            assignment.pick(names[0], best)
+            places[names[0]] = (best,)
+        fresh = round_robin.Assignment('g', hosts, places)
+        for name in names[1:4]:
+            self.assertEqual(
+                fresh.order_hosts(names, name),
+                assignment.order_hosts(names, name),
+            )
+
+    def test_a_request_for_many_servers_is_one_assign_all(self):
+        names = members(9)
+        assignment = round_robin.Assignment(
+            'g', even('abcd', 3), dict.fromkeys(names, UNCLAIMED)
+        )
+        with mock.patch.object(
+            assignment, '_assign_all', wraps=assignment._assign_all
+        ) as walk:
+            for name in names[:5]:
+                assignment.pick(name, assignment.order_hosts(names, name)[0])
+            self.assertEqual(1, walk.call_count)
+            # Placement had no room there any more.
+            assignment.pick(
+                names[5], assignment.order_hosts(names, names[5])[-1]
+            )
+            assignment.order_hosts(names, names[6])
+            self.assertEqual(2, walk.call_count)
 
     def test_a_host_that_takes_no_member(self):
         hosts = even('abcd')
@@ -319,6 +439,21 @@ class DomainsTestCase(testtools.TestCase):
             best = order(self.HOSTS, 2, places, limit=2)
             self.assertEqual('aaa', ''.join(host[0] for host in best[-3:]))
 
+    @ddt.data(3, 10**6, 10**400)
+    def test_no_round_is_beyond_what_members_need(self, rule):
+        """Members of a project choose the rule; all domains are full."""
+
+        def count():
+            yield from range(5)
+            raise AssertionError('a round for each that the rule allows')
+
+        hosts = racked(dict.fromkeys(self.HOSTS, rule))
+        with mock.patch.object(
+            round_robin, 'itertools', types.SimpleNamespace(count=count)
+        ):
+            best = order(hosts, 3, {0: ('a1',), 1: ('a1',)}, limit=1)
+        self.assertEqual('a', best[-1][0])
+
     def test_displaced_from_its_domain(self):
         (first,) = fill(self.HOSTS, 1, limit=1)
         other = next(
@@ -330,11 +465,11 @@ class DomainsTestCase(testtools.TestCase):
         self.assertNotEqual(first[0], best[0])
 
     def test_after_the_last_slot_of_a_host_come_the_next_slots(self):
-        """Another member may have been dealt the same slot."""
-        dealt = fill(self.HOSTS, 6, limit=9)
+        """Another member may have been assigned the same slot."""
+        assigned = fill(self.HOSTS, 6, limit=9)
         for number in range(6):
             best = order(self.HOSTS, number, limit=9)
-            self.assertEqual(dealt[number:], best[: 6 - number])
+            self.assertEqual(assigned[number:], best[: 6 - number])
 
     def test_after_another_slot_come_hosts_of_the_domain(self):
         """nova-compute refuses it for another reason than the rule."""
@@ -364,7 +499,7 @@ class DomainsTestCase(testtools.TestCase):
             for group in map(str, range(99))
             if order(hosts, group=group, limit=1)[0] == 'ab'
         )
-        places = {1: UNDER_WAY, 2: UNDER_WAY, 5: ('a1',)}
+        places = {1: UNCLAIMED, 2: UNCLAIMED, 5: ('a1',)}
         self.assertEqual('b1', order(hosts, 0, places, group, 1)[0])
 
     def test_a_host_in_several_domains(self):

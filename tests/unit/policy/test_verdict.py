@@ -8,4 +8,6 @@ from nova_ext_sched.policy import verdict
 class VerdictTestCase(testtools.TestCase):
     def test_reject(self):
         self.assertTrue(verdict.PASS.passes)
-        self.assertEqual((False, 'full'), verdict.reject('full'))
+        self.assertEqual(
+            (False, 'full', '', False, False), verdict.reject('full')
+        )

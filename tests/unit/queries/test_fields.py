@@ -2,6 +2,7 @@
 
 import ddt
 from nova import objects
+from nova.scheduler import utils
 import testtools
 
 from nova_ext_sched.queries import fields
@@ -55,6 +56,43 @@ class FieldsTestCase(testtools.TestCase):
         """The strictest, where a request of before does not say."""
         group = objects.InstanceGroup(**given)
         self.assertEqual(expected, fields.group_policy(group))
+
+    @ddt.data(
+        # Hint, forced hosts, forced nodes, ID of the stored row.
+        (['rebuild'], ['h'], ['n'], {}, True),
+        (['rebuild'], ['h'], ['n'], {'id': 1}, False),
+        (['rebuild'], ['h'], None, {}, False),
+        (['rebuild'], ['h'], [], {}, False),
+        (['rebuild'], None, ['n'], {}, False),
+        (['rebuild'], None, None, {}, False),
+        (['rebuild'], None, None, {'id': 1}, False),
+    )
+    @ddt.unpack
+    def test_rebuild(self, hint, hosts, nodes, row, expected):
+        spec = objects.RequestSpec(
+            scheduler_hints={'_nova_check_type': hint},
+            force_hosts=hosts,
+            force_nodes=nodes,
+            **row,
+        )
+        self.assertTrue(utils.request_is_rebuild(spec))
+        self.assertIs(expected, fields.is_rebuild(spec))
+        self.assertIs(not expected, fields.pretends_rebuild(spec))
+
+    @ddt.data(
+        {},
+        {'scheduler_hints': None},
+        {'scheduler_hints': {}},
+        {'scheduler_hints': {'_nova_check_type': ['Rebuild']}},
+        {'scheduler_hints': {'_nova_check_type': ['rebuild', 'rebuild']}},
+        {'scheduler_hints': {'_nova_check_type': []}},
+        {'scheduler_hints': {'_nova_other': ['rebuild']}},
+    )
+    def test_no_hint_of_a_rebuild(self, hints):
+        for forced in ({}, {'force_hosts': ['h'], 'force_nodes': ['n']}):
+            spec = objects.RequestSpec(**hints, **forced)
+            self.assertFalse(fields.is_rebuild(spec))
+            self.assertFalse(fields.pretends_rebuild(spec))
 
     def test_aggregate_whose_metadata_is_none(self):
         aggregate = objects.Aggregate(name='a')

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 
-import types
 from unittest import mock
 
 import ddt
@@ -17,6 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy import orm
 import testtools
 
+from nova_ext_sched.cmd.cloud import change
 from nova_ext_sched.queries import group_members
 from tests import databases
 
@@ -108,6 +108,89 @@ class SelectsMixin:
             ),
         )
 
+    def test_each_state_without_a_host(self):
+        """Rows of the table of states."""
+        for vm_state, task_state, expected in (
+            ('building', None, {None}),
+            ('building', 'scheduling', {None}),
+            ('building', 'spawning', {None}),
+            ('building', 'deleting', {None}),
+            # nova-api and conductor, and nova-compute before it claims.
+            ('shelved_offloaded', 'unshelving', {None}),
+            ('shelved_offloaded', 'spawning', {None}),
+            ('shelved_offloaded', 'powering-on', {None}),
+            ('shelved_offloaded', None, set()),
+            ('shelved_offloaded', 'deleting', set()),
+            ('shelved_offloaded', 'soft-deleting', set()),
+            ('error', None, None),
+            ('error', 'deleting', None),
+            # The image that it was shelved to is gone.
+            ('error', 'unshelving', {None}),
+        ):
+            uuid = getattr(uuids, f'{vm_state} {task_state}')
+            self.add(
+                models.Instance(
+                    uuid=uuid, vm_state=vm_state, task_state=task_state
+                )
+            )
+            self.assertEqual(
+                expected,
+                self.places(uuid).get(uuid),
+                f'{vm_state}, {task_state}',
+            )
+
+    def move(self, status, source='h1', dest='h2', deleted=0):
+        return models.Migration(
+            instance_uuid=uuids.moving,
+            status=status,
+            source_compute=source,
+            dest_compute=dest,
+            deleted=deleted,
+        )
+
+    def test_a_resize_that_is_reverted(self):
+        """The destination says reverted before the source has the server."""
+        server = models.Instance(
+            uuid=uuids.moving,
+            host='h2',
+            vm_state='resized',
+            task_state='resize_reverting',
+        )
+        self.add(
+            server,
+            self.move('reverted', 'h8', 'h9'),
+            self.move('reverted', 'h1', 'h2'),
+            self.move('reverted', 'h6', 'h7', deleted=3),
+        )
+        self.assertEqual(
+            {uuids.moving: {'h1', 'h2'}}, self.places(uuids.moving)
+        )
+
+    def test_a_resize_that_was_reverted(self):
+        self.add(
+            models.Instance(uuid=uuids.moving, host='h1', vm_state='active'),
+            self.move('reverted'),
+        )
+        self.assertEqual({uuids.moving: {'h1'}}, self.places(uuids.moving))
+
+    def test_the_other_copy_of_a_resize_to_another_cell(self):
+        """nova shows a copy before it hides the other, in another cell.
+
+        Of two cells that are asked at once, one may answer before that and
+        the other after it.
+        """
+        self.add(
+            models.Instance(
+                uuid=uuids.moving, host='h1', vm_state='resized', hidden=True
+            ),
+            self.move('confirmed', 'h8', 'h9'),
+        )
+        self.assertEqual({}, self.places(uuids.moving))
+        self.add(self.move('finished'))
+        self.assertEqual(
+            {uuids.moving: {'h1', 'h2'}}, self.places(uuids.moving)
+        )
+
     def test_both_ends_of_a_move(self):
         for number, (status, deleted, both) in enumerate(
             [
@@ -194,7 +277,8 @@ class SelectsMixin:
             return models.ComputeNode(
                 uuid=uuid,
                 host=host,
-                hypervisor_hostname=host,
+                # As with ironic: many nodes of one host.
+                hypervisor_hostname=f'node {uuid}',
                 deleted=deleted,
                 vcpus=1,
                 memory_mb=1,
@@ -207,11 +291,16 @@ class SelectsMixin:
                 cpu_info='',
             )
 
-        self.add(node(uuids.one, 'h1'), node(uuids.gone, 'h2', deleted=3))
+        self.add(
+            node(uuids.one, 'h1'),
+            node(uuids.two, 'h1'),
+            node(uuids.gone, 'h2', deleted=3),
+            node(uuids.other, 'h3'),
+        )
         self.assertEqual(
-            {uuids.one: 'h1'},
+            {uuids.one: 'h1', uuids.two: 'h1'},
             group_members._select_compute_hosts(
-                self.ctxt, [uuids.one, uuids.gone, uuids.device]
+                self.ctxt, [uuids.one, uuids.two, uuids.gone, uuids.device]
             ),
         )
 
@@ -227,7 +316,7 @@ class SelectsMixin:
             self.assertEqual(
                 {uuids.one, uuids.two},
                 set(
-                    group_members._select_build_requests(
+                    group_members.select_build_requests(
                         self.ctxt,
                         [uuids.one, uuids.two, uuids.gone, uuids.absent],
                     )
@@ -239,14 +328,6 @@ class SQLiteTestCase(SelectsMixin, testtools.TestCase):
     backend = 'sqlite'
 
 
-class MySQLTestCase(SelectsMixin, testtools.TestCase):
-    backend = 'mysql'
-
-
-class PostgreSQLTestCase(SelectsMixin, testtools.TestCase):
-    backend = 'postgresql'
-
-
 @ddt.ddt
 class CellsTestCase(testtools.TestCase):
     """What the cells answer together; tests/functional asks real ones."""
@@ -254,8 +335,12 @@ class CellsTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.cells = [
-            objects.CellMapping(uuid=uuid)
-            for uuid in (objects.CellMapping.CELL0_UUID, uuids.cell1)
+            objects.CellMapping(uuid=uuid, disabled=uuid == uuids.disabled)
+            for uuid in (
+                objects.CellMapping.CELL0_UUID,
+                uuids.cell1,
+                uuids.disabled,
+            )
         ]
         self.get_cells = self.useFixture(
             fixtures.MockPatch(
@@ -266,13 +351,92 @@ class CellsTestCase(testtools.TestCase):
     def test_a_cell_that_was_added(self):
         """nova.context.CELLS is what the process found at its start."""
         self.useFixture(fixtures.MonkeyPatch('nova.context.CELLS', self.cells))
-        added = objects.CellMapping(uuid=uuids.cell2)
+        added = objects.CellMapping(uuid=uuids.cell2, disabled=False)
         self.get_cells.return_value = [*self.cells, added]
-        with mock.patch(
-            'nova.context.scatter_gather_cells', return_value={}
-        ) as gather:
-            group_members._gather(None, None, ['a'])
-        self.assertEqual([self.cells[1], added], gather.call_args.args[1])
+        self.assertEqual(
+            ([*self.cells[1:], added], True),
+            group_members._find_cells(None, quickly=False),
+        )
+
+    def test_disabled_cells(self):
+        """Who only orders hosts does not ask them."""
+        _, cell, disabled = self.cells
+        for quickly, expected in (
+            (False, ([cell, disabled], True)),
+            (True, ([cell], False)),
+        ):
+            self.assertEqual(
+                expected, group_members._find_cells(None, quickly)
+            )
+        disabled.disabled = False
+        self.assertEqual(
+            ([cell, disabled], True), group_members._find_cells(None, True)
+        )
+
+    @ddt.data(
+        (False, context.CELL_TIMEOUT, ['cell1', 'disabled']),
+        (True, 2, ['cell1']),
+    )
+    @ddt.unpack
+    def test_how_long_and_which(self, quickly, seconds, asked):
+        """Places of members, and hosts of their allocations."""
+        client = mock.Mock()
+        client.get_allocs_for_consumer.return_value = {
+            'allocations': {'node': {}}
+        }
+        answers = [{'a': frozenset([None])}, {'node': 'h'}]
+        with (
+            mock.patch(
+                'nova.context.scatter_gather_cells',
+                side_effect=[{uuids.cell1: answer} for answer in answers],
+            ) as gather,
+            mock.patch.object(
+                group_members, 'select_build_requests', return_value=[]
+            ),
+            mock.patch.object(
+                group_members.report,
+                'report_client_singleton',
+                return_value=client,
+            ),
+        ):
+            found = group_members.get_members(
+                None, group('a'), ['a'], quickly=quickly
+            )
+        self.assertEqual({'a': {'h'}}, found.hosts)
+        self.assertEqual(
+            [(seconds, [getattr(uuids, name) for name in asked])] * 2,
+            [
+                (call.args[2], [cell.uuid for cell in call.args[1]])
+                for call in gather.call_args_list
+            ],
+        )
+
+    def test_a_dead_cell_is_waited_for_once(self):
+        """However many statements the members take."""
+        asked = []
+
+        def gather(ctxt, cells, seconds, select, chunk):
+            asked.append([cell.uuid for cell in cells])
+            return {
+                cell.uuid: context.did_not_respond_sentinel
+                if cell.uuid == uuids.cell1
+                else dict.fromkeys(chunk, 'h')
+                for cell in cells
+            }
+
+        with (
+            mock.patch('nova.context.scatter_gather_cells', gather),
+            mock.patch.object(group_members, '_CHUNK', 1),
+        ):
+            found = group_members._gather(
+                None, self.cells[1:], None, 'abc', False
+            )
+        self.assertEqual({'a': 'h', 'b': 'h', 'c': 'h'}, found)
+        self.assertEqual(
+            [[uuids.cell1, uuids.disabled], [uuids.disabled]],
+            asked[:2],
+        )
+        self.assertEqual(asked[1:2] * 2, asked[1:])
 
     def gather(self, wanted, *answers):
         with mock.patch(
@@ -280,7 +444,7 @@ class CellsTestCase(testtools.TestCase):
             return_value=dict(enumerate(answers)),
         ):
             return group_members._gather(
-                mock.sentinel.ctxt, mock.sentinel.select, wanted
+                mock.sentinel.ctxt, [], mock.sentinel.select, wanted, False
             )
 
     def test_all_answer(self):
@@ -291,8 +455,9 @@ class CellsTestCase(testtools.TestCase):
 
     def test_nothing_is_asked_for_nothing(self):
         with mock.patch('nova.context.scatter_gather_cells') as gather:
-            self.assertEqual({}, group_members._gather(None, None, []))
+            self.assertEqual({}, group_members.get_places(None, group(), []))
         gather.assert_not_called()
+        self.get_cells.assert_not_called()
 
     def test_more_than_a_statement_names(self):
         with (
@@ -306,7 +471,7 @@ class CellsTestCase(testtools.TestCase):
         ):
             self.assertEqual(
                 {'a': 2, 'b': 2, 'c': 1},
-                group_members._gather(None, None, 'cab'),
+                group_members._gather(None, [], None, 'cab', False),
             )
 
     @ddt.data(
@@ -341,11 +506,12 @@ class ReplacedTestCase(testtools.TestCase):
             'allocations': {f'node of {uuid}': {}, f'device of {uuid}': {}}
         }
         for name, replacement in (
-            ('_gone', group_members._Gone()),
-            ('_select_build_requests', self.select_build_requests),
+            ('_former', group_members._FormerMembers()),
+            ('select_build_requests', self.select_build_requests),
             ('_select_places', self.places),
             ('_select_compute_hosts', self.nodes),
-            ('_gather', lambda ctxt, select, uuids: select),
+            ('_find_cells', lambda ctxt, quickly: ([], not quickly)),
+            ('_gather', lambda ctxt, cells, select, *args: select),
             ('report.report_client_singleton', lambda: self.client),
         ):
             self.useFixture(
@@ -375,6 +541,9 @@ class GetMembersTestCase(ReplacedTestCase):
             'shelved': frozenset(),
         }
         self.nodes['node of waits'] = 'host of waits'
+        # It holds both, while it moves.
+        self.nodes['node of will move'] = 'h1'
+        self.nodes['device of will move'] = 'h4'
         found = self.get_members(*self.places, 'booted', 'deleted')
         self.assertEqual(
             {**self.places, 'booted': frozenset([None])}, found.places
@@ -382,7 +551,7 @@ class GetMembersTestCase(ReplacedTestCase):
         self.assertEqual(
             {
                 'waits': {'host of waits'},
-                'will move': frozenset(),
+                'will move': {'h1', 'h4'},
                 'booted': frozenset(),
             },
             found.allocated,
@@ -391,7 +560,7 @@ class GetMembersTestCase(ReplacedTestCase):
             {
                 'claimed': {'h1'},
                 'moves': {'h1', 'h2'},
-                'will move': {'h1'},
+                'will move': {'h1', 'h4'},
                 'waits': {'host of waits'},
                 'in a cell too': {'h3'},
             },
@@ -404,13 +573,18 @@ class GetMembersTestCase(ReplacedTestCase):
             'moved': frozenset(['h1']),
             'stays': frozenset(['h2']),
         }
-        ctxt = types.SimpleNamespace()
-        group_members.use(ctxt, {'moved': 'h3', 'deleted': 'h3', 'x': 'h3'})
         asked = ['moved', 'stays', 'deleted']
-        self.assertEqual(
-            {'moved': frozenset(['h3']), 'stays': frozenset(['h2'])},
-            group_members.get_members(ctxt, group(*asked), asked).places,
-        )
+
+        def places():
+            return group_members.get_members(None, group(*asked), asked).places
+
+        moved = {'moved': 'h3', 'deleted': 'h3', 'x': 'h3'}
+        with change.used(None, moved):
+            self.assertEqual(
+                {'moved': frozenset(['h3']), 'stays': frozenset(['h2'])},
+                places(),
+            )
+        self.assertEqual(frozenset(['h1']), places()['moved'])
 
     def test_the_build_requests_are_asked_first(self):
         """conductor deletes one after it created the instance."""
@@ -419,7 +593,7 @@ class GetMembersTestCase(ReplacedTestCase):
         with (
             mock.patch.object(
                 group_members,
-                '_select_build_requests',
+                'select_build_requests',
                 lambda *args: order.append('API') or [],
             ),
             mock.patch.object(
@@ -439,7 +613,7 @@ class GetMembersTestCase(ReplacedTestCase):
         self.client.get_allocs_for_consumer.assert_not_called()
 
     def test_bound(self):
-        most = group_members.MOST_UNDER_WAY
+        most = group_members.MOST_UNCLAIMED
         names = [f'w{i:03}' for i in range(most + 1)]
         self.places |= dict.fromkeys(names, frozenset([None]))
         self.nodes |= {f'node of {uuid}': 'h' for uuid in names}
@@ -476,14 +650,22 @@ class GoneTestCase(ReplacedTestCase):
             )
         self.assertEqual(['a'], group_members.get_living(group('a'), None))
 
+    def test_only_a_look_at_all_cells_is_remembered(self):
+        """A member that no enabled cell has may be in a disabled one."""
+        look = group_members.get_places
+        self.assertEqual({}, look(None, group('a'), ['a'], quickly=True))
+        self.assertEqual(['a'], group_members.get_living(group('a'), None))
+        self.assertEqual({}, look(None, group('a'), ['a']))
+        self.assertEqual([], group_members.get_living(group('a'), None))
+
     def test_archived_members_are_forgotten(self):
         group_members.get_places(None, group('a', 'b'), ['a', 'b'])
         group_members.get_places(None, group('b', 'c'), ['c'])
-        self.assertEqual({'b', 'c'}, group_members._gone.get(group()))
+        self.assertEqual({'b', 'c'}, group_members._former.get(group()))
 
     def test_bounded(self):
-        with mock.patch.object(group_members, '_MOST_GONE', 5):
-            gone = group_members._Gone()
+        with mock.patch.object(group_members, '_MOST_FORMER', 5):
+            gone = group_members._FormerMembers()
         first, second, third = (
             objects.InstanceGroup(uuid=uuid, members=members)
             for uuid, members in (

@@ -125,6 +125,23 @@ class RunningImageTestCase(test_base.RequestFilterTestCase):
         self.assertEqual(uuids.refused, self.restore(destination).id)
         self.assertEqual([], self.cells)
 
+    def test_server_that_its_owner_deletes(self):
+        """No outage: the owner would page the operator."""
+        self.useFixture(
+            fixtures.MockPatch(
+                'nova_ext_sched.queries.running_image.objects.Instance.'
+                'get_by_uuid',
+                new=mock.Mock(
+                    side_effect=nova_exception.InstanceNotFound(
+                        instance_id=uuids.server
+                    )
+                ),
+            )
+        )
+        self.assertEqual(
+            f'server {uuids.server} cannot be read', self.refused()
+        )
+
     @ddt.data('cell1', None)
     def test_move(self, name):
         cell = objects.CellMapping(name=name) if name else None

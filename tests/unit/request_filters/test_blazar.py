@@ -192,6 +192,24 @@ class BlazarReservationsTestCase(test_base.RequestFilterTestCase):
             self.assertIn('x\\n2026-01-01 CRITICAL', text)
         self.assertLess(len(self.output.output), 2000)
 
+    @ddt.data(
+        (['\ud800'], "printable characters, got '\\ud800'"),
+        # Of four bytes; what nova's tables in MySQL do not take.
+        (['a', '\U0001f600'], "got '\\U0001f600'"),
+        (['x' * 256], 'expected a name of up to 255'),
+        ([str(n) for n in range(101)], 'names 101 reservations: expected'),
+    )
+    @ddt.unpack
+    def test_a_hint_that_names_nothing(self, hint, reason):
+        """The request's own fault, before any database is asked."""
+        self.assertIn(reason, self.refusal(hint))
+        self.assertEqual([], self.asked)
+        self.assertIn('no host for request', self.output.output)
+        self.assertNotIn('could land on any host', self.output.output)
+
+    def test_a_hundred_reservations(self):
+        self.assertIs(True, self.filter(['a', *map(str, range(99))]))
+
     def test_a_request_without_a_project_is_refused(self):
         self.spec = objects.RequestSpec(
             flavor=test_base.flavor(extra_specs={}),

@@ -25,8 +25,16 @@ HOST_FILTER = 'FailureDomainFilter'
 class FailureDomainsTestCase(base.RequestFilterTestCase):
     """The selects are replaced; other tests run them."""
 
-    # By host the domains of its one aggregate, named after the value.
-    RACKS = {'a1': 'a', 'a2': 'a', 'b1': 'b', 'bc': 'b, c'}
+    # Hosts, each with the domains of one of its aggregates, which is named
+    # after the value.
+    RACKS = (
+        ('a1', 'a'),
+        ('a2', 'a'),
+        ('b1', 'b'),
+        ('bc', 'b, c'),
+        ('ab', 'a'),
+        ('ab', 'b'),
+    )
 
     def setUp(self):
         super().setUp()
@@ -63,7 +71,7 @@ class FailureDomainsTestCase(base.RequestFilterTestCase):
                 value,
                 host if host in hosts else None,
             )
-            for host, value in self.RACKS.items()
+            for host, value in self.RACKS
         ]
 
     def spec(self, hints=DIFFERENT, policy='anti-affinity', **fields):
@@ -92,6 +100,7 @@ class FailureDomainsTestCase(base.RequestFilterTestCase):
         (['a1', 'a2'], {'u-a'}),
         (['b1'], {'u-b', 'u-b, c'}),
         (['bc'], {'u-b', 'u-b, c'}),
+        (['ab'], {'u-a', 'u-b', 'u-b, c'}),
         (['loose'], set()),
         (['loose', 'a1'], {'u-a'}),
     )
@@ -168,29 +177,36 @@ class FailureDomainsTestCase(base.RequestFilterTestCase):
         self.hosts = {'m1': 'a1'}
         spec = self.spec()
         self.filter(spec)
-        first = request_state.spreads.get(spec)
+        first = request_state.of(spec).spread
         self.assertEqual({'a': 1}, first.held)
         self.filter(spec)
-        self.assertIsNot(first, request_state.spreads.get(spec))
+        self.assertIsNot(first, request_state.of(spec).spread)
         spec.scheduler_hints = {}
         self.filter(spec)
-        self.assertIsNone(request_state.spreads.get(spec))
+        self.assertIsNone(request_state.of(spec).spread)
 
     def test_more_under_way_than_placement_is_asked_about(self):
-        most = group_members.MOST_UNDER_WAY
+        most = group_members.MOST_UNCLAIMED
         for count in (most, most + 1):
             self.hosts = dict.fromkeys(map(str, range(count)))
             self.assertEqual('', self.log.output.partition('More than')[1])
             self.filter(self.spec())
         self.assertIn('More than 50 servers of one', self.log.output)
 
-    def test_a_spec_that_is_filtered_again_is_dealt_again(self):
+    def test_a_spec_that_is_filtered_again_is_assigned_again(self):
         spec = self.spec()
-        for known in (request_state.refused, request_state.deals):
-            known[spec] = []
+        state = request_state.of(spec)
+        state.image_keys, state.refused, state.assignment = (
+            {'k'},
+            {'h': 1},
+            'assignment',
+        )
         self.filter(spec)
-        self.assertNotIn(spec, request_state.refused)
-        self.assertNotIn(spec, request_state.deals)
+        state = request_state.of(spec)
+        self.assertEqual({}, state.refused)
+        self.assertIsNone(state.assignment)
+        # They are no matter of the group.
+        self.assertEqual({'k'}, state.image_keys)
 
     def test_the_bound(self):
         self.config(group='nova_ext_sched', max_forbidden_aggregates=1)

@@ -5,6 +5,7 @@ from unittest import mock
 
 import ddt
 import fixtures
+from nova import exception as nova_exception
 from nova import objects
 import requests
 
@@ -119,6 +120,25 @@ class IsolateAggregatesTestCase(FilterTestCase):
                 f"'trait:X=required', got '{key}={value}'"
             ),
         )
+
+    def test_what_nova_cannot_read_is_the_requests_own_fault(self):
+        self.isolate('a', 'X')
+        with mock.patch(
+            'nova.scheduler.utils.ResourceRequest.from_request_spec',
+            side_effect=nova_exception.InvalidMachineType(
+                mtype='it could land on any host',
+                image_id='i',
+                image_name='n',
+                reason='r',
+            ),
+        ):
+            error = self.assertRaises(
+                nova_exception.RequestFilterFailed, self.filter
+            )
+        self.assertIn(
+            'nova cannot read what flavor and image require', str(error)
+        )
+        self.assertNotIn('is refused, because', self.output.output)
 
     def test_what_isolates_nothing_is_warned_about_once(self):
         self.items = [('a', 'windows', 'trait:X', 'forbidden')]
@@ -373,7 +393,3 @@ class KnownTraitsTestCase(test_base.RequestFilterTestCase):
         self.client.get = self.get
         self.now += 60
         self.assertNotEqual(set(), self.known())
-        self.assertIn(
-            'The traits are read from placement again, after 1 failure',
-            self.output.output,
-        )

@@ -7,6 +7,7 @@ import fixtures
 from nova import objects
 
 from nova_ext_sched.policy import isolation
+from nova_ext_sched.policy import verdict
 from nova_ext_sched.queries import aggregates
 from nova_ext_sched.request_filters import base
 from nova_ext_sched.request_filters import member_of
@@ -17,6 +18,11 @@ from tests.unit.request_filters import base as test_base
 POLICY = isolation.DECLARATION
 FILTER = POLICY.host_filter
 COUNTS = {'a': 1, 'b': 5, 'c': 3}
+
+
+def get_forbidden(spec):
+    destination = spec.requested_destination
+    return set(destination and destination.forbidden_aggregates or ())
 
 
 @ddt.ddt
@@ -56,20 +62,17 @@ class ForbidTestCase(test_base.RequestFilterTestCase):
         spec = test_base.request_spec(**(fields or {}))
         return self.forbid(spec, 'abcd', 'abcd')
 
-    def forbid(self, spec, forbidden, candidates):
-        before = member_of._get_forbidden(spec)
-        chosen = member_of.forbid(
+    def forbid(self, spec, forbidden, candidates, traits=()):
+        before = get_forbidden(spec)
+        member_of.Query(spec, POLICY).write(
             self.ctxt,
-            spec,
-            set(forbidden),
-            POLICY,
+            verdict.Resolution(forbidden=set(forbidden), traits=traits),
             [
                 (uuid, f'n-{uuid}', 'trait:X', 'required')
                 for uuid in candidates
             ],
         )
-        self.assertEqual(before | chosen, member_of._get_forbidden(spec))
-        return chosen
+        return get_forbidden(spec) - before
 
     @ddt.data(
         # all fit, whatever else
@@ -112,9 +115,20 @@ class ForbidTestCase(test_base.RequestFilterTestCase):
         )
         spec = test_base.request_spec()
         spec.root_forbidden.update({'CUSTOM_A', 'COMPUTE_STATUS_DISABLED'})
-        self.assertEqual(2, member_of.remaining_entries(spec))
+        self.assertEqual(2, member_of.Query(spec, POLICY).room)
         spec.root_forbidden.update({'CUSTOM_B', 'CUSTOM_C', 'CUSTOM_D'})
-        self.assertEqual(0, member_of.remaining_entries(spec))
+        self.assertEqual(0, member_of.Query(spec, POLICY).room)
+
+    def test_traits_go_in_and_take_room(self):
+        self.config(
+            group='nova_ext_sched',
+            forbid_by_trait=['T'],
+            max_forbidden_aggregates=2,
+        )
+        self.config(group='filter_scheduler', enabled_filters=[FILTER])
+        spec = test_base.request_spec()
+        self.assertEqual({'b'}, self.forbid(spec, 'abc', 'abc', {'T'}))
+        self.assertEqual({'T'}, spec.root_forbidden)
 
     @ddt.data(
         ({}, True),
@@ -140,8 +154,8 @@ class ForbidTestCase(test_base.RequestFilterTestCase):
             # Fields that nova did not set.
             objects.RequestSpec(**fields),
         ):
-            self.assertIs(expected, member_of.host_filter_judges(spec, POLICY))
-            self.assertFalse(member_of.host_filter_judges(spec, other))
+            self.assertIs(expected, member_of.Query(spec, POLICY).is_judged)
+            self.assertFalse(member_of.Query(spec, other).is_judged)
 
     def test_warning_names_what_is_left_once(self):
         self.within(2, True)
@@ -203,8 +217,9 @@ class SpecTestCase(test_base.RequestFilterTestCase):
 
     def test_forbid(self):
         for spec in self.specs():
-            member_of.forbid(self.ctxt, spec, ['a', 'b'], POLICY, ())
-            member_of.forbid(self.ctxt, spec, ['b', 'c'], POLICY, ())
+            for uuids in (['a', 'b'], ['b', 'c']):
+                resolved = verdict.Resolution(forbidden=uuids)
+                member_of.Query(spec, POLICY).write(self.ctxt, resolved)
             destination = spec.requested_destination
             self.assertEqual(
                 {'a', 'b', 'c'}, set(destination.forbidden_aggregates)
@@ -213,5 +228,5 @@ class SpecTestCase(test_base.RequestFilterTestCase):
 
     def test_nothing_to_forbid_changes_nothing(self):
         spec = test_base.request_spec()
-        member_of.forbid(self.ctxt, spec, [], POLICY, ())
+        member_of.Query(spec, POLICY).write(self.ctxt, verdict.Resolution())
         self.assertIsNone(spec.requested_destination)

@@ -181,11 +181,24 @@ class RequestFilterTestCase(ReservationTestCase):
             nova_exception.RequestFilterFailed, self.filter
         )
         self.assertIn(
-            'names 101 keys of reserved aggregates in one request: expected '
-            'at most 100',
+            'names 101 keys of reserved aggregates: expected at most 100',
             str(error),
         )
         self.assertEqual(1, self.selects)
+
+    def test_what_is_no_key_is_refused_by_the_request_itself(self):
+        self.config(group='nova_ext_sched', member_sources=['hint'])
+        self.spec.scheduler_hints = {'r': ['\ud800']}
+        error = self.assertRaises(
+            nova_exception.RequestFilterFailed, self.filter
+        )
+        self.assertIn(
+            'key of a reserved aggregate: expected a name of up to 255 '
+            "printable characters, got 'r:\\ud800'",
+            str(error),
+        )
+        self.assertNotIn('could land on any host', self.output.output)
+        self.assertEqual(0, self.selects)
 
     def test_the_select_is_by_prefix(self):
         """However many keys the request names."""
@@ -214,7 +227,7 @@ class RequestFilterTestCase(ReservationTestCase):
         )
         for text in (str(error), self.output.output):
             self.assertNotIn('\n2026', text)
-            self.assertIn("key 'r:gone\\n2026-01-01 CRITICAL", text)
+            self.assertIn("got 'r:gone\\n2026-01-01 CRITICAL", text)
         self.assertLess(len(self.output.output), 2000)
 
 
@@ -310,8 +323,9 @@ class HostFilterTestCase(ReservationTestCase):
         self.spec.flavor.extra_specs = {f'r:{i}': '1' for i in requested}
         host = [{f'r:{i}': '1' for i in ids} for ids in host]
         self.assertIs(expected, self.judge({'zone': 'z'}, *host))
-        self.spec.scheduler_hints = {'_nova_check_type': ['rebuild']}
-        self.assertIs(expected, self.judge({'zone': 'z'}, *host))
+        for name, value in filters_base.REBUILD.items():
+            setattr(self.spec, name, value)
+            self.assertIs(expected, self.judge({'zone': 'z'}, *host))
 
     def test_projects(self):
         self.spec.flavor.extra_specs = {'r:a': '1'}

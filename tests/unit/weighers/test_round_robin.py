@@ -27,12 +27,12 @@ CONF = round_robin.CONF
 MEMBERS = [str(uuid.UUID(int=number)) for number in range(40)]
 
 
-def get_places(ctxt, group, asked):
+def get_places(ctxt, group, asked, quickly=True):
     return dict.fromkeys(asked, frozenset([None]))
 
 
 class RoundRobinTestCase(testtools.TestCase):
-    """All members before the server are under way; none follow."""
+    """All members before the server are not claimed; none follow."""
 
     def setUp(self):
         super().setUp()
@@ -47,7 +47,9 @@ class RoundRobinTestCase(testtools.TestCase):
             fixtures.MockPatchObject(
                 group_members,
                 'get_members',
-                lambda *args: group_members.Members(get_places(*args), {}),
+                lambda *args, **kwargs: group_members.Members(
+                    get_places(*args), {}
+                ),
             )
         )
 
@@ -114,11 +116,30 @@ class HostsTestCase(RoundRobinTestCase):
                 self.order(self.spec(number, **rules), self.states)[0],
             )
 
-    @ddt.data('affinity', 'soft-anti-affinity', 'soft-affinity', None)
+    def test_a_soft_group_begins_again_as_often_as_it_must(self):
+        """24 servers that know nothing of each other take 12 hosts twice."""
+        states = [base.host_state(f'h{number}') for number in range(12)]
+        best = [
+            self.order(self.spec(number, 'soft-anti-affinity'), states)[0]
+            for number in range(24)
+        ]
+        self.assertEqual(12, len({*best[:12]}))
+        self.assertEqual(best[:12], best[12:])
+
+    def test_a_soft_group_prefers_the_hosts_that_hold_fewest(self):
+        for number, host in enumerate([*self.circle, self.circle[0]]):
+            self.hold(host, MEMBERS[number])
+        for number, place in ((7, 1), (8, 2)):
+            spec = self.spec(number, 'soft-anti-affinity')
+            passed = self.anti_affinity.filter_all(self.states, spec)
+            self.assertEqual(6, len(passed))
+            self.assertEqual(self.circle[place], self.order(spec, passed)[0])
+
+    @ddt.data('affinity', 'soft-affinity', None)
     def test_other_policies_are_not_concerned(self, policy):
         spec = self.spec(3, policy)
         self.assertEqual([0.0] * 6, self.weights(spec, self.states))
-        self.assertNotIn(spec, request_state.deals)
+        self.assertIsNone(request_state.of(spec).assignment)
 
     def test_without_a_group(self):
         spec = self.spec()
@@ -154,12 +175,12 @@ class HostsTestCase(RoundRobinTestCase):
             self.assertEqual(4, len(passed))
             self.assertEqual(self.circle[number], self.order(spec, passed)[0])
 
-    def test_a_freed_host_is_dealt_again(self):
-        """The first member is gone, and the second one stands."""
-        group_members._gone.add(
+    def test_a_freed_host_is_assigned_again(self):
+        """The first member was deleted, and the second one stands."""
+        group_members._former.add(
             self.spec(9).instance_group, frozenset(MEMBERS[:1])
         )
-        self.addCleanup(group_members._gone._members.clear)
+        self.addCleanup(group_members._former._members.clear)
         self.hold(self.circle[1], MEMBERS[1])
         for number, place in ((2, 0), (3, 2), (4, 3)):
             spec = self.spec(number)
@@ -187,7 +208,7 @@ class HostsTestCase(RoundRobinTestCase):
         spec.instance_uuid = MEMBERS[3]
         for _ in range(2):
             self.anti_affinity.filter_all(self.states, spec)
-        self.assertEqual(3, len(request_state.refused[spec]))
+        self.assertEqual(3, len(request_state.of(spec).refused))
 
     def test_a_pick_that_was_not_the_best(self):
         """Placement had no room there any more."""
@@ -207,7 +228,7 @@ class HostsTestCase(RoundRobinTestCase):
         left = [s for s in self.states if s.host != self.circle[0]]
         spec.instance_group.hosts.append(self.circle[0])
         self.assertEqual(self.circle[1], self.order(spec, left)[0])
-        self.assertIn(self.circle[0], request_state.deals[spec][0]._hosts)
+        self.assertIn(self.circle[0], request_state.of(spec).assignment._hosts)
 
     def test_nodes_of_one_host_share_its_turn(self):
         """ironic: anti-affinity counts by the service's host."""
@@ -220,6 +241,18 @@ class HostsTestCase(RoundRobinTestCase):
         )
         self.assertEqual(first[:3], second[3:])
         self.assertNotEqual(first[0], second[0])
+
+    def test_each_node_that_was_refused_is_kept(self):
+        """What fits on a host is the sum of its nodes."""
+        nodes = [
+            base.host_state(host, node=node)
+            for host, node in (('s1', 'a'), ('s1', 'b'), ('s2', 'a'))
+        ]
+        for node in nodes:
+            node.instances[MEMBERS[0]] = objects.Instance(uuid=MEMBERS[0])
+        spec = self.spec(1)
+        self.assertEqual([], self.anti_affinity.filter_all(nodes, spec))
+        self.assertEqual(nodes, [*request_state.of(spec).refused.values()])
 
     def test_it_decides_before_the_other_weighers(self):
         others = [OtherWeigher() for _ in range(8)]
@@ -270,11 +303,11 @@ class HostsTestCase(RoundRobinTestCase):
     def test_nothing_is_kept_when_the_request_is_over(self):
         spec = self.spec()
         self.order(spec, self.states)
-        self.assertIn(spec, request_state.deals)
-        before = len(request_state.deals)
+        self.assertIn(spec, request_state.states)
+        before = len(request_state.states)
         del spec
         gc.collect()
-        self.assertLess(len(request_state.deals), before)
+        self.assertLess(len(request_state.states), before)
 
 
 @ddt.ddt
@@ -305,9 +338,9 @@ class DomainsTestCase(RoundRobinTestCase):
                     for member, host in zip(MEMBERS, placed, strict=False)
                 },
             }
-            request_state.members[spec] = group_members.Members(places, {})
+            request_state.of(spec).members = group_members.Members(places, {})
             domains = {s.host: frozenset(s.host[0]) for s in self.states}
-            request_state.spreads[spec] = policy.Spread(
+            request_state.of(spec).spread = policy.Spread(
                 'g',
                 limit,
                 'failure_domain',

@@ -98,7 +98,7 @@ class ServerGroupsTestCase(testtools.TestCase):
         self.useFixture(log_once.Forgotten(server_groups))
         self.places, self.allocated, self.asked = {}, {}, []
         for name, replacement in (
-            ('_gone', group_members._Gone()),
+            ('_former', group_members._FormerMembers()),
             ('get_places', self.get_places),
             ('get_members', self.get_members),
         ):
@@ -106,7 +106,9 @@ class ServerGroupsTestCase(testtools.TestCase):
                 fixtures.MockPatchObject(group_members, name, replacement)
             )
 
-    def get_places(self, ctxt, group, asked):
+    def get_places(self, ctxt, group, asked, quickly):
+        # A weigher only orders hosts.
+        self.assertTrue(quickly)
         self.asked.append(('places', list(asked)))
         return {
             uuid: frozenset(on)
@@ -114,8 +116,8 @@ class ServerGroupsTestCase(testtools.TestCase):
             if uuid in asked
         }
 
-    def get_members(self, ctxt, group, asked):
-        places = self.get_places(ctxt, group, asked)
+    def get_members(self, ctxt, group, asked, quickly):
+        places = self.get_places(ctxt, group, asked, quickly)
         self.asked[-1] = ('members', list(asked))
         return group_members.Members(
             places,
@@ -124,8 +126,8 @@ class ServerGroupsTestCase(testtools.TestCase):
 
     def find(self, *states, rule=3, **spec):
         """Return the hosts, and the members' places."""
-        deal = self.groups.find(request(**spec), states, rule)
-        return deal._hosts, deal.places
+        assignment = self.groups.find(request(**spec), states, rule)
+        return assignment._hosts, assignment.places
 
     def room(self, *states, **kwargs):
         hosts, _ = self.find(*states, **kwargs)
@@ -177,6 +179,10 @@ class RoomTestCase(ServerGroupsTestCase):
             {'a': room}, self.room(state('a', **amounts), rule=9, **asked)
         )
 
+    def test_a_request_without_a_flavor_asks_for_nothing(self):
+        asked = server_groups._read_asked(objects.RequestSpec())
+        self.assertEqual((0, 0, 0), asked)
+
     @ddt.data(*SHORT)
     @hypothesis.given(st.data())
     def test_whatever_is_short(self, kind, data):
@@ -197,15 +203,34 @@ class RoomTestCase(ServerGroupsTestCase):
             self.room(host, rule=rule, **asked),
         )
 
+    @ddt.data(10**6, 10**400)
+    def test_more_than_the_group_needs_is_not_counted(self, rule):
+        """Nine members and the server: no host gives out its eleventh slot."""
+        large = dict.fromkeys(('total_usable_ram_mb', 'free_ram_mb'), 1 << 20)
+        states = [
+            state(str(fits), vcpus_total=fits, **large)
+            for fits in (1, 10, 11, 12, 13)
+        ]
+        with mock.patch.object(
+            server_groups,
+            '_count_fitting',
+            wraps=server_groups._count_fitting,
+        ) as count:
+            self.assertEqual(
+                {'1': 1, '10': 10, '11': 11, '12': rule, '13': rule},
+                self.room(*states, rule=rule),
+            )
+        self.assertEqual(3, count.call_count)
+
     def test_a_request_without_a_flavor(self):
         spec = request()
         del spec.flavor
-        deal = self.groups.find(spec, [state('a')], 9)
-        self.assertEqual(9, deal._hosts['a'].room)
+        assignment = self.groups.find(spec, [state('a')], 9)
+        self.assertEqual(9, assignment._hosts['a'].room)
 
     @ddt.data(
-        # By nova's database: on the host, under way, elsewhere, gone; then
-        # with the place taken off the free room.
+        # By nova's database: on the host, not claimed, elsewhere, deleted;
+        # then with the place taken off the free room.
         (5, ['a'], 3),
         (5, [None], 3),
         (5, ['b'], 3),
@@ -272,7 +297,7 @@ class PlacesTestCase(ServerGroupsTestCase):
         self.assertEqual([('members', MEMBERS[1:])], self.asked)
 
     def test_known_to_be_gone(self):
-        group_members._gone.add(
+        group_members._former.add(
             request().instance_group, frozenset(MEMBERS[2:])
         )
         self.places_of(state('a', held=[A]))
@@ -336,27 +361,40 @@ class PlacesTestCase(ServerGroupsTestCase):
 
     def test_what_stage_1_found(self):
         spec = request()
-        request_state.members[spec] = group_members.Members(
+        request_state.of(spec).members = group_members.Members(
             {A: frozenset(['a']), B: frozenset([None])}, {B: frozenset('b')}
         )
-        deal = self.groups.find(spec, [state('a', held=[C])], 3)
-        self.assertEqual({A: {'a'}, B: {'b'}, C: {'a'}}, deal.places)
-        self.assertEqual([('members', MEMBERS[3:])], self.asked)
+        assignment = self.groups.find(spec, [state('a', held=[C])], 3)
+        self.assertEqual({A: {'a'}, B: {'b'}, C: {'a'}}, assignment.places)
+        # Not placement, which stage 1 asked about each.
+        self.assertEqual([('places', MEMBERS[3:])], self.asked)
 
-    def test_sent_after_stage_1(self):
-        """To a host that was full when placement was asked."""
+    def test_claimed_after_stage_1(self):
         spec = request()
-        waits = group_members.Members(
-            {A: frozenset([None]), B: frozenset([None])}, {}
+        request_state.of(spec).members = group_members.Members(
+            {A: frozenset([None]), B: frozenset([None])},
+            {A: frozenset(['x']), B: frozenset()},
         )
-        request_state.members[spec] = waits
-        self.places = {A: [None], B: ['b']}
-        self.allocated = {A: ['full']}
-        deal = self.groups.find(spec, [state('a', held=MEMBERS[2:])], 3)
+        self.places = {A: ['b'], B: ['b']}
+        assignment = self.groups.find(spec, [state('a', held=MEMBERS[2:])], 3)
         self.assertEqual(
-            {A: {'full'}, B: {'b'}, **dict.fromkeys(MEMBERS[2:], {'a'})},
-            deal.places,
+            {A: {'x'}, B: {'b'}, **dict.fromkeys(MEMBERS[2:], {'a'})},
+            assignment.places,
         )
+        self.assertEqual([('places', [B])], self.asked)
+
+    def test_a_server_that_leaves_while_it_is_read(self):
+        """nova's threads change the instances that host states share."""
+
+        class Changing(dict):
+            def __iter__(self):
+                yield from list(super().__iter__())
+                self.pop(B, None)
+
+        leaves = state('a', held=[A, B])
+        leaves.instances = Changing(leaves.instances)
+        self.assertEqual({A: {'a'}}, self.places_of(leaves))
+        self.assertIn(B, self.asked[0][1])
 
 
 class HostsTestCase(ServerGroupsTestCase):
@@ -377,6 +415,9 @@ class HostsTestCase(ServerGroupsTestCase):
             {'a': 3, 'full': 2, 'small': 2}, self.room(state('a'))
         )
 
+    def test_more_stand_there_than_the_rule_allows(self):
+        self.assertEqual({'a': 3}, self.room(state('a', held=MEMBERS[:4])))
+
     def test_more_stand_there_than_was_room(self):
         self.room(state('small', vcpus_used=7))
         self.places = {A: ['small'], B: ['small']}
@@ -384,16 +425,21 @@ class HostsTestCase(ServerGroupsTestCase):
 
     def test_domains(self):
         rack = base.aggregate('rack', failure_domain='r')
-        states = [state('a', rack, vcpus_used=6), state('b', rack), state('c')]
+        feed = base.aggregate('feed', failure_domain='f')
+        states = [
+            state('a', rack, vcpus_used=6),
+            state('b', feed, rack),
+            state('c'),
+        ]
         spec = request()
-        request_state.spreads[spec] = failure_domain.Spread(
+        request_state.of(spec).spread = failure_domain.Spread(
             'g',
             4,
             KEY,
             {},
             {'full': frozenset('s'), 'other': frozenset('t')},
         )
-        request_state.members[spec] = group_members.Members(
+        request_state.of(spec).members = group_members.Members(
             {A: frozenset(['full']), B: frozenset(['loose'])}, {}
         )
         host = round_robin.Host
@@ -401,7 +447,7 @@ class HostsTestCase(ServerGroupsTestCase):
         self.assertEqual(
             {
                 'a': host(frozenset('r'), 2),
-                'b': host(frozenset('r'), 3),
+                'b': host(frozenset('fr'), 3),
                 'c': host(frozenset(), 3),
                 'full': host(frozenset('s'), 1),
                 'loose': host(frozenset(), 1),

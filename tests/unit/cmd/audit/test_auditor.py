@@ -3,20 +3,15 @@
 import types
 from unittest import mock
 
-import ddt
-from nova.objects import aggregate as nova_aggregate
-from oslo_utils.fixture import uuidsentinel as uuids
 import testtools
 
 from nova_ext_sched import exception
-from nova_ext_sched.cmd import kept_hosts
-from nova_ext_sched.cmd import nova_scheduler
 from nova_ext_sched.cmd.audit import auditor
 from nova_ext_sched.cmd.audit import command
-from nova_ext_sched.cmd.audit import destinations
 from nova_ext_sched.cmd.audit import policies
-from nova_ext_sched.cmd.audit import servers
-from nova_ext_sched.cmd.audit import totals
+from nova_ext_sched.cmd.cloud import cells
+from nova_ext_sched.cmd.cloud import servers
+from nova_ext_sched.cmd.cloud import snapshot
 
 AGGREGATE = types.SimpleNamespace(name='rack1')
 HOST = types.SimpleNamespace(host='host1', aggregates=[AGGREGATE])
@@ -34,7 +29,7 @@ class Policies:
     def judge(self, judged):
         number = int(judged.uuid)
         if judged.fault:
-            yield totals.NOT_JUDGED, judged.fault
+            yield servers.NOT_JUDGED, judged.fault
         elif number % 2:
             yield 'even', 'odd'
 
@@ -63,11 +58,16 @@ class AuditorTestCase(testtools.TestCase):
             def read(_, cell, host):
                 for one in cells[cell]:
                     if isinstance(one, Exception):
+                        # As a Snapshot does.
+                        self.scheduler.silent_cells[cell] = one.cause
                         raise one
                     self.read.append(one.uuid)
                     yield one
 
-        self.scheduler = mock.Mock(
+        class Scheduler(mock.Mock):
+            faults = snapshot.Snapshot.faults
+
+        self.scheduler = Scheduler(
             cell_name=str,
             silent_cells={
                 name: found
@@ -77,12 +77,9 @@ class AuditorTestCase(testtools.TestCase):
         )
         with (
             mock.patch.object(servers, 'Servers', Servers),
-            mock.patch.object(destinations, 'Destinations') as destination,
             mock.patch.object(policies, 'Policies') as judging,
         ):
             judging.return_value = Policies()
-            self.find = destination.return_value.find
-            self.destinations = destination
             made = auditor.Auditor(self.scheduler, ['even'], hosts)
         judging.assert_called_once_with(self.scheduler, ['even'])
         return made
@@ -149,7 +146,7 @@ class AuditorTestCase(testtools.TestCase):
             a='gone',
             b=[
                 server('1'),
-                nova_scheduler.CellFailed(cell='b', cause='going'),
+                cells.CellFailed(cell='b', cause='going'),
                 server('3'),
             ],
             c=[server('5')],
@@ -165,30 +162,6 @@ class AuditorTestCase(testtools.TestCase):
             auditing.faults,
         )
         self.assertEqual(2, auditing.totals.servers)
-
-    def test_destinations(self):
-        auditing = self.make(a=[server('1', 'no request spec'), server('3')])
-        auditing.count()
-        unjudged, judged = auditing.judge()
-        self.assertEqual(([], ['even']), (unjudged.policies, judged.policies))
-        self.assertEqual([('even', 'odd')], judged.found)
-        self.find.side_effect = [['host2'], *[OSError('no answer')] * 2]
-        self.assertIsNone(
-            auditing.find_destinations(unjudged, totals.NOT_JUDGED)
-        )
-        self.assertEqual(['host2'], auditing.find_destinations(judged, 'even'))
-        self.assertEqual([], auditing.faults)
-        for count in ('1 server', '2 servers'):
-            self.assertIsNone(auditing.find_destinations(judged, 'even'))
-            self.assertEqual(
-                [
-                    f'The hosts for {count} are unknown, 3 for example: '
-                    f'OSError: no answer.'
-                ],
-                auditing.faults,
-            )
-        self.destinations.assert_called_once_with(self.scheduler)
-        self.find.assert_called_with('3')
 
 
 class MakeTestCase(testtools.TestCase):
@@ -217,7 +190,7 @@ class MakeTestCase(testtools.TestCase):
         audit = command.Audit(mock.Mock(), None, cmd_name='audit')
         parsed = audit.get_parser('audit').parse_args(argv)
         with (
-            mock.patch.object(kept_hosts, 'HostManager') as manager,
+            mock.patch.object(snapshot, 'Snapshot') as manager,
             mock.patch.object(auditor, 'Auditor') as made,
         ):
             manager.return_value = self.scheduler
@@ -248,85 +221,3 @@ class MakeTestCase(testtools.TestCase):
         self.make('--project', 'p', '--policy', 'reservation')
         self.assertEqual('p', self.project)
         self.assertEqual(['reservation'], self.names)
-
-    def test_changed_aggregates(self):
-        self.make(
-            '--aggregate-property',
-            'rack1',
-            'x=y',
-            '--no-aggregate-property',
-            'rack1',
-            'k',
-        )
-        self.assertEqual({'x': 'y'}, self.scheduler.aggs_by_id[1].metadata)
-
-
-def make_aggregate(number, name, metadata):
-    return nova_aggregate.Aggregate(
-        id=number, uuid=getattr(uuids, name), name=name, metadata=metadata
-    )
-
-
-@ddt.ddt
-class AggregateChangeTestCase(testtools.TestCase):
-    def setUp(self):
-        super().setUp()
-        self.aggregates = [
-            make_aggregate(1, 'gpu', {'a': '1'}),
-            make_aggregate(2, 'bare', None),
-            make_aggregate(3, '1', {}),
-        ]
-
-    def change(self, *argv):
-        audit = command.Audit(mock.Mock(), None, cmd_name='audit')
-        parsed = audit.get_parser('audit').parse_args(argv)
-        scheduler = mock.Mock(aggs_by_id=dict(enumerate(self.aggregates)))
-        with (
-            mock.patch.object(
-                kept_hosts, 'HostManager', return_value=scheduler
-            ),
-            mock.patch.object(auditor, 'Auditor'),
-        ):
-            auditor.make(parsed)
-
-    def set(self, name, item):
-        self.change('--aggregate-property', name, item)
-        return [aggregate.metadata for aggregate in self.aggregates]
-
-    def remove(self, name, key):
-        self.change('--no-aggregate-property', name, key)
-        return [aggregate.metadata for aggregate in self.aggregates]
-
-    @ddt.named_data(['name', 'gpu'], ['uuid', uuids.gpu])
-    def test_set(self, name):
-        self.assertEqual(
-            [{'a': '1', 'b': '2'}, None, {}], self.set(name, 'b=2')
-        )
-
-    def test_change(self):
-        self.assertEqual([{'a': '2'}, None, {}], self.set('gpu', 'a=2'))
-
-    def test_set_where_there_is_none(self):
-        self.assertEqual([{'a': '1'}, {'a': '1'}, {}], self.set('2', 'a=1'))
-
-    def test_remove(self):
-        self.assertEqual([{}, None, {}], self.remove('gpu', 'a'))
-
-    def test_remove_what_is_not_there(self):
-        for name, known in (('gpu', 'a'), ('bare', 'it has none')):
-            error = self.assertRaises(
-                exception.InvalidValue, self.remove, name, 'b'
-            )
-            self.assertIn(known, str(error))
-            self.assertIn(f'aggregate {name}', str(error))
-
-    @ddt.data(
-        ('a=', 'a', ''), ('b=c', 'b', 'c'), ('trait:A=b=c', 'trait:A', 'b=c')
-    )
-    @ddt.unpack
-    def test_forms(self, item, key, value):
-        self.assertEqual(value, self.set('gpu', item)[0][key])
-
-    @ddt.data('a', '=b', '')
-    def test_malformed(self, item):
-        self.assertRaises(exception.InvalidValue, self.set, 'gpu', item)

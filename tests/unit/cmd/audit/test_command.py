@@ -14,6 +14,8 @@ import yaml
 from nova_ext_sched.cmd.audit import auditor
 from nova_ext_sched.cmd.audit import command
 from nova_ext_sched.cmd.audit import totals
+from nova_ext_sched.cmd.cloud import process
+from nova_ext_sched.cmd.cloud import servers
 
 
 @ddt.ddt
@@ -35,13 +37,6 @@ class UsageTestCase(testtools.TestCase):
         (['--option', 'debug'], '[group.]name=value'),
         (['--aggregate-property', 'gpu'], '2 arguments'),
         (['-c', 'Reasons'], 'no column Reasons. The columns are Server'),
-        (['-c', 'Where'], 'There is no column Where'),
-        (['--most', '2'], '--most needs --plan.'),
-        (['--most', '0', '--plan'], 'an integer'),
-        (['--make-room'], '--make-room needs --plan.'),
-        (['-f', 'commands'], '-f commands needs --plan.'),
-        (['--plan', '--where'], 'not allowed with'),
-        (['--plan', '-c', 'Where'], 'The columns are Turn, Server'),
     )
     @ddt.unpack
     def test_wrong(self, argv, part):
@@ -56,7 +51,7 @@ class UsageTestCase(testtools.TestCase):
                 '-W',
                 'ignore',
                 '-m',
-                'nova_ext_sched.cmd.main',
+                'nova_ext_sched.cli.main',
                 'audit',
                 '--config-file',
                 '/nonexistent',
@@ -77,20 +72,18 @@ def finding(number, policy='isolation', name='web'):
         host='host1',
         host_state=types.SimpleNamespace(aggregates=[]),
         found=[(policy, 'why')],
-        policies=[policy] if policy != totals.NOT_JUDGED else [],
+        policies=[policy] if policy != servers.NOT_JUDGED else [],
     )
 
 
 class Auditor:
     """Finds what it is given."""
 
-    def __init__(self, *findings, servers=None, faults=(), hosts=('host2',)):
+    def __init__(self, *findings, servers=None, faults=()):
         self._findings = findings
-        self._hosts = hosts
         self.servers = len(findings) if servers is None else servers
         self.totals = totals.Totals(['isolation'])
         self.faults = list(faults)
-        self.asked = []
 
     def count(self):
         return self.servers
@@ -100,10 +93,6 @@ class Auditor:
             self.totals.add(server)
             yield server
             advance()
-
-    def find_destinations(self, server, policy):
-        self.asked.append((server.uuid, policy))
-        return self._hosts
 
 
 @ddt.ddt
@@ -128,8 +117,8 @@ class OutputTestCase(testtools.TestCase):
     @ddt.data(
         (0, Auditor()),
         (3, Auditor(finding(1))),
-        (1, Auditor(finding(1, totals.NOT_JUDGED))),
-        (1, Auditor(finding(1), finding(2, totals.NOT_JUDGED))),
+        (1, Auditor(finding(1, servers.NOT_JUDGED))),
+        (1, Auditor(finding(1), finding(2, servers.NOT_JUDGED))),
         (1, Auditor(faults=['Cell a is down.'])),
         (1, Auditor(finding(1), faults=['Cell a is down.'])),
     )
@@ -176,24 +165,6 @@ class OutputTestCase(testtools.TestCase):
         )
         self.assertEqual("'a\\nb'\n", self.out.getvalue())
 
-    @ddt.data(
-        (None, 'null'),
-        ([], '[]'),
-        (['host2', 'host3'], '[""host2"", ""host3""]'),
-    )
-    @ddt.unpack
-    def test_where(self, hosts, text):
-        auditing = Auditor(finding(1), hosts=hosts)
-        self.run_command(auditing, '--where', '-f', 'csv')
-        self.assertEqual(
-            [
-                '"Server","Name","Project","Host","Policy","Reason","Where"',
-                f'"1","web","project","host1","isolation","why","{text}"',
-            ],
-            self.out.getvalue().splitlines(),
-        )
-        self.assertEqual([('1', 'isolation')], auditing.asked)
-
     def test_options_as_if_nova_conf_had_them(self):
         audit = command.Audit(
             mock.Mock(stdout=io.StringIO()), None, cmd_name='audit'
@@ -203,17 +174,12 @@ class OutputTestCase(testtools.TestCase):
         )
         with (
             mock.patch.object(audit, 'configure'),
-            mock.patch.object(auditor.nova_scheduler, 'override') as override,
-            mock.patch.object(auditor.kept_hosts, 'HostManager'),
+            mock.patch.object(process, 'override') as override,
+            mock.patch.object(auditor.snapshot, 'Snapshot'),
             mock.patch.object(auditor, 'Auditor', return_value=Auditor()),
         ):
             audit.run(parsed)
         override.assert_called_once_with({'a.b': 'c=d', 'e': 'f'})
-
-    def test_without_where_nothing_is_asked(self):
-        auditing = Auditor(finding(1))
-        self.run_command(auditing, '-f', 'csv')
-        self.assertEqual([], auditing.asked)
 
     def test_summary(self):
         auditing = Auditor(finding(1), finding(2))
@@ -248,16 +214,3 @@ class OutputTestCase(testtools.TestCase):
         self.run_command(Auditor(finding(1)), '-f', formatter, '-c', 'Server')
         document = yaml.safe_load(self.out.getvalue())
         self.assertEqual([{'Server': '1'}], document)
-
-    @ddt.data((True, 'csv', 0), (True, 'json', 1), (False, 'csv', 1))
-    @ddt.unpack
-    def test_no_bar_through_rows(self, terminal, formatter, calls):
-        with (
-            mock.patch.object(command.progress, 'bar') as bar,
-            mock.patch.object(command.sys.stdout, 'isatty') as isatty,
-        ):
-            isatty.return_value = terminal
-            self.run_command(Auditor(servers=7), '-f', formatter)
-        stream, _, total = bar.call_args.args
-        self.assertEqual(7, total)
-        self.assertEqual(calls, int(stream is self.err))

@@ -15,14 +15,14 @@ import testtools
 from nova_ext_sched import conf
 from nova_ext_sched import exception
 from nova_ext_sched.cmd.audit import policies
-from nova_ext_sched.cmd.audit import servers
+from nova_ext_sched.cmd.cloud import change
+from nova_ext_sched.cmd.cloud import servers
 from nova_ext_sched.filters import aggregate_instance_type
 from nova_ext_sched.filters import anti_affinity
 from nova_ext_sched.filters import blazar
 from nova_ext_sched.filters import failure_domain
 from nova_ext_sched.filters import isolation
 from nova_ext_sched.policy import declaration
-from nova_ext_sched.queries import aggregates as queries_aggregates
 from nova_ext_sched.queries import group_members
 from tests.unit.filters import base as filters_base
 from tests.unit.request_filters import base as test_base
@@ -78,10 +78,10 @@ class PoliciesTestCase(testtools.TestCase):
         scheduler = mock.Mock(
             filter_cls_map={cls.__name__: cls for cls in classes},
             filter_obj_map={},
-            aggregates_copy=queries_aggregates.copy(aggregates),
+            aggregates_copy=change.copy_aggregates(aggregates),
         )
         with mock.patch.object(
-            policies.nova_scheduler, 'context', return_value=self.ctxt
+            policies.process, 'context', return_value=self.ctxt
         ):
             return policies.Policies(scheduler, names)
 
@@ -206,12 +206,15 @@ class FailureDomainTestCase(PoliciesTestCase):
     def racks(self, *hosts):
         return [
             objects.Aggregate(
+                id=number,
                 uuid=getattr(uuids, rack),
                 name=f'rack-{rack}',
                 metadata={'failure_domain': rack},
                 hosts=[host for host in self.RACKS if host[0] == rack],
             )
-            for rack in sorted({self.RACKS[host] for host in hosts})
+            for number, rack in enumerate(
+                sorted({self.RACKS[host] for host in hosts})
+            )
         ]
 
     def judge_on(self, host, members, limit='2'):
@@ -243,7 +246,7 @@ class FailureDomainTestCase(PoliciesTestCase):
         self.assertEqual(
             [
                 (
-                    'failure-domain',
+                    'failure-domain-by-hint',
                     f'not counting this server, failure domain a holds 2 '
                     f'servers of server group {uuids.group} and the limit is '
                     f'2',
@@ -256,6 +259,14 @@ class FailureDomainTestCase(PoliciesTestCase):
         )
         self.assertEqual([], self.judge_on('b1', members))
         self.assertEqual([], self.judge_on('a1', members, '3'))
+
+    def test_the_operator_asks_too(self):
+        self.config(group='nova_ext_sched', max_server_per_failure_domain=2)
+        members = {uuids.two: {'a1'}, uuids.three: {'a2', 'b1'}}
+        ((name, _),) = self.judge_on('a1', members, '1')
+        self.assertEqual('failure-domain', name)
+        ((name, _),) = self.judge_on('b1', members, '1')
+        self.assertEqual('failure-domain-by-hint', name)
 
     def test_malformed_hint(self):
         ((_, reason),) = self.judge_on('a1', {}, 'many')

@@ -4,8 +4,8 @@ import types
 
 import testtools
 
-from nova_ext_sched.cmd.audit import servers
 from nova_ext_sched.cmd.audit import totals
+from nova_ext_sched.cmd.cloud import servers
 
 
 def make_server(found, aggregates=()):
@@ -46,8 +46,8 @@ class TotalsTestCase(testtools.TestCase):
         self.assertEqual(['a', 'c'], list(lines[0][3]))
 
     def test_a_policy_that_fails_and_one_that_is_violated(self):
-        self.add(['a', totals.NOT_JUDGED], 'rack1')
-        self.add([totals.NOT_JUDGED], 'rack2')
+        self.add(['a', servers.NOT_JUDGED], 'rack1')
+        self.add([servers.NOT_JUDGED], 'rack2')
         self.assertEqual((2, 1, 2), self.counts())
         self.assertEqual(
             '1 of 2 servers violates a policy: a 1. 2 servers cannot be '

@@ -11,9 +11,9 @@ from nova.scheduler import filters
 from nova.scheduler import host_manager
 import testtools
 
-from nova_ext_sched.cmd import nova_scheduler
+from nova_ext_sched.cmd.ask import reasons
 from nova_ext_sched.cmd.capacity import room
-from tests.unit.cmd import test_claims
+from tests.unit.cmd.cloud import test_claims
 from tests.unit.request_filters import base
 
 
@@ -161,6 +161,6 @@ class RoomsTestCase(testtools.TestCase):
 
     def test_a_filter_that_raises(self):
         exc = self.assertRaises(
-            nova_scheduler.FilterFailed, self.measure, RaisingFilter()
+            reasons.FilterFailed, self.measure, RaisingFilter()
         )
         self.assertIn('RaisingFilter: expected an answer, got Key', str(exc))

@@ -1,20 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import datetime
-import io
 import json
 import pathlib
 
 import ddt
 import fixtures
-from oslo_utils import fixture
 import testtools
 
-from nova_ext_sched import exception
 from nova_ext_sched.cli import base
-from nova_ext_sched.cli import layout
-from nova_ext_sched.cmd.explain import answer
 from nova_ext_sched.cmd.explain import recorded
+from nova_ext_sched.cmd.explain import report
 from tests import explanations
 
 NOW = datetime.datetime(2026, 1, 9, 3, 4, 5)
@@ -42,6 +38,8 @@ def record(server, request_id, age=0, **fields):
         'constraint': 'VCPU',
         'unexplained': None,
         'detail': None,
+        'asked_after': 9,
+        'explained_by': None,
         'explanation': explanation,
     } | fields
 
@@ -52,7 +50,6 @@ class ReadTestCase(testtools.TestCase):
         super().setUp()
         folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         self.path = folder / 'records'
-        self.useFixture(fixture.TimeFixture(NOW))
 
     def write(self, *found):
         self.path.write_text(
@@ -70,23 +67,15 @@ class ReadTestCase(testtools.TestCase):
         found = recorded.read(self.path, 'server1')
         self.assertIn('req-2', found['answer']['sentence'])
 
-    @ddt.data(
-        (-5, '0 seconds'),
-        (0, '0 seconds'),
-        (1, '1 second'),
-        (59, '59 seconds'),
-        (60, '1 minute'),
-        (7199, '1 hour'),
-        (7200, '2 hours'),
-        (86400 * 3, '3 days'),
-    )
-    @ddt.unpack
-    def test_age(self, seconds, expected):
-        self.write(record('server1', 'req-1', seconds))
+    def test_when(self):
+        self.write(record('server1', 'req-1', 7200))
         found = recorded.read(self.path, 'req-1')
         [remark] = found['remarks']
-        self.assertIn('at 2026-01-02T03:04:05Z (request req-1)', remark)
-        self.assertTrue(remark.endswith(f'explained {expected} ago'), remark)
+        self.assertEqual(
+            'Nova refused it at 2026-01-02T03:04:05Z (request req-1): No '
+            'valid host was found. It was explained at 2026-01-09T01:04:05Z',
+            remark,
+        )
         self.assertTrue(found['answer']['sentence'].endswith(f'{remark}.'))
 
     def test_without_an_explanation(self):
@@ -119,28 +108,46 @@ class ReadTestCase(testtools.TestCase):
         self.assertIn('--records', str(error))
 
     @ddt.data(
-        ({'project': 7}, '$.project: 7 is not of type'),
-        ({'explanation': {}}, "$: 'format' is a required property"),
-        ({'explanation': [1]}, '$.explanation: [1] is not of type'),
-        ({'fault': None}, '$.fault: None is not of type'),
-    )
+        ({'asked_after': 60}, None),
+        ({'asked_after': 61},
+         'This is the cloud of {time}, 1 minute after the refusal'),
+        ({'asked_after': 9, 'constraint': 'no candidates'},
+         'When nova refused it, placement was away or offered no host'),
+        ({'asked_after': 150, 'constraint': 'cannot decide'},
+         'When nova refused it, a request filter could not decide. This is '
+         'the cloud of {time}, 2 minutes after the refusal'),
+    )  # fmt: skip
     @ddt.unpack
-    def test_one_that_somebody_edited(self, fields, expected):
-        self.write(record('server1', 'req-1', **fields))
-        error = self.assertRaises(
-            exception.InvalidValue, recorded.read, self.path, 'server1'
-        )
-        self.assertIn(str(self.path), str(error))
-        self.assertIn(expected, str(error))
-
-    def test_one_that_came_late(self):
+    def test_what_comes_before_the_answer(self, fields, expected):
         """The first line of what people read."""
-        one = record('server1', 'req-1')
-        one['explanation']['answer']['late'] = 'This is the cloud of 01:12'
+        one = record('server1', 'req-1', **fields)
         self.write(one)
-        out = io.StringIO()
         found = recorded.read(self.path, 'req-1')
-        answer.write(layout.Layout(out, 80), found, [])
+        expected = expected and expected.format(time=one['recorded'])
+        self.assertEqual(expected, found['answer'].get('late'))
+        if expected:
+            made = report.make(found)
+            self.assertEqual(f'{expected}.', made.sections[0].title)
+            self.assertTrue(
+                found['answer']['sentence'].startswith(f'{expected}. 0 of 2')
+            )
+
+    def test_explained_with_an_equal_request(self):
+        own = {'server_name': 'other', 'image': {'id': '9', 'name': 'mine'}}
+        equal = {'explanation': None, 'explained_by': 'cell:fault:server1'}
+        first = record('server1', 'req-1')
+        second = record('server2', 'req-2', **own, **equal)
+        self.write(first, second)
+        found = recorded.read(self.path, 'server2')
+        self.assertIn('for server1. Nova', found['answer']['sentence'])
+        self.assertIn('(request req-2)', found['answer']['sentence'])
         self.assertEqual(
-            'This is the cloud of 01:12.', out.getvalue().splitlines()[0]
+            {'server': 'server2', **own},
+            {key: found['request'][key] for key in ('server', *own)},
         )
+        # In a file that was compressed.
+        self.write(second)
+        error = self.assertRaises(
+            recorded.NotExplained, recorded.read, self.path, 'server2'
+        )
+        self.assertIn('record cell:fault:server1 has the', str(error))

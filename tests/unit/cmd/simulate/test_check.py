@@ -205,7 +205,7 @@ class FormTest(unittest.TestCase):
         (
             {'hosts': [{'name': 'a', 'ram': 1}]},
             'hosts[0].ram: expected one of the keys name, vcpus, memory_mb, '
-            'disk_gb, traits, inventories, used, state, compute_node, got ram',
+            'disk_gb, traits, got ram',
         ),
         (
             {'flavors': ['small']},
@@ -718,77 +718,3 @@ class ReferencesTest(unittest.TestCase):
                 r'one of the keys|one action|a server|an integer|a flavor|'
                 r'an? |hosts|servers)',
             )
-
-
-ROWS = """
-hosts:
-- name: a
-  inventories: {VCPU: {total: 4, allocation_ratio: 1.5}, CUSTOM_X: {}}
-  used: {VCPU: 3}
-  state: down
-  compute_node: {num_instances: 2, supported_instances: [[x, y, z]]}
-flavors: {small: {ephemeral_gb: 1, swap_mb: 64}}
-projects: [red]
-server_groups:
-  reds: {policy: affinity, project: red}
-  all: {policy: affinity}
-servers: {x: {host: a, flavor: small, group: reds, project: red, volume: true}}
-independent: true
-steps:
-- {boot: x, flavor: small}
-"""
-
-
-@ddt.ddt
-class RowsTest(unittest.TestCase):
-    """What a scenario says of a cloud that stands."""
-
-    def test_good(self):
-        data = document.parse(ROWS)
-        self.assertEqual([], faults(data))
-        self.assertEqual(
-            1.5, data['hosts'][0]['inventories']['VCPU']['allocation_ratio']
-        )
-
-    @ddt.unpack
-    @ddt.data(
-        ('state: down', 'state: up', 'hosts[0].state: expected down or dis'),
-        ('1.5', '0', 'hosts[0].inventories.VCPU.allocation_ratio: expected a'),
-        ('1.5', 'nan', 'hosts[0].inventories.VCPU.allocation_ratio: expected'),
-        (
-            'used: {VCPU',
-            'used: {CPU',
-            'hosts[0].used: expected a standard resource class or CUSTOM_',
-        ),
-        ('[[x, y, z]]', '[[x]]', 'hosts[0].compute_node.supported_instances'),
-        ('x: {host: a', 'x: {host: b', 'servers.x.host: expected a declared '),
-        ('x: {host', 'x y: {host', 'servers: expected a name without blanks'),
-        (
-            'independent: true',
-            'independent: false',
-            "step 1.boot: expected a name that no server had, got 'x'",
-        ),
-        (
-            '- {boot: x, flavor: small}',
-            '- {delete: x}',
-            'independent: expected true only where each step is a boot, got',
-        ),
-    )
-    def test_fault(self, old, new, beginning):
-        found = faults(document.parse(ROWS.replace(old, new)))
-        self.assertTrue(found and found[0].startswith(beginning), found)
-
-    def test_step_that_needs_a_compute(self):
-        found = faults(
-            document.parse(
-                ROWS.replace('independent: true\n', '').replace(
-                    '- {boot: x, flavor: small}', '- {migrate: x}'
-                )
-            )
-        )
-        places = [one.partition(':')[0] for one in found]
-        keys = ('inventories', 'used', 'state', 'compute_node')
-        self.assertEqual(
-            [*(f'hosts[0].{key}' for key in keys), 'servers'], places, found
-        )
-        self.assertIn('no such key, because a step needs a nova', found[0])

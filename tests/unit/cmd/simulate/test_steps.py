@@ -9,7 +9,7 @@ from nova_ext_sched.cmd.simulate import steps
 
 class EvacuateTest(unittest.TestCase):
     def test_server_on_no_host_takes_none_down(self):
-        cloud = mock.Mock(readable=list, rows=None, server_ids={})
+        cloud = mock.Mock(readable=list)
         cloud.explanations.take.return_value = {}
         cloud.warnings.take.return_value = []
         api = cloud.client.return_value

@@ -73,9 +73,22 @@ class OperatorsDataTestCase(testtools.TestCase):
         found = [*data({}, {'flavor': {key: value}}).check_flavors()]
         self.assertEqual(1 if faulty else 0, len(found))
 
+    def test_slip_in_a_flavor(self):
+        flavors = {'f': {'Reservation:c': '1'}}
+        [found] = data(
+            {},
+            flavors,
+            placement_req_required_member_prefix=['reservation:'],
+        ).check_flavors()
+        self.assertIn(
+            "'Reservation:c': expected 'reservation:c'; it names no "
+            'reservation',
+            found,
+        )
+
     @ddt.data(
         ({'reservation:a': 'true'}, []),
-        ({'reservation:a': 'no', 'ssd': 'true', 'Reservation:c': '1'}, []),
+        ({'reservation:a': 'no', 'ssd': 'true'}, []),
         ({'reservation:b': 'true'}, ['reservation:b']),
         (
             {'reservation:c': '1', 'reservation:a': '1', 'reservation:B': '1'},
@@ -154,7 +167,7 @@ class OperatorsDataTestCase(testtools.TestCase):
         found = [
             *data(
                 aggregates, {}, isolation_trait_sources=['flavor']
-            ).check_aggregates()
+            ).check_uses()
         ]
         self.assertEqual(
             ['a', 'b', 'c'],
@@ -211,7 +224,7 @@ class IsolationTraitsTestCase(testtools.TestCase):
         found = [
             *data(
                 self.AGGREGATES, flavors, isolation_trait_sources=['flavor']
-            ).check_aggregates()
+            ).check_uses()
         ]
         self.assertEqual(0 if opens else 1, len(found))
         if found:

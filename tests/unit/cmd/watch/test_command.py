@@ -2,7 +2,6 @@
 
 import os
 import pathlib
-import signal
 
 import ddt
 import fixtures
@@ -10,17 +9,14 @@ import nova.conf
 import testtools
 
 from nova_ext_sched import exception
-from nova_ext_sched.cli import base
-from nova_ext_sched.cmd.watch import capacity
 from nova_ext_sched.cmd.watch import command
 from nova_ext_sched.cmd.watch import explainer
 from nova_ext_sched.cmd.watch import interrupt
 from nova_ext_sched.cmd.watch import metrics
-from nova_ext_sched.cmd.watch import position
-from nova_ext_sched.cmd.watch import watcher
+from nova_ext_sched.cmd.watch import recorder
+from nova_ext_sched.cmd.watch import sink
 
 CONF = nova.conf.CONF
-IMAGE = '8d5b8d9a-6d4f-4a7e-9f6f-7d9b6e1f1c11'
 
 
 class Ended(Exception):
@@ -42,19 +38,11 @@ class CommandTestCase(testtools.TestCase):
         self.calls = []
         self.addCleanup(os.umask, os.umask(0o022))
         self.note(interrupt.Interrupt, 'install')
-        self.note(metrics.Metrics, 'serve', self.serve)
-        self.note(watcher.Watcher, 'turn')
+        self.note(metrics.Metrics, 'serve')
+        self.note(recorder.Recorder, 'run', lambda one, _: one.sink.note({}))
         self.note(explainer.Explainer, '__init__')
-        self.note(capacity.Capacity, '__init__')
-        self.note(position.File, '__init__', position.File.__init__)
-        self.patch('nova_ext_sched.cmd.watch.loop.every', self.every)
+        self.note(sink.Sink, '__init__', sink.Sink.__init__)
         self.patch('os._exit', self.end)
-        self.patch(
-            'nova_ext_sched.cmd.watch.loop.run', lambda *args: self.loop(*args)
-        )
-
-    def serve(self, figures, *args):
-        self.registry = figures.registry
 
     def patch(self, name, replacement):
         self.useFixture(fixtures.MonkeyPatch(name, replacement))
@@ -73,14 +61,6 @@ class CommandTestCase(testtools.TestCase):
 
         self.patch(f'{class_.__module__}.{class_.__name__}.{name}', call)
 
-    def every(self, interval, work):
-        self.calls.append(('loop', 'every', interval))
-        return lambda: self.calls.append(('every', interval))
-
-    def loop(self, signals, turn, interval):
-        self.calls.append(('loop', 'run', interval))
-        turn()
-
     def end(self, status):
         raise Ended(status)
 
@@ -97,16 +77,10 @@ class CommandTestCase(testtools.TestCase):
     def test_by_default(self):
         self.assertEqual(
             [
+                ('Sink', '__init__', None, None),
                 ('Explainer', '__init__', 30),
-                ('File', '__init__', None),
                 ('Interrupt', 'install'),
-                ('loop', 'every', None),
-                ('Capacity', '__init__', []),
-                ('loop', 'every', None),
-                ('loop', 'run', 5.0),
-                ('Watcher', 'turn'),
-                ('every', None),
-                ('every', None),
+                ('Recorder', 'run', 5.0),
             ],
             self.run_command(),
         )
@@ -114,58 +88,26 @@ class CommandTestCase(testtools.TestCase):
     def test_every_option(self):
         self.assertEqual(
             [
+                (
+                    'Sink',
+                    '__init__',
+                    self.folder / 'records',
+                    self.folder / 'state',
+                ),
                 ('Explainer', '__init__', 7),
-                ('File', '__init__', self.folder / 'state'),
-                ('Metrics', 'serve', 9653, '::1'),
+                ('Metrics', 'serve', 65535, '::1'),
                 ('Interrupt', 'install'),
-                ('loop', 'every', 31536000.0),
-                ('Capacity', '__init__', [('a b', ''), ('c', IMAGE)]),
-                ('loop', 'every', 900.0),
-                ('loop', 'run', 0.5),
-                ('Watcher', 'turn'),
-                ('every', 31536000.0),
-                ('every', 900.0),
+                ('Recorder', 'run', 0.5),
             ],
             self.run_command(
                 '--interval=0.5',
                 f'--records={self.folder}/records',
                 f'--state={self.folder}/state',
                 '--explanations-per-minute=7',
-                '--metrics-port=9653',
+                '--metrics-port=65535',
                 '--metrics-address=::1',
-                '--audit-interval=31536000',
-                '--capacity-interval=900',
-                '--capacity=a b',
-                f'--capacity=c,{IMAGE}',
             ),
         )
-        for name, labels, expected in (
-            ('audit', {}, 31536000),
-            ('capacity', {'flavor': 'a b', 'image': ''}, 900),
-            ('capacity', {'flavor': 'c', 'image': IMAGE}, 900),
-        ):
-            value = self.registry.get_sample_value(
-                f'nova_ext_sched_{name}_interval_seconds', labels
-            )
-            self.assertEqual(expected, value)
-
-    def test_a_signal_ends_audits_and_counts(self):
-        """Also one that has arrived before."""
-        begun = []
-
-        def arrive():
-            begun.append(True)
-            self.signals._handle(signal.SIGTERM, None)
-
-        self.patch('nova_ext_sched.cmd.watch.loop.every', lambda *_: arrive)
-        self.loop = self.take_two_turns
-        self.run_command()
-        self.assertEqual(1, len(begun))
-
-    def take_two_turns(self, signals, turn, interval):
-        self.signals = signals
-        for _ in range(2):
-            self.assertRaises(interrupt.Stop, turn)
 
     def test_metrics_are_for_this_machine(self):
         self.assertIn(
@@ -175,7 +117,12 @@ class CommandTestCase(testtools.TestCase):
 
     def test_the_state_stands_beside_the_records(self):
         self.assertIn(
-            ('File', '__init__', self.folder / 'records.json.state'),
+            (
+                'Sink',
+                '__init__',
+                self.folder / 'records.json',
+                self.folder / 'records.json.state',
+            ),
             self.run_command(f'--records={self.folder}/records.json'),
         )
 
@@ -198,7 +145,7 @@ class CommandTestCase(testtools.TestCase):
 
     def test_a_state_without_records(self):
         self.assertIn(
-            ('File', '__init__', self.folder / 'state'),
+            ('Sink', '__init__', None, self.folder / 'state'),
             self.run_command(f'--state={self.folder}/state'),
         )
 
@@ -222,29 +169,20 @@ class CommandTestCase(testtools.TestCase):
         self.assertIn('Address already in use', str(error))
         self.assertIn('a free port', str(error))
 
-    @ddt.data('', ',', f',{IMAGE}', 'a,', 'a,b', f'a,b,{IMAGE}')
-    def test_other_flavors_and_images(self, text):
+    def assertRefused(self, option, text, expected):
         stderr = self.useFixture(fixtures.StringStream('stderr')).stream
         self.patch('sys.stderr', stderr)
-        self.assertRaises(SystemExit, self.parse, f'--capacity={text}')
+        end = self.assertRaises(SystemExit, self.parse, f'{option}={text}')
+        self.assertEqual(2, end.code)
         stderr.seek(0)
-        self.assertIn('expected FLAVOR or FLAVOR,IMAGE', stderr.read())
-
-    @ddt.data('--capacity=a', '--capacity-interval=60')
-    def test_capacity_goes_with_its_interval(self, argument):
-        watch, parsed = self.parse(argument)
-        self.assertRaises(base.UsageError, watch.take_action, parsed)
-        self.assertEqual([], self.calls)
+        self.assertIn(f'expected {expected}, got {text!r}', stderr.read())
 
     @ddt.data('0', '-1', 'x', '', 'nan', 'inf', '31536001')
     def test_other_seconds(self, text):
-        stderr = self.useFixture(fixtures.StringStream('stderr')).stream
-        self.patch('sys.stderr', stderr)
-        for name in ('interval', 'audit-interval', 'capacity-interval'):
-            self.assertRaises(SystemExit, self.parse, f'--{name}={text}')
-        stderr.seek(0)
-        self.assertIn(
-            'expected a number of seconds above 0, up to a year, got '
-            f'{text!r}',
-            stderr.read(),
-        )
+        expected = 'a number of seconds above 0, up to a year'
+        self.assertRefused('--interval', text, expected)
+
+    @ddt.data('0', '-1', 'x', '', '65536', '70000')
+    def test_other_ports(self, text):
+        expected = 'a port from 1 to 65535'
+        self.assertRefused('--metrics-port', text, expected)

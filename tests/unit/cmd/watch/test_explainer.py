@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import contextlib
+import dataclasses
 import datetime
-import signal
 import types
 
 import ddt
@@ -20,8 +20,9 @@ import testtools
 
 from nova_ext_sched import conf
 from nova_ext_sched import exception
-from nova_ext_sched.cmd import nova_scheduler
-from nova_ext_sched.cmd.explain import funnel
+from nova_ext_sched.cmd.ask import matrix
+from nova_ext_sched.cmd.cloud import cells
+from nova_ext_sched.cmd.cloud import placement
 from nova_ext_sched.cmd.watch import explainer
 from nova_ext_sched.cmd.watch import interrupt
 from nova_ext_sched.cmd.watch import metrics
@@ -32,47 +33,91 @@ conf.register_opts(CONF)
 objects.register_all()
 
 
-def document(hosts, left=0, *causes, end=None):
+TIME = datetime.datetime(2026, 1, 2, 3, 4, 5)
+WORDS = 'No valid host was found. There are not enough hosts available.'
+
+
+def document(hosts, left=0, *causes, end=None, after=0, finds=True):
     """Return what a constraint is read from.
 
     :param causes: as they are ranked
+    :param after: seconds after the refusal
     """
+    time = TIME + datetime.timedelta(seconds=after)
     return {
+        'time': f'{time.isoformat()}Z',
         'answer': {
             'hosts': hosts,
             'left': left,
+            'finds_host': finds and left > 0,
             'end': end and {'cause': end},
-            'reasons': [{'cause': cause} for cause in causes],
+            'cause': end or (causes or [None])[0],
+            'label': 'its label',
         },
     }
 
 
-def refuse(operation, time=None):
+def refuse(operation, time=None, words=WORDS):
     return refusals.Refusal(
-        'cell', 'fault', 7, time, 'server', 'words', operation=operation
+        'cell', 'fault', 7, time, 'server', words, operation=operation
     )
 
 
 @ddt.ddt
 class ConstraintTestCase(testtools.TestCase):
+    def find(self, words, answer):
+        refusal = refuse('boot', TIME, f'No valid host was found. {words}')
+        found = answer.find_constraint(refusal)
+        label = answer.find_constraint(refusal, 'label')
+        if label != found:
+            self.assertEqual('its label', label)
+            label = 'policy'
+        return found, label
+
     @ddt.data(
         # As the answer ranks them.
-        (document(9, 0, 'service that is down', 'isolation'),
+        ('policy', document(9, 0, 'service that is down', 'isolation'),
          'service that is down'),
-        (document(9, 0, 'isolation', 'service that is down'), 'isolation'),
-        (document(9, 1, 'isolation'), 'none'),
-        (document(9, 9), 'none'),
-        (document(0), 'no hosts'),
-        (document(9, 0, 'isolation', end='image traits'), 'image traits'),
-        (document(0, end='server group'), 'server group'),
+        ('policy', document(9, 0, 'isolation', 'service that is down'),
+         'isolation'),
+        ('none', document(9, 1, 'isolation'), 'none'),
+        ('none', document(9, 9, after=60), 'none'),
+        ('none', document(9, 9, after=-60), 'none'),
+        ('none later', document(9, 9, after=61), 'none later'),
+        ('too few hosts', document(9, 2, 'isolation', finds=False),
+         'too few hosts'),
+        ('no hosts', document(0), 'no hosts'),
+        ('policy', document(9, 0, 'isolation', end='image traits'),
+         'image traits'),
+        ('policy', document(0, end='server group'), 'server group'),
     )  # fmt: skip
     @ddt.unpack
-    def test_of_a_document(self, found, expected):
-        self.assertEqual(expected, explainer.Answer(found).constraint)
+    def test_by_what_explain_says(self, label, found, expected):
+        answer = explainer.Answer(found)
+        words = 'There are not enough hosts available.'
+        self.assertEqual((expected, label), self.find(words, answer))
+
+    @ddt.data(
+        # nova's words, hosts that are left, and the constraint.
+        ('', 9, 'no candidates'),
+        ('', 0, 'isolation'),
+        ('isolate_aggregates cannot decide', 9, 'cannot decide'),
+        ('isolate_aggregates cannot decide.', 0, 'cannot decide'),
+        # What a member wrote.
+        ("aggregate 'x cannot decide' is not there", 0, 'isolation'),
+        ('no pool: x cannot decide', 9, 'none'),
+    )
+    @ddt.unpack
+    def test_by_what_nova_said(self, words, left, expected):
+        answer = explainer.Answer(document(9, left, 'isolation'))
+        label = 'policy' if expected == 'isolation' else expected
+        self.assertEqual((expected, label), self.find(words, answer))
 
     def test_without_a_document(self):
         answer = explainer.Answer(reason='gone', detail='The server is gone.')
-        self.assertEqual('gone', answer.constraint)
+        words = 'isolate_aggregates cannot decide'
+        self.assertEqual(('gone', 'gone'), self.find(words, answer))
+        self.assertIsNone(answer.count_seconds(refuse('boot', TIME)))
 
 
 def stored(**fields):
@@ -178,13 +223,12 @@ class ExplainerTestCase(testtools.TestCase):
         for name, replacement in {
             'oslo_utils.timeutils.now': lambda: self.now,
             'nova.objects.RequestSpec.get_by_instance_uuid': self.get_stored,
-            'nova_ext_sched.cmd.watch.explainer._ask': self.ask,
-            'nova_ext_sched.cmd.watch.options.Options': lambda figures: (
-                types.SimpleNamespace(remarks=lambda: self.remarks)
+            'nova_ext_sched.cmd.watch.explainer._ask': (
+                lambda _, *args: self.ask(*args)
             ),
             'nova_ext_sched.cmd.watch.explainer._make_key': lambda one: one,
-            'nova_ext_sched.cmd.nova_scheduler.context': lambda: 'context',
-            'nova_ext_sched.cmd.explain.document.describe_request': (
+            'nova_ext_sched.cmd.cloud.process.context': lambda: 'context',
+            'nova_ext_sched.cmd.ask.document.describe_request': (
                 lambda stored, server, server_name=None: {
                     'of': stored,
                     'server': server,
@@ -198,8 +242,9 @@ class ExplainerTestCase(testtools.TestCase):
         self.log = self.useFixture(fixtures.FakeLogger())
         self.metrics = metrics.Metrics()
         self.signals = interrupt.Interrupt()
-        self.remarks = []
-        self.explainer = explainer.Explainer(self.metrics, self.signals, 3)
+        self.explainer = explainer.Explainer(
+            self.metrics, self.signals, cells.Cells(), 3
+        )
 
     def get_stored(self, class_, context, server):
         if self.unstored:
@@ -285,17 +330,15 @@ class ExplainerTestCase(testtools.TestCase):
         self.assertEqual([''], self.reasons('a3'))
         self.assertEqual(['a1', 'b', 'c', 'a3'], self.asked)
 
-    def test_what_is_shared_names_its_own_server(self):
-        self.explain('a1')
+    def test_what_is_shared_says_whose_it_is(self):
+        """And what this request asked for itself."""
+        first, second = self.explain('a1'), self.explain('a2')
         self.assertEqual(
-            {
-                'server': 'a2',
-                'server_name': 'name of a2',
-                'image': 'image of a2',
-                'flavor': 'a',
-            },
-            self.explain('a2').document['request'],
+            (first.document, 'cell:fault:a1'), (second.document, second.source)
         )
+        self.assertEqual('cell:fault:a1', first.source)
+        self.assertEqual('a1', first.asked['server'])
+        self.assertEqual('image of a2', second.asked['image'])
         self.assertEqual(['a1'], self.asked)
 
     def test_operations_on_servers_that_exist_are_not_shared(self):
@@ -320,8 +363,8 @@ class ExplainerTestCase(testtools.TestCase):
         self.assertEqual(('retries', None), (answer.reason, answer.asked))
 
     @ddt.data(
-        nova_scheduler.PlacementFailed(query='/x', cause='503'),
-        nova_scheduler.CellFailed(cell='cell1', cause='no answer'),
+        placement.PlacementFailed(query='/x', cause='503'),
+        cells.CellFailed(cell='cell1', cause='no answer'),
         nova_exception.CellTimeout(),
         ks_exc.ConnectFailure('no route'),
         sdk_exception.SDKException('no route'),
@@ -376,18 +419,11 @@ class ExplainerTestCase(testtools.TestCase):
         )
         self.assertIn('nova.conf cannot be used', self.log.output)
 
-    def test_what_the_options_say_is_in_the_record(self):
-        self.remarks.append('nova.conf has changed')
-        self.explainer.begin_turn()
-        self.assertIn(
-            'nova.conf has changed', self.explain('a').document['remarks']
-        )
-
     def test_what_is_shared_is_short(self):
         """A minute holds many."""
         found = self.explain('a1').document
         [kept] = self.explainer._shared.values()
-        for one in (found, kept, self.explain('a2').document):
+        for one in (found, kept.document, self.explain('a2').document):
             self.assertEqual(20, len(one['order']))
 
     def test_an_error(self):
@@ -401,7 +437,7 @@ class ExplainerTestCase(testtools.TestCase):
         self.assertIn('Traceback', self.log.output)
 
     def test_a_signal_ends_an_explanation(self):
-        self.signals.pending = signal.SIGTERM
+        self.signals.arrived = True
         self.assertRaises(interrupt.Stop, self.explain, 'a')
         self.assertEqual([], self.asked)
 
@@ -436,7 +472,7 @@ class AskTestCase(testtools.TestCase):
         class Server:
             name = 'web'
 
-            def __init__(self, ctxt, uuid, spec_obj):
+            def __init__(self, scheduler, ctxt, uuid, spec_obj):
                 self.spec_obj = spec_obj
                 spec_obj.num_instances = 1
 
@@ -448,19 +484,19 @@ class AskTestCase(testtools.TestCase):
 
                 return prepare
 
-        self.found = funnel.Funnel({})
+        self.found = matrix.Matrix({})
         scheduler = types.SimpleNamespace(placement='placement')
         for name, replacement in {
-            'nova_scheduler.ReadOnlyHostManager': lambda: scheduler,
-            'explain.server.Server': Server,
-            'explain.explanation.start': lambda scheduler: self.found,
+            'cloud.snapshot.Snapshot': lambda asked: scheduler,
+            'ask.server.Server': Server,
+            'ask.stages.start': lambda scheduler: self.found,
             # Placement is asked for no rebuild.
-            'explain.explanation.utils.request_is_rebuild': lambda spec: True,
-            'explain.hosts.SchedulerManager': self.schedule,
-            'explain.document.describe_request': (
+            'ask.stages.utils.request_is_rebuild': lambda spec: True,
+            'ask.hosts.Hosts': self.schedule,
+            'ask.document.describe_request': (
                 lambda spec, *arguments: arguments
             ),
-            'explain.document.build': (
+            'ask.document.build': (
                 lambda found, request, detailed: (request, detailed)
             ),
             'watch.explainer._read_new_flavor': lambda *args: 'new flavor',
@@ -470,14 +506,14 @@ class AskTestCase(testtools.TestCase):
                 fixtures.MonkeyPatch(f'nova_ext_sched.cmd.{name}', replacement)
             )
 
-    def schedule(self, scheduler, found, candidates):
+    def schedule(self, scheduler, found, ctxt, spec_obj, candidates):
         return types.SimpleNamespace(
-            judge=lambda ctxt, spec: self.explained.append(spec.num_instances)
+            judge=lambda: self.explained.append(spec_obj.num_instances)
         )
 
     def ask(self, operation):
         refusal = refuse(operation)
-        return explainer._ask('context', refusal, self.spec)
+        return explainer._ask(None, 'context', refusal, self.spec)
 
     @ddt.data(
         ('boot', 'boot', {}, 3),
@@ -488,7 +524,7 @@ class AskTestCase(testtools.TestCase):
         (
             'rebuild',
             'rebuild',
-            {'image': 'image', 'client': 'placement'},
+            {'image': 'image'},
             1,
         ),
         ('unshelve', 'unshelve', {}, 1),
@@ -509,7 +545,7 @@ class AskTestCase(testtools.TestCase):
         self.problem = None
         self.useFixture(
             fixtures.MonkeyPatch(
-                'nova_ext_sched.cmd.explain.explanation.explain',
+                'nova_ext_sched.cmd.ask.stages.explain',
                 self.fail_to_explain,
             )
         )
@@ -534,7 +570,10 @@ class AskTestCase(testtools.TestCase):
         self.assertEqual(
             (('rebuild', 'server', 'web'), []), self.ask('rebuild')
         )
-        self.assertEqual(('conductor', name, reason), self.found.end[:3])
+        self.assertEqual(
+            ('conductor', name, reason),
+            dataclasses.astuple(self.found.end)[:3],
+        )
         self.assertEqual([], self.explained)
 
 

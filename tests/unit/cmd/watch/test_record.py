@@ -17,6 +17,18 @@ REQUEST = {
     'image': {'id': 'an-image', 'name': None},
 }
 
+DOCUMENT = {
+    'time': '2026-01-02T03:04:05Z',
+    'request': REQUEST,
+    'answer': {
+        'end': {},
+        'hosts': 1,
+        'left': 0,
+        'cause': 'server group',
+        'sentence': 'No.',
+    },
+}
+
 
 class MakeTestCase(testtools.TestCase):
     def make(self, answer, age=9, **fields):
@@ -38,11 +50,6 @@ class MakeTestCase(testtools.TestCase):
         return record.make(dataclasses.replace(refusal, **fields), answer)
 
     def test_with_an_explanation(self):
-        found = {
-            'time': '2026-01-02T03:04:05Z',
-            'request': REQUEST,
-            'answer': {'end': {'cause': 'server group'}, 'sentence': 'No.'},
-        }
         self.assertEqual(
             {
                 'format': 1,
@@ -61,9 +68,15 @@ class MakeTestCase(testtools.TestCase):
                 'constraint': 'server group',
                 'unexplained': None,
                 'detail': None,
-                'explanation': found,
+                'asked_after': 9,
+                'explained_by': None,
+                'explanation': DOCUMENT,
             },
-            self.make(explainer.Answer(found)),
+            self.make(
+                explainer.Answer(
+                    DOCUMENT, asked=REQUEST, source='cell:fault:7'
+                )
+            ),
         )
 
     def test_without_an_explanation(self):
@@ -73,40 +86,34 @@ class MakeTestCase(testtools.TestCase):
                 explainer.Answer(reason='limit', detail='More.', asked=asked)
             )
             self.assertEqual(
-                ('limit', 'limit', 'More.', None, flavor),
+                ('limit', 'limit', 'More.', None, None, None, flavor),
                 (
                     found['constraint'],
                     found['unexplained'],
                     found['detail'],
+                    found['asked_after'],
+                    found['explained_by'],
                     found['explanation'],
                     found['flavor'] and found['flavor']['name'],
                 ),
             )
 
-    def test_one_that_comes_late_says_so_first(self):
-        document = {
-            'time': '2026-01-02T03:04:05Z',
-            'request': REQUEST,
-            'answer': {'end': {'cause': 'x'}, 'sentence': '0 of 1 host.'},
-        }
-        found = self.make(explainer.Answer(document), age=60)
-        self.assertEqual(document, found['explanation'])
-        for age, minutes in ((62, '1 minute'), (121, '2 minutes')):
-            found = self.make(explainer.Answer(document), age=age)
-            late = (
-                'This is the cloud of 2026-01-02T03:04:05Z, '
-                f'{minutes} after the refusal'
-            )
-            self.assertEqual(
-                {
-                    'end': {'cause': 'x'},
-                    'late': late,
-                    'sentence': f'{late}. 0 of 1 host.',
-                },
-                found['explanation']['answer'],
-            )
-        # What is shared is not of this refusal alone.
-        self.assertNotIn('late', document['answer'])
+    def test_explained_with_an_equal_request(self):
+        """Its explanation stands in the record that it names."""
+        answer = explainer.Answer(
+            DOCUMENT, asked=REQUEST, source='cell:fault:5'
+        )
+        found = self.make(answer, age=-3)
+        self.assertEqual(
+            (None, 'cell:fault:5', -3, 'server group', 'm1.huge'),
+            (
+                found['explanation'],
+                found['explained_by'],
+                found['asked_after'],
+                found['constraint'],
+                found['flavor']['name'],
+            ),
+        )
 
     def test_no_secret(self):
         found = self.make(

@@ -158,25 +158,12 @@ class RefusalsMixin:
         self.assertEqual(([], newest), self.read(None))
 
     def test_the_newest_is_of_every_sort(self):
-        """Passed or not: a restored database is told by it."""
+        """Passed or not: others may follow it."""
         self.fault(NO_VALID_HOST)
         other = self.fault('another fault', OLD)
         for after in (0, other, other + 7):
             _, newest = self.read({'fault': after, 'event': 3})
             self.assertEqual({'fault': other, 'event': 0}, newest)
-
-    def test_the_last_before_a_time(self):
-        first = self.fault('another fault', OLD)
-        self.fault(NO_VALID_HOST, BEFORE)
-        for time, expected in (
-            (BEFORE, first),
-            (BEFORE + SECOND, first + 1),
-            (OLD, 0),
-        ):
-            self.assertEqual(
-                expected, refusals.last_id_before(self.ctxt, 'fault', time)
-            )
-        self.assertEqual(0, refusals.last_id_before(self.ctxt, 'event', NOW))
 
     def test_an_empty_cell(self):
         self.assertEqual(([], NONE), self.read())
@@ -287,14 +274,6 @@ class SqliteTestCase(RefusalsMixin, testtools.TestCase):
             ],
             plan,
         )
-
-
-class MysqlTestCase(RefusalsMixin, testtools.TestCase):
-    backend = 'mysql'
-
-
-class PostgresqlTestCase(RefusalsMixin, testtools.TestCase):
-    backend = 'postgresql'
 
 
 @ddt.ddt

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The command ``nova-ext-sched`` and its subcommands.
+
+The subcommands are the entry points of the namespace
+``nova_ext_sched.commands``; each is imported only when it runs. All end with
+the exit statuses of :mod:`nova_ext_sched.cli.base`.
+"""
+
+from collections.abc import Sequence
+import logging
+import signal
+import sys
+
+from nova_ext_sched import messages
+
+NAMESPACE = 'nova_ext_sched.commands'
+
+# As argparse ends for wrong usage.
+_USAGE = 2
+_MOVED = ('--config-file', '--config-dir')
+
+# As cliff ends where it is interrupted.
+_INTERRUPTED = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the subcommand that ``argv`` names.
+
+    :param argv: arguments, by default those of the process
+    :returns: the exit status of the subcommand
+    """
+    argv = _move_options(sys.argv[1:] if argv is None else list(argv))
+    try:
+        return _run(argv)
+    except KeyboardInterrupt:
+        # An impatient second Ctrl-C must not change how this ends.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        print('interrupted', file=sys.stderr)
+        return _INTERRUPTED
+
+
+def _run(argv: list[str]) -> int:
+    # Imported here, so that an early Ctrl-C finds main() in charge.
+    import importlib.metadata
+
+    try:
+        from cliff import app
+        from cliff import commandmanager
+    except ImportError as exc:
+        print(
+            f'nova-ext-sched: the Python package {exc.name} is missing. '
+            'Install the extra that has it: '
+            + messages.install_extra('commands'),
+            file=sys.stderr,
+        )
+        return _USAGE
+
+    class App(app.App):
+        # Warnings and errors alone, unless -v asks for more.
+        DEFAULT_VERBOSE_LEVEL = 0
+
+        def configure_logging(self) -> None:
+            super().configure_logging()
+            # cliff lets all lines be made, for handlers that drop most. Those
+            # of DEBUG hold whole answers of placement.
+            root = logging.getLogger()
+            root.setLevel(min(handler.level for handler in root.handlers))
+
+    status = App(
+        description='Explain, audit and try out placement policies of nova.',
+        version=importlib.metadata.version('nova-ext-sched'),
+        command_manager=commandmanager.CommandManager(NAMESPACE),
+        deferred_help=True,
+        # Without a command cliff would begin a conversation.
+    ).run(argv or ['--help'])
+    if status == _INTERRUPTED:
+        raise KeyboardInterrupt
+    return status
+
+
+def _move_options(argv: list[str]) -> list[str]:
+    """Return arguments with nova.conf's named after the subcommand.
+
+    nova's own commands take ``--config-file`` and ``--config-dir`` before it.
+    """
+    moved: list[str] = []
+    rest = list(argv)
+    while rest and rest[0].partition('=')[0] in _MOVED:
+        # Without "=" the value is the next argument.
+        number = 1 if '=' in rest[0] else 2
+        moved += rest[:number]
+        del rest[:number]
+    return [*rest[:1], *moved, *rest[1:]]
+
+
+if __name__ == '__main__':
+    sys.exit(main())

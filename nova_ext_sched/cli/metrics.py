@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""A file of a command's figures, for the node exporter's text files."""
+
+import argparse
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Mapping
+import contextlib
+import dataclasses
+import pathlib
+import time
+import typing
+
+from nova_ext_sched.cli import base
+
+
+class Figure(typing.NamedTuple):
+    """A metric.
+
+    :ivar name: without the prefix that all share
+    :ivar meaning: in a sentence
+    :ivar label: what tells its values apart
+    :ivar values: by the label; what a member of a project writes is none
+    """
+
+    name: str
+    meaning: str
+    label: str
+    values: Mapping[str, float]
+
+
+class Command(base.Command):
+    """A command that writes its figures to the file that ``--metrics`` names.
+
+    ===========  =================  ========================
+    exit status  figures            time of the last success
+    ===========  =================  ========================
+    0, 3         of this run        now
+    1, 2         those of the file  that of the file
+    ===========  =================  ========================
+
+    A run that is interrupted leaves the file as it is.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            '--metrics',
+            metavar='FILE',
+            type=_read_path,
+            help='write the figures there too, for Prometheus: a file in the '
+            "folder of the node exporter's text files",
+        )
+        return parser
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        """Return the exit status."""
+        status = super().run(parsed_args)
+        if parsed_args.metrics is not None:
+            try:
+                write(parsed_args.metrics, self.cmd_name, status, self.measure)
+            except OSError as exc:
+                return self._fail(exc, base.FAULT)
+        return status
+
+    def measure(self) -> Iterable[Figure]:
+        """Return the figures; called where the exit status is 0 or 3."""
+        raise NotImplementedError
+
+
+def write(
+    path: pathlib.Path,
+    command: str,
+    status: int,
+    measure: Callable[[], Iterable[Figure]],
+) -> None:
+    """Write the file of a run, whole or not at all.
+
+    :param status: the exit status of the command
+    :param measure: returns the figures; called where they are new
+    :raises OSError: it cannot be written
+    """
+    # Not before: without the option nobody needs it.
+    import prometheus_client as prometheus
+
+    figures = [
+        Figure(
+            'exit_status',
+            'Exit status of the last run.',
+            'command',
+            {command: status},
+        )
+    ]
+    kept: Iterable[typing.Any] = ()
+    if status in (base.FINE, base.SOME_FOUND):
+        figures += [
+            Figure(
+                'success_timestamp_seconds',
+                'When the run ended that all other figures are of, in '
+                'seconds since the epoch.',
+                'command',
+                {command: time.time()},
+            ),
+            *measure(),
+        ]
+    else:
+        kept = _read(path)
+    registry = prometheus.CollectorRegistry()
+    for figure in figures:
+        # The node exporter fails where two of its files have one series.
+        gauge = prometheus.Gauge(
+            f'nova_ext_sched_{figure.name}',
+            figure.meaning,
+            ['file', figure.label],
+            registry=registry,
+        )
+        for label, value in figure.values.items():
+            gauge.labels(path.name, label).set(value)
+    for family in kept:
+        with contextlib.suppress(ValueError):
+            registry.register(_Kept(family))
+    prometheus.write_to_textfile(str(path), registry)
+
+
+@dataclasses.dataclass(eq=False)
+class _Kept:
+    """A metric of a run before, for a registry: it takes each name once."""
+
+    family: typing.Any
+
+    def collect(self) -> Iterable[typing.Any]:
+        return [self.family]
+
+    describe = collect
+
+
+def _read(path: pathlib.Path) -> list[typing.Any]:
+    """Return the metrics of a file; none where it is away or broken."""
+    from prometheus_client import parser
+
+    with contextlib.suppress(OSError, ValueError), path.open() as file:
+        return list(parser.text_fd_to_metric_families(file))
+    return []
+
+
+def _read_path(text: str) -> pathlib.Path:
+    if not text.endswith('.prom'):
+        raise argparse.ArgumentTypeError(
+            f'expected a file whose name ends in .prom, because the node '
+            f'exporter reads no other, got {text!r}'
+        )
+    return pathlib.Path(text)

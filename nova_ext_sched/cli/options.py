@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The options that several commands have.
+
+They describe a server which is yet to be created
+(:func:`nova_ext_sched.cmd.ask.request.build` makes nova's request of them),
+choose servers (:func:`nova_ext_sched.cmd.audit.auditor.make` reads them), or
+name a change before it is made
+(:func:`nova_ext_sched.cmd.cloud.change.made`).
+"""
+
+import argparse
+import functools
+import typing
+
+from nova_ext_sched.cli import base
+
+
+def add_server(group: typing.Any) -> None:
+    """Add what describes a new server, but its flavor.
+
+    :param group: argparse's parser, or a group of it
+    """
+    group.add_argument(
+        '--image',
+        metavar='UUID',
+        help='an image of Glance, which is asked with the credentials of '
+        'OS_CLOUD or of other OS_* variables',
+    )
+    group.add_argument(
+        '--image-property',
+        metavar='KEY=VALUE',
+        action='append',
+        default=[],
+        type=base.read_pair,
+        help='a property of the image, instead of one of Glance or beside it '
+        '(may be repeated)',
+    )
+    group.add_argument(
+        '--boot-from-volume',
+        action='store_true',
+        help='the root disk is a volume',
+    )
+    group.add_argument(
+        '--availability-zone',
+        metavar='ZONE[:HOST[:NODE]]',
+        help='with a host, it is forced and no filter runs',
+    )
+    group.add_argument(
+        '--project', metavar='ID', help='who asks; some policies look at it'
+    )
+    group.add_argument('--server-group', metavar='UUID')
+    group.add_argument(
+        '--hint',
+        metavar='KEY=VALUE',
+        action='append',
+        default=[],
+        type=base.read_pair,
+        help='a scheduler hint (may be repeated)',
+    )
+
+
+def parse(*options: str) -> argparse.Namespace:
+    """Return the arguments of a server that is described by these alone."""
+    parser = argparse.ArgumentParser(add_help=False)
+    add_server(parser)
+    return parser.parse_args(options)
+
+
+#: The names that what describes a new server has in the arguments.
+NAMES = tuple(vars(parse()))
+
+
+def add_selection(parser: argparse.ArgumentParser) -> None:
+    """Add what chooses standing servers, and the policies that judge them."""
+    which = parser.add_argument_group('which servers, which policies')
+    which.add_argument(
+        '--aggregate',
+        metavar='AGGREGATE',
+        help='only servers on hosts of this aggregate (name, UUID or ID)',
+    )
+    which.add_argument(
+        '--host', metavar='HOST', help='only servers on this host'
+    )
+    which.add_argument(
+        '--project', metavar='ID', help='only servers of this project'
+    )
+    which.add_argument(
+        '--policy',
+        metavar='POLICY',
+        action='append',
+        default=[],
+        help='judge only by this policy, one that is on (may be repeated)',
+    )
+
+
+def add_option(parser: typing.Any, meaning: str) -> None:
+    """Add ``--option``, which takes options of nova.conf.
+
+    :param parser: argparse's, or a group of it
+    :param meaning: its help
+    """
+    parser.add_argument(
+        '--option',
+        metavar='[GROUP.]NAME=VALUE',
+        action='append',
+        default=[],
+        type=functools.partial(base.read_pair, form='[group.]name=value'),
+        help=meaning,
+    )
+
+
+# What becomes of an aggregate, and how it is named.
+_OF_AGGREGATES = {
+    '--aggregate-property': ('KEY=VALUE', 'had this metadata'),
+    '--no-aggregate-property': ('KEY', 'did not have this metadata'),
+    '--aggregate-host': ('HOST', 'held this host'),
+    '--no-aggregate-host': ('HOST', 'did not hold this host'),
+}
+
+#: The names that changes of aggregates have in the arguments.
+OF_AGGREGATES = tuple(
+    option.removeprefix('--').replace('-', '_') for option in _OF_AGGREGATES
+)
+
+
+def add_change(parser: argparse.ArgumentParser) -> None:
+    """Add a change before it is made."""
+    group = parser.add_argument_group(
+        'before a change', 'answer as if it were made (may be repeated)'
+    )
+    add_option(group, 'as if nova.conf had this')
+    for option, (what, meaning) in _OF_AGGREGATES.items():
+        group.add_argument(
+            option,
+            metavar=('AGGREGATE', what),
+            nargs=2,
+            action='append',
+            default=[],
+            help=f'as if the aggregate {meaning}',
+        )

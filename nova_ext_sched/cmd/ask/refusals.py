@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Why hosts are refused, in words that can be counted."""
+
+import collections
+from collections.abc import Iterable
+from collections.abc import Sequence
+import dataclasses
+import typing
+
+# What leaves out hosts that the request does not want: where anything else
+# refuses a host, that is the answer.
+REQUESTED_HOST = 'requested host'
+IGNORED_HOST = 'ignore_hosts'
+_UNWANTED = (IGNORED_HOST, REQUESTED_HOST)
+
+#: The label of what nothing else is said of.
+OTHER = 'other'
+
+# Reasons begin with a verb of these, so that they can follow a number.
+_SINGULAR = {'are': 'is', 'have': 'has', 'lack': 'lacks', 'get': 'gets'}
+
+
+class Refusal(typing.NamedTuple):
+    """Why a constraint refuses a host.
+
+    :ivar kind: begins with a verb in the plural, so that it can follow a
+        number of hosts: ``are isolated``
+    :ivar cause: what to lift; empty for the constraint itself
+    :ivar name: what is counted within the kind, an aggregate for example
+    :ivar detail: the policy's own words
+    :ivar more: why the constraint refuses the host besides
+    :ivar lifts: whether the host would pass without the constraint; a host
+        that is too small would not
+    :ivar label: stands for a cause that members of projects have written
+        some of, where words must be few, in the labels of metrics; empty for
+        any other cause
+    """
+
+    kind: str
+    cause: str = ''
+    name: str = ''
+    detail: str = ''
+    more: tuple['Refusal', ...] = ()
+    lifts: bool = True
+    label: str = ''
+
+
+#: Why a host is refused that the request leaves out.
+IGNORED = Refusal('are excluded by the request', IGNORED_HOST, lifts=False)
+
+
+@dataclasses.dataclass
+class Reason:
+    """Refusals of one kind, with their names and details counted.
+
+    :ivar label: the cause, in a word that no member of a project has written
+    """
+
+    reason: str
+    cause: str
+    label: str
+    hosts: int
+    names: list[dict[str, typing.Any]]
+    details: list[dict[str, typing.Any]]
+
+
+def full(resources: Sequence[str]) -> Refusal:
+    """Return why claims leave no room on a host.
+
+    :param resources: the classes of which it has too little
+    """
+    return Refusal(
+        f'are full ({", ".join(resources)})', ' and '.join(resources)
+    )
+
+
+def singular(kind: str) -> str:
+    """Return a reason as it is said of one host."""
+    verb, _, rest = kind.partition(' ')
+    return f'{_SINGULAR.get(verb, verb)} {rest}'
+
+
+def say(refusal: Refusal) -> str:
+    """Return a refusal as it is said of one host, with its detail."""
+    detail = f' ({refusal.detail})' if refusal.detail else ''
+    return singular(refusal.kind) + detail
+
+
+def group(refusals: Iterable[tuple[Refusal, int]]) -> list[Reason]:
+    """Return refusals by kind.
+
+    This is how reasons are ranked, wherever a refusal is told by one of them:
+    by most hosts. That the request itself leaves hosts out comes last.
+
+    :param refusals: with numbers of hosts
+    """
+    kinds: dict[str, list[tuple[Refusal, int]]] = {}
+    for refusal, number in refusals:
+        kinds.setdefault(refusal.kind, []).append((refusal, number))
+    return sorted(
+        (
+            Reason(
+                kind,
+                found[0][0].cause,
+                found[0][0].label or found[0][0].cause,
+                sum(number for _, number in found),
+                _ranked('name', found),
+                _ranked('detail', found),
+            )
+            for kind, found in kinds.items()
+        ),
+        key=lambda one: (one.cause in _UNWANTED, -one.hosts, one.reason),
+    )
+
+
+def _ranked(
+    word: str, refusals: Iterable[tuple[Refusal, int]]
+) -> list[dict[str, typing.Any]]:
+    counts: collections.Counter[str] = collections.Counter()
+    for refusal, number in refusals:
+        counts[getattr(refusal, word)] += number
+    return [
+        {word: value, 'hosts': number}
+        for value, number in sorted(
+            counts.items(), key=lambda one: (-one[1], one[0])
+        )
+        if value
+    ]

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What is told of the capacity: the answer first, then the flavors.
+
+Everything comes from the document (:mod:`.document`).
+"""
+
+from collections.abc import Iterator
+from collections.abc import Sequence
+import typing
+
+from nova_ext_sched import messages
+from nova_ext_sched.cli import base
+from nova_ext_sched.cli import report
+from nova_ext_sched.cmd.ask import document as explain_document
+
+Document = dict[str, typing.Any]
+
+#: The columns of the flavors.
+COLUMNS = ('Flavor', 'Servers', 'Hosts', 'Ends with')
+#: The columns of the room that hosts have for them.
+HOST_COLUMNS = ('Flavor', 'Host', 'Servers', 'Ends with')
+
+#: What groups of hosts are, by the choices of --by.
+GROUPS = {
+    'zone': 'zone',
+    'aggregate': 'aggregate',
+    'domain': 'failure domain',
+}
+# Of hosts that are in no group.
+_NO_GROUP = '(none)'
+
+# Hosts or groups of a flavor that people see.
+_MOST_LINES = 20
+
+
+def get_group_columns(by: str) -> tuple[str, ...]:
+    """Return the columns of the room that groups of hosts have."""
+    flavor, *columns = COLUMNS
+    return flavor, GROUPS[by].capitalize(), *columns
+
+
+def make(
+    found: Document, by_host: bool, status: int = base.FINE
+) -> report.Report:
+    """Return the report of a document, the most room first.
+
+    :param by_host: of the room of each host
+    """
+    sentence, sections = report.begin(*_list_sentences(found))
+    rows: list[Sequence[typing.Any]] = []
+    by = found['by']
+    columns: Sequence[str]
+    for one in found['flavors']:
+        number, ends = _number(one), _say_ends(one)
+        if by_host:
+            columns, noun, lines = HOST_COLUMNS, 'host', _list_rooms(one)
+        elif by:
+            columns, noun = get_group_columns(by), GROUPS[by]
+            lines = _list_groups(one)
+        else:
+            hosts = report.NONE if one['fault'] else _hosts(one)
+            cell = report.Cell(ends, '; '.join(ends))
+            rows.append((one['name'], number, hosts, cell))
+            continue
+        rows += [(one['name'], *line) for line in lines]
+        head = '; '.join((f'{one["name"]}: {number}', *ends))
+        sections.append(
+            report.Section(head, lines, _MOST_LINES, noun, columns[1:])
+        )
+        several = one['in_several']
+        if several and (several['servers'] or several['unlimited']):
+            count = several['servers'] or 'Some'
+            sections.append(
+                report.Section(
+                    f'{count} of these would be on hosts in several {noun}s, '
+                    f'and count in each.',
+                    apart=False,
+                )
+            )
+    if rows and not by_host and not by:
+        sections.append(report.Section(rows=rows, columns=COLUMNS))
+    return report.Report(sentence, sections, rows, lambda: found, status)
+
+
+def _list_rooms(one: Document) -> list[Sequence[typing.Any]]:
+    return [
+        (room['host'], _number(room), report.Cell(room['ends']))
+        for room in one['rooms']
+    ]
+
+
+def _list_groups(one: Document) -> list[Sequence[typing.Any]]:
+    lines: list[Sequence[typing.Any]] = []
+    for group in one['groups'] or ():
+        ends = _say_hosts(group['ends'])
+        cell = report.Cell(ends, '; '.join(ends))
+        name = group['name'] or _NO_GROUP
+        lines.append((name, _number(group), _hosts(group), cell))
+    return lines
+
+
+def _list_sentences(found: Document) -> Iterator[str]:
+    """Yield the answer, without its stop, and what is to be said besides."""
+    flavors = found['flavors']
+    hosts = messages.count('host', found['hosts'])
+    faults = {one['name']: one['fault'] for one in flavors if one['fault']}
+    if len(flavors) == 1 and not faults:
+        [one] = flavors
+        number = _number(one)
+        fit = messages.agree(number, 'fits', 'fit')
+        fitting = one['hosts']
+        on = '' if fitting is None else f', on {fitting} of {hosts}'
+        yield (
+            f'{messages.count("more server", number)} of flavor '
+            f'{one["name"]} {fit}{on}'
+        )
+    else:
+        roomy = sum(
+            one['unlimited'] or bool(one['servers']) for one in flavors
+        )
+        counted = len(flavors) - len(faults)
+        have = messages.part(roomy, counted, 'flavor', 'has', 'have')
+        yield (
+            f'{have} room on {hosts}. Each number is what fits if nothing '
+            f'else is created'
+        )
+    for remark in found['remarks']:
+        yield f'{remark.rstrip(".")}.'
+    for name, fault in faults.items():
+        yield f'{name} could not be counted: {fault.rstrip(".")}.'
+
+
+def _number(one: Document) -> typing.Any:
+    if one['unlimited']:
+        return 'unlimited'
+    return report.NONE if one['servers'] is None else one['servers']
+
+
+def _hosts(one: Document) -> typing.Any:
+    return report.NONE if one['hosts'] is None else one['hosts']
+
+
+def _say_ends(one: Document) -> list[str]:
+    """Return what ends the room of hosts, and why others have none."""
+    if one['end']:
+        return [one['end']]
+    refused = map(explain_document.say_number, one['refused'])
+    return [*_say_hosts(one['ends']), *refused]
+
+
+def _say_hosts(ends: Sequence[Document]) -> list[str]:
+    return [
+        f'{end["ends"]} on {messages.count("host", end["hosts"])}'
+        for end in ends
+    ]

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Cells' databases, asked all at once."""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from concurrent import futures
+import dataclasses
+import threading
+import typing
+
+from nova import context as nova_context
+from oslo_utils import timeutils
+
+from nova_ext_sched import exception
+from nova_ext_sched import messages
+
+#: Seconds for which a cell that hangs is not asked again, unless it answers.
+REMEMBERED = 600.0
+
+
+class CellFailed(exception.NovaExtSchedError):
+    """A cell's database does not answer.
+
+    :param cell: its name
+    :param cause: what it said
+    """
+
+    message = (
+        'the database of cell {cell} (nova-manage cell_v2 list_cells): '
+        'expected an answer, got {cause}'
+    )
+    cause: str
+
+
+class NoAnswerError(Exception):
+    """A cell hangs; the text says how long it was waited for."""
+
+
+class Cells:
+    """Asks cells, and remembers those that hang.
+
+    ===========================  ============================================
+    a cell                       what follows
+    ===========================  ============================================
+    answers, or fails at once    it is asked again the next time
+    hangs                        it is asked again when its answer has come,
+                                 or after :data:`REMEMBERED`
+    ===========================  ============================================
+    """
+
+    def __init__(self) -> None:
+        # What they have to answer yet, by UUID.
+        self._hanging: dict[str, _Hanging] = {}
+
+    def ask(
+        self,
+        mappings: Iterable[typing.Any],
+        select: Callable[[typing.Any], typing.Any],
+        seconds: float,
+        context: typing.Any = None,
+    ) -> tuple[dict[str, typing.Any], dict[str, Exception]]:
+        """Return what a function returns for each cell.
+
+        Like nova.context.scatter_gather_cells, which logs a traceback for
+        what is raised. Under eventlet it also ends what has not answered.
+
+        :param mappings: nova CellMappings
+        :param select: called with a nova RequestContext of the cell, in a
+            thread of its own (a green one where nova has those); it must
+            change nothing, because nobody ends a thread that hangs
+        :param seconds: the cells have that long, together
+        :param context: whose; by default an administrator's
+        :returns: what the calls returned, and why the other cells have no
+            answer, both by UUID of the cell
+        """
+        context = context or nova_context.get_admin_context()
+        problem = NoAnswerError(f'no answer in {seconds} seconds')
+        answers: dict[str, futures.Future[typing.Any]] = {}
+        found: dict[str, typing.Any] = {}
+        failed: dict[str, Exception] = {}
+        for mapping in mappings:
+            if hanging := self._hanging.get(mapping.uuid):
+                if hanging.lasts:
+                    failed[mapping.uuid] = hanging.problem
+                    continue
+                del self._hanging[mapping.uuid]
+            answer = answers[mapping.uuid] = futures.Future()
+            # The context stays a cell's, as nova itself uses it.
+            with nova_context.target_cell(context, mapping) as cctxt:
+                # A process ends without waiting for a database that hangs.
+                threading.Thread(
+                    target=_ask, args=(answer, select, cctxt), daemon=True
+                ).start()
+        futures.wait(answers.values(), seconds)
+        for uuid, answer in answers.items():
+            if not answer.done():
+                self._hanging[uuid] = _Hanging(answer, problem)
+                failed[uuid] = problem
+            elif (raised := answer.exception()) is not None:
+                failed[uuid] = typing.cast(Exception, raised)
+            else:
+                found[uuid] = answer.result()
+        return found, failed
+
+
+@dataclasses.dataclass
+class _Hanging:
+    """A cell that has not answered."""
+
+    answer: futures.Future[typing.Any]
+    problem: NoAnswerError
+
+    def __post_init__(self) -> None:
+        self._until = timeutils.now() + REMEMBERED
+
+    @property
+    def lasts(self) -> bool:
+        return not self.answer.done() and timeutils.now() < self._until
+
+
+def describe(problem: Exception) -> str:
+    """Return why a cell has no answer, in words."""
+    if isinstance(problem, NoAnswerError):
+        return str(problem)
+    return messages.describe(problem)
+
+
+def _ask(
+    answer: futures.Future[typing.Any],
+    select: Callable[[typing.Any], typing.Any],
+    cctxt: typing.Any,
+) -> None:
+    try:
+        answer.set_result(select(cctxt))
+    except Exception as exc:
+        answer.set_exception(exc)

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""nova's query for allocation candidates, as a whole and part by part.
+
+The query string is nova's own (``ResourceRequest.to_querystring``). What
+placement answers to the whole decides; the parts, asked one by one, say why a
+host is not in that answer.
+"""
+
+import collections
+from collections.abc import Iterable
+import functools
+import re
+import typing
+from urllib import parse
+
+from nova import exception as nova_exception
+import nova.conf
+from nova.scheduler import utils
+
+CONF = nova.conf.CONF
+
+_OF_GROUP = re.compile(r'(resources|required|member_of|in_tree)(.+)')
+
+
+class Part(typing.NamedTuple):
+    """One constraint of a query.
+
+    ``key`` is a parameter of placement (``resources``, ``required``,
+    ``root_required``, ``member_of``, ``in_tree``) and ``value`` one item of
+    it, or ``group`` and the query string of a group with a suffix.
+    """
+
+    key: str
+    value: str
+
+    @property
+    def forbids(self) -> bool:
+        """Whether the part names what a host must not have."""
+        return self.value.startswith('!')
+
+    @property
+    def aggregates(self) -> list[str]:
+        """UUIDs of the aggregates that a ``member_of`` names."""
+        return self.value.removeprefix('!').removeprefix('in:').split(',')
+
+    def __str__(self) -> str:
+        return parse.unquote(
+            self.value if self.key == 'group' else f'{self.key}={self.value}'
+        )
+
+
+def split(text: str) -> list[Part]:
+    """Split nova's query string into what can be asked by itself.
+
+    Forbidden aggregates are one part each. ``limit``, ``group_policy`` and
+    ``same_subtree`` are no parts: they mean something to the whole alone.
+
+    :param text: of the form of GET /allocation_candidates
+    """
+    parts: list[Part] = []
+    groups: dict[str, list[tuple[str, str]]] = {}
+    for key, value in parse.parse_qsl(text):
+        if key in ('resources', 'required', 'root_required'):
+            parts += [Part(key, item) for item in value.split(',')]
+        elif key == 'member_of' and value.startswith('!'):
+            uuids = Part(key, value).aggregates
+            parts += [Part(key, f'!in:{uuid}') for uuid in uuids]
+        elif key in ('member_of', 'in_tree'):
+            parts.append(Part(key, value))
+        elif match := _OF_GROUP.fullmatch(key):
+            groups.setdefault(match[2], []).append((match[1], value))
+    return parts + [
+        Part('group', f'{suffix}: {parse.urlencode(params)}')
+        for suffix, params in groups.items()
+    ]
+
+
+def merge(parts: Iterable[Part]) -> list[Part]:
+    """Put the forbidden aggregates into one part, the last."""
+    merged: list[Part] = []
+    forbidden: list[str] = []
+    for part in parts:
+        if part.key == 'member_of' and part.forbids:
+            forbidden += part.aggregates
+        else:
+            merged.append(part)
+    if forbidden:
+        merged.append(Part('member_of', f'!in:{",".join(forbidden)}'))
+    return merged
+
+
+def forms(
+    ctxt: typing.Any, spec_obj: typing.Any, host_manager: typing.Any
+) -> list[typing.Any]:
+    """Return nova's ResourceRequests for a request: one, or two.
+
+    The second is the form with VCPU in place of PCPU, which nova-scheduler
+    asks too where the request pins CPUs and
+    ``[workarounds] disable_fallback_pcpu_query`` is off.
+
+    :raises nova.exception.NoValidHost: the host that is asked for does not
+        exist
+    """
+    make = functools.partial(
+        utils.resources_from_request_spec, ctxt, spec_obj, host_manager
+    )
+    found = [make(enable_pinning_translate=True)]
+    if (
+        found[0].cpu_pinning_requested
+        and not CONF.workarounds.disable_fallback_pcpu_query
+    ):
+        found.append(make(enable_pinning_translate=False))
+    return found
+
+
+def lift_limit(resources: list[typing.Any]) -> None:
+    """Let placement answer with every candidate, as nova itself does.
+
+    :param resources: what :func:`forms` returned
+    """
+    for form in resources:
+        form._limit = None
+
+
+def get_parts(
+    ctxt: typing.Any, spec_obj: typing.Any, host_manager: typing.Any
+) -> list[Part]:
+    """Return the parts that a request has as it stands, of its first form.
+
+    The request is left as it is, where nova would note in it the node of the
+    host that is asked for.
+    """
+    try:
+        first = forms(ctxt, spec_obj.obj_clone(), host_manager)[0]
+    except nova_exception.NoValidHost:
+        return []
+    return split(first.to_querystring())
+
+
+def by_provider(requests: Iterable[typing.Any]) -> dict[str, list[typing.Any]]:
+    """Return allocation requests, in their order, by each provider's UUID.
+
+    A UUID that none of them has gets an empty list.
+    """
+    found = collections.defaultdict(list)
+    for request in requests:
+        for uuid in request['allocations']:
+            found[uuid].append(request)
+    return found

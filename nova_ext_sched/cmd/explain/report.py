@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What is told of an explanation: the answer first, then the table.
+
+Everything comes from the document (:mod:`nova_ext_sched.cmd.ask.document`).
+"""
+
+from collections.abc import Iterator
+from collections.abc import Sequence
+import typing
+from urllib import parse
+
+from nova_ext_sched import messages
+from nova_ext_sched.cli import base
+from nova_ext_sched.cli import report
+from nova_ext_sched.cmd.ask import document
+from nova_ext_sched.cmd.ask import matrix
+
+Document = document.Document
+
+#: The columns of the constraints.
+COLUMNS = (
+    'Stage',
+    'Constraint',
+    'Asks',
+    'Refuses',
+    'Alone',
+    'Left',
+    'Reasons',
+)
+#: The columns of what they say of each host.
+HOST_COLUMNS = ('Host', 'Stage', 'Constraint', 'Verdict', 'Reason')
+
+# What the document has of their cells.
+_CELLS = ('stage', 'constraint', 'asks', 'refused', 'alone', 'left')
+
+# How many reasons, causes and hints are shown.
+_MOST_REASONS = 8
+_MOST_CAUSES = 5
+_MOST_HINTS = 5
+
+# How people read amounts of these; of others they read the resource class.
+_UNITS = {'MEMORY_MB': 'MB', 'DISK_GB': 'GB of disk'}
+
+
+def make(
+    found: Document, all_: bool = False, by_host: bool = False
+) -> report.Report:
+    """Return the report of a document.
+
+    :param all_: of the constraints that refuse no host, too, and of
+        placement's query
+    :param by_host: of what the constraints say of each host
+    """
+    rows = _list_by_host(found, all_) if by_host else _list(found, all_)
+    sections = [*_tell_answer(found), *_tell_request(found['request'])]
+    if by_host:
+        sections += [_tell_host(found, host, all_) for host in found['hosts']]
+    elif len(rows) > 1:
+        sections.append(_tell_constraints(rows, all_))
+    sections += [_tell_query(query) for query in found['query'] if all_]
+    answer = found['answer']
+    status = base.FINE if answer['finds_host'] else base.SOME_FOUND
+    return report.Report(
+        answer['sentence'], sections, rows, lambda: found, status
+    )
+
+
+def _list(found: Document, all_: bool) -> list[Sequence[object]]:
+    """Return a row for each constraint.
+
+    What was not judged has :data:`.report.NONE` for a number.
+    """
+    answer = found['answer']
+    rows: list[Sequence[object]] = [
+        ('', 'all hosts', '', '', '', answer['hosts'], report.Cell([]))
+    ]
+    for one in found['constraints']:
+        ends = answer['end'] and one is found['constraints'][-1]
+        if one['refused'] or ends or all_:
+            cells = [
+                report.NONE if one[key] is None else one[key] for key in _CELLS
+            ]
+            reasons = map(document.count_reason, one['reasons'])
+            rows.append((*cells, report.Cell(list(reasons))))
+    return rows
+
+
+def _list_by_host(found: Document, all_: bool) -> list[Sequence[object]]:
+    return [
+        (host['host'], *verdict)
+        for host in found['hosts']
+        for verdict in _list_verdicts(found, host, all_)
+    ]
+
+
+def _list_verdicts(
+    found: Document, host: Document, all_: bool
+) -> Iterator[Sequence[object]]:
+    passes = {'verdict': matrix.PASSES, 'reason': ''}
+    verdicts = {one['constraint']: one for one in host['verdicts']}
+    for number, by in enumerate(found['constraints']):
+        one = verdicts.get(number, passes)
+        if all_ or one['verdict'] == matrix.REFUSED:
+            said = one['verdict'], one['reason']
+            yield (by['stage'], by['constraint'], *said)
+
+
+def _tell_answer(found: Document) -> Iterator[report.Section]:
+    answer, end = found['answer'], found['answer']['end']
+    if late := answer.get('late'):
+        yield report.Section(f'{late}.')
+    yield report.Section(_describe_server(found['request']), apart=False)
+    head, why = document.tell(found)
+    if not answer['finds_host']:
+        every = ' for every instance' * bool(answer['left'])
+        head = f'No host{every}: {head}'
+    yield report.Section(head, why, _MOST_REASONS, 'reason', apart=False)
+    if not answer['left'] and not end:
+        yield from _tell_freed(found)
+    # Records of old releases have none.
+    if unheld := found.get('unheld'):
+        yield report.Section(f'{unheld["sentence"]}.')
+    for remark in found['remarks']:
+        yield report.Section(f'{remark.rstrip(".")}.')
+
+
+def _tell_freed(found: Document) -> Iterator[report.Section]:
+    """Yield what to lift, and which flavor would fit."""
+    freed = found['answer']['freed']
+    yield report.Section(
+        'Hosts that lifting one constraint alone would free:'
+        if freed
+        else 'No constraint lifted alone would free a host.',
+        [report.Line(one['cause'], one['hosts']) for one in freed],
+        _MOST_CAUSES,
+        'cause',
+    )
+    capacities = {
+        one['capacity']['resource']: one['capacity']
+        for one in found['constraints']
+        if one['capacity'] and one['capacity']['fits']
+    }
+    for resource, capacity in capacities.items():
+        others = ' and others' * (capacity['fits'] > 1)
+        yield report.Section(
+            f'A flavor of at most {_amount(resource, capacity["most_free"])} '
+            f'would fit {messages.count("host", capacity["fits"])}, '
+            f'{messages.clean(capacity["most_free_host"])}{others}; '
+            f'{_amount(resource, capacity["requested"])} asked.',
+            apart=False,
+        )
+
+
+def _amount(resource: str, number: int) -> str:
+    return f'{number} {_UNITS.get(resource, resource)}'
+
+
+def _describe_server(request: Document) -> str:
+    operation = request['operation']
+    verb = 'create' if operation == 'boot' else operation
+    if request['server'] is None:
+        return f'To {verb} {messages.count("server", request["instances"])}:'
+    shown = _name_and_id(request['server_name'], request['server'])
+    return f'To {verb} server {shown}:'
+
+
+def _name_and_id(name: str | None, uuid: str | None) -> str:
+    if name and uuid:
+        return f'{messages.clean(name)} ({messages.clean(uuid)})'
+    return messages.clean(name or uuid or '')
+
+
+def _tell_request(request: Document) -> Iterator[report.Section]:
+    yield report.Section('The request:', list(_describe_request(request)))
+    # A member may send thousands.
+    yield report.Section(
+        rows=[
+            f'hint {messages.clean(key)}={messages.first_few(values)}'
+            for key, values in request['hints'].items()
+            if key != 'group'
+        ],
+        most=_MOST_HINTS,
+        noun='hint',
+        apart=False,
+    )
+
+
+def _describe_request(request: Document) -> Iterator[str]:
+    flavor = request['flavor']
+    disk = flavor['root_gb'] + flavor['ephemeral_gb']
+    yield (
+        f'flavor {messages.clean(flavor["name"])}: {flavor["vcpus"]} VCPU, '
+        f'{flavor["memory_mb"]} MB, {disk} GB of disk'
+    )
+    if flavor['extra_specs']:
+        specs = [
+            f'{key}={value}' for key, value in flavor['extra_specs'].items()
+        ]
+        yield f'extra specs {messages.first_few(sorted(specs))}'
+    image = request['image']
+    if image['id'] or image['name']:
+        yield f'image {_name_and_id(image["name"], image["id"])}'
+    for name in ('project', 'availability_zone', 'destination'):
+        if request[name]:
+            value = messages.clean(request[name])
+            yield f'{name.replace("_", " ")} {value}'
+    if request['force_hosts']:
+        yield f'forced host {messages.first_few(request["force_hosts"])}'
+    group = request['server_group']
+    if group:
+        yield (
+            f'server group {messages.clean(group["name"])} '
+            f'({group["policy"]}, {group["id"]})'
+        )
+
+
+def _tell_constraints(
+    rows: Sequence[Sequence[typing.Any]], all_: bool
+) -> report.Section:
+    table = []
+    for stage, name, asks, *numbers, reasons in rows:
+        notes = [asks] if all_ and asks not in ('', name) else []
+        notes += reasons.machine_readable()
+        table.append((stage, [name, *notes], *numbers))
+    names = [name for name in COLUMNS if name not in ('Asks', 'Reasons')]
+    return report.Section(rows=table, columns=names)
+
+
+def _tell_host(found: Document, host: Document, all_: bool) -> report.Section:
+    verdicts = [one['verdict'] for one in host['verdicts']]
+    unjudged = verdicts.count(matrix.NOT_JUDGED)
+    refuse_it = messages.part(
+        verdicts.count(matrix.REFUSED),
+        len(found['constraints']) - unjudged,
+        'constraint',
+        'that judged it refuses it',
+        'that judged it refuse it',
+    )
+    return report.Section(
+        f'{host["host"]}: {refuse_it}'
+        + (f'; {unjudged} did not judge it' if unjudged else '')
+        + _tell_rank(found, host),
+        list(_list_verdicts(found, host, all_)),
+        columns=HOST_COLUMNS[1:],
+    )
+
+
+def _tell_rank(found: Document, host: Document) -> str:
+    """Return why the scheduler did not choose a host that is left."""
+    if not host['rank']:
+        return ''
+    order = found['order']
+    first, mine = order[0], order[host['rank'] - 1]
+    text = f'. It is choice {host["rank"]} of {len(order)}'
+    if mine is not first and mine['weight'] == first['weight']:
+        return f'{text}, and weighs as much as {first["host"]}'
+    if loses := host['loses']:
+        weigher = max(loses, key=loses.__getitem__)
+        text += (
+            f', {first["weight"] - mine["weight"]:.3g} behind '
+            f'{first["host"]}; it loses most by {weigher}, '
+            f'{loses[weigher]:.3g}'
+        )
+    return text
+
+
+def _tell_query(query: str) -> report.Section:
+    return report.Section(
+        'GET /allocation_candidates',
+        [
+            # Lists of UUIDs: as people read them, and where they wrap.
+            f'{key}={value.replace(",", ", ")}'
+            for key, value in parse.parse_qsl(query)
+        ],
+    )

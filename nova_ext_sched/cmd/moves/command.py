@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The commands ``nova-ext-sched mend``, ``drain`` and ``survive``."""
+
+import argparse
+from collections.abc import Iterator
+from collections.abc import Sequence
+import typing
+
+from nova_ext_sched.cli import base
+from nova_ext_sched.cli import metrics
+from nova_ext_sched.cli import options
+from nova_ext_sched.cli import report
+from nova_ext_sched.cmd.cloud import process
+from nova_ext_sched.cmd.moves import report as plan_report
+
+
+class _Moves(process.Command, report.Lister):
+    """A command that makes a plan."""
+
+    _epilog = (
+        'Exit status: 0 no server has to move, or each has a place; 1 '
+        'something could not be read or judged; 2 wrong usage; 3 a server has '
+        'no place.'
+    )
+
+    def get_columns(self, parsed_args: argparse.Namespace) -> Sequence[str]:
+        return plan_report.COLUMNS
+
+
+class Mend(_Moves):
+    """Show moves, one after the other, after which no policy is violated.
+
+    Judges servers as audit does, and asks nova-scheduler's own code where each
+    one found can go when its turn comes; changes nothing.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        options.add_selection(parser)
+        options.add_change(parser)
+        return parser
+
+    def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
+        # Not before the process is configured: they import nova.
+        self.configure(parsed_args)
+        from nova_ext_sched.cmd.audit import auditor
+        from nova_ext_sched.cmd.cloud import change
+        from nova_ext_sched.cmd.moves import mend
+
+        with change.made(parsed_args):
+            auditing = auditor.make(parsed_args)
+            plan = mend.make(auditing)
+        totals, faults = auditing.totals, auditing.faults
+        return plan_report.make(
+            plan, [totals.sentence], faults, bool(totals.not_judged)
+        )
+
+
+class Drain(_Moves):
+    """Show moves, one after the other, after which hosts are empty.
+
+    Asks nova-scheduler's own code where each server can go when its turn
+    comes, to no host that is to be empty; changes nothing.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument('hosts', metavar='HOST', nargs='*')
+        parser.add_argument(
+            '--aggregate',
+            metavar='AGGREGATE',
+            action='append',
+            default=[],
+            help='all hosts of this aggregate (name, UUID or ID; may be '
+            'repeated)',
+        )
+        parser.add_argument(
+            '--domain',
+            metavar='VALUE',
+            action='append',
+            default=[],
+            help='all hosts of this failure domain (may be repeated)',
+        )
+        options.add_change(parser)
+        return parser
+
+    def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
+        names = parsed_args.hosts, parsed_args.aggregate, parsed_args.domain
+        if not any(names):
+            raise base.UsageError(
+                'Name a host, --aggregate or --domain: what is to be empty.'
+            )
+        # Not before the process is configured: they import nova.
+        self.configure(parsed_args)
+        from nova_ext_sched.cmd.cloud import change
+        from nova_ext_sched.cmd.cloud import chosen
+        from nova_ext_sched.cmd.cloud import snapshot
+        from nova_ext_sched.cmd.moves import drain
+
+        with change.made(parsed_args):
+            scheduler = snapshot.Snapshot(settled=True)
+            hosts = chosen.find(scheduler, *names)
+            plan = drain.make(scheduler, hosts)
+        return plan_report.make(
+            plan, drain.describe(scheduler, hosts, plan), scheduler.faults
+        )
+
+
+class Survive(metrics.Command, process.Command, report.Lister):
+    """Say which hosts can fail, so that each server finds another host.
+
+    One host fails after the other; its servers are evacuated, the hardest to
+    place first, each asked of nova-scheduler's own code. Changes nothing.
+    """
+
+    _epilog = (
+        'Exit status: 0 each can fail; 1 something could not be read or '
+        'judged; 2 wrong usage; 3 a server finds no host.'
+    )
+
+    _failures: Sequence[typing.Any]
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            '--by',
+            choices=('host', 'domain'),
+            default='host',
+            help='what fails at once; by default a host',
+        )
+        parser.add_argument(
+            '--host',
+            metavar='HOST',
+            action='append',
+            default=[],
+            help='only this host fails, or its failure domains (may be '
+            'repeated)',
+        )
+        parser.add_argument(
+            '--aggregate',
+            metavar='AGGREGATE',
+            action='append',
+            default=[],
+            help='only hosts of this aggregate fail (name, UUID or ID; may be '
+            'repeated)',
+        )
+        options.add_change(parser)
+        return parser
+
+    def get_columns(self, parsed_args: argparse.Namespace) -> Sequence[str]:
+        return plan_report.SURVIVAL_COLUMNS
+
+    def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
+        # Not before the process is configured: they import nova.
+        self.configure(parsed_args)
+        from nova_ext_sched.cmd.cloud import change
+        from nova_ext_sched.cmd.moves import survive
+
+        with change.made(parsed_args):
+            self._failures, *said = survive.make(parsed_args)
+        return plan_report.make_survival(self._failures, parsed_args.by, *said)
+
+    def measure(self) -> Iterator[metrics.Figure]:
+        bad = sum(bool(one.without_place) for one in self._failures)
+        yield metrics.Figure(
+            'failures',
+            'Hosts or failure domains that can fail one at a time, so that '
+            'each server finds another host, and those that cannot.',
+            'survived',
+            {'yes': len(self._failures) - bad, 'no': bad},
+        )

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What people and programs read of a plan."""
+
+import collections
+from collections.abc import Iterable
+from collections.abc import Sequence
+import dataclasses
+import typing
+
+from nova_ext_sched import messages
+from nova_ext_sched.cli import base
+from nova_ext_sched.cli import report
+
+if typing.TYPE_CHECKING:
+    # They import nova.
+    from nova_ext_sched.cmd.moves import order
+    from nova_ext_sched.cmd.moves import survive
+
+#: Changes when a reader of the document must change.
+FORMAT = 1
+
+#: The cause of a server that nova or a filter could not be asked about.
+FAULT = 'fault'
+
+#: The columns of the moves, in their order.
+COLUMNS = (
+    'Turn',
+    'Server',
+    'Name',
+    'Project',
+    'Host',
+    'Policies',
+    'To',
+    'Kind',
+)
+
+#: The columns of servers of hosts that fail.
+SURVIVAL_COLUMNS = (
+    'Failure',
+    'Turn',
+    'Server',
+    'Name',
+    'Project',
+    'Host',
+    'To',
+    'Cause',
+)
+
+# Moves and servers that people see, and causes.
+_MOST_MOVES = 20
+_MOST_SERVERS = 10
+_MOST_CAUSES = 5
+_MOST_GROUPS = 10
+_MOST_FAILURES = 20
+# Failures of which they see servers.
+_MOST_DETAILED = 3
+
+
+def make(
+    plan: 'order.Plan',
+    found: Iterable[str],
+    faults: Sequence[str],
+    not_judged: bool = False,
+) -> report.Report:
+    """Return the report of a plan.
+
+    :param found: sentences on what it is a plan for
+    :param faults: sentences on what could not be read
+    :param not_judged: whether a server may have to move, and nobody knows
+    """
+    head, found = _sum_up(plan), list(found)
+    sentence, sections = report.begin(head, *found, *faults)
+    if plan.moves:
+        sections.append(_list_moves(plan.moves))
+    if plan.without_place:
+        sections.append(_list_stuck('No place:', plan.without_place))
+    if plan.groups:
+        groups = list(map(_compare, plan.groups))
+        sections.append(
+            report.Section('Less apart:', groups, _MOST_GROUPS, 'server group')
+        )
+    rows = [
+        (turn, *{**vars(one), 'policies': report.Cell(one.policies)}.values())
+        for turn, one in enumerate(plan.moves, 1)
+    ]
+    status = _find_status(plan.without_place, bool(faults) or not_judged)
+
+    def make_document() -> dict[str, typing.Any]:
+        """Return everything; ``schema.json`` has its form."""
+        return {
+            **report.begin_document(FORMAT),
+            'answer': {'sentence': ' '.join((f'{head}.', *found))},
+            **dataclasses.asdict(plan),
+            'faults': list(faults),
+        }
+
+    return report.Report(sentence, sections, rows, make_document, status)
+
+
+def make_survival(
+    failures: Sequence['survive.Failure'],
+    by: str,
+    remarks: Sequence[str],
+    faults: Sequence[str],
+) -> report.Report:
+    """Return the report of hosts that fail.
+
+    :param by: ``host`` or ``domain``
+    :param remarks: sentences on what was not asked
+    :param faults: sentences on what could not be read
+    """
+    noun = {'host': 'host', 'domain': 'failure domain'}[by]
+    bad = [one for one in failures if one.without_place]
+    head = f'No {noun} holds a server'
+    if failures:
+        head = (
+            f'{len(failures) - len(bad)} of '
+            f'{messages.count(noun, len(failures))} can fail, one at a time'
+        )
+    if bad:
+        head += f'; {len(bad)} cannot'
+    sentence, [first, *sections] = report.begin(head, *remarks, *faults)
+    if bad:
+        wide = max(len(one.failure) for one in bad[:_MOST_FAILURES])
+        lines: list[report.Line] = []
+        for one in bad:
+            number = f'{len(one.without_place)} of {one.servers}'
+            if not lines:
+                number += ' servers find no host'
+            lines.append(
+                report.Line(
+                    f'{number}: {_count_causes(one.without_place)}',
+                    f'{messages.clean(one.failure):<{wide}}',
+                )
+            )
+        first = report.Section(f'{head}:', lines, _MOST_FAILURES, noun)
+    sections.insert(0, first)
+    if len(failures) == 1 and failures[0].moves:
+        sections.append(_list_moves(failures[0].moves))
+    for one in bad[:_MOST_DETAILED]:
+        title = f'No host for these of {messages.clean(one.failure)}:'
+        sections.append(_list_stuck(title, one.without_place))
+    rows = [
+        (failure.failure, turn, one.server, one.name, one.project, one.host)
+        + end
+        for failure in failures
+        for turn, one, end in (
+            *(
+                (turn, one, (one.to, ''))
+                for turn, one in enumerate(failure.moves, 1)
+            ),
+            *(('', one, ('', one.cause)) for one in failure.without_place),
+        )
+    ]
+
+    def make_document() -> dict[str, typing.Any]:
+        """Return everything; ``schema.json`` has its form."""
+        return {
+            **report.begin_document(FORMAT),
+            'answer': {'sentence': ' '.join((f'{head}.', *remarks))},
+            'by': by,
+            'failures': list(map(dataclasses.asdict, failures)),
+            'faults': list(faults),
+        }
+
+    stuck = [stuck for one in bad for stuck in one.without_place]
+    status = _find_status(stuck, bool(faults))
+    return report.Report(sentence, sections, rows, make_document, status)
+
+
+def _find_status(stuck: Iterable['order.Stuck'], is_fault: bool) -> int:
+    causes = {one.cause for one in stuck}
+    if is_fault or FAULT in causes:
+        return base.FAULT
+    return base.SOME_FOUND if causes else base.FINE
+
+
+def _list_moves(moves: Sequence['order.Move']) -> report.Section:
+    lines = [
+        report.Line(f'{_at(one)} to {one.to}, {one.kind}', turn, one.name)
+        for turn, one in enumerate(moves, 1)
+    ]
+    return report.Section('One after the other:', lines, _MOST_MOVES, 'move')
+
+
+def _list_stuck(title: str, stuck: Sequence['order.Stuck']) -> report.Section:
+    lines = [
+        report.Line(_at(one), name=one.name, notes=_explain(one))
+        for one in stuck
+    ]
+    return report.Section(title, lines, _MOST_SERVERS, 'server')
+
+
+def _count_causes(stuck: Iterable['order.Stuck']) -> str:
+    """Return the causes, each with its number where there are several."""
+    causes = collections.Counter(
+        one.cause + f' ({one.name_of_cause})' * bool(one.name_of_cause)
+        for one in stuck
+    ).most_common(_MOST_CAUSES)
+    return ', '.join(
+        cause if len(causes) == 1 else f'{cause} {count}'
+        for cause, count in causes
+    )
+
+
+def _sum_up(plan: 'order.Plan') -> str:
+    moving, stuck = len(plan.moves), len(plan.without_place)
+    text = 'No server has to move'
+    if whole := moving + stuck:
+        text = f'{moving} of {messages.count("server", whole)} can be moved'
+    if stuck:
+        verb = messages.agree(stuck, 'has', 'have')
+        text += f'; {stuck} {verb} no place: '
+        text += _count_causes(plan.without_place)
+    if mended := len(plan.mended_by_others):
+        verb = messages.agree(mended, 'violates', 'violate')
+        text += (
+            f'. {messages.count("server", mended)} {verb} nothing any more '
+            f'after these moves'
+        )
+    return text
+
+
+def _at(one: 'order.Leaving') -> str:
+    return f'{one.server}  {one.host}'
+
+
+def _compare(one: 'order.Group') -> str:
+    text = (
+        f'group {one.name}: on {messages.count("host", one.hosts)} after '
+        f'these moves; {one.hosts_before} before'
+    )
+    if one.domains < one.domains_before:
+        domains = messages.count('failure domain', one.domains)
+        text += f'; in {domains}; {one.domains_before} before'
+    return text
+
+
+def _explain(one: 'order.Stuck') -> list[str]:
+    helps = [f'What would help: {one.would_help}.'] if one.would_help else []
+    return [f'{one.reason}.', *helps]

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Which hosts may fail, so that every server on them finds another."""
+
+import argparse
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from collections.abc import Set
+import dataclasses
+import gc
+import sys
+import types
+import typing
+
+from nova_ext_sched import messages
+from nova_ext_sched.cli import progress
+from nova_ext_sched.cmd.ask import server as explain_server
+from nova_ext_sched.cmd.audit import policies
+from nova_ext_sched.cmd.cloud import cells
+from nova_ext_sched.cmd.cloud import chosen
+from nova_ext_sched.cmd.cloud import claims
+from nova_ext_sched.cmd.cloud import process
+from nova_ext_sched.cmd.cloud import servers
+from nova_ext_sched.cmd.cloud import snapshot
+from nova_ext_sched.cmd.moves import movable
+from nova_ext_sched.cmd.moves import order
+from nova_ext_sched.cmd.moves import shared
+
+
+@dataclasses.dataclass(frozen=True)
+class Failure:
+    """Hosts that fail at once, and where their servers would go.
+
+    :ivar failure: the name of the host, or of the failure domain
+    :ivar hosts: names
+    :ivar moves: one after the other
+    """
+
+    failure: str
+    hosts: list[str]
+    moves: list[order.Move]
+    without_place: list[order.Stuck]
+
+    @property
+    def servers(self) -> int:
+        """How many stand there."""
+        return len(self.moves) + len(self.without_place)
+
+
+@dataclasses.dataclass
+class Evacuee:
+    """A server of a host that fails, as :class:`.movable.Movable`.
+
+    :ivar like: see :class:`.shared.Shared`
+    """
+
+    uuid: str
+    spec_obj: typing.Any
+    like: shared.Kind | None
+    kind = 'evacuate'
+    # Of a dead host nothing is freed.
+    held: typing.ClassVar[claims.Request] = {'allocations': {}}
+
+    @property
+    def instance(self) -> typing.Any:
+        """What is to be known of it: its host is dead."""
+        return types.SimpleNamespace(uuid=self.uuid, host=None)
+
+    def may_move_to(self, _source: object, _target: object) -> bool:
+        """nova starts it anew: any hypervisor will do."""
+        return True
+
+
+class Survey:
+    """Lets hosts fail, one failure after the other.
+
+    :param scheduler: what nova-scheduler has in memory
+    """
+
+    def __init__(self, scheduler: snapshot.Snapshot) -> None:
+        self.scheduler = scheduler
+        self._ctxt = process.context()
+        self._servers = servers.Servers(scheduler)
+        self._policies = policies.Policies(scheduler).on
+        self._cells: dict[str, list[str]] = {}
+        self._counts: dict[str, int] = {}
+        for cell, counts in self._servers.count().items():
+            for host, count in counts.items():
+                self._cells.setdefault(host, []).append(cell)
+                self._counts[host] = self._counts.get(host, 0) + count
+        self._places = shared.Shared(scheduler)
+        # Whether nova-api evacuates a server, by its kind and state.
+        self._checked: dict[object, movable.NotMovable | None] = {}
+
+    def find(
+        self, wanted: argparse.Namespace
+    ) -> tuple[dict[str, Set[str]], str]:
+        """Return the hosts in use that fail at once, by name, and a remark.
+
+        :raises exception.InvalidValue: a host or aggregate does not exist
+        """
+        used = set(self._counts)
+        if wanted.host or wanted.aggregate:
+            used &= chosen.find(self.scheduler, wanted.host, wanted.aggregate)
+        if wanted.by == 'host':
+            return {host: {host} for host in sorted(used)}, ''
+        domains = chosen.group(self.scheduler)
+        alone = used.difference(*domains.values())
+        remark = ''
+        if alone:
+            are = messages.agree(len(alone), 'is', 'are')
+            remark = f'{messages.count("host", len(alone))} {are} in no domain'
+        return {
+            name: hosts
+            for name, hosts in sorted(domains.items())
+            if used & hosts
+        }, remark
+
+    def fail(self, failures: Mapping[str, Set[str]]) -> Iterator[Failure]:
+        """Yield what comes of each failure.
+
+        :param failures: what :meth:`find` returned
+        :raises placement.PlacementFailed: placement does not answer
+        """
+        total = sum(
+            self._counts.get(host, 0)
+            for hosts in failures.values()
+            for host in hosts
+        )
+        with progress.bar(sys.stderr, 'Evacuating servers', total) as advance:
+            for name, hosts in failures.items():
+                # A cell that stops answering is in the snapshot's faults.
+                try:
+                    yield self._fail(name, hosts, advance)
+                except cells.CellFailed:
+                    continue
+
+    def _fail(
+        self, name: str, hosts: Set[str], advance: Callable[[], object]
+    ) -> Failure:
+        leaving: list[order.Leaving] = []
+        requests: dict[str, tuple[typing.Any, str, object]] = {}
+        for host in sorted(hosts & self._cells.keys()):
+            for cell in self._cells[host]:
+                for instance, text in self._servers.read_stored(
+                    cell, host, attrs=('info_cache',)
+                ):
+                    requests[instance.uuid] = (
+                        instance,
+                        cell,
+                        shared.find_key(cell, instance, text),
+                    )
+                    leaving.append(order.describe(instance, host))
+
+        def prepare(uuid: str) -> Evacuee:
+            return self._prepare(*requests[uuid], hosts)
+
+        self._places.begin(hosts)
+        plan = order.Order(
+            self.scheduler,
+            self._policies,
+            hosts,
+            advance=advance,
+            prepare=prepare,
+            found=self._places,
+            is_hardest_first=True,
+        ).make(leaving)
+        return Failure(name, sorted(hosts), plan.moves, plan.without_place)
+
+    def _prepare(
+        self, instance: typing.Any, cell: str, key: object, hosts: Set[str]
+    ) -> Evacuee:
+        """Return a server that nova-api lets be evacuated.
+
+        :param key: equal for like requests; None where it is like no other
+        :raises movable.NotMovable: nova-api would not evacuate it
+        """
+        state = key, instance.vm_state
+        if key is None or state not in self._checked:
+            self._checked[state] = None
+            mapping = self.scheduler.cells[cell]
+            try:
+                with self.scheduler.target_cell(self._ctxt, mapping) as cctxt:
+                    movable.check_evacuation(cctxt, instance)
+            except movable.NotMovable as exc:
+                self._checked[state] = exc
+        if (problem := self._checked[state]) is not None:
+            raise problem
+
+        def make() -> typing.Any:
+            mine = explain_server.Server(
+                self.scheduler, self._ctxt, instance.uuid
+            )
+            mine.evacuate()
+            return mine.spec_obj
+
+        like = self._places.get_kind(key, make)
+        spec_obj = like.spec_obj if like else make()
+        if not like:
+            spec_obj.ignore_hosts = sorted(hosts)
+        return Evacuee(instance.uuid, spec_obj, like)
+
+
+def make(
+    wanted: argparse.Namespace,
+) -> tuple[list[Failure], Sequence[str], Sequence[str]]:
+    """Return what comes of the failures that the arguments choose.
+
+    :returns: it, remarks, and what could not be read
+    :raises exception.InvalidValue: what they name does not exist
+    :raises placement.PlacementFailed: placement does not answer
+    """
+    scheduler = snapshot.Snapshot(settled=True)
+    survey = Survey(scheduler)
+    failures, remark = survey.find(wanted)
+    if failures and scheduler.states:
+        # They stay until the process ends; as capacity does.
+        gc.freeze()
+    found = list(survey.fail(failures))
+    return found, [f'{remark}.'] if remark else [], scheduler.faults

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Who reads nova's aggregates, and who says where servers stand.
+
+nova-scheduler asks nova's databases. A process that asks what another state
+of the cloud would change puts its own object in the place of :data:`current`.
+"""
+
+from collections.abc import Mapping
+import contextlib
+import typing
+
+from nova.db.api import api as api_db
+
+#: Names of hosts, and None for one that nova has not written down yet.
+Places = frozenset[str | None]
+
+
+class Sources:
+    """nova's databases."""
+
+    def open_aggregates(
+        self, context: typing.Any
+    ) -> contextlib.AbstractContextManager[typing.Any]:
+        """Return a SQLAlchemy session on nova's tables of aggregates.
+
+        :param context: a nova RequestContext
+        """
+        return api_db.context_manager.reader.using(context)
+
+    def place(self, places: Mapping[str, Places]) -> Mapping[str, Places]:
+        """Return where servers stand.
+
+        :param places: what nova's databases say, by UUID
+        """
+        return places
+
+
+current = Sources()

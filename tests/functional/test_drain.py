@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Hosts that are to be empty: nova makes the moves, and refuses none."""
+
+import ddt
+from nova import context
+from nova import objects
+
+from nova_ext_sched.cmd.moves import command
+from tests.functional import explain
+from tests.functional import plans
+
+
+class DrainTestCase(plans.PlanTestCase):
+    """The hosts that are to be empty are those that nova prefers."""
+
+    weights = {f'host{n}': 700 - n for n in range(1, 7)}
+
+    def drain(self, *argv):
+        """Make a plan and carry it out.
+
+        What the hosts that are to be empty hold then is what the plan names.
+
+        :param argv: of the command; hosts
+        """
+        plan = self.plan(*argv, by=command.Drain)
+        self.carry_out(plan)
+        for host in set(argv) & self.weights.keys():
+            self.assertEqual(
+                sorted(
+                    one['server']
+                    for one in plan['without_place']
+                    if one['host'] == host
+                ),
+                sorted(self.held(host)),
+            )
+        return plan
+
+    def held(self, host):
+        """Return what holds room of a host in placement, by the server."""
+        provider = self._get_provider_uuid_by_host(host)
+        found = self.placement.get(
+            f'/resource_providers/{provider}/allocations'
+        ).body['allocations']
+        moving = {
+            one['uuid']: one['instance_uuid']
+            for one in self.admin_api.api_get('/os-migrations').body[
+                'migrations'
+            ]
+        }
+        return {moving.get(uuid, uuid) for uuid in found}
+
+
+@ddt.ddt
+class PlanTestCase(DrainTestCase):
+    def test_two_of_six_hosts(self):
+        """Four policies, groups and racks; one failed, one is resized."""
+        for number in (1, 2, 3):
+            hosts = [f'host{number}', f'host{number + 3}']
+            name = f'rack{number}'
+            self.aggregate(name, hosts, failure_domain=name)
+        self.rack_limit = 2
+        specs = {'trait:CUSTOM_WINDOWS': 'required'}
+        self._create_trait('CUSTOM_WINDOWS')
+        reserved = {'reservation:lease': 'true'}
+        typed = {'aggregate_instance_extra_specs:ssd': 'true'}
+        self.isolate('windows', ['host1', 'host4'], 'CUSTOM_WINDOWS')
+        self.aggregate('lease', ['host2', 'host5'], metadata=reserved)
+        self.aggregate('fast', ['host1', 'host3', 'host6'], ssd='true')
+        web, db = self.group(limit=2), self.group(limit=1)
+        plain, other = self.sized(1), self.sized(1)
+        for host, flavor, number in (
+            ('host1', plain, 3),
+            ('host1', self.sized(1, specs), 2),
+            ('host1', self.sized(1, typed), 2),
+            ('host2', plain, 3),
+            ('host2', self.sized(1, reserved), 4),
+        ):
+            for _ in range(number):
+                self.boot(flavor=flavor, az=f'nova:{host}')
+        for hints, host in (
+            (web, 'host1'),
+            (web, 'host6'),
+            (db, 'host2'),
+            (db, 'host3'),
+        ):
+            self.boot(flavor=plain, hints=hints, az=f'nova:{host}')
+        stopped = self.boot(flavor=plain, az='nova:host1')
+        self.admin_api.post_server_action(stopped['id'], {'os-stop': None})
+        self._wait_for_state_change(stopped, 'SHUTOFF')
+        failed = self.boot(flavor=plain, az='nova:host2')
+        self.admin_api.post_server_action(
+            failed['id'], {'os-resetState': {'state': 'error'}}
+        )
+        resized = self.boot(flavor=plain, az='nova:host1')
+        self.resize(resized, other, 'host2')
+        plan = self.drain('host1', 'host2')
+        self.assertEqual(
+            {
+                (failed['id'], 'host2', 'its vm_state is error'),
+                (resized['id'], 'host1', 'its resize is finished'),
+                (resized['id'], 'host2', 'its vm_state is resized'),
+            },
+            {
+                (
+                    one['server'],
+                    one['host'],
+                    one['reason'].removeprefix('nova cannot move it: '),
+                )
+                for one in plan['without_place']
+            },
+        )
+        for one in plan['without_place']:
+            self.assertNotEqual('', one['would_help'])
+        self.assertEqual(17, len(plan['moves']))
+        self.assertEqual(
+            set(), {one['to'] for one in plan['moves']} & {'host1', 'host2'}
+        )
+        self.assertEqual(
+            [stopped['id']],
+            [one['server'] for one in plan['moves'] if one['kind'] == 'cold'],
+        )
+        self.assertIn('0 of 2 hosts are empty', plan['answer']['sentence'])
+        # What audit finds is what stood wrong before: the servers that stay.
+        self.assertLessEqual(
+            {server for server, _, _ in self.found()},
+            {one['server'] for one in plan['without_place']},
+        )
+
+    def resize(self, server, flavor, host):
+        """Resize a server to a host, and leave it unconfirmed."""
+        self.disable_others(host)
+        self.api.post_server_action(
+            server['id'], {'resize': {'flavorRef': flavor}}
+        )
+        self._wait_for_state_change(server, 'VERIFY_RESIZE')
+        self.disable_others(None)
+        self.assertEqual(host, self.host_of(server))
+
+    def disable_others(self, host):
+        for one in self.admin_api.get_services(binary='nova-compute'):
+            status = 'disabled' if host not in (None, one['host']) else None
+            self.admin_api.put_service(
+                one['id'], {'status': status or 'enabled'}
+            )
+
+    def test_what_a_group_loses(self):
+        hints = self.group(limit=2)
+        for host in ('host1', 'host2', 'host3'):
+            self.boot(hints=hints, az=f'nova:{host}')
+        for host in ('host4', 'host5', 'host6'):
+            self.boot(flavor=self.sized(10), az=f'nova:{host}')
+        plan = self.drain('host1')
+        self.assertEqual(['host2'], [one['to'] for one in plan['moves']])
+        [group] = plan['groups']
+        self.assertEqual(
+            ('group', 2, 3),
+            (group['name'], group['hosts'], group['hosts_before']),
+        )
+
+    def test_a_group_whose_rule_is_just_met_everywhere(self):
+        hints = self.group(limit=1)
+        for host in self.weights:
+            self.boot(hints=hints, az=f'nova:{host}')
+        plan = self.drain('host1')
+        self.assertSentence(
+            '0 of 1 server can be moved; 1 has no place: anti-affinity.', plan
+        )
+        self.assertEqual([], plan['groups'])
+
+    @ddt.data(
+        (('host1',), ['host1']),
+        (('--aggregate', 'row'), ['host2', 'host3']),
+        (('--domain', 'b'), ['host3', 'host4']),
+        (('host1', '--aggregate', 'row'), ['host1', 'host2', 'host3']),
+    )
+    @ddt.unpack
+    def test_which_hosts(self, argv, expected):
+        self.aggregate('row', ['host2', 'host3'], failure_domain='a')
+        self.aggregate('racks', ['host3', 'host4'], failure_domain='b, c')
+        for host in ('host1', 'host2', 'host3', 'host4'):
+            self.boot(host=host)
+        plan = self.plan(*argv, by=command.Drain)
+        self.assertEqual(
+            expected, sorted(one['host'] for one in plan['moves'])
+        )
+        self.assertEqual(
+            [], [one for one in plan['moves'] if one['to'] in expected]
+        )
+
+    @ddt.data(
+        ('host9',), ('--domain', 'z'), ('--aggregate', 'away'), ('-c', 'Room')
+    )
+    def test_wrong_usage(self, *argv):
+        _, err, status = explain.call(command.Drain, 'drain', *argv)
+        self.assertEqual(2, status, err)
+
+    def test_a_host_without_servers_that_takes_new_ones(self):
+        plan = self.drain('host1')
+        self.assertEqual(
+            'No server has to move. 1 of 1 host is empty after these moves. '
+            'host1 is not disabled, and may get new servers.',
+            plan['answer']['sentence'],
+        )
+        [service] = self.admin_api.get_services(
+            binary='nova-compute', host='host1'
+        )
+        self.admin_api.put_service(service['id'], {'status': 'disabled'})
+        self.boot(host='host2')
+        plan = self.drain('host2')
+        self.assertNotIn('host1', [one['to'] for one in plan['moves']])
+        again = self.plan('host1', by=command.Drain)
+        self.assertNotIn('not disabled', again['answer']['sentence'])
+
+    def test_states_that_keep_a_server(self):
+        """A server that was deleted softly is on its host until it is gone."""
+        self.flags(reclaim_instance_interval=3600)
+        server = self.boot(host='host1')
+        self.api.api_delete(f'/servers/{server["id"]}')
+        self._wait_for_state_change(server, 'SOFT_DELETED')
+        built = self.boot(host='host1')
+        ctxt = context.get_admin_context()
+        with context.target_cell(ctxt, self.cell_mappings['cell1']) as cctxt:
+            found = objects.Instance.get_by_uuid(cctxt, built['id'])
+            found.vm_state = 'building'
+            found.save()
+        plan = self.drain('host1')
+        self.assertEqual(
+            {
+                server['id']: 'restore it, or delete it for good (openstack '
+                'server delete --force)',
+                built['id']: 'wait until it is built, or delete it',
+            },
+            {
+                one['server']: one['would_help']
+                for one in plan['without_place']
+            },
+        )

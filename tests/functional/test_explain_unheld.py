@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Full hosts, and allocations that no server and no migration has."""
+
+import contextlib
+import datetime
+import io
+
+import fixtures
+from nova import context as nova_context
+from nova import exception as nova_exception
+from nova.cmd import manage
+from nova.db.main import api as main_db
+from oslo_utils import uuidutils
+
+from nova_ext_sched.cmd.capacity import command as capacity
+from tests import samples
+from tests.functional import base
+from tests.functional import explain
+
+CLIENT = 'nova.scheduler.client.report.SchedulerReportClient'
+MANAGER = 'nova.compute.manager.ComputeManager'
+DRIVER = 'nova.virt.fake.FakeDriver'
+
+
+class UnheldTestCase(explain.ExplainTestCase):
+    """Each server fills a host."""
+
+    weights = {'host1': 50, 'host2': 40, 'host3': 30, 'host4': 20, 'host5': 10}
+
+    def setUp(self):
+        super().setUp()
+        self.big = self.named('big', memory_mb=7000)
+
+    def patch(self, name, new):
+        return fixtures.MonkeyPatch(name, new)
+
+    def settle(self):
+        """Let what has ended count as ended long ago."""
+        self.useFixture(
+            self.patch(
+                'nova_ext_sched.cmd.ask.unheld._CLEARING', datetime.timedelta()
+            )
+        )
+
+    def explain(self):
+        return explain.run('--flavor', 'big', '-f', 'json').document
+
+    def found(self):
+        """Return whether a host is freed, and consumers, by host."""
+        found = self.explain()['unheld']
+        return found and {
+            one['host']: (one['freed'], one['consumers'])
+            for one in found['hosts']
+        }
+
+    def allocate(self, host, consumer, **of_version):
+        body = {
+            'allocations': {
+                self._get_provider_uuid_by_host(host): {
+                    'resources': {'MEMORY_MB': 7000}
+                }
+            },
+            'project_id': self.api.project_id,
+            'user_id': self.api.project_id,
+            'consumer_generation': None,
+            **of_version,
+        }
+        answer = self.placement.put(
+            f'/allocations/{consumer}',
+            body,
+            version='1.38' if of_version else '1.28',
+        )
+        self.assertEqual(204, answer.status, answer.body)
+
+    def refuse(self, *_, **__):
+        raise nova_exception.MigrationError(reason='test')
+
+    def migrate(self, server):
+        self.admin_api.post_server_action(server['id'], {'migrate': None})
+        self._wait_for_state_change(server, 'ERROR')
+        return self.get_migration_uuid_for_instance(server['id'])
+
+    def nova_manage(self, commands, method, **kwargs):
+        with contextlib.redirect_stdout(io.StringIO()):
+            getattr(commands(), method)(**kwargs)
+
+    def test_a_server_whose_record_is_gone(self):
+        """Placement failed its deletion; then its row was purged."""
+        server = self.boot(flavor=self.big)
+        with self.patch(
+            f'{CLIENT}.delete_allocation_for_instance', lambda *_, **__: None
+        ):
+            self._delete_server(server)
+        self.assertIsNone(self.found())
+        self.nova_manage(manage.DbCommands, 'archive_deleted_rows', purge=True)
+        # nova-compute leaves it.
+        self.computes['host1'].manager.update_available_resource(
+            nova_context.get_admin_context()
+        )
+        self.assertEqual({'host1': (True, [server['id']])}, self.found())
+        sentence = (
+            '1 of 1 full host holds allocations of no server and no migration '
+            'of nova: host1. Full by these alone: 1 (host1). "nova-manage '
+            'placement audit --delete" deletes them, and "heal_allocations" '
+            'gives servers what they lack then.'
+        )
+        self.assertIn(
+            sentence,
+            ' '.join(explain.run('--flavor', 'big').out.split()),
+        )
+        out, _, status = explain.call(capacity.Capacity, 'capacity')
+        self.assertIn(sentence, ' '.join(out.split()))
+        self.nova_manage(manage.PlacementCommands, 'audit', delete=True)
+        self.assertIsNone(self.found())
+        self.assertEqual('host1', self.explain()['answer']['best'])
+
+    @samples.compares('cli/explain/unheld.txt')
+    def test_what_does_not_free_a_host(self):
+        """A server fills it, and what nobody holds is little."""
+        samples.skip_other_releases(self)
+        for host in ('host1', 'host3', 'host4', 'host5'):
+            self.boot(flavor=self.big, az=f'nova:{host}')
+        consumer = uuidutils.generate_uuid()
+        self.allocate('host2', consumer)
+        small = self.named('small', memory_mb=512)
+        server = self.boot(flavor=small, az='nova:host1')
+        with self.patch(
+            f'{CLIENT}.delete_allocation_for_instance', lambda *_, **__: None
+        ):
+            self._delete_server(server)
+        self.settle()
+        self.assertEqual(
+            {'host1': (False, [server['id']]), 'host2': (True, [consumer])},
+            self.found(),
+        )
+        self.useFixture(fixtures.EnvironmentVariable('COLUMNS', '80'))
+        command = '--flavor big'
+        text = f'$ nova-ext-sched explain {command}\n'
+        text += explain.run(*command.split()).out
+        samples.check(self, 'cli/explain/unheld.txt', text)
+
+    def test_a_failed_migration(self):
+        """The server is on the destination; the source was not cleared."""
+        server = self.boot(flavor=self.big)
+        with (
+            self.patch(f'{DRIVER}.finish_migration', self.refuse),
+            self.patch(
+                f'{CLIENT}.delete_allocation_for_instance',
+                lambda *_, **__: None,
+            ),
+        ):
+            migration = self.migrate(server)
+        self.assertEqual('host2', self.host_of(server))
+        self.assertIsNone(self.found())
+        self.settle()
+        self.assertEqual({'host1': (True, [migration])}, self.found())
+
+    def test_a_failed_migration_that_stands_for_its_server(self):
+        """To delete it would let the scheduler fill the host twice."""
+        server = self.boot(flavor=self.big)
+        with (
+            self.patch(f'{DRIVER}.migrate_disk_and_power_off', self.refuse),
+            self.patch(f'{MANAGER}._revert_allocation', lambda *_: True),
+        ):
+            self.migrate(server)
+        self.assertEqual('host1', self.host_of(server))
+        self.settle()
+        self.assertIsNone(self.found())
+
+    def test_what_somebody_holds(self):
+        self.flags(reclaim_instance_interval=3600)
+        self.settle()
+        server = self.boot(flavor=self.big)
+        self._migrate_server(server)
+        deleted = self.boot(flavor=self.big)
+        self.api.delete_server(deleted['id'])
+        self._wait_for_state_change(deleted, 'SOFT_DELETED')
+        with self.patch(
+            'nova.conductor.api.ComputeTaskAPI.schedule_and_build_instances',
+            lambda *_, **__: None,
+        ):
+            built = self.api.post_server(
+                {'server': self._build_server(networks='none')}
+            )
+        self.allocate('host4', built['id'])
+        consumer = uuidutils.generate_uuid()
+        self.allocate('host5', consumer, consumer_type='CONTAINER')
+        self.assertEqual(0, self.explain()['answer']['left'])
+        self.assertIsNone(self.found())
+        self.placement.delete(f'/allocations/{consumer}')
+        self.allocate('host5', consumer)
+        self.assertEqual({'host5': (True, [consumer])}, self.found())
+        ctxt = nova_context.get_admin_context()
+        mapping = self.cell_mappings['cell1']
+        with nova_context.target_cell(ctxt, mapping) as target:
+            engine = main_db.get_engine(context=target)
+        with base.table_away(engine, 'migrations'):
+            self.assertIsNone(self.found())

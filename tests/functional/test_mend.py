@@ -1,0 +1,346 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Plans, each carried out by nova move after move, and audited again."""
+
+import contextlib
+import csv
+import io
+import json
+import runpy
+
+import fixtures
+from nova.tests.functional.api import client
+from oslo_utils import fixture as utils_fixture
+
+from nova_ext_sched.cmd.cloud import placement
+from nova_ext_sched.cmd.cloud import snapshot
+from nova_ext_sched.cmd.moves import destinations
+from tests.functional import openstackclient
+from tests.functional import plans
+from tests.unit import test_carry_out
+
+
+class PlanTestCase(plans.PlanTestCase):
+    weights = {'host1': 400, 'host2': 300, 'host3': 200, 'host4': 100}
+
+    def test_isolation_over_a_filled_aggregate(self):
+        """The fourth finds the best host full, by the first three."""
+        flavor = self.sized(3)
+        servers = [
+            self.boot(flavor=flavor, host=host)['id']
+            for host in ('host2', 'host2', 'host3', 'host3')
+        ]
+        self.isolate('windows', ['host2', 'host3'], 'CUSTOM_WINDOWS')
+        plan = self.mend()
+        self.assertEqual(
+            ['host1'] * 3 + ['host4'], [m['to'] for m in plan['moves']]
+        )
+        self.assertEqual(
+            sorted(servers), sorted(m['server'] for m in plan['moves'])
+        )
+        self.assertSentence('4 of 4 servers can be moved.', plan)
+        self.assertEqual(
+            {('live', self.api.project_id, 'isolation')},
+            {(m['kind'], m['project'], *m['policies']) for m in plan['moves']},
+        )
+
+    def test_of_a_full_group_as_many_as_are_too_many(self):
+        hints = self.group(limit=2)
+        for _ in range(4):
+            self.boot(hints=hints, az='nova:host2')
+        plan = self.mend()
+        self.assertEqual(2, len(plan['moves']))
+        self.assertEqual(2, len(plan['mended_by_others']))
+
+    def test_of_a_full_rack_as_many_as_are_too_many(self):
+        self.aggregate('rack1', ['host1', 'host2'], failure_domain='rack1')
+        self.aggregate('rack2', ['host3', 'host4'], failure_domain='rack2')
+        self.rack_limit = 2
+        hints = self.group(limit=9)
+        for host in ('host1', 'host1', 'host2', 'host3'):
+            self.boot(hints=hints, az=f'nova:{host}')
+        plan = self.mend()
+        [move] = plan['moves']
+        self.assertIn(move['to'], ('host3', 'host4'))
+        self.assertEqual(['failure-domain'], move['policies'])
+
+    def test_a_member_that_must_go_anyway_mends_its_group(self):
+        hints = self.group(limit=1)
+        flavor = self.flavor(specs={'reservation:db': 'true'})
+        self.boot(hints=hints, az='nova:host2')
+        must = self.boot(flavor=flavor, hints=hints, az='nova:host2')['id']
+        self.aggregate('db', ['host3'], metadata={'reservation:db': '1'})
+        plan = self.mend()
+        self.assertEqual([(must, 'host2', 'host3')], self.moves(plan))
+
+    def test_a_full_destination_that_an_order_resolves(self):
+        """Each of three takes the place that the one before it left."""
+        flavors = [
+            self.sized(10, {f'reservation:{name}': 'true'}) for name in 'abc'
+        ]
+        servers = [
+            self.boot(flavor=flavor, az=f'nova:{host}')['id']
+            for flavor, host in zip(
+                flavors, ('host1', 'host2', 'host3'), strict=True
+            )
+        ]
+        for name, host in (('a', 'host2'), ('b', 'host3'), ('c', 'host4')):
+            self.aggregate(name, [host], metadata={f'reservation:{name}': '1'})
+        a, b, c = servers
+        self.assertEqual(
+            [
+                (c, 'host3', 'host4'),
+                (b, 'host2', 'host3'),
+                (a, 'host1', 'host2'),
+            ],
+            self.moves(self.mend()),
+        )
+
+    def test_two_that_would_have_to_change_places(self):
+        for name, host in (('a', 'host1'), ('b', 'host2')):
+            self.boot(
+                flavor=self.sized(10, {f'reservation:{name}': 'true'}),
+                az=f'nova:{host}',
+            )
+        for name, host in (('a', 'host2'), ('b', 'host1')):
+            self.aggregate(name, [host], metadata={f'reservation:{name}': '1'})
+        plan = self.mend()
+        self.assertSentence(
+            '0 of 2 servers can be moved; 2 have no place: VCPU.', plan
+        )
+        one = plan['without_place'][0]
+        self.assertEqual('VCPU on 1 host', one['would_help'])
+        self.assertIn('1 is full (VCPU)', one['reason'])
+
+    def test_servers_that_are_not_active(self):
+        stopped, suspended = self.boot(host='host2'), self.boot(host='host2')
+        for server, action, state in (
+            (stopped, 'os-stop', 'SHUTOFF'),
+            (suspended, 'suspend', 'SUSPENDED'),
+        ):
+            self.admin_api.post_server_action(server['id'], {action: None})
+            self._wait_for_state_change(server, state)
+        self.isolate('windows', ['host2'], 'CUSTOM_WINDOWS')
+        plan = self.mend()
+        self.assertSentence(
+            '1 of 2 servers can be moved; 1 has no place: state.', plan
+        )
+        self.assertEqual(['cold'], [one['kind'] for one in plan['moves']])
+        self.assertIn('vm_state', plan['without_place'][0]['reason'])
+
+    def test_equal_requests_are_asked_once(self):
+        """One query for each flavor, and the hosts read once."""
+        flavor = self.flavor(specs={'trait:COMPUTE_NODE': 'required'})
+        for host in ('host2', 'host3'):
+            for kind in (None, None, flavor):
+                self.boot(flavor=kind, host=host)
+        self.isolate('windows', ['host2', 'host3'], 'CUSTOM_WINDOWS')
+        asked, read = [], []
+        candidates = placement.Candidates
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova_ext_sched.cmd.cloud.placement.Candidates',
+                lambda *args: asked.append(args) or candidates(*args),
+            )
+        )
+        states = snapshot.Snapshot._get_host_states
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova_ext_sched.cmd.cloud.snapshot.Snapshot._get_host_states',
+                lambda *args: read.append(args) or states(*args),
+            )
+        )
+        self.assertEqual(6, len(self.plan()['moves']))
+        self.assertEqual((2, 1), (len(asked), len(read)))
+
+    def test_change_of_the_arguments(self):
+        """Stage 1 obeys it too: nova and placement have it otherwise."""
+        self._create_trait('CUSTOM_WINDOWS')
+        server = self.boot(host='host2')
+        required = {'trait:CUSTOM_WINDOWS': 'required'}
+        self.aggregate('windows', ['host2'])
+        self.aggregate('licensed', ['host1'], metadata=required)
+        trait = 'trait:CUSTOM_WINDOWS'
+        changed = ('--aggregate-property', 'windows', f'{trait}=required')
+        for argv, host in (
+            (changed, 'host3'),
+            (
+                (*changed, '--no-aggregate-property', 'licensed', trait),
+                'host1',
+            ),
+            (('--aggregate-host', 'licensed', 'host2'), 'host3'),
+            (
+                (
+                    *('--aggregate-host', 'licensed', 'host2'),
+                    *('--no-aggregate-host', 'licensed', 'host1'),
+                ),
+                'host1',
+            ),
+        ):
+            self.assertEqual(
+                [(server['id'], 'host2', host)], self.moves(self.plan(*argv))
+            )
+        # Nothing of it is left in the process.
+        self.assertNoValidHost(host='host1')
+
+    def test_of_one_host_or_project(self):
+        for host in ('host2', 'host3'):
+            self.boot(host=host)
+        plan = self.mend()
+        self.assertEqual([], plan['moves'])
+        self.assertSentence('No server has to move.', plan)
+        self.isolate('windows', ['host2', 'host3'], 'CUSTOM_WINDOWS')
+        for argv, number in (
+            (('--host', 'host2'), 1),
+            (('--project', 'f00d' * 8), 0),
+            (('--aggregate', 'windows'), 2),
+        ):
+            self.assertEqual(number, len(self.plan(*argv)['moves']))
+
+
+class LongTestCase(plans.PlanTestCase):
+    """A plan takes longer than a service may be silent."""
+
+    weights = {'host1': 200, 'host2': 100}
+
+    def test_hosts_are_as_when_they_were_read(self):
+        hints = self.group(limit=1)
+        for _ in range(2):
+            self.boot(hints=hints, az='nova:host1')
+        clock = self.useFixture(utils_fixture.TimeFixture())
+        judge = destinations.Destinations.judge
+
+        def judge_later(mine, *args, **kwargs):
+            self.assertTrue(mine._scheduler.states)
+            # nova-api reads heartbeats of its own, before and after.
+            clock.advance_time_seconds(3600)
+            try:
+                return judge(mine, *args, **kwargs)
+            finally:
+                clock.advance_time_seconds(-3600)
+
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova_ext_sched.cmd.moves.destinations.Destinations.judge',
+                judge_later,
+            )
+        )
+        [move] = self.plan()['moves']
+        self.assertEqual('host2', move['to'])
+
+
+class CellsTestCase(plans.PlanTestCase):
+    """Most hosts are in another cell, where no move goes."""
+
+    NUMBER_OF_CELLS = 2
+    weights = {'host1': 200, 'host2': 100}
+
+    def test_the_cause_is_not_the_cell(self):
+        for name in ('host3', 'host4', 'host5'):
+            self._start_compute(name, cell_name='cell2')
+        hints = self.group(limit=1)
+        for host in ('host1', 'host1', 'host2', 'host2'):
+            self.boot(hints=hints, az=f'nova:{host}')
+        plan = self.mend()
+        self.assertSentence(
+            '0 of 4 servers can be moved; 4 have no place: anti-affinity.',
+            plan,
+        )
+        one = plan['without_place'][0]
+        self.assertIn('3 are not in the requested cell', one['reason'])
+        self.assertEqual('', one['would_help'])
+
+
+class FormatsTestCase(plans.PlanTestCase):
+    weights = {'host1': 300, 'host2': 200, 'host3': 100}
+
+    def setUp(self):
+        super().setUp()
+        self.running = self.boot(host='host2', name='web; $(reboot)')['id']
+        server = self.boot(host='host2')
+        self.stopped = server['id']
+        self.admin_api.post_server_action(self.stopped, {'os-stop': None})
+        self._wait_for_state_change(server, 'SHUTOFF')
+        self.isolate('windows', ['host2'], 'CUSTOM_WINDOWS')
+        self.openstack = self.useFixture(
+            openstackclient.OpenStackClient(
+                self.api_fixture.base_url, microversion='2.68'
+            )
+        )
+
+    def test_rows_of_a_cloud_that_changes(self):
+        """The scheduler looks at the host again, and refuses the move."""
+        plan = self.plan()
+        _, text = self.run_mend('-f', 'csv')
+        rows = list(csv.DictReader(io.StringIO(text)))
+        self.assertEqual(['1', '2'], [row['Turn'] for row in rows])
+        self.assertEqual(
+            {self.running: 'live', self.stopped: 'cold'},
+            {row['Server']: row['Kind'] for row in rows},
+        )
+        self.isolate('more', ['host1', 'host3'], 'CUSTOM_MORE')
+        for move in plan['moves']:
+            live = ['--live-migration'] * (move['kind'] == 'live')
+            words = ['--host', move['to'], move['server']]
+            self.openstack.run('server', 'migrate', *live, *words)
+            self._wait_for_server_parameter(
+                {'id': move['server']}, {'OS-EXT-STS:task_state': None}
+            )
+            self.assertEqual('host2', self.host_of({'id': move['server']}))
+
+    def test_the_script(self):
+        """Twice: where it was, it finds nothing more to do."""
+        plan = self.plan()
+        folder = self.useFixture(fixtures.TempDir()).path
+        path = f'{folder}/plan.json'
+        with open(path, 'w') as file:
+            json.dump(plan, file)
+        script = runpy.run_path(test_carry_out.SCRIPT)
+        typed = []
+
+        def openstack(*words):
+            typed.append(words[1])
+            # For these the client would ask Cinder, Glance and Keystone.
+            if words[1] == 'show':
+                return self.show(script['Stop'], words[-1])
+            if words[1] == 'migration':
+                found = self.admin_api.api_get(
+                    f'/os-migrations?instance_uuid={words[-1]}'
+                ).body['migrations']
+                return json.dumps([{'Status': m['status']} for m in found])
+            status, out, err = self.openstack.run_apart(*words)
+            if status:
+                raise script['Stop'](err)
+            return out
+
+        names = script['main'].__globals__
+        names.update(
+            openstack=openstack,
+            ask=lambda words: self.run_audit(*words)[0],
+            SECONDS=0.1,
+        )
+        for migrations in (2, 0):
+            typed.clear()
+            status, said = self.run_script(script, path)
+            self.assertEqual(0, status, said)
+            self.assertEqual(migrations, typed.count('migrate'))
+        self.api.delete_server(self.running)
+        self._wait_until_deleted({'id': self.running})
+        status, said = self.run_script(script, path)
+        self.assertEqual(0, status, said)
+        self.assertIn('was deleted', said)
+
+    def show(self, stop, uuid):
+        try:
+            return json.dumps(self.admin_api.get_server(uuid))
+        except client.OpenStackApiNotFoundException as exc:
+            raise stop(f'No Server found for {uuid}') from exc
+
+    def run_script(self, script, path):
+        """Return the exit status of the script, and what it says."""
+        said = io.StringIO()
+        with (
+            contextlib.redirect_stdout(said),
+            contextlib.redirect_stderr(said),
+        ):
+            return script['main'](path), said.getvalue()

@@ -1,0 +1,438 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""watch through restarts, outages and bursts."""
+
+import collections
+import contextlib
+import json
+
+import fixtures
+from keystoneauth1 import exceptions as ks_exc
+from nova.db.api import models as api_models
+from nova.scheduler.client import report
+from nova.tests.unit import fake_requests
+from oslo_db import exception as db_exception
+from oslo_utils import timeutils
+import sqlalchemy as sa
+
+from nova_ext_sched.cmd.watch import sink
+from tests.functional import base
+from tests.functional import test_watch
+
+
+class ResilienceTest(test_watch.WatchTestCase):
+    """A cloud for restarts, and one for what is away."""
+
+    def test_restarts(self):
+        self.deleted_in_the_meantime()
+        self.a_restart_goes_on_behind_the_last_record()
+        self.a_crash_between_record_and_state_repeats_nothing()
+        self.a_full_disk()
+        self.the_position_is_noted_on_the_way()
+
+    def deleted_in_the_meantime(self):
+        server = self.refuse()
+        self.api.delete_server(server['id'])
+        self._wait_until_deleted(server)
+        self.assertGone(server)
+        # As nova-manage db archive_deleted_rows does.
+        server = self.refuse()
+        with self.api_engine().begin() as connection:
+            connection.execute(sa.delete(api_models.RequestSpec))
+        self.assertGone(server)
+
+    def assertGone(self, server):
+        [record] = self.recorded()
+        self.assertEqual(
+            ('boot', server['id'], 'gone', 'gone', None, None),
+            (
+                record['operation'],
+                record['server'],
+                record['unexplained'],
+                record['constraint'],
+                record['flavor'],
+                record['image'],
+            ),
+        )
+
+    def a_restart_goes_on_behind_the_last_record(self):
+        self.refuse()
+        self.assertEqual(1, len(self.recorded()))
+        second = self.refuse()
+        self.watcher = self.watch()
+        [record] = self.recorded()
+        self.assertEqual(second['id'], record['server'])
+
+    def a_crash_between_record_and_state_repeats_nothing(self):
+        """Not even where logrotate moves the records before the next start."""
+        moved = self.records.with_name('records.1')
+        for is_moved in (False, True):
+            state = self.state.read_bytes()
+            self.refuse()
+            self.assertEqual(1, len(self.recorded()))
+            self.end()
+            self.state.write_bytes(state)
+            if is_moved:
+                self.records.rename(moved)
+            self.watcher = self.watch()
+            self.assertEqual([], self.recorded())
+            self.refuse()
+            self.assertEqual(1, len(self.recorded()))
+
+    def a_full_disk(self):
+        self.refuse()
+        moved = self.records.with_name('moved')
+        self.records.rename(moved)
+        self.records.symlink_to('/dev/full')
+        self.assertRaises(OSError, self.watcher.turn)
+        self.assertEqual(1, self.figure('refusals_waiting'))
+        self.records.unlink()
+        moved.rename(self.records)
+        self.assertEqual(1, len(self.recorded()))
+
+    def the_position_is_noted_on_the_way(self):
+        """A record is never written before that of the one before is."""
+        noted = []
+        note = sink.Sink.note
+
+        def count(kept, positions):
+            note(kept, positions)
+            noted.append(len(self.read()) - before)
+
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova_ext_sched.cmd.watch.sink.Sink.note', count
+            )
+        )
+        before = len(self.read())
+        for _ in range(3):
+            self.refuse()
+        self.assertEqual(3, len(self.recorded()))
+        self.assertEqual([0, 1, 2, 3], noted)
+
+    def test_outages(self):
+        self.placement_away()
+        self.api_database_away()
+        self.a_policy_cannot_decide()
+        self.a_cell_away()
+        self.hosts_of_a_cell_away()
+        self.placement_away_for_long()
+
+    def placement_away(self):
+        """It is tried in each turn, and these do not use up the minute."""
+        self.refuse()
+        for method in ('get', '_create_client'):
+            with self.no_placement(method):
+                for _ in range(self.most + 1):
+                    self.assertEqual([], self.recorded())
+                self.assertEqual(1, self.figure('refusals_waiting'))
+        [record] = self.recorded()
+        self.assertEqual('VCPU', record['constraint'])
+        self.assertEqual(0, self.figure('refusals_waiting'))
+        self.assertEqual(1, self.log.count('Refusals wait to be explained'))
+
+    def api_database_away(self):
+        self.refuse()
+        with base.table_away(self.api_engine(), 'request_specs'):
+            self.assertEqual([], self.recorded())
+        [record] = self.recorded()
+        self.assertEqual('VCPU', record['constraint'])
+
+    def a_policy_cannot_decide(self):
+        """nova did not refuse for it: the database was there then."""
+
+        def fail(*args):
+            raise db_exception.DBConnectionError()
+
+        self.refuse()
+        # The database is cut once the explanation has begun.
+        with fixtures.MonkeyPatch(
+            'nova_ext_sched.queries.aggregates.get_metadata', fail
+        ):
+            self.assertEqual([], self.recorded())
+            self.assertEqual(1, self.figure('refusals_waiting'))
+        [record] = self.recorded()
+        self.assertEqual('VCPU', record['constraint'])
+
+    def a_cell_away(self):
+        """Neither its refusals nor what they were to be are lost."""
+        for table in ('instance_faults', 'instance_actions'):
+            self.refuse()
+            with base.table_away(self.cell_engine('cell0'), table):
+                self.assertEqual([], self.recorded())
+            [record] = self.recorded()
+            self.assertEqual('VCPU', record['constraint'])
+            self.assertEqual('boot', record['operation'])
+        self.assertEqual(0, self.figure('cells_unread'))
+
+    def hosts_of_a_cell_away(self):
+        """The scheduler has no other answer as long as it lasts."""
+        with base.table_away(self.cell_engine('cell1'), 'compute_nodes'):
+            self.boot(expected_state='ERROR')
+            [record] = self.recorded()
+        self.assertEqual('no hosts', record['constraint'])
+        [remark] = record['explanation']['remarks']
+        self.assertIn('The hosts of cell cell1 are not counted', remark)
+
+    def placement_away_for_long(self):
+        self.refuse()
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova_ext_sched.cmd.watch.recorder.PATIENCE',
+                0.0,
+            )
+        )
+        with self.no_placement():
+            [record] = self.recorded()
+        self.assertEqual('unavailable', record['unexplained'])
+        self.assertEqual(
+            1, self.figure('refusals_unexplained_total', reason='unavailable')
+        )
+        self.assertEqual([], self.recorded())
+
+    def no_placement(self, method='get'):
+        def fail(*args, **kwargs):
+            raise ks_exc.ConnectFailure('no route to placement')
+
+        client = 'nova.scheduler.client.report.SchedulerReportClient'
+        return fixtures.MonkeyPatch(f'{client}.{method}', fail)
+
+
+class BurstTest(test_watch.WatchTestCase):
+    most = 2
+
+    def test_a_burst(self):
+        """Equal requests share; others are recorded without; none is lost."""
+        flavors = [
+            self._create_flavor(memory_mb=64, vcpu=vcpus, disk=0)
+            for vcpus in (500, 501, 502)
+        ]
+        for number, flavor in enumerate(flavors, 1):
+            self.refuse_several(flavor, 10)
+            self.wait_for_errors(10 * number)
+        self.check(flavors, [None, None, 'limit'])
+        self.assertEqual(2, self.figure('explanation_duration_seconds_count'))
+        self.assertEqual(
+            10, self.figure('refusals_unexplained_total', reason='limit')
+        )
+        # Another minute: what was explained is explained anew.
+        now = timeutils.now
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'oslo_utils.timeutils.now', lambda: now() + 61
+            )
+        )
+        for number, flavor in enumerate(flavors, 31):
+            self.refuse_several(flavor, 1)
+            self.wait_for_errors(number)
+        self.check(flavors, [None, None, 'limit'])
+        self.assertEqual(4, self.figure('explanation_duration_seconds_count'))
+
+    def check(self, flavors, reasons):
+        """Check the reason of every refusal of a flavor."""
+        known = {record['server'] for record in self.read()}
+        names = {self.flavor_name(one): one for one in flavors}
+        expected = {}
+        for server in self.api.get_servers():
+            if server['id'] not in known:
+                name = server['flavor']['original_name']
+                expected[server['id']] = (
+                    reasons[flavors.index(names[name])],
+                    {'id': names[name], 'name': name},
+                    self.image_id,
+                )
+        records = self.recorded()
+        self.assertEqual(len(expected), len(records))
+        self.assertEqual(
+            expected,
+            {
+                record['server']: (
+                    record['unexplained'],
+                    record['flavor'],
+                    record['image']['id'],
+                )
+                for record in records
+            },
+        )
+
+    def flavor_name(self, flavor):
+        return self.api.api_get(f'/flavors/{flavor}').body['flavor']['name']
+
+    def refuse_several(self, flavor, count):
+        """One at a time: nova's fixture of cells may fail a request while
+        another one's servers are created.
+        """
+        request = self._build_server(
+            flavor_id=flavor, image_uuid=self.image_id, networks='none'
+        )
+        request.update(min_count=count, max_count=count)
+        self.api.post_server({'server': request})
+
+    def setUp(self):
+        super().setUp()
+        self.image_id = self.image()
+
+    def test_selects(self):
+        """What the databases are asked, by the number of statements."""
+        # They write to their cell when it suits them.
+        for compute in self.computes.values():
+            compute.stop()
+        self.watcher.turn()
+        self.assertEqual({'cell0': 1, 'cell1': 1}, self.count_statements())
+        self.refuse()
+        self.refuse()
+        # The rows are not passed yet.
+        self.assertEqual(2, len(self.recorded()))
+        self.assertEqual({'cell0': 1, 'cell1': 1}, self.count_statements())
+
+    def test_equal_requests(self):
+        """Each stored request is read once, and each keeps its own image."""
+        flavor = self._create_flavor(memory_mb=64, vcpu=500, disk=0)
+        servers = [
+            self.boot(flavor=flavor, expected_state='ERROR') for _ in range(2)
+        ]
+        statements = []
+        with self.listening(statements):
+            records = self.recorded()
+        specs = [one for _, one in statements if 'FROM request_specs' in one]
+        self.assertEqual(2, len(specs))
+        self.assertEqual(1, self.figure('explanation_duration_seconds_count'))
+        self.assertEqual(
+            [(server['id'], server['image']['id']) for server in servers],
+            [(record['server'], record['image']['id']) for record in records],
+        )
+        self.assertEqual(
+            [None, records[0]['id']],
+            [record['explained_by'] for record in records],
+        )
+
+    def count_statements(self):
+        """Return what a turn asks of each database, by its name."""
+        statements = []
+        with self.listening(statements):
+            self.assertEqual([], self.recorded())
+        names = {
+            self.cell_engine('cell0'): 'cell0',
+            self.cell_engine('cell1'): 'cell1',
+            self.api_engine(): 'API',
+        }
+        return collections.Counter(names[engine] for engine, _ in statements)
+
+    @contextlib.contextmanager
+    def listening(self, statements):
+        def listen(connection, cursor, statement, *rest):
+            # Services report when it suits them.
+            if statement != 'BEGIN' and ' services' not in statement:
+                statements.append((connection.engine, statement))
+
+        sa.event.listen(sa.Engine, 'before_cursor_execute', listen)
+        try:
+            yield
+        finally:
+            sa.event.remove(sa.Engine, 'before_cursor_execute', listen)
+
+
+class MembersTest(test_watch.WatchTestCase):
+    """What a member of a project can do to the records of others."""
+
+    weights = {f'host{number}': number for number in range(1, 5)}
+
+    def test_members(self):
+        self.isolate('windows', ['host4'], test_watch.TRAIT)
+        self.labels_of_traits()
+        self.a_query_that_is_too_long()
+        self.hints()
+        self.a_forced_host()
+        self.what_most_hosts_are()
+
+    def series(self):
+        return {
+            sample.labels['constraint']
+            for family in self.metrics.registry.collect()
+            for sample in family.samples
+            if sample.name == 'nova_ext_sched_refusals_total'
+        }
+
+    def labels_of_traits(self):
+        for number in range(6):
+            trait = f'CUSTOM_MEMBER_{number}'
+            self._create_trait(trait)
+            self.assertNoValidHost(
+                image=self.image(props={f'trait:{trait}': 'required'})
+            )
+        constraints = [record['constraint'] for record in self.recorded()]
+        self.assertEqual(
+            [f'required=CUSTOM_MEMBER_{number}' for number in range(6)],
+            constraints,
+        )
+        self.assertEqual({'required traits'}, self.series())
+        self.assertEqual(
+            6,
+            self.figure(
+                'refusals_total',
+                operation='boot',
+                constraint='required traits',
+            ),
+        )
+
+    def a_query_that_is_too_long(self):
+        """As behind a web server; the refusals of others do not wait."""
+        get = report.SchedulerReportClient.get
+
+        def limit(client, url, *args, **kwargs):
+            if len(url) > 4000:
+                return fake_requests.FakeResponse(414, '<html>too long</html>')
+            return get(client, url, *args, **kwargs)
+
+        traits = {
+            f'trait:CUSTOM_{number}_{"X" * 200}': 'required'
+            for number in range(20)
+        }
+        with fixtures.MonkeyPatch(
+            'nova.scheduler.client.report.SchedulerReportClient.get', limit
+        ):
+            self.assertNoValidHost(image=self.image(props=traits))
+            self.refuse()
+            records = self.recorded()
+        self.assertEqual(
+            ['query length', 'VCPU'], [one['constraint'] for one in records]
+        )
+        end = records[0]['explanation']['answer']['end']
+        self.assertIn(' characters are too many for placement ', end['reason'])
+        self.assertIn('414', end['detail'])
+
+    def hints(self):
+        flavor = self._create_flavor(memory_mb=64, vcpu=500, disk=0)
+        self.boot(
+            flavor=flavor,
+            hints={f'key{number}': 'x' * 250 for number in range(380)},
+            expected_state='ERROR',
+        )
+        [record] = self.recorded()
+        self.assertEqual('VCPU', record['constraint'])
+        self.assertLess(len(json.dumps(record)), 64 * 1024)
+        self.assertIn(
+            'Cut, because a record has a bound',
+            record['explanation']['remarks'][-1],
+        )
+
+    def a_forced_host(self):
+        """What it is refused for, not that others are not the host."""
+        self.boot(az='nova:host4', expected_state='ERROR')
+        [record] = self.recorded()
+        self.assertEqual('isolation', record['constraint'])
+
+    def what_most_hosts_are(self):
+        self.disable('host1')
+        for host in ('host2', 'host3'):
+            [service] = self.admin_api.get_services(
+                binary='nova-compute', host=host
+            )
+            self.admin_api.put_service_force_down(service['id'], True)
+        self.assertNoValidHost()
+        [record] = self.recorded()
+        self.assertEqual('service that is down', record['constraint'])
+        self.assertIn(
+            '4 hosts can take it. 2 are down, 1 ',
+            record['explanation']['answer']['sentence'],
+        )

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The JSON schemas of documents, which refer to each other as files."""
+
+import functools
+import json
+import pathlib
+from urllib import parse
+
+import jsonschema
+import referencing
+
+ROOT = pathlib.Path(__file__).parent.parent.joinpath('nova_ext_sched', 'cmd')
+
+
+def validate(document, name):
+    """Fail unless a document has the form that a schema describes.
+
+    :param name: path of the schema, below nova_ext_sched/cmd
+    """
+    _validator(name).validate(document)
+
+
+@functools.cache
+def _validator(name):
+    return jsonschema.Draft202012Validator(
+        {'$ref': ROOT.joinpath(name).as_uri()},
+        registry=referencing.Registry(retrieve=_retrieve),
+    )
+
+
+def _retrieve(uri):
+    path = pathlib.Path(parse.unquote(parse.urlsplit(uri).path))
+    return referencing.Resource.from_contents(json.loads(path.read_text()))

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import contextlib
+import io
+import unittest
+
+import ddt
+
+from nova_ext_sched.cli import main
+
+
+@ddt.ddt
+class MainTest(unittest.TestCase):
+    def run_main(self, *arguments):
+        out = io.StringIO()
+        with (
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(out),
+        ):
+            try:
+                status = main.main(arguments)
+            except SystemExit as exc:
+                status = exc.code or 0
+        return status, out.getvalue()
+
+    @ddt.data((), ('--help',))
+    def test_help(self, arguments):
+        status, text = self.run_main(*arguments)
+        self.assertEqual(0, status)
+        for command in ('audit', 'explain', 'simulate'):
+            self.assertRegex(text, rf'(?m)^  {command} +\w')
+
+    def test_unknown_command(self):
+        status, text = self.run_main('explian')
+        self.assertEqual(2, status)
+        self.assertIn('explain', text)
+
+    @ddt.data(
+        (['--config-file', 'x', 'explain', '--all'],
+         ['explain', '--config-file', 'x', '--all']),
+        (['--config-dir=y', '--config-file', 'x', 'explain'],
+         ['explain', '--config-dir=y', '--config-file', 'x']),
+        (['--debug', 'explain'], ['--debug', 'explain']),
+        ([], []),
+        (['--config-file'], ['--config-file']),
+    )  # fmt: skip
+    @ddt.unpack
+    def test_options_of_nova_before_the_subcommand(self, given, expected):
+        self.assertEqual(expected, main._move_options(given))
+
+    def test_before_and_after_are_one(self):
+        """Both reach the command, which says that there is no such file."""
+        before = self.run_main('--config-file', '/absent', 'explain')
+        after = self.run_main('explain', '--config-file', '/absent')
+        self.assertEqual(after, before)
+        self.assertEqual(2, after[0])

@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import contextlib
+import csv
+import io
+import json
+import types
+from unittest import mock
+
+import ddt
+import testtools
+import yaml
+
+from nova_ext_sched.cli import base
+from nova_ext_sched.cli import report
+
+UUID = '8d1f52c6-6b3a-4d0c-9c39-0f4c1c9a7e55'
+Line, Section = report.Line, report.Section
+
+
+def write(*sections, width=40):
+    out = io.StringIO()
+    report.write(out, sections, width)
+    return out.getvalue()
+
+
+@ddt.ddt
+class WriteTestCase(testtools.TestCase):
+    @ddt.data(
+        ({'COLUMNS': '60'}, 0, 60),
+        ({'COLUMNS': '60'}, 100, 100),
+        ({'COLUMNS': ''}, 0, 80),
+        ({'COLUMNS': '60'}, -1, 60),
+    )
+    @ddt.unpack
+    def test_width(self, environment, max_width, width):
+        with mock.patch.dict('os.environ', environment):
+            text = write(Section('x ' * 200), width=max_width)
+        self.assertIn(max(map(len, text.splitlines())), (width, width - 1))
+
+    def test_paragraphs(self):
+        self.assertEqual(
+            'The first words of a text that is long\n'
+            '  enough to wrap\n'
+            '  a row\n'
+            'Words that follow at once\n'
+            '\n'
+            'Others that stand apart from those and\n'
+            '    are set in\n'
+            '    a row\n',
+            write(
+                Section(
+                    'The first words of a text that is long enough to wrap',
+                    ['a row'],
+                ),
+                Section('Words that follow at once', apart=False),
+                Section(
+                    'Others that stand apart from those and are set in',
+                    ['a row'],
+                    indent=4,
+                ),
+            ),
+        )
+
+    def test_no_password(self):
+        text = write(Section('mysql://nova:secret@db'))
+        self.assertEqual('mysql://nova:***@db\n', text)
+
+    def test_lines(self):
+        lines = [
+            Line('of these, which are so many that they wrap', 99),
+            Line('of those', 7, notes=['a note']),
+            Line('and how', 'why  '),
+        ]
+        self.assertEqual(
+            '  99  of these, which are so many that\n'
+            '      they wrap\n'
+            '   7  of those\n'
+            '    a note\n'
+            '  why    and how\n',
+            write(Section(rows=lines)),
+        )
+
+    def test_names_of_servers_are_cut(self):
+        """One line for each, whatever users call it."""
+        names = ['web', 'x' * 19, 'x' * 255, 'a\nb' * 80, 'ab ' * 80]
+        text = write(Section(rows=[Line('a' * 15, 1, name) for name in names]))
+        before = f'  1  {"a" * 15}  '
+        self.assertEqual(
+            [
+                f'{before}web',
+                f'{before}{"x" * 15}...',
+                f'{before}{"x" * 15}...',
+                f"{before}'a\\nba\\nba\\nba\\...",
+                f'{before}ab ab ab ab ab ...',
+            ],
+            text.splitlines(),
+        )
+
+    def test_a_word_is_broken_only_where_no_line_has_room_for_it(self):
+        self.assertEqual(
+            f'on the host\n  {UUID}\n{"x" * 40}\n  {"x" * 10}\n',
+            write(
+                Section(f'on the host {UUID}'),
+                Section('x' * 50, apart=False),
+            ),
+        )
+
+    def test_a_narrow_terminal(self):
+        self.assertEqual(
+            f'{" " * 30}some words\n',
+            write(Section(rows=['some words'], indent=30), width=10),
+        )
+
+    @ddt.data(
+        (2, '  a\n  b\n'),
+        (3, '  a\n  b\n  c\n'),
+        (4, '  a\n  b\n  and 2 more xs (-f json lists all)\n'),
+    )
+    @ddt.unpack
+    def test_fold(self, number, text):
+        section = Section(rows='abcd'[:number], most=2, noun='x')
+        self.assertEqual(text, write(section))
+
+    def test_a_table(self):
+        rows = [
+            ('first', 300, ['resources', 'a note that is long enough']),
+            ('second', 7, UUID),
+            ('third', '-', ''),
+            *[('fourth', 1, '')] * 9,
+        ]
+        self.assertEqual(
+            'What there is\n'
+            'Name    Count  Text\n'
+            'first     300  resources\n'
+            '                 a note that is long\n'
+            '                 enough\n'
+            'second      7  8d1f52c6-6b3a-4d0c-9c39-0\n'
+            '               f4c1c9a7e55\n'
+            'third       -\n'
+            '  and 9 more things (-f json lists all)\n',
+            write(
+                Section(
+                    'What there is',
+                    rows,
+                    3,
+                    'thing',
+                    ('Name', 'Count', 'Text'),
+                )
+            ),
+        )
+
+    def test_a_table_of_nothing(self):
+        self.assertEqual('', write(Section(columns=('Name', 'Count'))))
+
+
+class BeginTestCase(testtools.TestCase):
+    def test_numbers(self):
+        sentence, sections = report.begin(
+            '3 of 5 fail', 'x', counts=[(12, 'isolation'), (1, 'blazar')]
+        )
+        self.assertEqual('3 of 5 fail: isolation 12, blazar 1. x', sentence)
+        self.assertEqual(
+            '3 of 5 fail:\n  12  isolation\n   1  blazar\nx\n',
+            write(*sections),
+        )
+
+    def test_no_number(self):
+        sentence, sections = report.begin('None of 5 fails')
+        self.assertEqual('None of 5 fails.', sentence)
+        self.assertEqual('None of 5 fails.\n', write(*sections))
+
+
+ROWS = [
+    ('b', report.Cell(['x, y', 'z'])),
+    ('a', report.Cell({'x': 1}, 'one x')),
+]
+
+
+class Command(report.Lister):
+    document = None
+
+    def get_columns(self, parsed_args):
+        return ('Name', 'Values')
+
+    def make_report(self, parsed_args):
+        return report.Report(
+            'Two rows.',
+            [Section('A text of words that people read')],
+            iter(ROWS),
+            self.document,
+            3,
+        )
+
+
+class Document(Command):
+    def document(self):
+        return {'format': 1, 'rows': ['x']}
+
+
+@ddt.ddt
+class ListerTestCase(testtools.TestCase):
+    def run_command(self, *argv, kind=Command, status=base.SOME_FOUND):
+        out, err = io.StringIO(), io.StringIO()
+        command = kind(types.SimpleNamespace(stdout=out), None)
+        parsed = command.get_parser('test').parse_args(argv)
+        with contextlib.redirect_stderr(err):
+            self.assertEqual(status, command.run(parsed), err.getvalue())
+        self.err = err.getvalue()
+        return out.getvalue()
+
+    def test_people_read_a_text(self):
+        self.assertEqual(
+            'A text of words that people read\n', self.run_command()
+        )
+        self.assertEqual('', self.err)
+        self.assertEqual(
+            'A text of words that\n  people read\n',
+            self.run_command('--max-width', '24'),
+        )
+
+    @ddt.data(('json', json.loads), ('yaml', yaml.safe_load))
+    @ddt.unpack
+    def test_documents(self, formatter, load):
+        rows = [
+            {'Name': 'b', 'Values': ['x, y', 'z']},
+            {'Name': 'a', 'Values': {'x': 1}},
+        ]
+        self.assertEqual(rows, load(self.run_command('-f', formatter)))
+        self.assertEqual('Two rows.\n', self.err)
+        self.assertEqual(
+            {'format': 1, 'rows': ['x']},
+            load(self.run_command('-f', formatter, kind=Document)),
+        )
+        self.assertEqual('', self.err)
+        # Whoever chooses columns wants those and nothing else.
+        text = self.run_command('-f', formatter, '-c', 'Name', kind=Document)
+        self.assertEqual([{'Name': 'b'}, {'Name': 'a'}], load(text))
+
+    def test_json_on_one_line(self):
+        text = self.run_command('-f', 'json', '--noindent', kind=Document)
+        self.assertEqual(1, len(text.splitlines()))
+
+    def test_several_values_of_a_row(self):
+        found = [*csv.DictReader(io.StringIO(self.run_command('-f', 'csv')))]
+        self.assertEqual(['b', 'a'], [row['Name'] for row in found])
+        self.assertEqual(
+            [['x, y', 'z'], {'x': 1}],
+            [json.loads(row['Values']) for row in found],
+        )
+        self.assertEqual('Two rows.\n', self.err)
+        self.assertEqual(
+            'b ["x, y", "z"]\na {"x": 1}\n', self.run_command('-f', 'value')
+        )
+
+    @ddt.data(['-c', 'Values'], ['--sort-column', 'Name'])
+    def test_a_table_of_columns(self, argv):
+        text = self.run_command(*argv)
+        self.assertIn('x, y, z |', text)
+        self.assertIn('| one x ', text)
+        self.assertEqual('Two rows.\n', self.err)
+
+    def test_no_such_column(self):
+        with mock.patch.object(Command, 'make_report') as make:
+            text = self.run_command('-c', 'Host', status=base.USAGE)
+        make.assert_not_called()
+        self.assertEqual('', text)
+        self.assertIn(
+            'There is no column Host. The columns are Name, Values.', self.err
+        )

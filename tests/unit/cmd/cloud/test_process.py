@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import argparse
+import contextlib
+import io
+import logging
+import os
+import pathlib
+import subprocess
+import sys
+from unittest import mock
+
+from cinderclient import exceptions as cinder_exception
+import ddt
+import fixtures
+from keystoneauth1 import exceptions as ks_exc
+from keystoneauth1 import plugin
+from nova import conf as nova_conf
+from nova import context
+from nova.image import glance
+from nova.volume import cinder
+import testtools
+
+from nova_ext_sched.cmd.cloud import process
+from nova_ext_sched.cmd.explain import command as explain
+
+
+class WithoutNovaTestCase(testtools.TestCase):
+    def test_the_command_says_where_to_run(self):
+        done = subprocess.run(
+            [
+                sys.executable,
+                '-W',
+                'ignore',
+                '-c',
+                'import sys; sys.modules["nova"] = None; '
+                'from nova_ext_sched.cli import main; '
+                'sys.exit(main.main(["explain", "--flavor", "x"]))',
+            ],
+            capture_output=True,
+            text=True,
+        )
+        self.assertEqual((2, ''), (done.returncode, done.stdout))
+        self.assertIn("nova-scheduler's environment", done.stderr)
+        # No sentence names the command twice.
+        self.assertEqual(1, done.stderr.count('nova-ext-sched'))
+
+
+class MonkeyPatchTestCase(testtools.TestCase):
+    """How nova's threads work is chosen where nova lets one choose."""
+
+    def configure(self, patch):
+        command = explain.Explain(mock.Mock(), None)
+        command.app_args = argparse.Namespace(debug=True)
+        parsed_args = argparse.Namespace(config_file=[], config_dir=[])
+        with (
+            mock.patch('nova.monkey_patch.patch', patch, create=True),
+            mock.patch('nova_ext_sched.cmd.cloud.process.configure') as call,
+        ):
+            command.configure(parsed_args)
+        call.assert_called_once_with([], [])
+
+    def test_from_nova_33_on(self):
+        calls = []
+
+        def patch(backend='eventlet'):
+            calls.append(backend)
+
+        self.configure(patch)
+        self.assertEqual(['threading'], calls)
+
+    def test_eventlet_s_complaint_is_not_shown(self):
+        """Of locks older than its patch; by a logger without a parent."""
+
+        def patch():
+            logging.Logger('eventlet').error('1 RLock(s) were not greened')
+
+        err = io.StringIO()
+        with contextlib.redirect_stderr(err):
+            self.configure(patch)
+            self.assertEqual('', err.getvalue())
+            patch()
+            self.assertIn('greened', err.getvalue())
+
+    def test_nova_32(self):
+        calls = []
+
+        def patch():
+            calls.append(None)
+
+        self.configure(patch)
+        self.assertEqual([None], calls)
+
+
+@ddt.ddt
+class LogTestCase(testtools.TestCase):
+    """nova has a traceback for each cell that does not answer."""
+
+    @ddt.data((False, False), (True, True))
+    @ddt.unpack
+    def test_a_cell_that_does_not_answer(self, debug, is_logged):
+        for name in ('nova', 'nova.context', 'neutronclient'):
+            logger = logging.getLogger(name)
+            self.addCleanup(logger.setLevel, logger.level)
+            logger.setLevel(logging.NOTSET)
+        command = explain.Explain(mock.Mock(), None)
+        command.app_args = argparse.Namespace(debug=debug)
+        parsed_args = argparse.Namespace(config_file=[], config_dir=[])
+        with (
+            mock.patch('nova.monkey_patch.patch', create=True),
+            mock.patch('nova_ext_sched.cmd.cloud.process.configure'),
+        ):
+            command.configure(parsed_args)
+        logger = logging.getLogger('nova.context')
+        self.assertEqual(is_logged, logger.isEnabledFor(logging.ERROR))
+
+
+@ddt.ddt
+class CredentialsTestCase(testtools.TestCase):
+    """Glance is asked as openstacksdk says, Cinder as nova.conf says."""
+
+    def context(self, **variables):
+        clear = process._load_user_auth.cache_clear
+        clear()
+        self.addCleanup(clear)
+        kept = {k: v for k, v in os.environ.items() if k[:3] != 'OS_'}
+        # openstacksdk 4.5 takes no empty file.
+        file = self.useFixture(fixtures.TempDir()).join('clouds.yaml')
+        pathlib.Path(file).write_text('clouds: {}\n')
+        variables['OS_CLIENT_CONFIG_FILE'] = file
+        environ = mock.patch.dict(os.environ, kept | variables, clear=True)
+        environ.start()
+        self.addCleanup(environ.stop)
+        return process.context()
+
+    def copies(self, ctxt):
+        with context.target_cell(ctxt, None) as target:
+            return ctxt.elevated(), target
+
+    @ddt.data(
+        {'OS_AUTH_URL': 'http://k', 'OS_USERNAME': 'a', 'OS_PASSWORD': 'b'},
+        {'OS_AUTH_TYPE': 'none', 'OS_ENDPOINT': 'http://c'},
+    )
+    def test_glance_s(self, variables):
+        ctxt = self.context(**variables)
+        # Also in the contexts of cells and of an administrator.
+        for one in (ctxt, *self.copies(ctxt)):
+            _, auth = glance._session_and_auth(one)
+            self.assertIsInstance(
+                auth.get_token.__self__, plugin.BaseAuthPlugin
+            )
+
+    def test_glance_is_asked_with_them(self):
+        ctxt = self.context(OS_AUTH_TYPE='none', OS_ENDPOINT='http://c')
+        session, auth = glance._session_and_auth(ctxt)
+        self.assertEqual('http://c', session.get_endpoint(auth))
+
+    @ddt.data(
+        ({}, ks_exc.MissingRequiredOptions),
+        ({'OS_AUTH_TYPE': 'absent'}, ks_exc.NoMatchingPlugin),
+    )
+    @ddt.unpack
+    def test_none_are_a_fault_only_where_glance_is_asked(
+        self, variables, expected
+    ):
+        ctxt = self.context(**variables)
+        session, auth = glance._session_and_auth(ctxt)
+        self.assertRaises(expected, session.get_endpoint, auth)
+
+    def test_cinder_s(self):
+        conf = nova_conf.CONF
+        ctxt = self.context(OS_AUTH_TYPE='none', OS_ENDPOINT='http://c')
+        self.assertIsNone(conf.cinder.auth_type)
+        self.assertRaises(
+            cinder_exception.Unauthorized, cinder._get_auth, ctxt
+        )
+        with mock.patch.object(cinder, '_load_auth_plugin') as load:
+            for one in (ctxt, *self.copies(ctxt)):
+                self.assertIs(load.return_value, cinder._get_auth(one))

@@ -1,0 +1,551 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""From the matrix to the document, and from the document to what is read."""
+
+import io
+
+import ddt
+from nova import objects
+import testtools
+
+from nova_ext_sched.cli import report as cli_report
+from nova_ext_sched.cmd.ask import document
+from nova_ext_sched.cmd.ask import matrix
+from nova_ext_sched.cmd.ask import refusals
+from nova_ext_sched.cmd.explain import report
+from tests import schemas
+from tests.unit.request_filters import base
+
+SERVER = '8d1f52c6-6b3a-4d0c-9c39-0f4c1c9a7e55'
+
+
+def request(**changed):
+    spec = base.request_spec(
+        flavor=objects.Flavor(
+            name='large',
+            flavorid='42',
+            vcpus=4,
+            memory_mb=9999,
+            root_gb=10,
+            ephemeral_gb=2,
+            swap=0,
+            extra_specs={'trait:X': 'required'},
+        )
+    )
+    return {**document.describe_request(spec), **changed}
+
+
+def capacity(resource, requested, **numbers):
+    """As shortage.explain."""
+    names = ('large_enough', 'full', 'too_small', 'without', 'unknown')
+    return matrix.Capacity(
+        resource, requested, **{**dict.fromkeys(names, 0), **numbers}
+    )
+
+
+def cloud(number=300):
+    hosts = {str(n): f'host{n:03}' for n in range(number)}
+    found = matrix.Matrix(hosts)
+    isolated = {
+        uuid: refusals.Refusal(
+            'are isolated',
+            'isolation',
+            f'windows{int(uuid) % 7}',
+            'the request does not require CUSTOM_LICENSED_WINDOWS',
+        )
+        for uuid in sorted(hosts)[: number // 3]
+    }
+    amount = capacity(
+        'MEMORY_MB',
+        requested=9999,
+        too_small=number,
+    )
+    found.query = ['resources=MEMORY_MB%3A9999&member_of=' + 'x' * 300]
+    found.add('request filter', 'isolate_aggregates', 'a', isolated)
+    found.add(
+        'placement',
+        'resources=MEMORY_MB:9999',
+        refused=dict.fromkeys(
+            hosts,
+            refusals.Refusal(
+                'are too small (MEMORY_MB)', 'MEMORY_MB', lifts=False
+            ),
+        ),
+        capacity=amount,
+        free={uuid: 8192 if int(uuid) % 100 == 12 else 4096 for uuid in hosts},
+    )
+    found.add('host filter', 'ComputeFilter', judged=set(sorted(hosts)[:3]))
+    found.add('host filter', 'IsolatedAggregatesFilter', '', isolated)
+    return found
+
+
+def write(built, width=80, **kwargs):
+    schemas.validate(built, 'ask/schema.json')
+    made = report.make(built, **kwargs)
+    stream = io.StringIO()
+    cli_report.write(stream, made.sections, width)
+    return stream.getvalue()
+
+
+@ddt.ddt
+class AnswerTestCase(testtools.TestCase):
+    def test_no_host(self):
+        text = write(
+            document.build(cloud(), request(server=SERVER, server_name='db-1'))
+        )
+        self.assertEqual(
+            f"""\
+To create server db-1 ({SERVER}):
+No host: 0 of 300 hosts can take it.
+  300 are too small (MEMORY_MB)
+
+No constraint lifted alone would free a host.
+A flavor of at most 8192 MB would fit 1 host, host212; 9999 MB asked.
+
+The request:
+  flavor large: 4 VCPU, 9999 MB, 12 GB of disk
+  extra specs trait:X=required
+  project project
+
+Stage           Constraint                                  Refuses  Alone  Left
+                all hosts                                                    300
+request filter  isolate_aggregates                              100      0   200
+                  100 are isolated (windows3 15, windows4
+                  15, windows0 14, and 4 more)
+placement       resources=MEMORY_MB:9999                        300    200     0
+                  300 are too small (MEMORY_MB)
+host filter     IsolatedAggregatesFilter                        100      0     0
+                  100 are isolated (windows3 15, windows4
+                  15, windows0 14, and 4 more)
+""",  # noqa: E501
+            text,
+        )
+
+    def test_full_hosts_and_what_would_fit(self):
+        """Room on a host that something else refuses helps nobody."""
+        hosts = {str(n): f'host{n}' for n in range(9)}
+        found = matrix.Matrix(hosts)
+        found.add(
+            'host filter', 'F', refused={'0': refusals.Refusal('are out')}
+        )
+        full = refusals.Refusal('are full (DISK_GB)', 'DISK_GB')
+        small = refusals.Refusal(
+            'are too small (DISK_GB)', 'DISK_GB', lifts=False
+        )
+        found.add(
+            'placement',
+            'resources=DISK_GB:50',
+            refused={uuid: full if uuid < '4' else small for uuid in hosts},
+            capacity=capacity(
+                'DISK_GB',
+                requested=50,
+                large_enough=4,
+                full=4,
+                too_small=5,
+            ),
+            free={uuid: 49 - 10 * int(uuid) for uuid in hosts},
+        )
+        built = document.build(found, request())
+        text = write(built)
+        self.assertIn(
+            'Hosts that lifting one constraint alone would free:\n'
+            '  3  DISK_GB\n'
+            'A flavor of at most 39 GB of disk would fit 1 host, host1; 50 '
+            'GB of disk asked.\n',
+            text,
+        )
+        found = built['constraints'][1]['capacity']
+        self.assertEqual(
+            (8, 39, 'host1', 1),
+            tuple(
+                found[key]
+                for key in ('alone', 'most_free', 'most_free_host', 'fits')
+            ),
+        )
+
+    def test_nothing_free(self):
+        found = matrix.Matrix({'1': 'host1'})
+        full = refusals.Refusal('are full (VCPU)', 'VCPU')
+        amount = capacity('VCPU', requested=2, large_enough=1, full=1)
+        found.add(
+            'placement',
+            'r',
+            refused={'1': full},
+            capacity=amount,
+            free={'1': 0},
+        )
+        text = write(document.build(found, request()))
+        self.assertIn('  1  VCPU\n\n', text)
+        self.assertNotIn('would fit', text)
+
+    def test_all_constraints(self):
+        text = write(document.build(cloud(), request()), all_=True)
+        self.assertIn('host filter     ComputeFilter ', text)
+        self.assertIn(
+            '\nGET /allocation_candidates\n  resources=MEMORY_MB:9999\n', text
+        )
+
+    @ddt.data((False, 1), (True, 4))
+    @ddt.unpack
+    def test_by_host(self, all_, listed):
+        built = document.build(cloud(), request(), ['299'])
+        made = report.make(built, all_, by_host=True)
+        self.assertEqual(listed, len(made.rows))
+        self.assertEqual(
+            (
+                'host299',
+                'placement',
+                'resources=MEMORY_MB:9999',
+                'refused',
+                'is too small (MEMORY_MB)',
+            ),
+            made.rows[all_],
+        )
+        self.assertIn(
+            '\nhost299: 1 of 3 constraints that judged it refuses it; 1 did '
+            'not judge it\nStage',
+            write(built, all_=all_, by_host=True),
+        )
+
+    def test_hints(self):
+        hints = {f'hint{n}': [str(n)] for n in range(4500)}
+        text = write(
+            document.build(cloud(), request(hints={'group': ['y'], **hints}))
+        )
+        self.assertIn(
+            '  hint hint4=4\n  and 4495 more hints (-f json lists all)\n', text
+        )
+        self.assertNotIn('hint group', text)
+
+    def test_where_it_would_go(self):
+        found = matrix.Matrix({str(n): f'host{n}' for n in range(7)})
+        found.add(
+            'host filter', 'F', refused={'6': refusals.Refusal('are down')}
+        )
+        for n in range(6):
+            found.prefer(str(n), float(9 - n))
+        text = write(document.build(found, request(instances=2)))
+        self.assertIn('To create 2 servers:\n', text)
+        self.assertIn(
+            '\n6 of 7 hosts can take it. The scheduler prefers host0, then '
+            'host1, host2, host3,\n  host4.\n  1 is down\n',
+            text,
+        )
+        self.assertNotIn('lift', text)
+
+    @ddt.data(
+        (
+            {'a': (2, 1, 0), 'b': (0, 0.5, 1)},
+            '; it may be host2 without a',
+            ('1', 'a, 2'),
+        ),
+        # Each alone is enough for the first, or both together.
+        (
+            {'a': (2, 1, 0), 'b': (2, 1, 0)},
+            '; no weigher alone decides it',
+            ('4', 'a, 2'),
+        ),
+        (
+            {'a': (2, 0, 1), 'b': (2, 3, 0)},
+            '; it may be host1 without a',
+            ('3', 'b, 2'),
+        ),
+        (
+            {'a': (2, 0, 0), 'b': (2, 3, 0), 'c': (0, 0, 3)},
+            '; it may be host1 without a, host2 without b',
+            ('1', 'a, 2'),
+        ),
+        ({'a': (1, 1, 1)}, '; 2 other hosts weigh as much', ''),
+        ({'a': (1, 1, 0)}, '; 1 other host weighs as much', ('1', 'a, 1')),
+    )
+    @ddt.unpack
+    def test_which_weigher_decides(self, weights, decided, last):
+        found = matrix.Matrix({str(n): f'host{n}' for n in range(3)})
+        found.add('host filter', 'F')
+        for n in range(3):
+            mine = {name: float(of[n]) for name, of in weights.items()}
+            found.prefer(str(n), sum(mine.values())).weights = mine
+        built = document.build(found, request())
+        schemas.validate(built, 'ask/schema.json')
+        text = ' '.join(write(built, by_host=True).split())
+        self.assertIn(f'then host1, host2{decided}. ', text)
+        self.assertIn('refuses it. It is choice 1 of 3 host1: ', text)
+        place = 'refuses it. It is choice 3 of 3'
+        if not last:
+            place += ', and weighs as much as host0'
+        else:
+            behind, lost = last
+            place += f', {behind} behind host0; it loses most by {lost}'
+        self.assertTrue(text.partition('request:')[2].endswith(place), text)
+
+    def test_nothing_refuses(self):
+        found = matrix.Matrix({'1': 'host1'})
+        found.add('host filter', 'F')
+        found.prefer('1', 1.0)
+        self.assertNotIn('Stage', write(document.build(found, request())))
+
+    def test_no_constraint_alone(self):
+        found = matrix.Matrix({'1': 'host1'})
+        for name in 'ab':
+            found.add(
+                'host filter', name, refused={'1': refusals.Refusal('are out')}
+            )
+        self.assertIn(
+            'No constraint lifted alone would free a host.',
+            write(document.build(found, request())),
+        )
+
+    def test_the_end_of_a_request(self):
+        found = matrix.Matrix({'1': 'host1'})
+        found.stop('request filter', 'f', 'no way', 'aggregate gpu is of abc')
+        text = write(document.build(found, request()))
+        self.assertIn(
+            'No host: f ends the request: no way. aggregate gpu is of abc.\n',
+            text,
+        )
+        self.assertNotIn('lift', text)
+
+    def test_what_was_not_judged(self):
+        """Neither in the text, nor for programs, is there a number of it."""
+        found = matrix.Matrix({'1': 'host1', '2': 'host2'})
+        found.add('request filter', 'before', judged=())
+        found.stop('request filter', 'f', 'no way')
+        built = document.build(found, request())
+        self.assertEqual(
+            [(0, None, None, None), (0, None, None, 0)],
+            [
+                tuple(one[k] for k in ('judged', 'refused', 'alone', 'left'))
+                for one in built['constraints']
+            ],
+        )
+        self.assertEqual(
+            [
+                ('', 'all hosts', '', '', '', 2),
+                ('request filter', 'before', '', '-', '-', '-'),
+                ('request filter', 'f', 'ends the request', '-', '-', 0),
+            ],
+            [row[:-1] for row in report.make(built, True).rows],
+        )
+        self.assertEqual(2, len(report.make(built).rows))
+        self.assertIn(
+            'request filter  f                 -      -     0\n', write(built)
+        )
+        self.assertIn(
+            '\nhost1: 0 of 0 constraints that judged it refuse it; 2 did not '
+            'judge it\n',
+            write(built, by_host=True),
+        )
+
+    def test_a_filter_that_had_no_host_to_judge(self):
+        found = matrix.Matrix({'1': 'host1'})
+        found.add('placement', 'p', refused={'1': refusals.Refusal('are out')})
+        found.add('host filter', 'F', judged=())
+        built = document.build(found, request())
+        self.assertEqual(('-', '-', 0), report.make(built, True).rows[2][3:6])
+
+    def test_many_reasons(self):
+        found = matrix.Matrix({str(n): f'host{n}' for n in range(12)})
+        for n in range(12):
+            found.add(
+                'host filter',
+                f'F{n:02}',
+                refused={str(n): refusals.Refusal(f'are refused by F{n:02}')},
+            )
+        text = write(document.build(found, request()))
+        self.assertIn('  1 is refused by F07\n  and 4 more reasons (-f', text)
+        self.assertIn('  1  F04\n  and 7 more causes (-f', text)
+
+    def test_a_shortage(self):
+        found = matrix.Matrix({'1': 'host1'})
+        found.prefer('1', 1.0)
+        found.shortage = 'Only 1 of 2 instances finds a host'
+        text = write(document.build(found, request()))
+        self.assertIn('No host for every instance: 1 of 1 host can', text)
+        self.assertIn(' Only 1 of 2 instances finds\n  a host.\n', text)
+
+    def test_names_of_users_are_quoted(self):
+        found = matrix.Matrix({'1': 'a\nb'})
+        found.prefer('1', 1.0)
+        built = document.build(
+            found, request(server=SERVER, server_name='x\ny')
+        )
+        text = write(built)
+        self.assertIn("'x\\ny'", text)
+        self.assertIn("'a\\nb'", text)
+        self.assertNotIn('\n', built['answer']['sentence'])
+
+
+@ddt.ddt
+class CauseTestCase(testtools.TestCase):
+    """What a refusal is told by where there is room for one word."""
+
+    def build(self, *columns):
+        found = matrix.Matrix({str(n): f'host{n}' for n in range(9)})
+        for name, cause, hosts in columns:
+            # Each constraint has words of its own.
+            refusal = refusals.Refusal(f'are refused by {name}', cause)
+            found.add(
+                'host filter', name, refused=dict.fromkeys(hosts, refusal)
+            )
+        return found
+
+    @ddt.data(
+        ([], None),
+        ([('F', '', '01'), ('G', 'isolation', '2345')], 'isolation'),
+        # The last one that took a host is not the one that took most.
+        ([('F', '', '0123'), ('G', 'isolation', '45678')], 'isolation'),
+        ([('F', '', '01234'), ('G', 'isolation', '5678')], 'F'),
+        # What a request does not want comes last.
+        ([('n', 'requested host', '0123'), ('G', 'blazar', '4')], 'blazar'),
+        (
+            [('n', 'ignore_hosts', '0123'), ('G', 'isolation', '4')],
+            'isolation',
+        ),
+        ([('n', 'ignore_hosts', '0123')], 'ignore_hosts'),
+    )
+    @ddt.unpack
+    def test_cause(self, columns, expected):
+        found = self.build(*columns)
+        built = document.build(found, request())
+        self.assertEqual(expected, built['answer']['cause'])
+        if columns:
+            first = built['answer']['reasons'][0]
+            self.assertEqual(expected, first['cause'])
+
+    def test_the_end(self):
+        found = self.build(('F', '', '0123'))
+        found.stop('request filter', 'f', 'no')
+        built = document.build(found, request())
+        self.assertEqual('f', built['answer']['cause'])
+
+    def test_the_end_by_a_policy(self):
+        """By whichever of its filters, it is one policy."""
+        found = self.build()
+        found.stop('request filter', 'f of x', 'no', cause='blazar')
+        built = document.build(found, request())
+        self.assertEqual('blazar', built['answer']['cause'])
+
+    def test_a_host_that_one_constraint_refuses_for_two_causes(self):
+        """It counts for the one of most hosts, in that policy's words."""
+        reserved = refusals.Refusal(
+            'are reserved', 'reservation', 'gpu', 'why'
+        )
+        both = refusals.Refusal('are isolated', 'isolation', more=(reserved,))
+        found = matrix.Matrix({str(n): f'host{n}' for n in range(3)})
+        found.add(
+            'host filter',
+            'F',
+            refused={'0': both, '1': reserved, '2': reserved},
+        )
+        built = document.build(found, request())
+        self.assertEqual(
+            [('are reserved', 'reservation', 3)],
+            [
+                (one['reason'], one['cause'], one['hosts'])
+                for one in built['answer']['reasons']
+            ],
+        )
+        [constraint] = built['constraints']
+        self.assertEqual(
+            [('are reserved', 3), ('are isolated', 1)],
+            [(one['reason'], one['hosts']) for one in constraint['reasons']],
+        )
+        self.assertEqual(
+            'is isolated; is reserved (why)',
+            built['hosts'][0]['verdicts'][0]['reason'],
+        )
+
+
+class DocumentTestCase(testtools.TestCase):
+    def test_hosts_by_name(self):
+        found = matrix.Matrix({'1': 'b', '2': 'a'})
+        hosts = document.build(found, request())['hosts']
+        self.assertEqual(['a', 'b'], [one['host'] for one in hosts])
+
+    def test_names_of_a_reason(self):
+        for number, expected in (
+            (1, '9 are isolated (a0)'),
+            (3, '9 are isolated (a0 3, a1 3, a2 3)'),
+            (4, '9 are isolated (a0 3, a1 3, a2 3, and 1 more)'),
+        ):
+            names = [{'name': f'a{n}', 'hosts': 3} for n in range(number)]
+            found = document.count_reason(
+                {'reason': 'are isolated', 'hosts': 9, 'names': names}
+            )
+            self.assertEqual(expected, found)
+
+    def test_hosts(self):
+        built = document.build(cloud(6), request(), ['0', '5'])
+        self.assertEqual(
+            [
+                {
+                    'host': 'host000',
+                    'uuid': '0',
+                    'left': False,
+                    'rank': None,
+                    'loses': {},
+                    'verdicts': [
+                        {
+                            'constraint': 0,
+                            'verdict': 'refused',
+                            'reason': 'is isolated (the request does not '
+                            'require CUSTOM_LICENSED_WINDOWS)',
+                            'causes': ['isolation'],
+                        },
+                        {
+                            'constraint': 1,
+                            'verdict': 'refused',
+                            'reason': 'is too small (MEMORY_MB)',
+                            'causes': ['MEMORY_MB'],
+                        },
+                        {
+                            'constraint': 3,
+                            'verdict': 'refused',
+                            'reason': 'is isolated (the request does not '
+                            'require CUSTOM_LICENSED_WINDOWS)',
+                            'causes': ['isolation'],
+                        },
+                    ],
+                },
+                {
+                    'host': 'host005',
+                    'uuid': '5',
+                    'left': False,
+                    'rank': None,
+                    'loses': {},
+                    'verdicts': [
+                        {
+                            'constraint': 1,
+                            'verdict': 'refused',
+                            'reason': 'is too small (MEMORY_MB)',
+                            'causes': ['MEMORY_MB'],
+                        },
+                        {
+                            'constraint': 2,
+                            'verdict': 'not judged',
+                            'reason': '',
+                            'causes': [],
+                        },
+                    ],
+                },
+            ],
+            built['hosts'],
+        )
+        self.assertEqual(6, len(document.build(cloud(6), request())['hosts']))
+
+    def test_a_constraint(self):
+        found = document.build(cloud(6), request())['constraints']
+        self.assertEqual(
+            [(6, 2, 0, 4), (6, 6, 4, 0), (3, 0, 0, 0), (6, 2, 0, 0)],
+            [
+                tuple(one[k] for k in ('judged', 'refused', 'alone', 'left'))
+                for one in found
+            ],
+        )
+        self.assertEqual(['isolation'], found[0]['causes'])
+
+    def test_freed_only_where_no_host_is_left(self):
+        found = cloud(6)
+        found.left = {'1'}
+        built = document.build(found, request())
+        self.assertEqual([], built['answer']['freed'])

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import contextlib
+import io
+import json
+import types
+from unittest import mock
+
+import ddt
+import testtools
+
+from nova_ext_sched.cmd.audit import auditor
+from nova_ext_sched.cmd.audit import totals
+from nova_ext_sched.cmd.moves import command
+from nova_ext_sched.cmd.moves import mend
+from nova_ext_sched.cmd.moves import report
+from nova_ext_sched.cmd.moves import survive
+from tests.unit.cmd.moves import test_report
+from tests.unit.cmd.moves.test_report import make_failure
+
+NOTHING = test_report.make_plan()
+MOVES = test_report.make_plan([test_report.make_move(1)])
+STUCK = test_report.make_plan(
+    [test_report.make_move(1)], [test_report.make_stuck(2, cause='VCPU')]
+)
+FAULT = test_report.make_plan(
+    [], [test_report.make_stuck(2, cause=report.FAULT)]
+)
+
+
+@ddt.ddt
+class MendTestCase(testtools.TestCase):
+    def run_command(self, plan, *argv, faults=(), not_judged=0):
+        self.out, self.err = io.StringIO(), io.StringIO()
+        counts = totals.Totals(['isolation'])
+        counts.servers, counts.not_judged = 9, not_judged
+        called = command.Mend(
+            mock.Mock(stdout=self.out), None, cmd_name='mend'
+        )
+        parsed = called.get_parser('mend').parse_args(argv)
+        with (
+            contextlib.redirect_stderr(self.err),
+            mock.patch.object(called, 'configure') as configure,
+            mock.patch.object(auditor, 'make') as make,
+            mock.patch.object(mend, 'make', return_value=plan) as planned,
+        ):
+            make.return_value = types.SimpleNamespace(
+                totals=counts, faults=faults
+            )
+            status = called.run(parsed)
+        if status != 2:
+            configure.assert_called_once_with(parsed)
+            make.assert_called_once_with(parsed)
+            planned.assert_called_once_with(make.return_value)
+        return status
+
+    @ddt.data(
+        (0, NOTHING, {}),
+        (0, MOVES, {}),
+        (3, STUCK, {}),
+        (1, FAULT, {}),
+        (1, STUCK, {'not_judged': 1}),
+        (1, MOVES, {'not_judged': 1}),
+        (1, STUCK, {'faults': ['Cell a is down.']}),
+        (1, NOTHING, {'faults': ['Cell a is down.']}),
+    )
+    @ddt.unpack
+    def test_exit_status(self, status, plan, found):
+        self.assertEqual(status, self.run_command(plan, **found))
+
+    def test_wrong_usage(self):
+        self.assertEqual(2, self.run_command(MOVES, '-c', 'Room'))
+        self.assertIn('The columns are Turn, Server', self.err.getvalue())
+
+    def test_people_read_what_audit_found_too(self):
+        self.run_command(NOTHING, faults=['Cell a is down.'])
+        self.assertEqual(
+            [
+                'No server has to move.',
+                '0 of 9 servers violate a policy (judged by isolation).',
+                'Cell a is down.',
+            ],
+            self.out.getvalue().splitlines(),
+        )
+
+    def test_programs_get_the_sentence_apart(self):
+        self.run_command(MOVES, '-f', 'csv', faults=['Cell a is down.'])
+        self.assertEqual(
+            [
+                '"Turn","Server","Name","Project","Host","Policies","To",'
+                '"Kind"',
+                f'1,"{test_report.UUID.format(1)}","web","project","host1",'
+                '"[""isolation""]","host2","live"',
+            ],
+            self.out.getvalue().splitlines(),
+        )
+        self.assertIn('1 of 1 server can be moved. 0', self.err.getvalue())
+        self.assertIn('Cell a is down.', self.err.getvalue())
+
+    def test_document(self):
+        self.run_command(STUCK, '-f', 'json')
+        document = json.loads(self.out.getvalue())
+        self.assertEqual(1, len(document['moves']))
+        self.assertEqual([], document['faults'])
+
+
+@ddt.ddt
+class SurviveTestCase(testtools.TestCase):
+    @ddt.data(
+        (0, [], []),
+        (0, [make_failure('host1')], []),
+        (3, [make_failure('host1', cause='VCPU')], []),
+        (1, [make_failure('host1', cause=report.FAULT)], []),
+        (1, [make_failure('host1', cause='VCPU')], ['Cell a is down.']),
+    )
+    @ddt.unpack
+    def test_exit_status(self, status, failures, faults):
+        called = command.Survive(
+            mock.Mock(stdout=io.StringIO()), None, cmd_name='survive'
+        )
+        parsed = called.get_parser('survive').parse_args([])
+        with (
+            mock.patch.object(called, 'configure'),
+            mock.patch.object(survive, 'make') as make,
+        ):
+            make.return_value = failures, [], faults
+            self.assertEqual(status, called.run(parsed))
+        make.assert_called_once_with(parsed)
+        [figure] = called.measure()
+        bad = sum(bool(one.without_place) for one in failures)
+        self.assertEqual(
+            {'yes': len(failures) - bad, 'no': bad}, figure.values
+        )
+
+
+class DrainTestCase(testtools.TestCase):
+    def test_nothing_is_named(self):
+        called = command.Drain(mock.Mock(), None, cmd_name='drain')
+        parsed = called.get_parser('drain').parse_args([])
+        with contextlib.redirect_stderr(io.StringIO()) as err:
+            self.assertEqual(2, called.run(parsed))
+        self.assertIn('Name a host, --aggregate or --domain', err.getvalue())

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import io
+
+import ddt
+import testtools
+
+from nova_ext_sched.cli import report as cli_report
+from nova_ext_sched.cmd.moves import order
+from nova_ext_sched.cmd.moves import report
+from nova_ext_sched.cmd.moves import survive
+from tests import schemas
+
+UUID = 'af497212-0000-4000-8000-{:012}'
+
+
+def make_leaving(number, name='db', class_=order.Leaving, **kwargs):
+    return class_(
+        UUID.format(number), name, 'project', 'host1', ['isolation'], **kwargs
+    )
+
+
+def make_move(number, kind='live', name='web', to='host2'):
+    return make_leaving(number, name, order.Move, to=to, kind=kind)
+
+
+def make_stuck(number, name='db', reason='', cause='', helps=''):
+    return make_leaving(
+        number,
+        name,
+        order.Stuck,
+        reason=reason,
+        cause=cause,
+        would_help=helps,
+    )
+
+
+def make_plan(moves=(), without_place=(), mended=(), groups=()):
+    return order.Plan([*moves], [*without_place], [*mended], [*groups])
+
+
+def make_failure(name, *causes, cause=None):
+    """Return a failure with one move, and a server without place by cause."""
+    causes = [*causes, *([cause] if cause else [])]
+    return survive.Failure(
+        name,
+        [name],
+        [make_move(1, 'evacuate')],
+        [
+            make_leaving(
+                number,
+                class_=order.Stuck,
+                reason='why',
+                cause=cause.partition('/')[0],
+                would_help='',
+                name_of_cause=cause.partition('/')[2],
+            )
+            for number, cause in enumerate(causes, 2)
+        ],
+    )
+
+
+FULL = make_plan(
+    [make_move(1), make_move(2, 'cold')],
+    [
+        make_stuck(
+            4,
+            reason='0 of 9 hosts can take it. 9 are full (VCPU)',
+            cause='VCPU',
+            helps='VCPU on 9 hosts',
+        )
+    ],
+    [make_leaving(5)],
+    [
+        order.Group('uuid', 'web', 2, 3, 2, 2),
+        order.Group('uuid', 'db', 1, 1, 1, 2),
+    ],
+)
+
+
+@ddt.ddt
+class SentenceTestCase(testtools.TestCase):
+    @ddt.data(
+        (make_plan(), 'No server has to move.'),
+        (make_plan(mended=[make_leaving(1)]), 'No server has to move.'),
+        (make_plan([make_move(1)]), '1 of 1 server can be moved.'),
+        (
+            make_plan(
+                [make_move(n) for n in range(38)],
+                [make_stuck(n, cause='MEMORY_MB') for n in range(2)],
+            ),
+            '38 of 40 servers can be moved; 2 have no place: MEMORY_MB.',
+        ),
+        (
+            make_plan(
+                [],
+                [make_stuck(n, cause='a') for n in range(2)]
+                + [make_stuck(3, cause='b')],
+            ),
+            '0 of 3 servers can be moved; 3 have no place: a 2, b 1.',
+        ),
+        (
+            FULL,
+            '2 of 3 servers can be moved; 1 has no place: VCPU. 1 server '
+            'violates nothing any more after these moves.',
+        ),
+    )
+    @ddt.unpack
+    def test_answer(self, found, expected):
+        said = report.make(found, [], []).sections[0].title
+        self.assertTrue(expected.startswith('No') or said == expected, said)
+        self.assertTrue(said.startswith(expected), said)
+
+
+class ReportTestCase(testtools.TestCase):
+    made = report.make(FULL, ['Two of three.'], ['Cell a is silent.'])
+
+    def test_everything(self):
+        stream = io.StringIO()
+        cli_report.write(stream, self.made.sections, 80)
+        lines = stream.getvalue().splitlines()
+        self.assertEqual(
+            [
+                'Two of three.',
+                'Cell a is silent.',
+                '',
+                'One after the other:',
+                f'  1  {UUID.format(1)}  host1 to host2, live  web',
+                f'  2  {UUID.format(2)}  host1 to host2, cold  web',
+                '',
+                'No place:',
+                f'  {UUID.format(4)}  host1  db',
+                '    0 of 9 hosts can take it. 9 are full (VCPU).',
+                '    What would help: VCPU on 9 hosts.',
+                '',
+                'Less apart:',
+                '  group web: on 2 hosts after these moves; 3 before',
+                '  group db: on 1 host after these moves; 1 before; in 1 '
+                'failure domain; 2 before',
+            ],
+            lines[lines.index('Two of three.') :],
+        )
+        self.assertEqual(
+            [(20, 'move'), (10, 'server'), (10, 'server group')],
+            [(one.most, one.noun) for one in self.made.sections[-3:]],
+        )
+
+    def test_rows(self):
+        rows = [
+            dict(zip(report.COLUMNS, row, strict=True))
+            for row in self.made.rows
+        ]
+        self.assertEqual([1, 2], [row['Turn'] for row in rows])
+        self.assertEqual(
+            [['isolation'], ['isolation']],
+            [row['Policies'].machine_readable() for row in rows],
+        )
+
+    def test_document(self):
+        document = self.made.document()
+        schemas.validate(document, 'moves/schema.json')
+        self.assertEqual(['Cell a is silent.'], document['faults'])
+        self.assertTrue(
+            document['answer']['sentence'].endswith('moves. Two of three.')
+        )
+        self.assertEqual(
+            {
+                'server': UUID.format(2),
+                'name': 'web',
+                'project': 'project',
+                'host': 'host1',
+                'policies': ['isolation'],
+                'to': 'host2',
+                'kind': 'cold',
+            },
+            document['moves'][1],
+        )
+        self.assertEqual('VCPU', document['without_place'][0]['cause'])
+        self.assertEqual(
+            [('web', 3), ('db', 1)],
+            [(one['name'], one['hosts_before']) for one in document['groups']],
+        )
+        self.assertEqual(
+            UUID.format(5), document['mended_by_others'][0]['server']
+        )
+
+
+class SurvivalTestCase(testtools.TestCase):
+    def tell(self, failures, by='host', remarks=(), faults=()):
+        self.made = report.make_survival(failures, by, remarks, faults)
+        stream = io.StringIO()
+        cli_report.write(stream, self.made.sections, 80)
+        return stream.getvalue().splitlines()
+
+    def test_the_first_lines(self):
+        lines = self.tell(
+            [
+                make_failure('gpu-01', *['PCI_DEVICE'] * 3),
+                make_failure('a'),
+                make_failure('compute-09', 'isolation/windows', 'MEMORY_MB'),
+            ],
+            remarks=['More.'],
+            faults=['Cell a is silent.'],
+        )
+        self.assertEqual(
+            [
+                '1 of 3 hosts can fail, one at a time; 2 cannot:',
+                '  gpu-01      3 of 4 servers find no host: PCI_DEVICE',
+                '  compute-09  2 of 3: isolation (windows) 1, MEMORY_MB 1',
+                'More.',
+                'Cell a is silent.',
+                '',
+                'No host for these of gpu-01:',
+            ],
+            lines[:7],
+        )
+        self.assertEqual(1, self.made.status)
+        self.assertNotIn('One after the other:', lines)
+        document = self.made.document()
+        schemas.validate(document, 'moves/schema.json')
+        self.assertEqual(8, len(list(self.made.rows)))
+
+    def test_all_can(self):
+        self.assertEqual(
+            '2 of 2 failure domains can fail, one at a time.',
+            self.tell([make_failure('a'), make_failure('b')], 'domain')[0],
+        )
+        self.assertEqual(0, self.made.status)
+
+    def test_nothing_to_lose(self):
+        self.assertEqual(['No host holds a server.'], self.tell([]))
+
+    def test_one_lists_where_each_goes(self):
+        lines = self.tell([make_failure('a')])
+        self.assertEqual(
+            [
+                'One after the other:',
+                f'  1  {UUID.format(1)}  host1 to host2, evacuate  web',
+            ],
+            lines[2:],
+        )

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What nova calls when it loads the host filters."""
+
+from unittest import mock
+
+import ddt
+from nova.scheduler import filters as nova_filters
+from nova.scheduler import request_filter
+import testtools
+
+from nova_ext_sched import filters
+from nova_ext_sched.policy import declaration
+
+
+class Good(nova_filters.BaseHostFilter):
+    pass
+
+
+@ddt.ddt
+class KindTestCase(testtools.TestCase):
+    """What an entry point of the host filters may be."""
+
+    @ddt.data(
+        (lambda: None, 'an object of type function'),
+        (object, 'the class object'),
+        (nova_filters.BaseHostFilter, "the class name 'BaseHostFilter'"),
+        (Good, None),
+    )
+    @ddt.unpack
+    def test_kind(self, plugin, got):
+        self.assertEqual(got, filters._not_a_host_filter('Good', plugin))
+
+
+class PoliciesTestCase(testtools.TestCase):
+    def test_a_request_filter_that_declares_no_policy_is_one(self):
+        def theirs(ctxt, request_spec):
+            return False
+
+        with mock.patch.object(
+            request_filter, 'ALL_REQUEST_FILTERS', [theirs]
+        ):
+            found = filters.declared_policies([])
+        self.assertEqual(
+            [declaration.undeclared(request_filter='theirs')], found
+        )
+
+
+class AllFiltersTestCase(testtools.TestCase):
+    def test_options_are_checked_before_anything_is_installed(self):
+        """What the check refuses stops nova-scheduler."""
+        with (
+            mock.patch.object(
+                filters.conf, 'check', side_effect=ZeroDivisionError
+            ),
+            mock.patch.object(filters.request_filters, 'install') as install,
+        ):
+            self.assertRaises(ZeroDivisionError, filters.all_filters)
+        install.assert_not_called()
