@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import configparser
+import logging
 import pathlib
 
 from docutils import nodes
@@ -11,6 +12,9 @@ extensions = ['reno.sphinxext']
 html_theme = 'furo'
 html_title = 'nova-ext-sched release notes'
 html_theme_options = {'top_of_page_buttons': []}
+
+# reno tells each note that it reads.
+logging.getLogger('reno').setLevel(logging.WARNING)
 
 
 def name_next_release(app, doctree):
