@@ -26,6 +26,7 @@ html_theme = 'furo'
 html_title = 'nova-ext-sched'
 html_static_path = ['_static']
 html_css_files = ['narrow.css']
+html_js_files = ['narrow.js']
 html_theme_options = {'top_of_page_buttons': []}
 
 
