@@ -5,8 +5,10 @@
 import ddt
 from nova import context
 from nova import objects
+from nova.db.main import api as main_db
 
 from nova_ext_sched.cmd.moves import command
+from tests.functional import base
 from tests.functional import explain
 from tests.functional import plans
 
@@ -211,6 +213,27 @@ class PlanTestCase(DrainTestCase):
         self.assertNotIn('host1', [one['to'] for one in plan['moves']])
         again = self.plan('host1', by=command.Drain)
         self.assertNotIn('not disabled', again['answer']['sentence'])
+
+    def test_a_cell_that_is_down(self):
+        """Of what nobody could read it is not said that it is empty."""
+        self.boot(host='host1')
+        ctxt = context.get_admin_context()
+        with context.target_cell(ctxt, self.cell_mappings['cell1']) as cctxt:
+            engine = main_db.get_engine(context=cctxt)
+        for by, argv, said in (
+            (
+                command.Drain,
+                ['host1'],
+                'No server has to move, of those judged. 0 of 1 host is '
+                'empty after these moves. What stands on host1 is not known.',
+            ),
+            (command.Survive, [], 'No host holds a server, of those read.'),
+        ):
+            with base.table_away(engine, 'compute_nodes'):
+                text, _, status = explain.call(by, 'plan', *argv)
+            self.assertEqual(1, status)
+            self.assertEqual(said, ' '.join(text.split())[: len(said)])
+            self.assertIn('cell1', text)
 
     def test_states_that_keep_a_server(self):
         """A server that was deleted softly is on its host until it is gone."""

@@ -102,9 +102,9 @@ class Drain(_Moves):
             scheduler = snapshot.Snapshot(settled=True)
             hosts = chosen.find(scheduler, *names)
             plan = drain.make(scheduler, hosts)
-        return plan_report.make(
-            plan, drain.describe(scheduler, hosts, plan), scheduler.faults
-        )
+        found = drain.describe(scheduler, hosts, plan)
+        unread = drain.find_unread(scheduler, hosts)
+        return plan_report.make(plan, found, scheduler.faults, bool(unread))
 
 
 class Survive(metrics.Command, process.Command, report.Lister):

@@ -68,6 +68,17 @@ def make(scheduler: snapshot.Snapshot, hosts: Set[str]) -> order.Plan:
     return plan
 
 
+def find_unread(scheduler: snapshot.Snapshot, hosts: Set[str]) -> Set[str]:
+    """Return the hosts of which nobody knows what stands there.
+
+    :param hosts: names
+    """
+    silent = scheduler.silent_cells
+    nodes = scheduler.hosts.values()
+    read = {one.host for one in nodes if one.cell_uuid not in silent}
+    return hosts - read if silent else frozenset()
+
+
 def describe(
     scheduler: snapshot.Snapshot, hosts: Set[str], plan: order.Plan
 ) -> Iterator[str]:
@@ -76,9 +87,13 @@ def describe(
     :param hosts: names
     :param plan: what :func:`make` returned
     """
-    empty = hosts - {one.host for one in plan.without_place}
+    unread = find_unread(scheduler, hosts)
+    empty = hosts - unread - {one.host for one in plan.without_place}
     some = messages.part(len(empty), len(hosts), 'host', 'is', 'are')
     yield f'{some} empty after these moves.'
+    if unread:
+        names = messages.first_few(sorted(map(messages.clean, unread)))
+        yield f'What stands on {names} is not known.'
     open_ = {
         messages.clean(state.host)
         for state in scheduler.states.values()

@@ -69,7 +69,7 @@ def make(
     :param faults: sentences on what could not be read
     :param not_judged: whether a server may have to move, and nobody knows
     """
-    head, found = _sum_up(plan), list(found)
+    head, found = _sum_up(plan, not_judged), list(found)
     sentence, sections = report.begin(head, *found, *faults)
     if plan.moves:
         sections.append(_list_moves(plan.moves))
@@ -112,7 +112,7 @@ def make_survival(
     """
     noun = {'host': 'host', 'domain': 'failure domain'}[by]
     bad = [one for one in failures if one.without_place]
-    head = f'No {noun} holds a server'
+    head = f'No {noun} holds a server' + ', of those read' * bool(faults)
     if failures:
         head = (
             f'{len(failures) - len(bad)} of '
@@ -204,9 +204,9 @@ def _count_causes(stuck: Iterable['order.Stuck']) -> str:
     )
 
 
-def _sum_up(plan: 'order.Plan') -> str:
+def _sum_up(plan: 'order.Plan', not_judged: bool) -> str:
     moving, stuck = len(plan.moves), len(plan.without_place)
-    text = 'No server has to move'
+    text = 'No server has to move' + ', of those judged' * not_judged
     if whole := moving + stuck:
         text = f'{moving} of {messages.count("server", whole)} can be moved'
     if stuck:
