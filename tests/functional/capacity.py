@@ -75,7 +75,7 @@ class TruthMixin:
             sum(end['hosts'] for end in one['ends'] + one['refused']),
         )
         hosts = [
-            self.host_of(self.boot(flavor=flavor, **server))
+            self.boot(flavor=flavor, **server)['OS-EXT-SRV-ATTR:host']
             for _ in range(number)
         ]
         if one['hosts'] is not None:
@@ -100,7 +100,6 @@ class CapacityTestCase(TruthMixin, explain.ExplainTestCase):
             initial_ram_allocation_ratio=1.0,
             initial_disk_allocation_ratio=1.0,
         )
-        self.flags(instances=-1, cores=-1, ram=-1, group='quota')
         super().setUp()
 
     def large(self, vcpu=4, disk=0, specs=None):

@@ -24,7 +24,6 @@ class PlanTestCase(audits.AuditTestCase):
             initial_disk_allocation_ratio=1.0,
         )
         super().setUp()
-        self.flags(instances=-1, cores=-1, ram=-1, group='quota')
         # nova-compute would refuse a group's servers on a forced host.
         self.flags(disable_group_policy_check_upcall=True, group='workarounds')
 

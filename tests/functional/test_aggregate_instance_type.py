@@ -62,7 +62,13 @@ class AggregateInstanceTypeFilterTestCase(base.CloudTestCase):
             self.describe('right', right)
             self.assertLandsOn('right', extra_specs)
 
-    def test_availability_zone_is_not_forced(self):
+    def test_zones_updates_and_malformed_flavors(self):
+        self.availability_zone_is_not_forced()
+        self.describe('wrong', dict.fromkeys(('key', 'force_metadata_check')))
+        self.an_update_takes_effect_on_the_next_request()
+        self.malformed_flavor_finds_no_host()
+
+    def availability_zone_is_not_forced(self):
         self.describe('wrong', {'key': '1', 'force_metadata_check': 'yes'})
         self.admin_api.put_aggregate(
             self.aggregates['wrong'],
@@ -71,7 +77,7 @@ class AggregateInstanceTypeFilterTestCase(base.CloudTestCase):
         self.assertLandsOn('wrong', {'key': '1'})
         self.assertLandsOn('right', {})
 
-    def test_an_update_takes_effect_on_the_next_request(self):
+    def an_update_takes_effect_on_the_next_request(self):
         server = self.assertLandsOn('wrong', {'key': '~'})
         self.describe('wrong', {'key': '1'})
         self.assertLandsOn('right', {'key': '~'})
@@ -81,7 +87,7 @@ class AggregateInstanceTypeFilterTestCase(base.CloudTestCase):
         )
         self.assertEqual('wrong', rebuilt['OS-EXT-SRV-ATTR:host'])
 
-    def test_malformed_flavor_finds_no_host(self):
+    def malformed_flavor_finds_no_host(self):
         server = self.boot_with({'key': '<or>'}, expected_state='ERROR')
         self.assertIn('No valid host', server['fault']['message'])
         warning = (

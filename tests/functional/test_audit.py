@@ -46,30 +46,36 @@ class PoliciesTestCase(audits.AuditTestCase):
         )
         self.assertEqual((0, []), found)
 
-    def test_reservation(self):
+    def test_one_after_the_other(self):
+        self.aggregate_instance_type()
+        self.anti_affinity()
+        self.reservation()
+
+    def reservation(self):
         """One stands on another's host, one lost its own."""
-        self.aggregate(
-            'db', ['host1', 'host2'], metadata={'reservation:db': 'true'}
-        )
+        self.aggregate('db', ['host3'], metadata={'reservation:db': 'true'})
         flavor = self.flavor(specs={'reservation:db': 'true'})
-        self.boot(flavor=flavor, host='host1')
-        left = self.boot(flavor=flavor, host='host2')
-        plain = self.boot(host='host3')
-        for action, host in (('remove', 'host2'), ('add', 'host3')):
+        left = self.boot(flavor=flavor, host='host3')
+        [plain] = [
+            one['id']
+            for one in self.admin_api.get_servers()
+            if one['OS-EXT-SRV-ATTR:host'] == 'host2'
+        ]
+        for action, host in (('remove', 'host3'), ('add', 'host2')):
             self.admin_api.post_aggregate_action(
                 self.aggregate_ids['db'], {f'{action}_host': {'host': host}}
             )
         self.assertEqual(
             sorted(
                 [
-                    (left['id'], 'host2', 'reservation'),
-                    (plain['id'], 'host3', 'reservation'),
+                    (left['id'], 'host3', 'reservation'),
+                    (plain, 'host2', 'reservation'),
                 ]
             ),
             self.found(),
         )
 
-    def test_aggregate_instance_type(self):
+    def aggregate_instance_type(self):
         self.aggregate('fast', ['host1'], ssd='true')
         flavor = self.flavor(ssd='true')
         self.boot(flavor=flavor, az='nova:host1')
@@ -86,8 +92,10 @@ class PoliciesTestCase(audits.AuditTestCase):
             ],
             self.found(),
         )
+        self._delete_server(server)
+        self.set_metadata('windows', {'trait:CUSTOM_WINDOWS': None})
 
-    def test_anti_affinity(self):
+    def anti_affinity(self):
         """Each server of a crowded host is refused beside the others."""
         # Otherwise nova-compute refuses what the forced host brings.
         self.flags(disable_group_policy_check_upcall=True, group='workarounds')
@@ -102,8 +110,7 @@ class PoliciesTestCase(audits.AuditTestCase):
         crowded = [
             self.boot(hints=hints, az='nova:host1')['id'] for _ in range(3)
         ]
-        for _ in range(2):
-            self.boot(hints=hints, az='nova:host2')
+        self.boot(hints=hints, az='nova:host2')
         status, rows = self.audit()
         self.assertEqual(
             sorted(crowded), sorted(row['server'] for row in rows)
@@ -115,6 +122,7 @@ class PoliciesTestCase(audits.AuditTestCase):
             },
             {row['reason'] for row in rows},
         )
+        self._delete_server({'id': crowded[0]})
 
     def test_failure_domain(self):
         """Two of a group come to stand in one rack; the third is alone.
@@ -306,7 +314,13 @@ class BeforeAChangeTestCase(audits.AuditTestCase):
             )
         )
 
-    def test_options(self):
+    def test_changes(self):
+        self.hosts()
+        self.metadata()
+        self.option_of_a_list()
+        self.options_of_isolation()
+
+    def options_of_isolation(self):
         isolation = 'enable_isolated_aggregate_filtering=True'
         # To find nothing would read as if all were well.
         self.assertEqual((2, []), self.audit('--policy', 'isolation'))
@@ -325,7 +339,7 @@ class BeforeAChangeTestCase(audits.AuditTestCase):
             self.found_before(isolation, 'isolation_trait_sources=flavor'),
         )
 
-    def test_option_of_a_list(self):
+    def option_of_a_list(self):
         self.set_metadata('windows', {'reservation:a': 'true'})
         self.assertEqual(
             [(self.server['id'], 'host2', 'reservation')],
@@ -334,8 +348,9 @@ class BeforeAChangeTestCase(audits.AuditTestCase):
                 'lease:,reservation:'
             ),
         )
+        self.set_metadata('windows', {'reservation:a': None})
 
-    def test_metadata(self):
+    def metadata(self):
         force = ('--aggregate-property', 'windows', 'force_metadata_check=1')
         finding = (self.server['id'], 'host2', 'aggregate-instance-type')
         self.assertEqual([], self.found(*force))
@@ -353,8 +368,11 @@ class BeforeAChangeTestCase(audits.AuditTestCase):
         without = ('--no-aggregate-property', str(shown['id']), 'ssd')
         self.assertEqual([], self.found(*without))
         self.assertEqual([finding], self.found())
+        self.set_metadata(
+            'windows', {'force_metadata_check': None, 'ssd': None}
+        )
 
-    def test_hosts(self):
+    def hosts(self):
         self.set_metadata(
             'windows', {'force_metadata_check': 'true', 'ssd': 'true'}
         )
@@ -368,6 +386,9 @@ class BeforeAChangeTestCase(audits.AuditTestCase):
         # Of the change, too, are the hosts of an aggregate.
         chosen = ('--aggregate', 'windows', '--aggregate-host', 'windows')
         self.assertEqual(2, len(self.found(*chosen, 'host1')))
+        self.set_metadata(
+            'windows', {'force_metadata_check': None, 'ssd': None}
+        )
 
 
 class NarrowingTestCase(audits.AuditTestCase):

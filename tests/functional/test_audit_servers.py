@@ -36,7 +36,26 @@ class JudgedServersTestCase(audits.AuditTestCase):
     def isolate_all(self):
         self.set_metadata('windows', {'trait:CUSTOM_WINDOWS': 'required'})
 
-    def test_servers_that_stand_nowhere(self):
+    def test_servers(self):
+        self.flavor_after_a_resize()
+        self.keys_of_the_image()
+        self.servers_that_stand_nowhere()
+        self.image_after_a_refused_rebuild()
+
+    def clear(self):
+        """Delete the servers, and let none be refused."""
+        self.set_metadata(
+            'windows',
+            {
+                'trait:CUSTOM_WINDOWS': None,
+                'ssd': None,
+                'reservation:a': None,
+            },
+        )
+        for server in self.admin_api.get_servers():
+            self._delete_server(server)
+
+    def servers_that_stand_nowhere(self):
         self.flags(shelved_offload_time=0)
         self._create_trait('CUSTOM_ELSEWHERE')
         gone = self.boot()
@@ -53,8 +72,10 @@ class JudgedServersTestCase(audits.AuditTestCase):
         self._wait_for_state_change(deleted, 'SOFT_DELETED')
         self.isolate_all()
         self.assertEqual([(server['id'], 'host1', 'isolation')], self.found())
+        self.flags(reclaim_instance_interval=0)
+        self.clear()
 
-    def test_flavor_after_a_resize(self):
+    def flavor_after_a_resize(self):
         """The flavor of the boot would do, that of the resize would not."""
         self.set_metadata('windows', {'ssd': 'false'})
         server = self.boot()
@@ -73,8 +94,9 @@ class JudgedServersTestCase(audits.AuditTestCase):
         self.api.post_server_action(server['id'], {'confirmResize': None})
         self._wait_for_state_change(server, 'ACTIVE')
         self.assertEqual([finding], self.found())
+        self.clear()
 
-    def test_image_after_a_refused_rebuild(self):
+    def image_after_a_refused_rebuild(self):
         """The request spec has the image that the server never got."""
         for host in self.weights:
             self.add_traits(host, 'CUSTOM_WINDOWS')
@@ -102,7 +124,7 @@ class JudgedServersTestCase(audits.AuditTestCase):
             rows[0]['reason'],
         )
 
-    def test_keys_of_the_image(self):
+    def keys_of_the_image(self):
         self.flags(member_sources=['flavor', 'image'], group='nova_ext_sched')
         self.set_metadata('windows', {'reservation:a': 'true'})
         # Its group is deleted, which makes no difference.
@@ -113,11 +135,13 @@ class JudgedServersTestCase(audits.AuditTestCase):
         self.boot(image=image, hints={'group': group})
         self.api.delete_server_group(group)
         self.assertEqual([], self.found())
+        self.clear()
 
-    def test_no_request_spec(self):
-        server = self.boot()
+    def test_request_specs_that_are_broken_or_gone(self):
+        servers = [self.boot() for _ in range(3)]
+        self.broken_request_specs(servers)
+        server, other = servers[1:]
         change_spec(server)
-        other = self.boot()
         self.isolate_all()
         status, rows = self.audit()
         self.assertEqual(1, status)
@@ -132,8 +156,7 @@ class JudgedServersTestCase(audits.AuditTestCase):
         )
         self.assertEqual('isolation', rows[other['id']]['policy'])
 
-    def test_broken_request_specs(self):
-        servers = [self.boot() for _ in range(3)]
+    def broken_request_specs(self, servers):
         change_spec(servers[0], spec='{"nova_object.name": "Requ')
         change_spec(servers[1], spec='[]')
         status, rows = self.audit()

@@ -39,8 +39,15 @@ class BlazarTestCase(base.CloudTestCase):
 
 
 class RequestsTestCase(BlazarTestCase):
-    def test_who_lands_where(self):
+    def test_boots(self):
         self.leases()
+        self.who_lands_where()
+        self.an_administrators_choice_opens_no_reserved_host()
+        self.instance_reservation()
+        self.database_away()
+        self.preemptible()
+
+    def who_lands_where(self):
         self.assertBootsOn('plain')
         self.assertBootsOn('reserved', hints={'reservation': 'a'})
         self.assertBootsOn('reserved', hints={'reservation': ['b', 'a']})
@@ -56,16 +63,14 @@ class RequestsTestCase(BlazarTestCase):
             self.log,
         )
 
-    def test_an_administrators_choice_opens_no_reserved_host(self):
-        self.leases()
+    def an_administrators_choice_opens_no_reserved_host(self):
         for choice in ({'az': 'nova:free'}, {'host': 'reserved'}):
             self.assertNoValidHost(**choice)
         self.assertBootsOn(
             'reserved', hints={'reservation': 'a'}, az='nova:reserved'
         )
 
-    def test_preemptible(self):
-        self.leases()
+    def preemptible(self):
         flavor = self.flavor(specs=PREEMPTIBLE)
         self.assertBootsOn('plain', flavor=flavor)
         self.flags(group='blazar:physical:host', allow_preemptibles=True)
@@ -79,9 +84,8 @@ class RequestsTestCase(BlazarTestCase):
         self.aggregate('spot', ['plain', 'free'])
         self.assertBootsOn('plain', flavor=flavor)
 
-    def test_instance_reservation(self):
+    def instance_reservation(self):
         """Its own resource class decides, and stays where the pool is."""
-        self.leases()
         self._create_resource_class('CUSTOM_RESERVATION_X')
         provider = self._get_provider_uuid_by_host('free')
         inventories = self._get_provider_inventory(provider)
@@ -131,8 +135,8 @@ class RequestsTestCase(BlazarTestCase):
         self._wait_for_state_change(plain, 'ACTIVE')
         self.assertEqual('plain', self.host_of(plain))
 
-    def test_database_away(self):
-        self.leases()
+    def database_away(self):
+        self.queries.clear()
         with self.metadata_away():
             self.assertNoValidHost()
             self.assertNoValidHost(hints={'reservation': 'a'})

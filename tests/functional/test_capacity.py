@@ -7,6 +7,7 @@ the answer says, and one more finds no host.
 """
 
 import fixtures
+from nova.tests import fixtures as nova_fixtures
 from oslo_utils import uuidutils
 
 from tests.functional import capacity
@@ -38,22 +39,50 @@ class SituationsTestCase(capacity.CapacityTestCase):
     }
 
     def test_whole_servers_of_whole_hosts(self):
-        # 30 CPUs by 4 would be 7.
-        answer = self.assertCapacity(6)
+        # 30 CPUs by 6 would be 5.
+        answer = self.assertCapacity(3, vcpu=6)
         self.assertEqual({'VCPU': 3}, answer.ends)
         self.assertEqual({}, answer.refused)
+
+    def ask(self, *args, **flavor):
+        return self.capacity('--flavor', self.large(**flavor), *args)
+
+    def test_what_refuses_hosts(self):
+        self.limit('host3', 'VCPU', max_unit=3)
+        self.assertEqual({'are too small (VCPU)': 1}, self.ask().refused)
+        with nova_fixtures.ConfPatcher(
+            max_instances_per_host=1, group='filter_scheduler'
+        ):
+            self.assertEqual({'NumInstancesFilter': 3}, self.ask(vcpu=1).ends)
+        # Concurrent builds end in minutes.
+        with nova_fixtures.ConfPatcher(
+            max_io_ops_per_host=1, group='filter_scheduler'
+        ):
+            self.boot(flavor=self.large(vcpu=9), az='nova:host1')
+            self.assertEqual(
+                {'host1': 1, 'host2': 10, 'host3': 10}, self.ask(vcpu=1).rooms
+            )
+        self.aggregate('ssd', ['host2'], disk='ssd')
+        self.aggregate('hdd', ['host3'], disk='hdd')
+        answer = self.ask(
+            vcpu=3, specs={'aggregate_instance_extra_specs:disk': 'ssd'}
+        )
+        self.assertEqual({'host2': 3}, answer.rooms)
+        self.assertEqual(2, sum(answer.refused.values()))
+        self.set_service('host2', status='disabled')
+        self.set_service('host3', forced_down=True)
+        self.assertEqual(
+            {'are disabled': 1, 'are down': 1}, self.ask(vcpu=1).refused
+        )
+        # nova runs no filter on a forced host; placement still has its word.
+        self.isolate('windows', ['host2'], TRAIT)
+        answer = self.ask('--availability-zone', 'nova:host3', vcpu=3)
+        self.assertEqual({'host3': 3}, answer.rooms)
 
     def test_a_licensed_flavor(self):
         self.isolate('windows', ['host1'], TRAIT)
         answer = self.assertCapacity(2, specs={f'trait:{TRAIT}': 'required'})
         self.assertEqual({f'lack the trait {TRAIT}': 2}, answer.refused)
-
-    def test_reserved_hosts(self):
-        self.aggregate('gpu', ['host1'], metadata={'reservation:gpu': 'true'})
-        answer = self.assertCapacity(2, specs={'reservation:gpu': 'true'})
-        self.assertEqual(
-            {'are in none of the aggregates gpu': 2}, answer.refused
-        )
 
     def test_the_project_counts(self):
         self.aggregate(
@@ -77,50 +106,52 @@ class SituationsTestCase(capacity.CapacityTestCase):
             '--flavor', flavor, '--project', reservations.OTHER_PROJECT
         )
         self.assertEqual({'host1': 2}, answer.rooms)
-
-    def test_flavors_and_aggregates(self):
-        self.aggregate('ssd', ['host1'], disk='ssd')
-        self.aggregate('hdd', ['host2'], disk='hdd')
-        answer = self.assertCapacity(
-            2, specs={'aggregate_instance_extra_specs:disk': 'ssd'}
-        )
-        self.assertEqual(2, sum(answer.refused.values()))
-
-    def test_a_group_with_a_rule(self):
-        group = self.group({'max_server_per_host': 1})
-        # There is room for more than the rule allows, on every host.
-        for host in ('host2', 'host3'):
-            self.boot(az=f'nova:{host}', hints={'group': group})
-        answer = self.assertCapacity(
-            1, '--server-group', group, hints={'group': group}
-        )
-        self.assertEqual({'anti-affinity': 1}, answer.ends)
-        self.assertEqual({'are full for the server group': 2}, answer.refused)
-
-    def test_a_group_with_rule_2_on_uneven_hosts(self):
-        self.boot(az='nova:host1', flavor=self.large(vcpu=6))
-        group = self.group({'max_server_per_host': 2})
-        answer = self.assertCapacity(
-            5, '--server-group', group, vcpu=3, hints={'group': group}
-        )
-        self.assertEqual({'anti-affinity': 2, 'VCPU': 1}, answer.ends)
-
-    def test_an_affinity_group(self):
-        group = self.group(policy='affinity')
-        answer = self.assertCapacity(
-            2, '--server-group', group, hints={'group': group}
-        )
-        self.assertEqual({'VCPU': 1}, answer.ends)
         self.assertEqual(
-            {'are refused by ServerGroupAffinityFilter': 2}, answer.refused
+            {'are in none of the aggregates gpu': 2}, answer.refused
         )
+
+    def test_groups(self):
+        self.set_service('host3', status='disabled')
+        self.boot(az='nova:host1', flavor=self.large(vcpu=5))
+        group = self.group({'max_server_per_host': 2})
+        self.assertGroup(
+            3, group, 3, {'anti-affinity': 1, 'VCPU': 1}, {'are disabled': 1}
+        )
+        # There is room for more than the rule allows.
+        group = self.group({'max_server_per_host': 1})
+        self.boot(az='nova:host1', hints={'group': group})
+        self.assertGroup(
+            1,
+            group,
+            1,
+            {'anti-affinity': 1},
+            {'are full for the server group': 1, 'are disabled': 1},
+        )
+        self.assertGroup(
+            1,
+            self.group(policy='affinity'),
+            1,
+            {'VCPU': 1},
+            {
+                'are refused by ServerGroupAffinityFilter': 1,
+                'are disabled': 1,
+            },
+        )
+
+    def assertGroup(self, number, group, vcpu, ends, refused):
+        answer = self.assertCapacity(
+            number, '--server-group', group, vcpu=vcpu, hints={'group': group}
+        )
+        self.assertEqual(ends, answer.ends)
+        self.assertEqual(refused, answer.refused)
 
     def test_racks(self):
         for rack, hosts in (('a', ['host1', 'host2']), ('b', ['host3'])):
             self.aggregate(rack, hosts, failure_domain=rack)
         group = self.group({'max_server_per_host': 9})
+        self.boot(flavor=self.large(vcpu=5), az='nova:host3')
         answer = self.assertCapacity(
-            5,
+            4,
             '--server-group',
             group,
             '--hint',
@@ -129,39 +160,6 @@ class SituationsTestCase(capacity.CapacityTestCase):
         )
         self.assertIsNone(answer.flavors[0]['hosts'])
         self.assertEqual({'failure-domain': 1, 'VCPU': 2}, answer.ends)
-
-    def test_a_forced_host(self):
-        """nova runs no filter there; placement still has its word."""
-        self.isolate('windows', ['host2'], TRAIT)
-        self.set_service('host2', status='disabled')
-        self.flags(max_instances_per_host=1, group='filter_scheduler')
-        answer = self.capacity(
-            '--flavor', self.large(), '--availability-zone', 'nova:host3'
-        )
-        self.assertEqual({'host3': 2}, answer.rooms)
-
-    def test_a_disabled_and_a_down_host(self):
-        self.set_service('host1', status='disabled')
-        self.set_service('host2', forced_down=True)
-        answer = self.assertCapacity(2)
-        self.assertEqual({'are disabled': 1, 'are down': 1}, answer.refused)
-
-    def test_max_unit_below_the_capacity(self):
-        self.limit('host1', 'VCPU', max_unit=3)
-        answer = self.assertCapacity(4)
-        self.assertEqual({'are too small (VCPU)': 1}, answer.refused)
-
-    def test_a_limit_of_servers(self):
-        self.flags(max_instances_per_host=1, group='filter_scheduler')
-        answer = self.assertCapacity(3)
-        self.assertEqual({'NumInstancesFilter': 3}, answer.ends)
-
-    def test_concurrent_builds_do_not_count(self):
-        """They end in minutes."""
-        self.flags(max_io_ops_per_host=1, group='filter_scheduler')
-        self.boot(flavor=self.large(vcpu=9), az='nova:host1')
-        answer = self.capacity('--flavor', self.large(vcpu=1))
-        self.assertEqual({'host1': 1, 'host2': 10, 'host3': 10}, answer.rooms)
 
 
 class TwoCellsTestCase(capacity.CapacityTestCase):
@@ -178,7 +176,7 @@ class TwoCellsTestCase(capacity.CapacityTestCase):
             self._start_compute(host, cell_name=cell)
 
     def test_two_cells(self):
-        self.assertCapacity(6)
+        self.assertCapacity(3, vcpu=6)
 
 
 class ProvidersTestCase(capacity.CapacityTestCase):
@@ -195,7 +193,7 @@ class ProvidersTestCase(capacity.CapacityTestCase):
         )
         super().setUp()
 
-    def test_a_sharing_provider(self):
+    def test_a_sharing_and_a_nested_provider(self):
         shared = self._post_resource_provider('storage')['uuid']
         self._set_inventory(
             shared,
@@ -221,11 +219,9 @@ class ProvidersTestCase(capacity.CapacityTestCase):
         answer = self.assertCapacity(3, disk=10)
         self.assertEqual({'host1': 2, 'host2': 1}, answer.rooms)
         self.assertEqual({'DISK_GB and VCPU': 1, 'DISK_GB': 1}, answer.ends)
-
-    def test_a_nested_provider(self):
-        # Ten by three would be three; the CPUs are enough for ten.
+        # Of ten; the CPUs are enough for two.
         answer = self.assertCapacity(
-            9, vcpu=1, specs={'resources:CUSTOM_MAGIC': '3'}
+            3, vcpu=1, specs={'resources:CUSTOM_MAGIC': '6'}
         )
         self.assertEqual({'CUSTOM_MAGIC': 3}, answer.ends)
         # No host gives one server more than max_unit, or parts of a step.

@@ -26,16 +26,11 @@ class GroupsTestCase(capacity.CapacityTestCase):
         servers = {one['name']: one['servers'] for one in found['groups']}
         return servers, found['in_several']['servers']
 
-    def test_zones(self):
+    def test_zones_aggregates_and_domains(self):
         self.assertEqual(
             ({'earth': 2, 'mars': 2, 'nova': 2}, 0), self.by('zone')
         )
-        for zone in ('earth', 'mars'):
-            for _ in range(2):
-                self.boot(flavor=self.large_id, az=zone)
-            self.assertNoValidHost(flavor=self.large_id, az=zone)
-
-    def test_a_host_in_three_aggregates(self):
+        # A host is in three aggregates.
         self.assertEqual(
             ({'earth': 2, 'gpu': 2, 'mars': 2, 'ssd': 4, '': 2}, 4),
             self.by('aggregate'),
@@ -46,8 +41,6 @@ class GroupsTestCase(capacity.CapacityTestCase):
             'in each.\n',
             answer.out,
         )
-
-    def test_domains(self):
         self.assertEqual(({'r1': 4, 'r2': 2, '': 2}, 2), self.by('domain'))
         self.assertEqual(
             ({'r1': 4, 'r2': 2, 'r3': 2, '': 2}, 4),
@@ -55,8 +48,7 @@ class GroupsTestCase(capacity.CapacityTestCase):
                 'domain', '--aggregate-property', 'gpu', 'failure_domain=r3'
             ),
         )
-
-    def test_what_ends_the_room(self):
+        # What ends the room.
         self.set_service('host2', status='disabled')
         self.boot(flavor=self.large(vcpu=9), az='nova:host1')
         answer = capacity.run(
@@ -74,3 +66,7 @@ class GroupsTestCase(capacity.CapacityTestCase):
             *('-c', 'Zone', '-c', 'Servers', '-c', 'Hosts'),
         )
         self.assertEqual('nova 2 1\nearth 0 0\nmars 0 0\n', rows.out)
+        self.set_service('host2', status='enabled')
+        for _ in range(2):
+            self.boot(flavor=self.large_id, az='mars')
+        self.assertNoValidHost(flavor=self.large_id, az='mars')

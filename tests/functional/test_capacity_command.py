@@ -9,6 +9,7 @@ import fixtures
 from nova import context as nova_context
 from nova import objects
 from nova.scheduler import host_manager
+from nova.tests import fixtures as nova_fixtures
 from oslo_db import exception as db_exception
 from oslo_utils import fixture as utils_fixture
 
@@ -113,43 +114,49 @@ class CommandTestCase(capacity.CapacityTestCase):
             answer = capacity.run(*args)
             self.assertEqual(2, answer.status, answer)
             self.assertIn(message, answer.err)
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                'nova.scheduler.filters.json_filter.JsonFilter.host_passes',
-                lambda *_: 1 / 0,
-            )
-        )
-        answer = capacity.run('-f', 'json')
+        with fixtures.MonkeyPatch(
+            'nova.scheduler.filters.json_filter.JsonFilter.host_passes',
+            lambda *_: 1 / 0,
+        ):
+            answer = capacity.run('-f', 'json')
         self.assertEqual(1, answer.status)
         self.assertIn('JsonFilter: expected', answer.flavors[0]['fault'])
         self.assertIsNone(answer.flavors[0]['servers'])
         self.assertFalse(answer.flavors[0]['unlimited'])
+        # Placement offers all, and the answer says that nova sees fewer.
+        with nova_fixtures.ConfPatcher(
+            max_placement_results=1, group='scheduler'
+        ):
+            answer = capacity.run('-f', 'json')
+        self.assertEqual(6, answer.flavors[0]['servers'])
+        [remark] = answer.document['remarks']
+        self.assertIn('at most 1 allocation candidate ', remark)
+        self.longer_than_a_service_is_silent()
+        self.a_policy_that_cannot_decide()
 
-    def test_longer_than_a_service_is_silent(self):
+    def longer_than_a_service_is_silent(self):
         """What is read once is judged as of then."""
-        self.flavor_named('large')
-        clock = self.useFixture(utils_fixture.TimeFixture())
         count = survey.Survey.count
 
         def count_later(surveying, flavor):
             clock.advance_time_seconds(3600)
             return count(surveying, flavor)
 
-        self.useFixture(
+        with (
+            utils_fixture.TimeFixture() as clock,
             fixtures.MonkeyPatch(
                 'nova_ext_sched.cmd.capacity.survey.Survey.count', count_later
-            )
-        )
-        answer = capacity.run('--flavor', 'large', '-f', 'json')
+            ),
+        ):
+            answer = capacity.run('--flavor', 'large', '-f', 'json')
         self.assertEqual(6, answer.flavors[0]['servers'])
 
-    def test_a_policy_that_cannot_decide(self):
+    def a_policy_that_cannot_decide(self):
         """No number is not the number 0."""
 
         def fail(*args):
             raise db_exception.DBConnectionError()
 
-        self.flavor_named('large')
         self.flags(
             enable_isolated_aggregate_filtering=True, group='nova_ext_sched'
         )
@@ -164,12 +171,3 @@ class CommandTestCase(capacity.CapacityTestCase):
         [one] = answer.flavors
         self.assertIsNone(one['servers'])
         self.assertIn(' cannot decide: DBConnectionError', one['fault'])
-
-    def test_fewer_candidates_than_there_are(self):
-        """Placement offers all, and the answer says that nova sees fewer."""
-        self.flavor_named('large')
-        self.flags(max_placement_results=1, group='scheduler')
-        answer = capacity.run('-f', 'json')
-        self.assertEqual(6, answer.flavors[0]['servers'])
-        [remark] = answer.document['remarks']
-        self.assertIn('at most 1 allocation candidate ', remark)

@@ -87,19 +87,15 @@ class DevicesBase(
 
 
 class DevicesTestCase(DevicesBase):
-    def test_servers_within_a_cell(self):
-        # In placement a host has twelve CPUs, for three.
-        answer = self.assertTruth(4, self.large(4, **PINNED))
-        self.assertEqual({'NUMATopologyFilter': 2}, answer.ends)
-
-    def test_devices(self):
-        self.assertCapacityOfDevices()
-
-    def test_devices_of_one_cell(self):
+    def test_cells_and_devices(self):
         # The devices are enough for three, the CPUs of their cell for one.
         flavor = self.large(4, **PINNED, **{'pci_passthrough:alias': 'nic:1'})
         answer = self.assertTruth(2, flavor)
         self.assertEqual({'NUMATopologyFilter': 2}, answer.ends)
+        # In placement a host has eight CPUs more, for two.
+        answer = self.assertTruth(2, self.large(4, **PINNED))
+        self.assertEqual({'NUMATopologyFilter': 2}, answer.ends)
+        self.assertCapacityOfDevices()
 
 
 class DevicesInPlacementTestCase(DevicesBase):

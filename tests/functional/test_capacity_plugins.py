@@ -74,11 +74,10 @@ class HostFiltersTestCase(capacity.CapacityTestCase):
         self._create_trait('CUSTOM_THIRD_PARTY')
 
     def test_hosts_that_are_alike(self):
-        answer = self.assertCapacity(3)
+        answer = self.capacity('--flavor', self.large())
         self.assertEqual({'VCPU': 1, 'UnevenFilter': 1}, answer.ends)
         self.assertEqual({'host2': 2, 'host3': 1}, answer.rooms)
-
-    def test_beside_a_policy(self):
+        # Beside a policy.
         self.aggregate('library', ['host2'], quiet='true')
         answer = self.assertCapacity(1)
         self.assertEqual({'UnevenFilter': 1}, answer.ends)

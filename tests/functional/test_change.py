@@ -6,8 +6,8 @@ nova's own request filters read aggregates too. Each case names a change that
 the databases do not have: an answer of theirs would contradict our stage 2.
 """
 
-import ddt
 import nova.conf
+from nova.tests import fixtures as nova_fixtures
 
 from nova_ext_sched.cmd.audit import command as audit
 from nova_ext_sched.cmd.capacity import command as capacity
@@ -19,6 +19,18 @@ from tests.functional import explain
 CONF = nova.conf.CONF
 TRAIT = 'CUSTOM_WINDOWS'
 ISOLATING = f'trait:{TRAIT}'
+# And what the error names.
+WRONG = (
+    (('--option', 'nova_ext_sched.nothing=1'), 'option of nova.conf'),
+    (('--aggregate-property', 'specal', 'a=b'), ': special'),
+    (('--aggregate-property', 'special', 'a'), 'KEY=VALUE'),
+    (('--no-aggregate-property', 'specal', 'a'), ': special'),
+    (('--no-aggregate-property', 'special', 'a'), 'special: rack'),
+    (('--aggregate-host', 'specal', 'host1'), ': special'),
+    (('--aggregate-host', 'special', 'host4'), ': host1, host2'),
+    (('--no-aggregate-host', 'specal', 'host1'), ': special'),
+    (('--no-aggregate-host', 'special', 'host2'), ': host1'),
+)
 
 
 class ChangeTestCase(explain.ExplainTestCase):
@@ -75,8 +87,20 @@ class ChangeTestCase(explain.ExplainTestCase):
 
 
 class RequestFiltersTestCase(ChangeTestCase):
-    def test_isolate_aggregates(self):
-        self.flags(enable_isolated_aggregate_filtering=True, group='scheduler')
+    def test_each(self):
+        with nova_fixtures.ConfPatcher(
+            enable_isolated_aggregate_filtering=True, group='scheduler'
+        ):
+            self.isolate_aggregates()
+        with nova_fixtures.ConfPatcher(
+            limit_tenants_to_placement_aggregate=True,
+            placement_aggregate_required_for_tenants=True,
+            group='scheduler',
+        ):
+            self.require_tenant_aggregate()
+        self.map_az_to_placement_aggregate()
+
+    def isolate_aggregates(self):
         open_, closed = ['host1', 'host2', 'host3'], ['host2', 'host3']
         self.assertEqual(
             closed, self.order(*self.set(f'{ISOLATING}=required'))
@@ -89,12 +113,8 @@ class RequestFiltersTestCase(ChangeTestCase):
         self.assertEqual(open_, self.order(*self.unset(ISOLATING)))
         self.assertStage1('isolate_aggregates')
 
-    def test_require_tenant_aggregate(self):
-        self.flags(
-            limit_tenants_to_placement_aggregate=True,
-            placement_aggregate_required_for_tenants=True,
-            group='scheduler',
-        )
+    def require_tenant_aggregate(self):
+        self.set_metadata('special', {ISOLATING: None})
         mine, other = self.api.project_id, 'f00d' * 8
         self.assertEqual([], self.order())
         self.assertEqual(
@@ -109,7 +129,8 @@ class RequestFiltersTestCase(ChangeTestCase):
         self.assertEqual([], self.order(*change))
         self.assertEqual([], self.order(*self.unset('filter_tenant_id')))
 
-    def test_map_az_to_placement_aggregate(self):
+    def map_az_to_placement_aggregate(self):
+        self.set_metadata('special', {'filter_tenant_id': None})
         west = ('--availability-zone', 'west')
         change = self.set('availability_zone=west')
         self.assertEqual(['host1'], self.order(*west, *change))
@@ -123,7 +144,6 @@ class RequestFiltersTestCase(ChangeTestCase):
         self.assertEqual(['host3'], self.order(*west))
 
 
-@ddt.ddt
 class TruthTestCase(ChangeTestCase):
     """The answer before a change is the answer after it."""
 
@@ -148,36 +168,38 @@ class TruthTestCase(ChangeTestCase):
             del one['time']
         return documents
 
-    @ddt.data(
-        ('--aggregate-host', 'west', 'host3'),
-        ('--aggregate-host', 'other', 'host3'),
-        ('--no-aggregate-host', 'west', 'host1'),
-        ('--no-aggregate-host', 'west', 'host2'),
-        ('--aggregate-host', 'windows', 'host1'),
-        ('--no-aggregate-host', 'windows', 'host2'),
-        ('--aggregate-property', 'special', f'{ISOLATING}=required'),
-        ('--no-aggregate-property', 'windows', ISOLATING),
-    )
-    def test_before_is_after(self, change):
+    def test_before_is_after(self):
+        """One change after the other."""
         self.small = self.flavor()
-        option, name, item = change
+        west = ('--availability-zone', 'west')
+        for args, change in (
+            (west, ('--aggregate-host', 'other', 'host3')),
+            (west, ('--no-aggregate-host', 'west', 'host1')),
+            ((), ('--aggregate-host', 'windows', 'host3')),
+            ((), ('--no-aggregate-host', 'windows', 'host2')),
+            (
+                (),
+                ('--aggregate-property', 'special', f'{ISOLATING}=required'),
+            ),
+            ((), ('--no-aggregate-property', 'windows', ISOLATING)),
+        ):
+            before, unchanged = self.ask(*change, *args), self.ask(*args)
+            self.make(*change)
+            after = self.ask(*args)
+            self.assertNotEqual(unchanged, after, change)
+            self.assertEqual(after, before, change)
+
+    def make(self, option, name, item):
+        """Make a change that a command was told of."""
         number = self.aggregate_ids[name]
-        cases = ((), ('--availability-zone', 'west'))
-        before = [self.ask(*change, *args) for args in cases]
-        unchanged = [self.ask(*args) for args in cases]
         match option.split('-')[2:]:
             case 'aggregate', 'host':
                 self.admin_api.add_host_to_aggregate(number, item)
             case 'no', *_, 'host':
-                self.admin_api.post_aggregate_action(
-                    number, {'remove_host': {'host': item}}
-                )
+                self.admin_api.remove_host_from_aggregate(number, item)
             case _:
                 key, _, value = item.partition('=')
                 self.set_metadata(name, {key: value or None})
-        after = [self.ask(*args) for args in cases]
-        self.assertNotEqual(unchanged, after)
-        self.assertEqual(after, before)
 
     def test_limit(self):
         """The change counts before placement's answer ends."""
@@ -195,11 +217,12 @@ class OptionsTestCase(ChangeTestCase):
 
     def setUp(self):
         super().setUp()
-        # An option of a command stays set in its process.
-        self.addCleanup(
-            CONF.clear_override,
-            'enable_isolated_aggregate_filtering',
-            'nova_ext_sched',
+        self.addCleanup(self.clear)
+
+    def clear(self):
+        """An option of a command stays set in its process."""
+        CONF.clear_override(
+            'enable_isolated_aggregate_filtering', 'nova_ext_sched'
         )
 
     isolation = (
@@ -207,15 +230,14 @@ class OptionsTestCase(ChangeTestCase):
         'nova_ext_sched.enable_isolated_aggregate_filtering=true',
     )
 
-    def test_explain(self):
+    def test_of_a_policy_that_is_off(self):
         self.assertEqual(3, len(self.order()))
         self.assertEqual(
             ['host2', 'host3'],
             self.order(*self.isolation, *self.set(f'{ISOLATING}=required')),
         )
         self.assertEqual(3, len(self.order()))
-
-    def test_capacity(self):
+        self.clear()
         flavor = ('--flavor', self.named('large', 4), '--hosts', '-f', 'json')
 
         def count(*args):
@@ -232,28 +254,16 @@ class OptionsTestCase(ChangeTestCase):
         self.assertEqual(hosts, count(*self.unset(ISOLATING)))
 
 
-@ddt.ddt
 class WhatDoesNotExistTestCase(ChangeTestCase):
-    @ddt.data(
-        (explain_command.Explain, 'explain', '--flavor', '1'),
-        (audit.Audit, 'audit'),
-        (moves.Mend, 'mend'),
-        (capacity.Capacity, 'capacity'),
-    )
-    def test_what_there_is(self, command):
-        class_, name, *args = command
+    def test_what_there_is(self):
         self.set_metadata('special', {'rack': 'r1'})
-        for argv, known in (
-            (('--option', 'nova_ext_sched.nothing=1'), 'option of nova.conf'),
-            (('--aggregate-property', 'specal', 'a=b'), ': special'),
-            (('--aggregate-property', 'special', 'a'), 'KEY=VALUE'),
-            (('--no-aggregate-property', 'specal', 'a'), ': special'),
-            (('--no-aggregate-property', 'special', 'a'), 'special: rack'),
-            (('--aggregate-host', 'specal', 'host1'), ': special'),
-            (('--aggregate-host', 'special', 'host4'), ': host1, host2'),
-            (('--no-aggregate-host', 'specal', 'host1'), ': special'),
-            (('--no-aggregate-host', 'special', 'host2'), ': host1'),
+        for class_, name, *args in (
+            (explain_command.Explain, 'explain', '--flavor', '1'),
+            (audit.Audit, 'audit'),
+            (moves.Mend, 'mend'),
+            (capacity.Capacity, 'capacity'),
         ):
-            out, err, status = explain.call(class_, name, *args, *argv)
-            self.assertEqual(('', 2), (out, status), argv)
-            self.assertIn(known, err)
+            for argv, known in WRONG:
+                out, err, status = explain.call(class_, name, *args, *argv)
+                self.assertEqual(('', 2), (out, status), argv)
+                self.assertIn(known, err)

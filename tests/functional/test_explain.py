@@ -11,6 +11,7 @@ from nova import exception as nova_exception
 from nova.db.main import api as main_db
 from nova.scheduler import request_filter
 from nova.scheduler.client import report
+from nova.tests import fixtures as nova_fixtures
 import sqlalchemy as sa
 
 from nova_ext_sched.cmd.capacity import command as capacity
@@ -50,21 +51,50 @@ class ExplainTestCase(explain.ExplainTestCase):
 
 
 class MatrixTestCase(ExplainTestCase):
-    def test_traits_of_images_open_nothing(self):
+    def test_requests(self):
+        self.hosts_are_left_in_the_scheduler_s_order()
+        self.each_request_filter_is_told_of()
+        self.what_placement_says_in_place_of_an_answer()
+        self.pinned_cpus_are_asked_for_in_two_forms()
+        self.more_instances_than_fit()
+        self.a_group_whose_policy_is_not_configured()
+        self.what_is_named_and_not_there()
+        self.a_forced_host_runs_no_filter()
+
+    def test_faults(self):
+        self.wrong_usage()
+        self.the_query_s_limit()
+        self.a_request_filter_ends_the_request()
+        self.a_filter_that_raises_is_a_fault()
+        self.a_query_that_placement_fails()
+        self.a_cell_that_is_down()
+        self.a_disabled_cell()
+
+    def test_isolation(self):
         self.isolate('windows', ['host1'], TRAIT)
+        self.traits_of_images_open_nothing()
+        self.admin_api.add_host_to_aggregate(
+            self.aggregate_ids['windows'], 'host2'
+        )
+        self.isolation_and_a_resource()
+        self.every_constraint_says_its_word_of_a_host()
+
+    def traits_of_images_open_nothing(self):
         self.add_traits('host2', TRAIT)
         image = self.image(props={f'trait:{TRAIT}': 'required'})
         args = ('--flavor', self.flavor(), '--image', image)
         self.assertEqual(['host1', 'host2'], self.explain(*args).order)
-        self.flags(isolation_trait_sources=['flavor'], group='nova_ext_sched')
-        answer = self.explain(*args)
+        with nova_fixtures.ConfPatcher(
+            isolation_trait_sources=['flavor'], group='nova_ext_sched'
+        ):
+            answer = self.explain(*args)
         self.assertEqual(['host2'], answer.order)
         found = reasons(answer, 'host1')
         self.assertEqual(2, len(found), found)
         for reason in found.values():
             self.assertIn('aggregate windows', reason)
 
-    def test_hosts_are_left_in_the_scheduler_s_order(self):
+    def hosts_are_left_in_the_scheduler_s_order(self):
         flavor = self.flavor()
         answer = self.explain('--flavor', flavor, '--hosts')
         self.assertEqual(0, answer.status)
@@ -87,7 +117,7 @@ class MatrixTestCase(ExplainTestCase):
             answer = self.explain('--flavor', flavor, *args)
             self.assertEqual(expected, answer.order)
 
-    def test_each_request_filter_is_told_of(self):
+    def each_request_filter_is_told_of(self):
         answer = self.explain('--flavor', self.flavor())
         self.assertEqual(
             [fn.__name__ for fn in request_filter.ALL_REQUEST_FILTERS],
@@ -102,8 +132,7 @@ class MatrixTestCase(ExplainTestCase):
             line(answer, 'compute_status_filter')['asks'],
         )
 
-    def test_isolation_and_a_resource(self):
-        self.isolate('windows', ['host1', 'host2'], TRAIT)
+    def isolation_and_a_resource(self):
         flavor = self._create_flavor(vcpu=1, memory_mb=99999, disk=0)
         answer = self.explain('--flavor', flavor)
         self.assertEqual(3, answer.status)
@@ -123,8 +152,7 @@ class MatrixTestCase(ExplainTestCase):
             (3, 1, 0), tuple(memory[k] for k in ('refused', 'alone', 'left'))
         )
 
-    def test_every_constraint_says_its_word_of_a_host(self):
-        self.isolate('windows', ['host1', 'host2'], TRAIT)
+    def every_constraint_says_its_word_of_a_host(self):
         self.set_service('host1', forced_down=True)
         flavor = self._create_flavor(vcpu=1, memory_mb=99999, disk=0)
         answer = self.explain(
@@ -151,34 +179,30 @@ class MatrixTestCase(ExplainTestCase):
             reasons(answer, 'host1'),
         )
 
-    def test_a_request_filter_ends_the_request(self):
+    def a_request_filter_ends_the_request(self):
         def refuse(ctxt, request_spec):
             raise nova_exception.RequestFilterFailed(reason='no\nway.')
 
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                'nova.scheduler.request_filter.ALL_REQUEST_FILTERS', [refuse]
-            )
-        )
-        answer = self.explain('--flavor', self.flavor())
+        with fixtures.MonkeyPatch(
+            'nova.scheduler.request_filter.ALL_REQUEST_FILTERS', [refuse]
+        ):
+            answer = self.explain('--flavor', self.flavor())
         self.assertEqual(3, answer.status)
         self.assertEqual(
             "refuse of tests ends the request: 'no\\nway'.",
             answer.sentence,
         )
 
-    def test_a_filter_that_raises_is_a_fault(self):
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                'nova.scheduler.filters.json_filter.JsonFilter.host_passes',
-                lambda *_: 1 / 0,
-            )
-        )
-        answer = self.explain('--flavor', self.flavor())
+    def a_filter_that_raises_is_a_fault(self):
+        with fixtures.MonkeyPatch(
+            'nova.scheduler.filters.json_filter.JsonFilter.host_passes',
+            lambda *_: 1 / 0,
+        ):
+            answer = self.explain('--flavor', self.flavor())
         self.assertEqual(1, answer.status)
         self.assertIn('JsonFilter: expected an answer, got ZeroD', answer.err)
 
-    def test_a_forced_host_runs_no_filter(self):
+    def a_forced_host_runs_no_filter(self):
         self.set_service('host3', forced_down=True)
         answer = self.explain(
             '--flavor', self.flavor(), '--availability-zone', 'nova:host3'
@@ -195,7 +219,7 @@ class MatrixTestCase(ExplainTestCase):
         )
         self.assertEqual('host3', answer.order[0])
 
-    def test_what_is_named_and_not_there(self):
+    def what_is_named_and_not_there(self):
         self.aggregate('earth', ['host1'], zone='earth')
         self.aggregate('void', zone='void')
         flavor = self.flavor()
@@ -231,15 +255,17 @@ class MatrixTestCase(ExplainTestCase):
         self.assertEqual((2, ''), (answer.status, answer.out), answer)
         self.assertIn(expected, answer.err)
 
-    def test_the_query_s_limit(self):
-        self.flags(max_placement_results=1, group='scheduler')
-        answer = self.explain('--flavor', self.flavor())
+    def the_query_s_limit(self):
+        with nova_fixtures.ConfPatcher(
+            max_placement_results=1, group='scheduler'
+        ):
+            answer = self.explain('--flavor', self.flavor())
         self.assertEqual(0, answer.status)
         self.assertIn(
             '2 are cut off by max_placement_results (1)', answer.sentence
         )
 
-    def test_what_placement_says_in_place_of_an_answer(self):
+    def what_placement_says_in_place_of_an_answer(self):
         flavor = self.flavor(specs={'resources:CUSTOM_ABSENT': '1'})
         answer = self.explain('--flavor', flavor)
         self.assertEqual(3, answer.status)
@@ -247,24 +273,22 @@ class MatrixTestCase(ExplainTestCase):
             3, line(answer, 'resources=CUSTOM_ABSENT:1')['refused']
         )
 
-    def test_a_query_that_placement_fails(self):
+    def a_query_that_placement_fails(self):
         """As with MariaDB, which takes 61 tables in a join."""
 
         def fail(*_, **__):
             raise RuntimeError('(1116, "Too many tables")\n[SQL: SELECT 1]')
 
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                'placement.objects.allocation_candidate.'
-                'AllocationCandidates.get_by_requests',
-                fail,
-            )
-        )
         traits = [f'trait:CUSTOM_{number}=required' for number in range(120)]
-        answer = self.explain(
-            '--flavor', self.flavor(),
-            *(f'--image-property={trait}' for trait in traits),
-        )  # fmt: skip
+        with fixtures.MonkeyPatch(
+            'placement.objects.allocation_candidate.'
+            'AllocationCandidates.get_by_requests',
+            fail,
+        ):
+            answer = self.explain(
+                *('--flavor', self.flavor()),
+                *(f'--image-property={trait}' for trait in traits),
+            )
         self.assertEqual(3, answer.status, answer)
         self.assertEqual(
             'query refused ends the request: placement answers '
@@ -273,13 +297,13 @@ class MatrixTestCase(ExplainTestCase):
             answer.sentence,
         )
 
-    def test_pinned_cpus_are_asked_for_in_two_forms(self):
+    def pinned_cpus_are_asked_for_in_two_forms(self):
         flavor = self.flavor(specs={'hw:cpu_policy': 'dedicated'})
         answer = self.explain('--flavor', flavor)
         self.assertEqual(0, answer.status)
         self.assertEqual(2, len(answer.document['query']))
 
-    def test_more_instances_than_fit(self):
+    def more_instances_than_fit(self):
         flavor = self._create_flavor(vcpu=1, memory_mb=7000, disk=0)
         answer = self.explain('--flavor', flavor, '--num-instances', '3')
         self.assertEqual(0, answer.status, answer)
@@ -288,7 +312,7 @@ class MatrixTestCase(ExplainTestCase):
         self.assertIn('Only ', answer.sentence)
         self.assertIn(' of 6 instances find a host', answer.sentence)
 
-    def test_a_group_whose_policy_is_not_configured(self):
+    def a_group_whose_policy_is_not_configured(self):
         # As the weigher of the tests is the only one.
         group = self.api.post_server_groups(
             {'name': 'soft', 'policy': 'soft-anti-affinity'}
@@ -306,7 +330,7 @@ class MatrixTestCase(ExplainTestCase):
             self.assertEqual(3, answer.status)
             self.assertIn('policy is not supported', answer.sentence)
 
-    def test_a_cell_that_is_down(self):
+    def a_cell_that_is_down(self):
         flavor = self.flavor()
         ctxt = nova_context.get_admin_context()
         mapping = self.cell_mappings['cell1']
@@ -322,7 +346,7 @@ class MatrixTestCase(ExplainTestCase):
             answer.sentence,
         )
 
-    def test_a_disabled_cell(self):
+    def a_disabled_cell(self):
         mapping = self.cell_mappings['cell1']
         mapping.disabled = True
         mapping.save()
@@ -333,153 +357,8 @@ class MatrixTestCase(ExplainTestCase):
             answer.sentence,
         )
 
-
-class ServerTestCase(ExplainTestCase):
-    def test_a_server_that_never_landed(self):
-        flavor = self._create_flavor(vcpu=1, memory_mb=50000, disk=0)
-        server = self.assertNoValidHost(flavor=flavor)
-        answer = self.explain('--server', server['id'])
-        self.assertEqual(3, answer.status)
-        self.assertEqual(
-            '0 of 3 hosts can take it. 3 are too small (MEMORY_MB).',
-            answer.sentence,
-        )
-
-    def test_a_server_that_was_created_with_another(self):
-        """nova stores how many there were; one of them moves alone."""
-        request = self._build_server(
-            flavor_id=self._create_flavor(vcpu=1, memory_mb=5000, disk=0),
-            networks='none',
-        )
-        self.api.post_server({'server': {**request, 'min_count': 2}})
-        for server in self.api.get_servers(detail=False):
-            self._wait_for_state_change(server, 'ACTIVE')
-        # The other one fills the second of three hosts.
-        answer = self.explain(
-            '--server', server['id'], '--operation', 'migrate'
-        )
-        self.assertEqual(0, answer.status, answer)
-        self.assertEqual('host3', answer.order[0])
-
-    def test_migrations_leave_the_source_out(self):
-        server = self.boot()
-        for operation in ('migrate', 'live-migrate', 'evacuate'):
-            answer = self.explain(
-                '--server', server['id'], '--operation', operation
-            )
-            self.assertEqual(1, line(answer, 'ignore_hosts')['refused'])
-            self.assertEqual('host2', answer.order[0])
-        answer = self.explain(
-            '--server',
-            server['id'],
-            '--operation',
-            'migrate',
-            '--destination',
-            'host3',
-        )
-        self.assertEqual('host3', answer.order[0])
-
-    def test_an_evacuation_goes_where_explain_says(self):
-        server = self.boot()
-        self.set_service('host1', forced_down=True)
-        answer = self.explain(
-            '--server', server['id'], '--operation', 'evacuate'
-        )
-        self.assertEqual('host2', answer.order[0])
-        self.admin_api.post_server_action(server['id'], {'evacuate': {}})
-        self._wait_for_server_parameter(
-            server,
-            {'OS-EXT-SRV-ATTR:host': 'host2', 'OS-EXT-STS:task_state': None},
-        )
-
-    def test_rebuild(self):
-        self.isolate('windows', ['host1'], TRAIT)
-        server = self.boot(
-            image=self.image(props={f'trait:{TRAIT}': 'required'})
-        )
-        args = ('--server', server['id'], '--operation', 'rebuild')
-        answer = self.explain(*args, '--image', self.image())
-        self.assertEqual(3, answer.status)
-        self.assertIn('take it. 1 is isolated (windows), ', answer.sentence)
-        # It stays on its host: to lift that is no help.
-        self.assertEqual(
-            [{'cause': 'isolation', 'hosts': 1}],
-            answer.document['answer']['freed'],
-        )
-        answer = self.explain(*args, '--image-property', 'hw_vif_model=virtio')
-        self.assertEqual(3, answer.status)
-        answer = self.explain(
-            *args, '--image-property', 'trait:CUSTOM_OTHER=required'
-        )
-        self.assertEqual(3, answer.status)
-        self.assertIn('Image traits cannot be satisfied', answer.sentence)
-        self.assertEqual('conductor', answer.rows[0]['stage'])
-
-    def test_nothing_is_written(self):
-        """No statement but SELECT, no request of placement but GET."""
-        server = self.boot()
-        args = ['--server', server['id'], '--operation']
-        with self.no_writes():
-            for operation in ('boot', 'migrate', 'live-migrate', 'evacuate'):
-                self.assertEqual(0, self.explain(*args, operation).status)
-            for extra in (
-                ['resize', '--flavor', self.flavor_id],
-                ['rebuild', '--image-property', 'hw_vif_model=virtio'],
-            ):
-                self.assertEqual(0, self.explain(*args, *extra).status)
-        self._shelve_server(server)
-        with self.no_writes():
-            self.assertEqual(0, self.explain(*args, 'unshelve').status)
-
-    def setUp(self):
-        super().setUp()
-        self.flags(shelved_offload_time=0)
-        self.flavor_id = self.flavor()
-
-    @contextlib.contextmanager
-    def no_writes(self):
-        statements, requests = [], []
-        explaining = threading.current_thread()
-
-        def execute(conn, cursor, statement, *_):
-            word = statement.split(None, 1)[0].upper()
-            # Services of nova run in other threads; those of cells are asked
-            # in threads of a pool.
-            name = threading.current_thread().name
-            if threading.current_thread() is explaining or 'cell' in name:
-                statements.append(word)
-
-        def refuse(client, url, *args, **kwargs):
-            requests.append(url)
-
-        sa.event.listen(sa.engine.Engine, 'before_cursor_execute', execute)
-        try:
-            with contextlib.ExitStack() as stack:
-                for name in ('post', 'put', 'delete'):
-                    patch = fixtures.MonkeyPatch(
-                        f'{report.__name__}.SchedulerReportClient.{name}',
-                        refuse,
-                    )
-                    stack.enter_context(patch)
-                yield
-        finally:
-            sa.event.remove(sa.engine.Engine, 'before_cursor_execute', execute)
-        self.assertEqual([], requests)
-        self.assertIn('SELECT', statements)
-        self.assertEqual(
-            set(), set(statements) - {'BEGIN', 'SELECT', 'PRAGMA'}
-        )
-
-    def test_a_client_that_only_reads(self):
-        client = snapshot.Snapshot().placement
-        for method in (client.post, client.put, client.delete):
-            self.assertRaises(RuntimeError, method, '/traits/CUSTOM_X', {})
-
-
-class UsageTestCase(ExplainTestCase):
-    """Wrong usage ends with status 2, and says what was expected."""
-
-    def test_usage(self):
+    def wrong_usage(self):
+        """It ends with status 2, and says what was expected."""
         for args, expected in (
             ([], 'Say which request: --server UUID for an existing server'),
             (['--flavor', 'absent'], 'the ID or name of a flavor, got'),
@@ -540,3 +419,154 @@ class UsageTestCase(ExplainTestCase):
             ['--host', 'x', '--hosts'],
         ):
             self.assertRaises(SystemExit, self.explain, '--flavor', 'x', *args)
+
+
+class ServerTestCase(ExplainTestCase):
+    def test_servers(self):
+        self.flags(shelved_offload_time=0)
+        self.server = self.boot()
+        self.migrations_leave_the_source_out()
+        self.a_client_that_only_reads()
+        self.nothing_is_written()
+        self.a_server_that_never_landed()
+        self.a_server_that_was_created_with_another()
+        self.rebuild()
+        self.set_metadata('windows', {f'trait:{TRAIT}': None})
+        self.an_evacuation_goes_where_explain_says()
+
+    def a_server_that_never_landed(self):
+        flavor = self._create_flavor(vcpu=1, memory_mb=50000, disk=0)
+        self.absent = self.assertNoValidHost(flavor=flavor)
+        answer = self.explain('--server', self.absent['id'])
+        self.assertEqual(3, answer.status)
+        self.assertEqual(
+            '0 of 3 hosts can take it. 3 are too small (MEMORY_MB).',
+            answer.sentence,
+        )
+
+    def a_server_that_was_created_with_another(self):
+        """nova stores how many there were; one of them moves alone."""
+        request = self._build_server(
+            flavor_id=self._create_flavor(vcpu=1, memory_mb=5000, disk=0),
+            networks='none',
+        )
+        self.api.post_server({'server': {**request, 'min_count': 2}})
+        known = {self.server['id'], self.absent['id']}
+        for server in self.api.get_servers(detail=False):
+            if server['id'] not in known:
+                created = self._wait_for_state_change(server, 'ACTIVE')
+        # The other one fills the second of three hosts.
+        answer = self.explain(
+            '--server', created['id'], '--operation', 'migrate'
+        )
+        self.assertEqual(0, answer.status, answer)
+        self.assertEqual('host3', answer.order[0])
+
+    def migrations_leave_the_source_out(self):
+        server = self.server
+        for operation in ('migrate', 'live-migrate', 'evacuate'):
+            answer = self.explain(
+                '--server', server['id'], '--operation', operation
+            )
+            self.assertEqual(1, line(answer, 'ignore_hosts')['refused'])
+            self.assertEqual('host2', answer.order[0])
+        answer = self.explain(
+            '--server',
+            server['id'],
+            '--operation',
+            'migrate',
+            '--destination',
+            'host3',
+        )
+        self.assertEqual('host3', answer.order[0])
+
+    def an_evacuation_goes_where_explain_says(self):
+        server = self.boot()
+        self.set_service('host1', forced_down=True)
+        answer = self.explain(
+            '--server', server['id'], '--operation', 'evacuate'
+        )
+        self.assertEqual('host2', answer.order[0])
+        self.admin_api.post_server_action(server['id'], {'evacuate': {}})
+        self._wait_for_server_parameter(
+            server,
+            {'OS-EXT-SRV-ATTR:host': 'host2', 'OS-EXT-STS:task_state': None},
+        )
+
+    def rebuild(self):
+        self.isolate('windows', ['host1'], TRAIT)
+        server = self.boot(
+            image=self.image(props={f'trait:{TRAIT}': 'required'})
+        )
+        args = ('--server', server['id'], '--operation', 'rebuild')
+        answer = self.explain(*args, '--image', self.image())
+        self.assertEqual(3, answer.status)
+        self.assertIn('take it. 1 is isolated (windows), ', answer.sentence)
+        # It stays on its host: to lift that is no help.
+        self.assertEqual(
+            [{'cause': 'isolation', 'hosts': 1}],
+            answer.document['answer']['freed'],
+        )
+        answer = self.explain(*args, '--image-property', 'hw_vif_model=virtio')
+        self.assertEqual(3, answer.status)
+        answer = self.explain(
+            *args, '--image-property', 'trait:CUSTOM_OTHER=required'
+        )
+        self.assertEqual(3, answer.status)
+        self.assertIn('Image traits cannot be satisfied', answer.sentence)
+        self.assertEqual('conductor', answer.rows[0]['stage'])
+
+    def nothing_is_written(self):
+        """No statement but SELECT, no request of placement but GET."""
+        server = self.server
+        args = ['--server', server['id'], '--operation']
+        with self.no_writes():
+            for operation in ('boot', 'migrate', 'live-migrate', 'evacuate'):
+                self.assertEqual(0, self.explain(*args, operation).status)
+            for extra in (
+                ['resize', '--flavor', self.plain_flavor],
+                ['rebuild', '--image-property', 'hw_vif_model=virtio'],
+            ):
+                self.assertEqual(0, self.explain(*args, *extra).status)
+        self._shelve_server(server)
+        with self.no_writes():
+            self.assertEqual(0, self.explain(*args, 'unshelve').status)
+
+    @contextlib.contextmanager
+    def no_writes(self):
+        statements, requests = [], []
+        explaining = threading.current_thread()
+
+        def execute(conn, cursor, statement, *_):
+            word = statement.split(None, 1)[0].upper()
+            # Services of nova run in other threads; those of cells are asked
+            # in threads of a pool.
+            name = threading.current_thread().name
+            if threading.current_thread() is explaining or 'cell' in name:
+                statements.append(word)
+
+        def refuse(client, url, *args, **kwargs):
+            requests.append(url)
+
+        sa.event.listen(sa.engine.Engine, 'before_cursor_execute', execute)
+        try:
+            with contextlib.ExitStack() as stack:
+                for name in ('post', 'put', 'delete'):
+                    patch = fixtures.MonkeyPatch(
+                        f'{report.__name__}.SchedulerReportClient.{name}',
+                        refuse,
+                    )
+                    stack.enter_context(patch)
+                yield
+        finally:
+            sa.event.remove(sa.engine.Engine, 'before_cursor_execute', execute)
+        self.assertEqual([], requests)
+        self.assertIn('SELECT', statements)
+        self.assertEqual(
+            set(), set(statements) - {'BEGIN', 'SELECT', 'PRAGMA'}
+        )
+
+    def a_client_that_only_reads(self):
+        client = snapshot.Snapshot().placement
+        for method in (client.post, client.put, client.delete):
+            self.assertRaises(RuntimeError, method, '/traits/CUSTOM_X', {})

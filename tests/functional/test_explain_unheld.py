@@ -114,6 +114,36 @@ class UnheldTestCase(explain.ExplainTestCase):
         self.nova_manage(manage.PlacementCommands, 'audit', delete=True)
         self.assertIsNone(self.found())
         self.assertEqual('host1', self.explain()['answer']['best'])
+        self.a_failed_migration()
+        self.a_failed_migration_that_stands_for_its_server()
+
+    def a_failed_migration(self):
+        """The server is on the destination; the source was not cleared."""
+        server = self.boot(flavor=self.big)
+        with (
+            self.patch(f'{DRIVER}.finish_migration', self.refuse),
+            self.patch(
+                f'{CLIENT}.delete_allocation_for_instance',
+                lambda *_, **__: None,
+            ),
+        ):
+            migration = self.migrate(server)
+        self.assertEqual('host2', self.host_of(server))
+        self.assertIsNone(self.found())
+        self.settle()
+        self.left = {'host1': (True, [migration])}
+        self.assertEqual(self.left, self.found())
+
+    def a_failed_migration_that_stands_for_its_server(self):
+        """To delete it would let the scheduler fill the host twice."""
+        server = self.boot(flavor=self.big)
+        with (
+            self.patch(f'{DRIVER}.migrate_disk_and_power_off', self.refuse),
+            self.patch(f'{MANAGER}._revert_allocation', lambda *_: True),
+        ):
+            self.migrate(server)
+        self.assertEqual('host3', self.host_of(server))
+        self.assertEqual(self.left, self.found())
 
     @samples.compares('cli/explain/unheld.txt')
     def test_what_does_not_free_a_host(self):
@@ -139,34 +169,6 @@ class UnheldTestCase(explain.ExplainTestCase):
         text = f'$ nova-ext-sched explain {command}\n'
         text += explain.run(*command.split()).out
         samples.check(self, 'cli/explain/unheld.txt', text)
-
-    def test_a_failed_migration(self):
-        """The server is on the destination; the source was not cleared."""
-        server = self.boot(flavor=self.big)
-        with (
-            self.patch(f'{DRIVER}.finish_migration', self.refuse),
-            self.patch(
-                f'{CLIENT}.delete_allocation_for_instance',
-                lambda *_, **__: None,
-            ),
-        ):
-            migration = self.migrate(server)
-        self.assertEqual('host2', self.host_of(server))
-        self.assertIsNone(self.found())
-        self.settle()
-        self.assertEqual({'host1': (True, [migration])}, self.found())
-
-    def test_a_failed_migration_that_stands_for_its_server(self):
-        """To delete it would let the scheduler fill the host twice."""
-        server = self.boot(flavor=self.big)
-        with (
-            self.patch(f'{DRIVER}.migrate_disk_and_power_off', self.refuse),
-            self.patch(f'{MANAGER}._revert_allocation', lambda *_: True),
-        ):
-            self.migrate(server)
-        self.assertEqual('host1', self.host_of(server))
-        self.settle()
-        self.assertIsNone(self.found())
 
     def test_what_somebody_holds(self):
         self.flags(reclaim_instance_interval=3600)

@@ -12,6 +12,7 @@ from unittest import mock
 
 from nova import utils
 from nova.compute import manager as compute_manager
+from nova.tests import fixtures as nova_fixtures
 from oslo_db import exception as db_exception
 
 from nova_ext_sched.queries import group_members
@@ -108,6 +109,9 @@ class BootTest(FailureDomainsTestCase):
         group = self.create_group()
         first = self.boot_in(group, DIFFERENT)
         self.assertEqual('a1', self.host_of(first))
+        with self.metadata_away():
+            self.assertEqual([None], self.hosts(group, DIFFERENT, 1))
+        self.assertIn('failure_domains cannot decide', self.log)
         self.assertEqual(['b1', None], self.hosts(group, DIFFERENT, 2))
         both = ','.join(sorted(self.racks.values()))
         self.assertEqual([f'!in:{both}'], self.member_of())
@@ -118,8 +122,14 @@ class BootTest(FailureDomainsTestCase):
         self.api.put_service(service, {'status': 'disabled'})
         self.assertEqual([None], self.hosts(group, DIFFERENT, 1))
 
-    def test_the_strictest_wins(self):
-        self.flags(max_server_per_failure_domain=3, group='nova_ext_sched')
+    def test_hints_and_options(self):
+        self.malformed_hint_is_refused_and_others_ask_nothing()
+        with nova_fixtures.ConfPatcher(
+            max_server_per_failure_domain=3, group='nova_ext_sched'
+        ):
+            self.the_strictest_wins()
+
+    def the_strictest_wins(self):
         group = self.create_group(rules={'max_server_per_host': 9})
         self.assertEqual(
             ['a1', 'b1', None],
@@ -130,7 +140,7 @@ class BootTest(FailureDomainsTestCase):
             ['a1'] * 3 + ['b1'], self.hosts(group, at_most('9'), 4)
         )
 
-    def test_malformed_hint_is_refused_and_others_ask_nothing(self):
+    def malformed_hint_is_refused_and_others_ask_nothing(self):
         with mock.patch(
             'nova_ext_sched.queries.group_members._gather',
             side_effect=AssertionError('the cells were asked'),
@@ -229,6 +239,15 @@ class MoveTest(FailureDomainsTestCase):
         )
 
     def test_moves(self):
+        # A rebuild asks nothing.
+        for rack in 'ab':
+            self.set_metadata(f'rack {rack}', {'failure_domain': None})
+        # From 2.100 on the answer has the hint of the group, which nova 31
+        # takes for invalid.
+        with utils.temporary_mutation(self.api, microversion='2.99'):
+            self._rebuild_server(self.server, self.image())
+        for rack in 'ab':
+            self.set_metadata(f'rack {rack}', {'failure_domain': rack})
         self.flags(allow_resize_to_same_host=True)
         self._resize_server(self.server, self.flavor())
         self._confirm_resize(self.server)
@@ -239,6 +258,14 @@ class MoveTest(FailureDomainsTestCase):
         self.assertEqual('a2', self.host_of(self.server))
         self._live_migrate(self.server)
         self.assertEqual('a1', self.host_of(self.server))
+        self._shelve_server(self.server)
+        # Its place in rack a is taken meanwhile.
+        self.assertEqual(['a1'], self.hosts(self.group, DIFFERENT, 1))
+        self.api.post_server_action(self.server['id'], {'unshelve': None})
+        self._wait_for_server_parameter(
+            self.server, {'OS-EXT-STS:task_state': None}
+        )
+        self.assertIsNone(self.host_of(self.server))
 
     def test_evacuate(self):
         self.start_a2()
@@ -251,16 +278,6 @@ class MoveTest(FailureDomainsTestCase):
         self._assert_resize_migrate_action_fail(
             self.server, 'migrate', 'NoValidHost'
         )
-
-    def test_unshelve(self):
-        self._shelve_server(self.server)
-        # Its place in rack a is taken meanwhile.
-        self.assertEqual(['a1'], self.hosts(self.group, DIFFERENT, 1))
-        self.api.post_server_action(self.server['id'], {'unshelve': None})
-        self._wait_for_server_parameter(
-            self.server, {'OS-EXT-STS:task_state': None}
-        )
-        self.assertIsNone(self.host_of(self.server))
 
     @contextlib.contextmanager
     def boot_meanwhile(self, method):
@@ -282,18 +299,11 @@ class MoveTest(FailureDomainsTestCase):
         ):
             yield hosts
 
-    def test_unshelving_counts_before_nova_compute_claims(self):
-        self._shelve_server(self.server)
-        # This scheduler knows what it sent to a1.
-        self.start_a2()
-        with self.boot_meanwhile('_prep_block_device') as hosts:
-            self._unshelve_server(self.server)
-        self.assertEqual([None], hosts)
-        self.assertEqual('a1', self.host_of(self.server))
-
-    def test_reverting_counts_at_the_source(self):
+    def test_what_counts_meanwhile(self):
         self.aggregate('rack c', ['loose'], failure_domain='c')
         self._migrate_server(self.server)
+        self.assertEqual('loose', self.host_of(self.server))
+        # Both ends; a revert counts at the source.
         with self.boot_meanwhile('_finish_revert_resize') as hosts:
             self.api.post_server_action(
                 self.server['id'], {'revertResize': None}
@@ -301,22 +311,15 @@ class MoveTest(FailureDomainsTestCase):
             self._wait_for_state_change(self.server, 'ACTIVE')
         self.assertEqual([None], hosts)
         self.assertEqual('a1', self.host_of(self.server))
-
-    def test_a_member_that_moves_counts_at_both_ends(self):
-        self.aggregate('rack c', ['loose'], failure_domain='c')
         self._migrate_server(self.server)
-        self.assertEqual('loose', self.host_of(self.server))
         self.assertEqual([None], self.hosts(self.group, DIFFERENT, 1))
         self._confirm_resize(self.server)
-        self.assertEqual(['a1'], self.hosts(self.group, DIFFERENT, 1))
-
-    def test_rebuild_asks_nothing(self):
-        for rack in 'ab':
-            self.set_metadata(f'rack {rack}', {'failure_domain': None})
-        # From 2.100 on the answer has the hint of the group, which nova 31
-        # takes for invalid.
-        with utils.temporary_mutation(self.api, microversion='2.99'):
-            self._rebuild_server(self.server, self.image())
+        self.set_metadata('rack c', {'failure_domain': None})
+        # Unshelving counts before nova-compute claims.
+        self._shelve_server(self.server)
+        with self.boot_meanwhile('_prep_block_device') as hosts:
+            self._unshelve_server(self.server)
+        self.assertEqual([None], hosts)
         self.assertEqual('a1', self.host_of(self.server))
 
 
@@ -406,12 +409,3 @@ class OtherStageTest(FailureDomainsTestCase):
             ['loose', 'a1', 'b1', None], self.hosts(group, DIFFERENT, 4)
         )
         self.assertIn('Add FailureDomainFilter to', self.log)
-
-
-class FaultTest(FailureDomainsTestCase):
-    def test_the_database_is_away(self):
-        group = self.create_group()
-        self.boot_in(group, DIFFERENT)
-        with self.metadata_away():
-            self.assertEqual([None], self.hosts(group, DIFFERENT, 1))
-        self.assertIn('failure_domains cannot decide', self.log)

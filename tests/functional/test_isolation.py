@@ -52,6 +52,7 @@ class StoryTestCase(IsolationTestCase):
         for wrong in ({'host': 'host1'}, {'az': 'nova:host1'}):
             self.assertNoValidHost(**wrong)
         self.assertBootsOn('host1', host='host1', image=self.windows)
+        self.rebuilds()
         # The traits of a volume's image count too.
         self.isolate('sgx', ['host1'], Y)
         self._set_provider_traits(
@@ -66,7 +67,8 @@ class StoryTestCase(IsolationTestCase):
             server = self.boot_from_volume(volume)
             self.assertEqual(host, self.host_of(server))
 
-    def test_moves(self):
+    def test_moves_and_a_database_that_is_away(self):
+        self.the_database_is_away()
         plain = self.assertBootsOn('host2')
         self._migrate_server(plain)
         self.assertEqual('host3', self.host_of(plain))
@@ -77,7 +79,7 @@ class StoryTestCase(IsolationTestCase):
         self._resize_server(plain, self.flavor())
         self.assertEqual('host3', self.host_of(plain))
 
-    def test_rebuild(self):
+    def rebuilds(self):
         """nova runs no request filter then; the host filter judges."""
         server = self.assertBootsOn('host1', image=self.windows)
         other = self.image(props=required(WINDOWS))
@@ -93,7 +95,7 @@ class StoryTestCase(IsolationTestCase):
             f'{WINDOWS}',
         )
 
-    def test_the_database_is_away(self):
+    def the_database_is_away(self):
         with self.metadata_away():
             server = self.assertNoValidHost()
             self.assertNoValidHost()

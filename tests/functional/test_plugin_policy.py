@@ -38,17 +38,14 @@ class QuietTestCase(audits.AuditTestCase):
     def make_quiet(self):
         self.aggregate('library', ['host1', 'host2'], quiet='true')
 
-    def test_both_stages(self):
+    def test_both_stages_and_explain(self):
         self.make_quiet()
         self.assertEqual('host3', self.boot()['OS-EXT-SRV-ATTR:host'])
         flavor = self.flavor(quiet='true')
         self.assertEqual(
             'host1', self.boot(flavor=flavor)['OS-EXT-SRV-ATTR:host']
         )
-
-    def test_explain(self):
-        """One policy, whichever stage refuses; lifted alone, it frees two."""
-        self.make_quiet()
+        # One policy, whichever stage refuses; lifted alone, it frees two.
         flavor = self.flavor()
         self.isolate('windows', ['host3'], 'CUSTOM_WINDOWS')
         answer = explain.run('--flavor', flavor, '-f', 'json')

@@ -98,7 +98,7 @@ class BootTestCase(RebuildHintTestCase):
         super().setUp()
         self.useFixture(UnmendedApi())
 
-    def test_boot(self):
+    def test_boots(self):
         self.assertBootsOn('a', hints=HINT)
         # Nobody has found out which image a server runs.
         self.assertBootsOn('a', hints=HINT, image=self.licensed)
@@ -113,8 +113,10 @@ class BootTestCase(RebuildHintTestCase):
         # nova asked nobody, and the log says it once.
         self.assertEqual([], self.queries)
         self.assertEqual(1, self.log.count('which only nova may write'))
+        self.explain_says_what_a_boot_would_meet()
+        self.server_groups()
 
-    def test_explain_says_what_a_boot_would_meet(self):
+    def explain_says_what_a_boot_would_meet(self):
         hint = '_nova_check_type=rebuild'
         # BlazarFilter does not judge a rebuild.
         for zone, status in (('freepool', 3), ('windows', 3), ('a', 0)):
@@ -125,7 +127,7 @@ class BootTestCase(RebuildHintTestCase):
             self.assertEqual(status, answer.status, (zone, answer))
             self.assertIn('and is no rebuild', answer.sentence)
 
-    def test_server_groups(self):
+    def server_groups(self):
         hints = {**HINT, 'group': self.create_group()}
         self.assertNoValidHost(
             hints={**hints, 'different_failure_domain': 'true'}

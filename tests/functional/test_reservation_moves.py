@@ -12,7 +12,12 @@ class RebuildTestCase(reservations.ReservationTestCase):
         super().setUp()
         self.reserve('a', ['reserved'])
 
-    def test_host_that_was_reserved_since(self):
+    def test_rebuilds(self):
+        self.host_that_was_reserved_since()
+        self.keys_of_the_new_image_do_not_count()
+        self.reservation_that_passed_to_another_project()
+
+    def host_that_was_reserved_since(self):
         server = self.assertBootsOn('other', host='other')
         self.reserve('b', ['other'])
         server = self.rebuild(server, self.image(), 'ERROR')
@@ -24,7 +29,7 @@ class RebuildTestCase(reservations.ReservationTestCase):
             self.log,
         )
 
-    def test_reservation_that_passed_to_another_project(self):
+    def reservation_that_passed_to_another_project(self):
         server = self.assertBootsOn('reserved', flavor=self.consuming('a'))
         self.rebuild(server, self.image(), 'ACTIVE')
         self.set_metadata(
@@ -37,7 +42,7 @@ class RebuildTestCase(reservations.ReservationTestCase):
             self.log,
         )
 
-    def test_keys_of_the_new_image_do_not_count(self):
+    def keys_of_the_new_image_do_not_count(self):
         """A host filter cannot ask Glance, so it opens nothing."""
         self.flags(member_sources=['flavor', 'image'], group='nova_ext_sched')
         image = self.image(props={'reservation:a': 'true'})

@@ -98,12 +98,15 @@ class BoundTestCase(reservations.ReservationTestCase):
     weights = {'reserved': 100, 'other': 50, 'third': 40, 'plain': 1}
 
     def test_host_filter_judges_the_rest(self):
-        self.reserve('a', ['reserved'])
+        a = self.reserve('a', ['reserved'])
         b = self.reserve('b', ['other', 'third'])
         windows = self.isolate('windows', [], WINDOWS)
         self.assertBootsOn('plain')
         self.assertEqual(([], {windows, b}), self.member_of())
         self.assertIn('the hosts of the other 1: a.', self.log)
+        # A forced host is not judged, so its aggregates go in.
+        self.assertNoValidHost(az='nova:reserved')
+        self.assertIn(a, self.member_of()[1])
 
     def test_declared_traits_take_room(self):
         self.flags(forbid_by_trait=[WINDOWS], group='nova_ext_sched')
@@ -114,11 +117,3 @@ class BoundTestCase(reservations.ReservationTestCase):
         self.assertBootsOn('last')
         self.assertEqual(([], {b}), self.member_of())
         self.assertIn(f'!{WINDOWS}', self.queries[-1]['root_required'][0])
-
-    def test_forced_host_is_not_judged_so_its_aggregates_go_in(self):
-        self.isolate('w1', [], WINDOWS)
-        self.isolate('w2', [], WINDOWS)
-        a = self.reserve('a', ['reserved'])
-        self.reserve('b', ['other'])
-        self.assertNoValidHost(az='nova:reserved')
-        self.assertIn(a, self.member_of()[1])

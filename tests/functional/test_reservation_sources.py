@@ -30,7 +30,18 @@ class SourcesTestCase(reservations.ReservationTestCase):
     def key_in_image(self, *ids):
         return self.image(props={f'reservation:{i}': 'true' for i in ids})
 
-    def test_users_reach_nothing_by_default(self):
+    def test_sources(self):
+        self.users_reach_nothing_by_default()
+        for sources, check in (
+            (['image'], self.glance_fails),
+            (['image'], self.volume_backed_server_names_none),
+            (['flavor', 'image', 'hint'], self.hints_and_images),
+        ):
+            self.flags(member_sources=sources, group='nova_ext_sched')
+            self.queries.clear()
+            check()
+
+    def users_reach_nothing_by_default(self):
         # Nor do they spoil what a flavor demands.
         image, hints = self.key_in_image('b'), {'reservation': 'gone'}
         self.assertBootsOn('plain', image=image, hints=hints)
@@ -38,10 +49,7 @@ class SourcesTestCase(reservations.ReservationTestCase):
             'reserved', flavor=self.consuming('a'), image=image, hints=hints
         )
 
-    def test_hints_and_images(self):
-        self.flags(
-            member_sources=['flavor', 'image', 'hint'], group='nova_ext_sched'
-        )
+    def hints_and_images(self):
         self.reserve('c', ['reserved', 'other'])
         for hints in self.HINTS:
             self.assertBootsOn('reserved', hints=hints)
@@ -53,8 +61,7 @@ class SourcesTestCase(reservations.ReservationTestCase):
             image=self.key_in_image('a'),
         )
 
-    def test_glance_fails(self):
-        self.flags(member_sources=['image'], group='nova_ext_sched')
+    def glance_fails(self):
         image = self.key_in_image('a')
         down = mock.Mock()
         down.API.return_value.get.side_effect = (
@@ -71,9 +78,8 @@ class SourcesTestCase(reservations.ReservationTestCase):
         self.assertIn(f'{fault} (GlanceConnectionFailed: ', self.log)
         self.assertNotIn('GlanceConnection', server['fault']['message'])
 
-    def test_volume_backed_server_names_none(self):
+    def volume_backed_server_names_none(self):
         """nova knows no image of it, so none is read."""
-        self.flags(member_sources=['image'], group='nova_ext_sched')
         server = self.boot_from_volume(
             cinder_fixture.CinderFixture.IMAGE_BACKED_VOL
         )

@@ -147,7 +147,12 @@ class VolumeTestCase(RefusedRebuildTestCase):
         self.assertEqual('host2', self.host_of(server))
         return self.refuse_rebuild(server, self.licensed)
 
-    def test_explain_reads_the_volume_as_nova_s_own_user(self):
+    def test_volumes(self):
+        self.explain_reads_the_volume_as_nova_s_own_user()
+        self.volume_that_says_nothing()
+        self.cinder_fails()
+
+    def explain_reads_the_volume_as_nova_s_own_user(self):
         server = self.boot_refused(CINDER.IMAGE_BACKED_VOL)
         get = cinder.API.get
         users = []
@@ -169,7 +174,7 @@ class VolumeTestCase(RefusedRebuildTestCase):
         self.assertEqual('host3', self.host_of(self.resize(server)))
         self.assertRegex(self.log, f'INFO .*Server {server["id"]} runs image ')
 
-    def test_volume_that_says_nothing(self):
+    def volume_that_says_nothing(self):
         server = self.boot_refused(CINDER.ISCSI_BACKED_VOL)
         server = self.resize(server, 'ACTIVE')
         self.assertEqual('host2', self.host_of(server))
@@ -214,7 +219,7 @@ class VolumeTestCase(RefusedRebuildTestCase):
         self.assertEqual('host3', self.host_of(server))
         self.assertNotIn('runs image', self.log.removeprefix(before))
 
-    def test_cinder_fails(self):
+    def cinder_fails(self):
         server = self.boot_refused(CINDER.IMAGE_BACKED_VOL_QUIESCE)
         get = cinder.API.get
 

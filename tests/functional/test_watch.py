@@ -40,7 +40,6 @@ class WatchTestCase(base.CloudTestCase):
 
     def setUp(self):
         super().setUp()
-        self.flags(cores=-1, ram=-1, instances=-1, group='quota')
         folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         self.records = folder / 'records'
         self.state = folder / 'state'
@@ -310,14 +309,14 @@ class BoundTest(WatchTestCase):
         server = self._build_server(
             flavor_id=flavor, image_uuid=self.image(), networks='none'
         )
-        server.update(min_count=20, max_count=20, name='x' * 240)
+        server.update(min_count=8, max_count=8, name='x' * 240)
         body = {'server': server, 'os:scheduler_hints': hints}
         self.api.post_server(body)
-        self.wait_for_errors(20)
-        self.assertEqual(20, len(self.recorded()))
+        self.wait_for_errors(8)
+        self.assertEqual(8, len(self.recorded()))
         sent, kept = len(json.dumps(body)), self.records.stat().st_size
         # A record without its explanation has ids, times and a name.
-        self.assertLess(kept, 1.2 * sent + 20 * 1500)
+        self.assertLess(kept, 1.2 * sent + 8 * 1500)
 
 
 class PageTest(WatchTestCase):

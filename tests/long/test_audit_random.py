@@ -117,7 +117,6 @@ class CloudMixin:
 
     def setUp(self):
         super().setUp()
-        self.flags(instances=-1, cores=-1, ram=-1, group='quota')
         # nova-compute would refuse a group's servers on a forced host.
         self.flags(disable_group_policy_check_upcall=True, group='workarounds')
 

@@ -31,6 +31,14 @@ class AnswersTestCase(explain.ExplainTestCase):
         [found] = [r for r in answer.rows if r['constraint'] == constraint]
         return found
 
+    def test_one_after_the_other(self):
+        self.the_weights_of_the_order()
+        self.hosts_that_are_named()
+        self.table_of_chosen_columns()
+        self.a_trait_that_placement_does_not_know()
+        self.every_format_of_every_kind_of_request()
+        self.a_reservation_of_a_project()
+
     def test_instances_of_one_request_are_members_of_the_group(self):
         self.set_service('host3', forced_down=True)
         group = self.api.post_server_groups(
@@ -150,7 +158,7 @@ class AnswersTestCase(explain.ExplainTestCase):
         answer = self.explain('--flavor', self.flavor())
         self.assertEqual([], answer.document['answer']['freed'])
 
-    def test_a_trait_that_placement_does_not_know(self):
+    def a_trait_that_placement_does_not_know(self):
         flavor = self.flavor(specs={'trait:CUSTOM_UNHEARD_OF': 'required'})
         answer = self.explain('--flavor', flavor)
         self.assertIn(
@@ -184,7 +192,7 @@ class AnswersTestCase(explain.ExplainTestCase):
                 (asked, 680), (capacity['requested'], capacity['most_free'])
             )
 
-    def test_a_reservation_of_a_project(self):
+    def a_reservation_of_a_project(self):
         self.aggregate(
             'gpu',
             ['host2'],
@@ -274,7 +282,7 @@ class AnswersTestCase(explain.ExplainTestCase):
         self.assertTrue(failed.wait(30))
         self.assertEqual(3, self.assertInBuild(server).status)
 
-    def test_every_format_of_every_kind_of_request(self):
+    def every_format_of_every_kind_of_request(self):
         flavor = self.flavor(specs={'hw:cpu_policy': 'shared'})
         group = self.api.post_server_groups(
             {'name': 'apart', 'policy': 'anti-affinity'}
@@ -308,7 +316,7 @@ class AnswersTestCase(explain.ExplainTestCase):
                 del one['time']
             self.assertEqual(document, loaded)
 
-    def test_the_weights_of_the_order(self):
+    def the_weights_of_the_order(self):
         json_ = self.explain('--flavor', self.flavor()).document
         [weigher] = json_['order'][0]['weights']
         self.assertEqual(
@@ -316,12 +324,12 @@ class AnswersTestCase(explain.ExplainTestCase):
             [one['weights'][weigher] for one in json_['order']],
         )
 
-    def test_hosts_that_are_named(self):
+    def hosts_that_are_named(self):
         args = ('--flavor', self.flavor(), '--host', 'host2')
         found = self.explain(*args).document['hosts']
         self.assertEqual(['host2'], [one['host'] for one in found])
 
-    def test_table_of_chosen_columns(self):
+    def table_of_chosen_columns(self):
         answer = explain.run(
             '--flavor', self.flavor(), '--all', '-c', 'Constraint', '-c',
             'Left', '-f', 'value',
@@ -387,13 +395,12 @@ class PinnedCpusTestCase(explain.ExplainTestCase):
             for host in found.document['hosts']
         }
 
-    def test_either_form(self):
+    def test_forms(self):
         whole = 'query as a whole'
         self.assertEqual(
             {'host1': [], 'host2': [], 'host3': [whole]}, self.refused()
         )
-
-    def test_without_the_second_form(self):
+        # Without the second form.
         self.flags(disable_fallback_pcpu_query=True, group='workarounds')
         pcpu = 'resources=PCPU:1'
         self.assertEqual(
@@ -410,8 +417,14 @@ class OperationsTestCase(explain.ExplainTestCase):
             '-f', 'json',
         )  # fmt: skip
 
-    def test_a_resize_may_stay(self):
-        server = self.boot()
+    def test_flavors(self):
+        self.server = self.boot()
+        self.a_resize_may_stay()
+        self.the_flavor_of_a_resize()
+        self.the_flavor_after_a_resize()
+
+    def a_resize_may_stay(self):
+        server = self.server
         flavor = self._create_flavor(vcpu=2, memory_mb=128, disk=0)
         for allowed, expected in (
             (True, ['host1', 'host2']),
@@ -424,8 +437,8 @@ class OperationsTestCase(explain.ExplainTestCase):
             answer = self.explain(server, 'migrate')
             self.assertEqual(['host2'], answer.order)
 
-    def test_the_flavor_of_a_resize(self):
-        server = self.boot()
+    def the_flavor_of_a_resize(self):
+        server = self.server
         flavor = self._create_flavor(
             name='large', vcpu=1, memory_mb=99999, disk=0
         )
@@ -433,9 +446,9 @@ class OperationsTestCase(explain.ExplainTestCase):
         self.assertEqual(3, answer.status)
         self.assertEqual('large', answer.document['request']['flavor']['name'])
 
-    def test_the_flavor_after_a_resize(self):
+    def the_flavor_after_a_resize(self):
         """A migration has the server's, whatever the request says."""
-        server = self.boot()
+        server = self.server
         ctxt = nova_context.get_admin_context()
         spec = objects.RequestSpec.get_by_instance_uuid(ctxt, server['id'])
         spec.flavor = objects.Flavor.get_by_flavor_id(
