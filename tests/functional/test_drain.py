@@ -165,6 +165,13 @@ class PlanTestCase(DrainTestCase):
             '0 of 1 server can be moved; 1 has no place: anti-affinity.', plan
         )
         self.assertEqual([], plan['groups'])
+        # That hosts to be empty are disabled is the cause of nothing.
+        self.disable_others('host6')
+        plan = self.drain(*sorted(self.weights)[:5])
+        self.assertSentence(
+            '0 of 5 servers can be moved; 5 have no place: anti-affinity.',
+            plan,
+        )
 
     def test_which_hosts(self):
         self.aggregate('row', ['host2'], failure_domain='a')

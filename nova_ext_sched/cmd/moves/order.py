@@ -325,6 +325,8 @@ class Order:
             for one in answer['reasons']
             if answer['end'] is None and one['cause'] not in _OF_MOVES
         ]
+        # Hosts that are to be empty are disabled, which keeps nobody there.
+        causes.sort(key=reasons.DISABLED.name.__eq__)
         cause, *_ = (
             *(by['cause'] for by in freed),
             *causes,

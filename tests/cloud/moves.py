@@ -1,0 +1,346 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""A plan of moves, and the script of its page, on a cloud of users.
+
+Users fill the hosts while no policy closes any. Then the administrator turns
+five policies on at once, and asks a command for a plan. Each server moves
+within its cell.
+"""
+
+import collections
+import contextlib
+import json
+import re
+import typing
+
+from tests.cloud import nova
+from tests.cloud import oracle
+from tests.cloud import world
+from tests.unit import test_carry_out
+
+#: Two do not fit on a host of the fake driver, which has 800,000 MiB.
+BIG_MB = 700_000
+TAPE = 'aggregate_instance_extra_specs:tape'
+BIG = {
+    'big': {},
+    'big-windows': {**world.WINDOWS, world.SSD: 'true'},
+    'big-tape': {TAPE: 'true'},
+}
+#: Members of a group in a rack, by an option that is turned on at last.
+RACK_LIMIT = 2
+RACKS = {'nova_ext_sched': {'max_server_per_failure_domain': str(RACK_LIMIT)}}
+SCRIPT_SECONDS = 3600
+MOVED = re.compile(r': (\S+) from \S+ to (\S+)\n  is moved')
+HOST, TASK = 'OS-EXT-SRV-ATTR:host', 'OS-EXT-STS:task_state'
+
+
+class Row(typing.NamedTuple):
+    """Servers that are created at once while one host alone takes them.
+
+    :ivar violates: the policies that each of them violates in the end
+    :ivar moves: how many of them a plan moves; None for all that must
+    :ivar stays: why those that must move have no place
+    :ivar status: what they are brought to
+    :ivar to: the host that a resize brings them to
+    """
+
+    host: str
+    number: int
+    flavor: str = 'plain'
+    user: str = 'member'
+    violates: tuple[str, ...] = ()
+    moves: int | None = None
+    stays: str = ''
+    group: str = ''
+    zone: str = ''
+    volume: bool = False
+    status: str = 'ACTIVE'
+    to: str = ''
+
+
+class MovesTestCase(world.WorldTestCase):
+    """Base of the tests of a command's plans.
+
+    :cvar command: what makes the plan, with its arguments
+    :cvar asked_again: what the script asks in the end; nothing is audit
+    :cvar rows: what users create
+    :cvar rules: by the name of a group, members that a host may have when
+        they are created, and after
+    :cvar closing: the hosts of each aggregate, by what it closes them with
+    :cvar zones: the hosts of availability zones, which stand before the first
+        server
+    """
+
+    closed = False
+    command: str
+    asked_again = ''
+    rows: tuple[Row, ...]
+    rules: dict[str, tuple[int, int]]
+    closing: dict[str, tuple[str, ...]]
+    zones: dict[str, tuple[str, ...]] = {}
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        for name, extra_specs in BIG.items():
+            cls.world.create_flavor(name, BIG_MB, extra_specs)
+
+    def setUp(self):
+        super().setUp()
+        self.addCleanup(self.cloud.nova.wait_for_schedulers)
+        self.addCleanup(self.cloud.nova.start_schedulers, nova.EVERYTHING)
+        self.addCleanup(world.remove_servers_and_aggregates, self.world.admin)
+        self.addCleanup(self.world.enable, self.world.hosts)
+        #: The row of each server, and how it was.
+        self.row_of, self.before = {}, {}
+        self.groups = {}
+
+    # What comes before the plan.
+
+    def misplace(self, most=None):
+        """Create the servers, then turn the policies on.
+
+        :param most: servers of a row without a group
+        """
+        self.world.aggregates = {
+            name: oracle.Aggregate(hosts, {'availability_zone': name})
+            for name, hosts in self.zones.items()
+        }
+        self.world.create_aggregates()
+        for name, (rule, _) in self.rules.items():
+            self.groups[name] = self.world.create_group(
+                'other' if name == 'racks' else 'member',
+                policy='anti-affinity',
+                rules={'max_server_per_host': rule},
+            )
+        for row in self.rows:
+            self.put(row, row.number if row.group else most or row.number)
+        self.world.enable(self.world.hosts)
+        metadata = {
+            'windows': world.WINDOWS,
+            'lease': {
+                'reservation:lease': 'true',
+                'filter_tenant_id': self.world.projects['member'],
+            },
+            'fast': {'ssd': 'true'},
+            'tape': {'tape': 'true'},
+        }
+        self.world.aggregates = {
+            **{
+                name: oracle.Aggregate(hosts, metadata[name])
+                for name, hosts in self.closing.items()
+            },
+            **{
+                f'rack-{number}': oracle.Aggregate(
+                    (f'compute{number}', f'compute{number + 3}'),
+                    {'failure_domain': f'rack-{number}'},
+                )
+                for number in (1, 2, 3)
+            },
+        }
+        self.world.create_aggregates()
+        for name, (_, rule) in self.rules.items():
+            # nova's API changes no rule.
+            self.cloud.mariadb.execute(
+                'UPDATE nova_api.instance_group_policy SET rules = '
+                f'\'{{"max_server_per_host": "{rule}"}}\' WHERE group_id = '
+                '(SELECT id FROM nova_api.instance_groups WHERE uuid = '
+                f"'{self.groups[name]}')"
+            )
+        self.cloud.nova.start_schedulers(nova.EVERYTHING, RACKS)
+        self.cloud.nova.wait_for_schedulers()
+
+    def put(self, row, most):
+        """Create the servers of a row on its host."""
+        number = min(row.number, most)
+        self.world.enable([row.host])
+        body = {'min_count': number, 'max_count': number}
+        if row.group:
+            body['hints'] = {'group': self.groups[row.group]}
+        if row.zone:
+            body['availability_zone'] = row.zone
+        if row.volume:
+            body |= self.world.volume('linux')
+        with self.taking(row):
+            servers = self.world.boot(
+                row.flavor, None if row.volume else 'linux', row.user, **body
+            )
+        self.assertEqual(number, len(servers))
+        for server in servers:
+            self.assertEqual(
+                ('ACTIVE', row.host),
+                (server.status, server.hypervisor_hostname),
+                (row, server.fault),
+            )
+            if row.status != 'ACTIVE':
+                self.bring(server.id, row)
+            self.row_of[server.id] = row
+            self.before[server.id] = self.state(server.id)
+
+    def bring(self, server, row):
+        """Bring a server to the status of its row, and to its host."""
+        if row.to:
+            self.world.enable([row.to])
+        larger = f'{row.flavor}-large'
+        action = {
+            'SHUTOFF': lambda: {'os-stop': None},
+            'ERROR': lambda: {'os-resetState': {'state': 'error'}},
+            'VERIFY_RESIZE': lambda: {
+                'resize': {'flavorRef': self.world.flavor(larger)}
+            },
+        }[row.status]()
+        self.world.act(server, action)
+        found = self.world.wait(
+            server, lambda found: found.status == row.status
+        )
+        self.assertEqual(row.to or row.host, found.hypervisor_hostname)
+
+    @contextlib.contextmanager
+    def taking(self, row):
+        """Give a host for a while what a flavor asks for."""
+        specs = (world.FLAVORS | BIG)[row.flavor]
+        asked = {key.rpartition('specs:')[2]: specs[key] for key in specs}
+        admin = self.world.admin
+        licensed = asked.pop(f'trait:{world.TRAIT}', None)
+        if licensed:
+            admin.placement.put(
+                f'/traits/{world.TRAIT}', headers=world.PLACEMENT
+            )
+            world.change_traits(
+                admin,
+                lambda name: [world.TRAIT] if name == row.host else [],
+            )
+        past = admin.compute.create_aggregate(name='past')
+        if asked:
+            admin.compute.set_aggregate_metadata(past, asked)
+        admin.compute.add_host_to_aggregate(past, row.host)
+        yield
+        admin.compute.remove_host_from_aggregate(past, row.host)
+        admin.compute.delete_aggregate(past)
+        if licensed:
+            world.change_traits(admin, lambda _name: [])
+
+    # What is checked.
+
+    def state(self, server):
+        """Return what a move leaves as it is, and the server's host."""
+        found = self.world.admin.compute.get(f'/servers/{server}').json()
+        kept = ('status', TASK, 'os-extended-volumes:volumes_attached')
+        return [found['server'][key] for key in (*kept, HOST)]
+
+    def hosts(self, server):
+        """Return the hosts where placement has a server."""
+        placement = self.world.admin.placement
+        answer = placement.get(
+            f'/allocations/{server}', headers=world.PLACEMENT
+        )
+        names = {one.id: one.name for one in placement.resource_providers()}
+        return [names[uuid] for uuid in answer.json()['allocations']]
+
+    def plan(self):
+        """Make a plan as the page types it; return it."""
+        self.cloud.execute(
+            f'nova-ext-sched {self.command} '
+            f'--config-file {self.cloud.nova.scheduler_conf} '
+            '-f json > plan.json',
+            user='admin',
+            status=3,
+        )
+        text = (self.cloud.folder / 'plan.json').read_text()
+        return json.loads(text)
+
+    def carry_out(self):
+        """Carry the plan out as the page types it; return what was done."""
+        done = self.cloud.execute(
+            f'python3 {test_carry_out.SCRIPT} plan.json {self.asked_again} '
+            f'--config-file {self.cloud.nova.scheduler_conf}',
+            user='admin',
+            status=None,
+            seconds=SCRIPT_SECONDS,
+        )
+        return done.returncode, done.stderr, done.stdout
+
+    def go_on(self):
+        """Carry plans out until one is not stopped; make the first ones.
+
+        :returns: the last one, how many were stopped, and as ``carry_out``
+        """
+        saying = []
+        while len(saying) < 5:
+            plan = self.plan()
+            status, stopped, said = self.carry_out()
+            saying.append(said)
+            if status != 1:
+                break
+            # The script says where it stopped, and nova refused that move.
+            self.assertIn('  stopped: ', stopped)
+        return plan, len(saying) - 1, status, stopped, ''.join(saying)
+
+    def check_moves(self, plan):
+        """Check how many servers of each row a plan moves, and how."""
+        kinds = collections.Counter(
+            (self.row_of[move['server']], move['kind'])
+            for move in plan['moves']
+        )
+        self.assertEqual(
+            {
+                (row, 'cold' if row.status == 'SHUTOFF' else 'live'): number
+                for row in self.rows
+                if (number := self.movable(row))
+            },
+            kinds,
+        )
+
+    def movable(self, row):
+        """Return how many servers of a row a plan moves."""
+        raise NotImplementedError
+
+    def check_whole(self, said):
+        """Check that each server is as it was, where the script says."""
+        moved = dict(MOVED.findall(said))
+        for server, (*kept, host) in self.before.items():
+            *now, stands = self.state(server)
+            self.assertEqual(kept, now, self.row_of[server])
+            self.assertEqual(moved.get(server, host), stands, said)
+            self.assertEqual([stands], self.hosts(server), server)
+
+    def check_by_oracle(self, stuck):
+        """Check where servers stand by the sentences of the documentation."""
+        aggregates = self.world.aggregates
+        racks = {
+            host: name
+            for name, rack in aggregates.items()
+            if name.startswith('rack')
+            for host in rack.hosts
+        }
+        members = {name: [] for name in ('', *self.rules)}
+        for server in {*self.row_of} - stuck:
+            row = self.row_of[server]
+            request = oracle.Request(
+                (world.FLAVORS | BIG)[row.flavor],
+                {},
+                self.world.projects[row.user],
+            )
+            (host,) = self.hosts(server)
+            self.assertIn(
+                host,
+                oracle.hosts(request, aggregates.values(), self.world.hosts),
+                row,
+            )
+            if row.zone:
+                self.assertIn(host, self.zones[row.zone])
+            members[row.group].append(host)
+        for name, (_, rule) in self.rules.items():
+            counts = collections.Counter(members[name])
+            self.assertTrue(oracle.group_fits(counts, rule), name)
+            counts = collections.Counter(racks[h] for h in members[name])
+            self.assertTrue(oracle.group_fits(counts, RACK_LIMIT), name)
+
+    def check_others(self, asked):
+        """Check where the servers of a stream stand."""
+        self.assertLess(60, len(asked))
+        allowed = self.world.allowed('plain', 'linux')
+        for server in asked:
+            found = self.world.show(server)
+            self.assertEqual('ACTIVE', found.status, found.fault)
+            self.assertIn(found.hypervisor_hostname, allowed)

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""drain: two hosts, one of each cell, become empty but for what is named."""
+
+from tests.cloud import moves
+
+#: In the first cell compute2 and compute3 are left, in the second compute4
+#: and compute6. The second ones are closed to plain servers.
+DRAINED = ('compute1', 'compute5')
+ROWS = (
+    moves.Row('compute1', 2, 'windows'),
+    moves.Row('compute1', 1, 'windows', volume=True),
+    moves.Row('compute1', 2, 'ssd', status='SHUTOFF'),
+    moves.Row('compute1', 2, user='other', volume=True),
+    moves.Row('compute1', 2, zone='north'),
+    moves.Row('compute5', 3, 'lease'),
+    moves.Row('compute5', 1, 'lease', volume=True, status='SHUTOFF'),
+    moves.Row('compute5', 2, volume=True),
+    # One host of its cell has room for it.
+    moves.Row('compute5', 1, 'big', 'other'),
+    moves.Row('compute2', 1, 'big', 'other'),
+    # What has no place, or is for the operator to end.
+    moves.Row('compute1', 1, 'big-tape', stays='aggregate-instance-type'),
+    moves.Row('compute5', 1, status='ERROR', stays='state'),
+    moves.Row(
+        'compute1', 1, status='VERIFY_RESIZE', to='compute2', stays='state'
+    ),
+    moves.Row(
+        'compute4', 1, status='VERIFY_RESIZE', to='compute5', stays='state'
+    ),
+    # A group that stands less apart in the end; one whose rule is just met.
+    moves.Row('compute1', 1, group='web'),
+    moves.Row('compute2', 1, group='web'),
+    moves.Row('compute1', 1, group='alone', stays='anti-affinity'),
+    moves.Row('compute2', 1, group='alone'),
+    # Racks 1 and 2 exchange members, of which each has room for one more.
+    moves.Row('compute1', 1, user='other', group='racks'),
+    moves.Row('compute5', 2, user='other', group='racks'),
+)
+
+
+class DrainTestCase(moves.MovesTestCase):
+    command = asked_again = ' '.join(['drain', *DRAINED])
+    rows = ROWS
+    rules = {'web': (2, 2), 'racks': (9, 9), 'alone': (1, 1)}
+    closing = {
+        'windows': ('compute1', 'compute3'),
+        'lease': ('compute5', 'compute6'),
+        'fast': ('compute1', 'compute2'),
+        'tape': ('compute1',),
+    }
+    zones = {'north': ('compute1', 'compute2')}
+
+    def misplace(self, most=None):
+        super().misplace(most)
+        self.world.enable({*self.world.hosts} - {*DRAINED})
+
+    def movable(self, row):
+        return row.number if row.host in DRAINED and not row.stays else 0
+
+    def held(self):
+        """Return the servers that hold room of the hosts in placement."""
+        admin = self.world.admin
+        moving = {
+            one['uuid']: one['instance_uuid']
+            for one in admin.compute.get(
+                '/os-migrations', microversion='2.59'
+            ).json()['migrations']
+        }
+        return {
+            (moving.get(uuid, uuid), provider.name)
+            for provider in admin.placement.resource_providers()
+            if provider.name in DRAINED
+            for uuid in admin.placement.get(
+                f'/resource_providers/{provider.id}/allocations'
+            ).json()['allocations']
+        }
+
+    def check_end(self, plan, status, stopped, said):
+        """Check what a plan left that was carried out.
+
+        :returns: why each server that stays has no place, by its row
+        """
+        self.assertEqual(3, status, (stopped, said))
+        stays = {
+            (one['server'], one['host']): one['cause']
+            for one in plan['without_place']
+        }
+        self.assertEqual({*stays}, self.held())
+        again = self.plan()
+        self.assertEqual(
+            ([], plan['without_place']),
+            (again['moves'], again['without_place']),
+        )
+        self.check_whole(said)
+        self.check_by_oracle({server for server, _host in stays})
+        return {
+            self.row_of[server]: why for (server, _host), why in stays.items()
+        }
+
+    def test_the_script_runs_to_its_end(self):
+        self.misplace()
+        self.assertLessEqual(20, len(self.held()))
+        plan = self.plan()
+        self.check_moves(plan)
+        self.assertEqual(
+            [('group', 1, 2)],
+            [
+                (one['name'], one['hosts'], one['hosts_before'])
+                for one in plan['groups']
+            ],
+        )
+        self.assertEqual(
+            {row: row.stays for row in self.rows if row.stays},
+            self.check_end(plan, *self.carry_out()),
+        )
+
+    def test_with_a_boot_of_others_every_second(self):
+        """One of them takes a place after the plan was made."""
+        self.misplace(most=1)
+        with self.world.stream() as asked:
+            self.plan()
+            (others,) = self.world.boot('big', 'linux', 'other')
+            status, stopped, before = self.carry_out()
+            self.assertEqual(
+                (1, 'compute4'), (status, others.hypervisor_hostname)
+            )
+            self.assertIn('  stopped: ', stopped)
+            plan, _, *end, said = self.go_on()
+        self.world.settled()
+        full = {
+            row: 'MEMORY_MB'
+            for row in self.rows
+            if row.host in DRAINED and row.flavor == 'big'
+        }
+        stays = {row: row.stays for row in self.rows if row.stays}
+        self.assertEqual(
+            stays | full, self.check_end(plan, *end, before + said)
+        )
+        self.check_others(asked)
