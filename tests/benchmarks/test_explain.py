@@ -12,7 +12,7 @@ import time
 import fixtures
 import sqlalchemy as sa
 
-from nova_ext_sched.cmd.cloud import snapshot as scheduler
+from nova_ext_sched.cmd.cloud import placement
 from tests.benchmarks import many_hosts
 from tests.functional import explain
 
@@ -26,7 +26,7 @@ class ExplainTest(many_hosts.ManyHostsTestCase):
 
     def test_many_hosts(self):
         spent = {'placement': 0.0, 'databases': 0.0}
-        get = scheduler.ReportClient.get
+        get = placement.ReportClient.get
 
         def timed_get(client, *args, **kwargs):
             begin = time.monotonic()
