@@ -56,6 +56,12 @@ class SurviveBenchmark(many_hosts.ManyHostsTestCase, audits.AuditTestCase):
         )
         for kind in kinds:
             self._delete_server({'id': kind})
+        self.new = self._create_flavor(
+            vcpu=1,
+            memory_mb=int(os.environ.get('FLAVOR_MB', 512)),
+            disk=0,
+            ephemeral=0,
+        )
 
     def measure(self, by, *argv):
         """Run a command; return its document, seconds of CPU, and MiB."""
@@ -86,3 +92,12 @@ class SurviveBenchmark(many_hosts.ManyHostsTestCase, audits.AuditTestCase):
             [], [one for one in document['failures'] if one['without_place']]
         )
         self.assertLess(cpu, SECONDS[1])
+
+    def test_flavor(self):
+        """More servers of a flavor, 13 of which fit on a host."""
+        document, cpu = self.measure(command.Survive, '--flavor', self.new)
+        print(document['flavors'], file=sys.stderr)
+        [flavor] = document['flavors']
+        self.assertLess(0, flavor['spare'])
+        self.assertLess(flavor['spare'], flavor['fit'])
+        self.assertLess(cpu, 2 * SECONDS[1])

@@ -3,6 +3,7 @@
 """Hosts that fail: nova evacuates their servers in the order that was said."""
 
 import contextlib
+import json
 import pathlib
 from unittest import mock
 
@@ -11,6 +12,7 @@ from nova.tests.functional.api import client
 from prometheus_client import parser
 
 from nova_ext_sched.cmd.ask import candidates
+from nova_ext_sched.cmd.capacity import command as capacity_command
 from nova_ext_sched.cmd.moves import command
 from nova_ext_sched.cmd.moves import shared
 from tests.functional import audits
@@ -27,7 +29,8 @@ class EvacuationMixin:
         )
         document = found.read('moves/schema.json')
         stuck = [one for one in document['failures'] if one['without_place']]
-        self.assertEqual(3 if stuck else 0, found.status, found.err)
+        none = [one for one in document['flavors'] if one['spare'] == 0]
+        self.assertEqual(3 if stuck or none else 0, found.status, found.err)
         return document
 
     def fail_hosts(self, failure):
@@ -89,6 +92,13 @@ class SurviveTestCase(EvacuationMixin, plans.PlanTestCase):
         'max_server_per_failure_domain': 0,
     }
     weights = {'host1': 400, 'host2': 300, 'host3': 200, 'host4': 100}
+
+    def racks(self):
+        for number in (1, 2):
+            name = f'rack{number}'
+            hosts = [f'host{number}', f'host{number + 2}']
+            self.aggregate(name, hosts, failure_domain=name)
+        self.flags(max_server_per_failure_domain=2, group='nova_ext_sched')
 
 
 class SituationsTestCase(SurviveTestCase):
@@ -171,11 +181,7 @@ class SituationsTestCase(SurviveTestCase):
         )
 
     def test_a_rack_fails(self):
-        for number in (1, 2):
-            name = f'rack{number}'
-            hosts = [f'host{number}', f'host{number + 2}']
-            self.aggregate(name, hosts, failure_domain=name)
-        self.flags(max_server_per_failure_domain=2, group='nova_ext_sched')
+        self.racks()
         hints = self.group(limit=9)
         for host in ('host1', 'host3', 'host2'):
             self.boot(hints=hints, az=f'nova:{host}')
@@ -192,6 +198,77 @@ class SituationsTestCase(SurviveTestCase):
             '0 of 2 failure domains can fail, one at a time; 2 cannot.',
             document['answer']['sentence'],
         )
+
+
+@ddt.ddt
+class FlavorTestCase(SurviveTestCase):
+    """How many more servers may come: as many come, and perhaps one more."""
+
+    def assertSpare(self, spare, fit, failure, flavor, *argv, more=1):
+        """Let servers come and a host fail, and nova evacuate it.
+
+        :param flavor: the ID of the new servers' flavor
+        :param more: how many come that are not to come
+        """
+        out, _, _ = explain.call(
+            capacity_command.Capacity,
+            'capacity',
+            *('--flavor', flavor, '-f', 'json'),
+        )
+        self.assertEqual(fit, json.loads(out)['flavors'][0]['servers'])
+        document = self.survive(*argv, '--flavor', flavor)
+        [found] = document['flavors']
+        self.assertEqual(
+            (spare, fit, failure),
+            (found['spare'], found['fit'], found['failure']),
+        )
+        for _ in range(spare):
+            self.boot(flavor=flavor)
+        # No failure is worse than before.
+        self.assertEqual(0, self.find_most_stuck(self.survive(*argv)))
+        for _ in range(more):
+            self.boot(flavor=flavor)
+        document = self.survive(*argv)
+        self.assertEqual(more, self.find_most_stuck(document))
+        [failed] = [
+            one for one in document['failures'] if one['failure'] == failure
+        ]
+        self.assertEqual(more, len(failed['without_place']))
+        self.fail_hosts(failed)
+
+    def find_most_stuck(self, document):
+        return max(len(one['without_place']) for one in document['failures'])
+
+    @ddt.data(0, 1)
+    def test_plain(self, more):
+        for number, host in ((4, 'host1'), (3, 'host2'), (6, 'host3')):
+            self.boot(flavor=self.sized(number), az=f'nova:{host}')
+        # Three on host1, three on host2, two on host3; then host4 gets one.
+        self.assertSpare(8, 13, 'host1', self.sized(2), more=more)
+
+    def test_isolated(self):
+        self.isolate('windows', ['host1', 'host3'], 'CUSTOM_WINDOWS')
+        specs = {'trait:CUSTOM_WINDOWS': 'required'}
+        self.boot(flavor=self.sized(1), host='host2')
+        self.assertSpare(3, 6, 'host1', self.sized(3, specs))
+
+    def test_a_group_whose_rule_is_just_met(self):
+        hints = self.group(limit=2)
+        large = self.sized(2)
+        for host in (*self.weights, 'host1'):
+            self.boot(flavor=large, hints=hints, az=f'nova:{host}')
+        for host in ('host2', 'host3'):
+            self.boot(flavor=self.sized(6), az=f'nova:{host}')
+        # Six on host1, two on host2; the next takes the room on host3, and
+        # host4 may have one of the group alone.
+        self.assertSpare(8, 18, 'host1', self.sized(1))
+
+    def test_a_rack(self):
+        self.racks()
+        self.boot(flavor=self.sized(3), az='nova:host1')
+        self.boot(flavor=self.sized(8), az='nova:host4')
+        # Seven on host1, then host2 has room for eight, host4 for two.
+        self.assertSpare(9, 29, 'rack1', self.sized(1), '--by', 'domain')
 
 
 class CellsTestCase(EvacuationMixin, plans.PlanTestCase):

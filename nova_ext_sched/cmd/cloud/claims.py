@@ -29,7 +29,7 @@ class Claims:
     """
 
     def __init__(self, summaries: Mapping[str, typing.Any]) -> None:
-        self._summaries = summaries
+        self._summaries = dict(summaries)
         self._claimed = collections.Counter[tuple[str, str]]()
 
     def find_lacking(self, request: Request) -> list[str]:
@@ -63,13 +63,15 @@ class Claims:
         """Count as free what an allocation request holds."""
         self._claimed.subtract(dict(_amounts(request)))
 
-    def forget(self) -> None:
-        """Count nothing as claimed any more."""
-        self._claimed.clear()
+    def copy(self) -> 'Claims':
+        """Return others that begin with these, and learn the same."""
+        found = copy.copy(self)
+        found._claimed = self._claimed.copy()
+        return found
 
     def learn(self, summaries: Mapping[str, typing.Any]) -> None:
         """Add provider summaries of another answer; claims stay."""
-        self._summaries = {**self._summaries, **summaries}
+        self._summaries.update(summaries)
 
 
 def copy_state(state: typing.Any) -> typing.Any:

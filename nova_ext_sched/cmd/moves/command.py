@@ -116,7 +116,8 @@ class Survive(metrics.Command, process.Command, report.Lister):
 
     _epilog = (
         'Exit status: 0 each can fail; 1 something could not be read or '
-        'judged; 2 wrong usage; 3 a server finds no host.'
+        'judged; 2 wrong usage; 3 a server finds no host, or no more of a '
+        'flavor may come.'
     )
 
     _failures: Sequence[typing.Any]
@@ -129,22 +130,25 @@ class Survive(metrics.Command, process.Command, report.Lister):
             default='host',
             help='what fails at once; by default a host',
         )
-        parser.add_argument(
-            '--host',
-            metavar='HOST',
-            action='append',
-            default=[],
-            help='only this host fails, or its failure domains (may be '
-            'repeated)',
-        )
-        parser.add_argument(
-            '--aggregate',
-            metavar='AGGREGATE',
-            action='append',
-            default=[],
-            help='only hosts of this aggregate fail (name, UUID or ID; may be '
-            'repeated)',
-        )
+        for name, meaning in (
+            ('host', 'only this host fails, or its failure domains'),
+            (
+                'aggregate',
+                'only hosts of this aggregate fail (name, UUID or ID)',
+            ),
+            (
+                'flavor',
+                'count how many more servers of it (name or ID) may come, so '
+                'that each can fail as now',
+            ),
+        ):
+            parser.add_argument(
+                f'--{name}',
+                metavar=name.upper(),
+                action='append',
+                default=[],
+                help=f'{meaning}; may be repeated',
+            )
         options.add_change(parser)
         return parser
 
@@ -158,8 +162,10 @@ class Survive(metrics.Command, process.Command, report.Lister):
         from nova_ext_sched.cmd.moves import survive
 
         with change.made(parsed_args):
-            self._failures, *said = survive.make(parsed_args)
-        return plan_report.make_survival(self._failures, parsed_args.by, *said)
+            self._failures, flavors, *said = survive.make(parsed_args)
+        return plan_report.make_survival(
+            self._failures, parsed_args.by, flavors, *said
+        )
 
     def measure(self) -> Iterator[metrics.Figure]:
         bad = sum(bool(one.without_place) for one in self._failures)

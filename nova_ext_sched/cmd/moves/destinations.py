@@ -30,12 +30,13 @@ class Destinations:
     :param scheduler: its aggregates count, for our request filters too, and
         not those of the database
     :ivar moved: the hosts of the servers that moved, by their UUIDs
+    :ivar providers: what placement says after that
     """
 
     def __init__(self, scheduler: snapshot.Snapshot) -> None:
-        self._scheduler = scheduler
+        self.scheduler = scheduler
         self.moved: dict[str, str] = {}
-        self._providers = providers.Providers(scheduler.placement)
+        self.providers = providers.Providers(scheduler.placement)
 
     def find(self, mine: typing.Any) -> typing.Any:
         """Return where a server would go now: a HostState, or None.
@@ -67,7 +68,7 @@ class Destinations:
     def _find_source(self, mine: typing.Any) -> typing.Any:
         """Return the HostState where a server is, None if there is none."""
         here = mine.instance.host, mine.instance.node
-        states = self._scheduler.states.values()
+        states = self.scheduler.states.values()
         return next((s for s in states if (s.host, s.nodename) == here), None)
 
     def move(self, mine: typing.Any, target: typing.Any) -> None:
@@ -88,12 +89,12 @@ class Destinations:
         if source is not None:
             left = self._replace(source.uuid)
             claims.leave(left, spec_obj, mine.instance)
-        self._providers.move(request, mine.held, source and source.uuid)
+        self.providers.move(request, mine.held, source and source.uuid)
         self.moved[uuid] = target.host
 
     def _replace(self, host: str) -> typing.Any:
         """Put a copy of a host's state in its place; return the copy."""
-        states = self._scheduler.states
+        states = self.scheduler.states
         states[host] = claims.copy_state(states[host])
         return states[host]
 
@@ -109,7 +110,7 @@ class Destinations:
         :raises Exception: whatever nova or placement raise where the request
             cannot be judged
         """
-        with change.used(self._scheduler.aggregates_copy, self.moved):
+        with change.used(self.scheduler.aggregates_copy, self.moved):
             return self._judge(spec_obj.obj_clone(), whole)
 
     def _judge(
@@ -117,22 +118,26 @@ class Destinations:
     ) -> tuple[matrix.Matrix, list[typing.Any]]:
         ctxt = process.context()
         self._correct_group(spec_obj)
-        found = stages.start(self._scheduler, whole)
+        found = stages.start(self.scheduler, whole)
         offered = candidates.ask(
-            self._scheduler,
+            self.scheduler,
             found,
             ctxt,
             spec_obj,
-            self._providers,
+            self.providers,
             is_limited=False,
         )
         if offered is None:
             return found, []
         offered = self._leave_out_full(offered, found)
-        judging = hosts.Hosts(self._scheduler, found, ctxt, spec_obj, offered)
+        judging = hosts.Hosts(self.scheduler, found, ctxt, spec_obj, offered)
         order = judging.judge()
         # A filter may have taken the candidates away.
         return found, [s for s in order if s.allocation_candidates]
+
+    def _are_other(self) -> bool:
+        """Return whether placement's answers lack what was taken."""
+        return bool(self.moved)
 
     def _correct_group(self, spec_obj: typing.Any) -> None:
         """Let the request's group have its members where they moved."""
@@ -141,7 +146,7 @@ class Destinations:
             return
         group.hosts = [
             state.host
-            for state in self._scheduler.states.values()
+            for state in self.scheduler.states.values()
             if not state.instances.keys().isdisjoint(group.members)
         ]
 
@@ -152,9 +157,9 @@ class Destinations:
 
         :param judged: gets the hosts that are full then
         """
-        if not self.moved:
+        if not self._are_other():
             return offered
-        short = [self._providers.find_short(c) for c in offered.requests]
+        short = [self.providers.find_short(c) for c in offered.requests]
         requests = list(zip(offered.requests, short, strict=True))
         fitting = copy.copy(offered)
         fitting.requests = [one for one, names in requests if not names]

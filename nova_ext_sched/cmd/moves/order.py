@@ -139,8 +139,10 @@ class Order:
         a server
     :param found: finds where servers go
     :param is_hardest_first: whether servers that must leave have an order
+    :param explains: whether to say why a server has no place
     :param advance: called for each server of which it is known whether it
         moves
+    :ivar movables: what ``prepare`` returned or raised, by UUID
     """
 
     scheduler: snapshot.Snapshot
@@ -153,13 +155,13 @@ class Order:
     prepare: Callable[[str], typing.Any] | None = None
     found: destinations.Destinations | None = None
     is_hardest_first: bool = False
+    explains: bool = True
 
     def __post_init__(self) -> None:
         self._destinations = self.found or destinations.Destinations(
             self.scheduler
         )
-        # What _prepare returns, by UUID.
-        self._movables: dict[str, typing.Any] = {}
+        self.movables: dict[str, typing.Any] = {}
 
     def make(
         self, must: Sequence[Leaving], may: Sequence[Leaving] = ()
@@ -171,7 +173,7 @@ class Order:
         :raises placement.PlacementFailed: placement does not answer
         """
         for one in (*must, *may):
-            self._movables[one.server] = self._prepare(one.server)
+            self.movables[one.server] = self._prepare(one.server)
         if self.is_hardest_first:
             must = sorted(must, key=self._rank)
         before = list(self.scheduler.states.values())
@@ -201,7 +203,7 @@ class Order:
         groups = {
             group.uuid: group
             for uuid in self._destinations.moved
-            if (group := self._movables[uuid].spec_obj.instance_group)
+            if (group := self.movables[uuid].spec_obj.instance_group)
         }
         after = list(self.scheduler.states.values())
         found = []
@@ -237,7 +239,7 @@ class Order:
 
     def _rank(self, one: Leaving) -> tuple[int, ...]:
         """Return what the hardest to place has least of."""
-        mine = self._movables[one.server]
+        mine = self.movables[one.server]
         try:
             number = self._destinations.count(mine)
             size = mine.spec_obj.flavor
@@ -266,7 +268,7 @@ class Order:
 
     def _move(self, one: Leaving) -> Move | None:
         """Move a server where it has a place now."""
-        mine = self._movables[one.server]
+        mine = self.movables[one.server]
         if isinstance(mine, Exception):
             return None
         try:
@@ -285,8 +287,10 @@ class Order:
     def _explain(self, one: Leaving) -> Stuck:
         """Return why a server has no place, and what would help."""
         helps = name = ''
+        if not self.explains:
+            return Stuck(**vars(one), reason='', cause='', would_help='')
         try:
-            mine = self._movables[one.server]
+            mine = self.movables[one.server]
             if isinstance(mine, Exception):
                 raise mine
             found, states = self._destinations.explain(mine)

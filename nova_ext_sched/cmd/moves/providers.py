@@ -37,6 +37,7 @@ class Providers(placement.Providers):
     def __init__(self, client: typing.Any) -> None:
         super().__init__(client)
         self._claims = claims.Claims({})
+        self._before = self._claims.copy()
         # UUIDs of the hosts that servers left.
         self._left: set[str] = set()
 
@@ -56,8 +57,19 @@ class Providers(placement.Providers):
 
     def forget_moves(self) -> None:
         """Count as before the first move."""
-        self._claims.forget()
-        self._left.clear()
+        self._claims, self._left = self._before.copy(), set()
+
+    def copy(self) -> 'Providers':
+        """Return the same before the first move."""
+        found = copy.copy(self)
+        found._before = self._before.copy()
+        found.forget_moves()
+        return found
+
+    def add(self, taken: claims.Request) -> None:
+        """Count what is taken before the first move."""
+        self._before.take(taken)
+        self._claims.take(taken)
 
     def find_short(self, candidate: claims.Request) -> list[str]:
         """Return the resource classes of which the moves leave too little.

@@ -101,12 +101,14 @@ def make(
 def make_survival(
     failures: Sequence['survive.Failure'],
     by: str,
+    flavors: Sequence[dict[str, typing.Any]],
     remarks: Sequence[str],
     faults: Sequence[str],
 ) -> report.Report:
     """Return the report of hosts that fail.
 
     :param by: ``host`` or ``domain``
+    :param flavors: what the document has of them
     :param remarks: sentences on what was not asked
     :param faults: sentences on what could not be read
     """
@@ -136,6 +138,8 @@ def make_survival(
             )
         first = report.Section(f'{head}:', lines, _MOST_FAILURES, noun)
     sections.insert(0, first)
+    if flavors:
+        sections.append(_list_flavors(flavors, noun))
     if len(failures) == 1 and failures[0].moves:
         sections.append(_list_moves(failures[0].moves))
     for one in bad[:_MOST_DETAILED]:
@@ -161,11 +165,14 @@ def make_survival(
             'answer': {'sentence': ' '.join((f'{head}.', *remarks))},
             'by': by,
             'failures': list(map(dataclasses.asdict, failures)),
+            'flavors': list(flavors),
             'faults': list(faults),
         }
 
     stuck = [stuck for one in bad for stuck in one.without_place]
     status = _find_status(stuck, bool(faults))
+    if any(one['spare'] == 0 for one in flavors):
+        status = status or base.SOME_FOUND
     return report.Report(sentence, sections, rows, make_document, status)
 
 
@@ -174,6 +181,20 @@ def _find_status(stuck: Iterable['order.Stuck'], is_fault: bool) -> int:
     if is_fault or FAULT in causes:
         return base.FAULT
     return base.SOME_FOUND if causes else base.FINE
+
+
+def _list_flavors(
+    flavors: Sequence[dict[str, typing.Any]], noun: str
+) -> report.Section:
+    wide = max(len(one['name']) for one in flavors)
+    title = f'More servers may come, so that any one {noun} can fail as now:'
+    lines = []
+    for one in flavors:
+        text = f'{one["spare"]} of {one["fit"]} that fit now'
+        if one['failure']:
+            text += f'; one more would strand a server of {one["failure"]}'
+        lines.append(report.Line(text, f'{one["name"]:<{wide}}'))
+    return report.Section(title, lines)
 
 
 def _list_moves(moves: Sequence['order.Move']) -> report.Section:

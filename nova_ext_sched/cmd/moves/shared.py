@@ -16,10 +16,12 @@ any other                            on all hosts, each time
 ===================================  ======================================
 """
 
+from collections.abc import Sequence
 from collections.abc import Set
 import copy
 import dataclasses
 import itertools
+import types
 import typing
 
 import nova.conf
@@ -82,6 +84,30 @@ class Kind:
     whole: matrix.Matrix | None = None
 
 
+@dataclasses.dataclass
+class Evacuee:
+    """A server of a host that fails, as :class:`.movable.Movable`.
+
+    :ivar like: see :class:`Shared`
+    """
+
+    uuid: str
+    spec_obj: typing.Any
+    like: Kind | None
+    kind = 'evacuate'
+    # Of a dead host nothing is freed.
+    held: typing.ClassVar[claims.Request] = {'allocations': {}}
+
+    @property
+    def instance(self) -> typing.Any:
+        """What is to be known of it: its host is dead."""
+        return types.SimpleNamespace(uuid=self.uuid, host=None)
+
+    def may_move_to(self, _source: object, _target: object) -> bool:
+        """nova starts it anew: any hypervisor will do."""
+        return True
+
+
 class Shared(destinations.Destinations):
     """The hosts that servers may go to, plan after plan.
 
@@ -102,10 +128,10 @@ class Shared(destinations.Destinations):
 
         :param hosts: names of those that servers leave, no destinations
         """
-        states = self._scheduler.states
+        states = self.scheduler.states
         states.update(self._before)
         self._before, self.moved = {}, {}
-        self._providers.forget_moves()
+        self.providers.forget_moves()
         self._left = {uuid for uuid in states if states[uuid].host in hosts}
 
     def get_kind(
@@ -121,31 +147,36 @@ class Shared(destinations.Destinations):
             return None
         if key not in self._kinds:
             spec_obj = make()
-            if not kind.are_shared(self._scheduler.enabled_filters, spec_obj):
+            if not kind.are_shared(self.scheduler.enabled_filters, spec_obj):
                 return None
-            spec_obj.ignore_hosts = []
-            judged = spec_obj.obj_clone()
-            _, states = self._judge_before(judged, False)
             kept = sum(len(one.requests) for one in self._kinds.values())
             if kept > _MOST_KEPT:
                 self._kinds.clear()
-            self._kinds[key] = Kind(
-                spec_obj,
-                judged,
-                {state.uuid: state.allocation_candidates for state in states},
-            )
+            self._kinds[key] = self.make_kind(spec_obj)
         return self._kinds[key]
+
+    def make_kind(self, spec_obj: typing.Any) -> Kind:
+        """Judge a request for all that are like it.
+
+        :param spec_obj: a nova RequestSpec; it is changed
+        :raises Exception: as :meth:`judge`
+        """
+        spec_obj.ignore_hosts = []
+        judged = spec_obj.obj_clone()
+        _, states = self._judge_before(judged, False)
+        found = {one.uuid: one.allocation_candidates for one in states}
+        return Kind(spec_obj, judged, found)
 
     def _judge_before(
         self, spec_obj: typing.Any, whole: bool
     ) -> tuple[matrix.Matrix, list[typing.Any]]:
         """Judge a request on the cloud as it is before the plan."""
-        states = self._scheduler.states
+        states = self.scheduler.states
         now = {uuid: states[uuid] for uuid in self._before}
         moved, self.moved = self.moved, {}
         states.update(self._before)
         try:
-            with change.used(self._scheduler.aggregates_copy, {}):
+            with change.used(self.scheduler.aggregates_copy, {}):
                 return self._judge(spec_obj, whole)
         finally:
             states.update(now)
@@ -167,7 +198,7 @@ class Shared(destinations.Destinations):
             for uuid in like.requests
             if uuid not in self._left
             and uuid not in self._before
-            and mine.may_move_to(source, state := self._scheduler.states[uuid])
+            and mine.may_move_to(source, state := self.scheduler.states[uuid])
             and (fitting := self._find_fitting(like, uuid))
         )
         found = {
@@ -186,7 +217,7 @@ class Shared(destinations.Destinations):
         # Of equal hosts nova takes the first.
         order = sorted(found, key=self._place.__getitem__)
         states = [found[uuid][0] for uuid in order]
-        best = self._scheduler.get_weighed_hosts(states, like.judged)[0].obj
+        best = self.scheduler.get_weighed_hosts(states, like.judged)[0].obj
         target = copy.copy(best)
         target.allocation_candidates = found[best.uuid][1]
         return target
@@ -214,25 +245,26 @@ class Shared(destinations.Destinations):
         return [
             one
             for one in like.requests[uuid]
-            if not self._providers.find_short(one)
+            if not self.providers.find_short(one)
         ]
 
     def _judge_again(
-        self, mine: typing.Any
+        self, mine: typing.Any, asked: Sequence[str] | None = None
     ) -> tuple[list[typing.Any], dict[str, refusals.Refusal]]:
-        """Judge the hosts that got a server, of those that were left before.
+        """Judge hosts again that were left before.
 
+        :param asked: UUIDs; by default of those that got a server
         :returns: nova HostStates of those that pass, and why others do not
         """
         like = typing.cast(Kind, mine.like)
         like.judged.instance_uuid = mine.instance.uuid
-        asked = [
+        asked = asked or [
             uuid
             for uuid in self._before
             if uuid in like.requests and uuid not in self._left
         ]
         states, refused = [], {}
-        for state in self._scheduler.get_host_states_by_uuids(
+        for state in self.scheduler.get_host_states_by_uuids(
             self._ctxt, asked, like.judged
         ):
             if fitting := self._find_fitting(like, state.uuid):
@@ -244,11 +276,11 @@ class Shared(destinations.Destinations):
                         {
                             name
                             for one in like.requests[state.uuid]
-                            for name in self._providers.find_short(one)
+                            for name in self.providers.find_short(one)
                         }
                     )
                 )
-        for host_filter in self._scheduler.enabled_filters if states else ():
+        for host_filter in self.scheduler.enabled_filters if states else ():
             refused |= reasons.ask_filter(host_filter, like.judged, states)
             states = [state for state in states if state.uuid not in refused]
         return [one for one in states if one.allocation_candidates], refused
@@ -259,7 +291,7 @@ class Shared(destinations.Destinations):
         return super()._find_source(mine)
 
     def _replace(self, host: str) -> typing.Any:
-        self._before.setdefault(host, self._scheduler.states[host])
+        self._before.setdefault(host, self.scheduler.states[host])
         return super()._replace(host)
 
 

@@ -11,22 +11,22 @@ from collections.abc import Set
 import dataclasses
 import gc
 import sys
-import types
 import typing
 
 from nova_ext_sched import messages
 from nova_ext_sched.cli import progress
+from nova_ext_sched.cmd.ask import request
 from nova_ext_sched.cmd.ask import server as explain_server
 from nova_ext_sched.cmd.audit import policies
 from nova_ext_sched.cmd.cloud import cells
 from nova_ext_sched.cmd.cloud import chosen
-from nova_ext_sched.cmd.cloud import claims
 from nova_ext_sched.cmd.cloud import process
 from nova_ext_sched.cmd.cloud import servers
 from nova_ext_sched.cmd.cloud import snapshot
 from nova_ext_sched.cmd.moves import movable
 from nova_ext_sched.cmd.moves import order
 from nova_ext_sched.cmd.moves import shared
+from nova_ext_sched.cmd.moves import spare
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,37 +49,19 @@ class Failure:
         return len(self.moves) + len(self.without_place)
 
 
-@dataclasses.dataclass
-class Evacuee:
-    """A server of a host that fails, as :class:`.movable.Movable`.
-
-    :ivar like: see :class:`.shared.Shared`
-    """
-
-    uuid: str
-    spec_obj: typing.Any
-    like: shared.Kind | None
-    kind = 'evacuate'
-    # Of a dead host nothing is freed.
-    held: typing.ClassVar[claims.Request] = {'allocations': {}}
-
-    @property
-    def instance(self) -> typing.Any:
-        """What is to be known of it: its host is dead."""
-        return types.SimpleNamespace(uuid=self.uuid, host=None)
-
-    def may_move_to(self, _source: object, _target: object) -> bool:
-        """nova starts it anew: any hypervisor will do."""
-        return True
-
-
 class Survey:
     """Lets hosts fail, one failure after the other.
 
     :param scheduler: what nova-scheduler has in memory
+    :param flavors: names or IDs of those whose servers may still come
+    :raises exception.InvalidValue: there is none of a name, or nova-api would
+        refuse such a server
+    :raises placement.PlacementFailed: placement does not answer
     """
 
-    def __init__(self, scheduler: snapshot.Snapshot) -> None:
+    def __init__(
+        self, scheduler: snapshot.Snapshot, flavors: Sequence[str] = ()
+    ) -> None:
         self.scheduler = scheduler
         self._ctxt = process.context()
         self._servers = servers.Servers(scheduler)
@@ -91,6 +73,11 @@ class Survey:
                 self._cells.setdefault(host, []).append(cell)
                 self._counts[host] = self._counts.get(host, 0) + count
         self._places = shared.Shared(scheduler)
+        #: Each counts the servers of a flavor that may still come.
+        self.spares = [
+            spare.Spare(self._places, request.get_flavor(self._ctxt, name))
+            for name in dict.fromkeys(flavors)
+        ]
         # Whether nova-api evacuates a server, by its kind and state.
         self._checked: dict[object, movable.NotMovable | None] = {}
 
@@ -102,6 +89,9 @@ class Survey:
         :raises exception.InvalidValue: a host or aggregate does not exist
         """
         used = set(self._counts)
+        if self.spares:
+            # More servers come to others too.
+            used |= {state.host for state in self.scheduler.states.values()}
         if wanted.host or wanted.aggregate:
             used &= chosen.find(self.scheduler, wanted.host, wanted.aggregate)
         if wanted.by == 'host':
@@ -154,11 +144,11 @@ class Survey:
                     )
                     leaving.append(order.describe(instance, host))
 
-        def prepare(uuid: str) -> Evacuee:
+        def prepare(uuid: str) -> shared.Evacuee:
             return self._prepare(*requests[uuid], hosts)
 
         self._places.begin(hosts)
-        plan = order.Order(
+        moving = order.Order(
             self.scheduler,
             self._policies,
             hosts,
@@ -166,12 +156,15 @@ class Survey:
             prepare=prepare,
             found=self._places,
             is_hardest_first=True,
-        ).make(leaving)
+        )
+        plan = moving.make(leaving)
+        for one in self.spares:
+            one.check(name, hosts, moving.movables, len(plan.without_place))
         return Failure(name, sorted(hosts), plan.moves, plan.without_place)
 
     def _prepare(
         self, instance: typing.Any, cell: str, key: object, hosts: Set[str]
-    ) -> Evacuee:
+    ) -> shared.Evacuee:
         """Return a server that nova-api lets be evacuated.
 
         :param key: equal for like requests; None where it is like no other
@@ -200,23 +193,27 @@ class Survey:
         spec_obj = like.spec_obj if like else make()
         if not like:
             spec_obj.ignore_hosts = sorted(hosts)
-        return Evacuee(instance.uuid, spec_obj, like)
+        return shared.Evacuee(instance.uuid, spec_obj, like)
 
 
 def make(
     wanted: argparse.Namespace,
-) -> tuple[list[Failure], Sequence[str], Sequence[str]]:
+) -> tuple[
+    list[Failure], list[dict[str, typing.Any]], Sequence[str], Sequence[str]
+]:
     """Return what comes of the failures that the arguments choose.
 
-    :returns: it, remarks, and what could not be read
+    :returns: it, what the document has of flavors, remarks, and what could
+        not be read
     :raises exception.InvalidValue: what they name does not exist
     :raises placement.PlacementFailed: placement does not answer
     """
     scheduler = snapshot.Snapshot(settled=True)
-    survey = Survey(scheduler)
+    survey = Survey(scheduler, wanted.flavor)
     failures, remark = survey.find(wanted)
     if failures and scheduler.states:
         # They stay until the process ends; as capacity does.
         gc.freeze()
-    found = list(survey.fail(failures))
-    return found, [f'{remark}.'] if remark else [], scheduler.faults
+    found = [one for one in survey.fail(failures) if one.servers]
+    flavors = [one.describe() for one in survey.spares]
+    return found, flavors, [f'{remark}.'] if remark else [], scheduler.faults

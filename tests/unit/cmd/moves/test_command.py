@@ -123,7 +123,7 @@ class SurviveTestCase(testtools.TestCase):
             mock.patch.object(called, 'configure'),
             mock.patch.object(survive, 'make') as make,
         ):
-            make.return_value = failures, [], faults
+            make.return_value = failures, [], [], faults
             self.assertEqual(status, called.run(parsed))
         make.assert_called_once_with(parsed)
         [figure] = called.measure()

@@ -79,7 +79,7 @@ class DestinationsTestCase(testtools.TestCase):
 
     def take(self, host, number):
         """Let a server move to a host."""
-        known = self.destinations._providers
+        known = self.destinations.providers
         known._claims.learn(self.answer.summaries)
         known.move(
             test_claims.request(**{host: {'VCPU': number}}),
@@ -136,7 +136,7 @@ class MoveTestCase(testtools.TestCase):
         self.scheduler.states['a'].instances = {'server': None}
         self.scheduler.states['a'].num_instances = 1
         self.destinations = destinations.Destinations(self.scheduler)
-        self.destinations._providers._claims.learn(
+        self.destinations.providers._claims.learn(
             {uuid: test_claims.summary(VCPU=(4, 2)) for uuid in 'abc'}
         )
 
@@ -166,7 +166,7 @@ class MoveTestCase(testtools.TestCase):
                 sorted(state.instances),
                 state.num_instances,
                 state.free_ram_mb,
-                self.destinations._providers._claims.get_free(uuid, 'VCPU'),
+                self.destinations.providers._claims.get_free(uuid, 'VCPU'),
             )
             for uuid, state in self.scheduler.states.items()
         }
@@ -183,5 +183,5 @@ class MoveTestCase(testtools.TestCase):
             self.describe(),
         )
         self.assertEqual({'server': 'hostb'}, self.destinations.moved)
-        self.assertEqual({'a'}, self.destinations._providers._left)
+        self.assertEqual({'a'}, self.destinations.providers._left)
         self.assertEqual({}, before.instances)

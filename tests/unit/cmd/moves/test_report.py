@@ -60,6 +60,16 @@ def make_failure(name, *causes, cause=None):
     )
 
 
+def make_flavor(name, fit, spare, failure=''):
+    return {
+        'id': name,
+        'name': name,
+        'fit': fit,
+        'spare': spare,
+        'failure': failure,
+    }
+
+
 FULL = make_plan(
     [make_move(1), make_move(2, 'cold')],
     [
@@ -186,8 +196,10 @@ class ReportTestCase(testtools.TestCase):
 
 
 class SurvivalTestCase(testtools.TestCase):
-    def tell(self, failures, by='host', remarks=(), faults=()):
-        self.made = report.make_survival(failures, by, remarks, faults)
+    def tell(self, failures, by='host', remarks=(), faults=(), flavors=()):
+        self.made = report.make_survival(
+            failures, by, flavors, remarks, faults
+        )
         stream = io.StringIO()
         cli_report.write(stream, self.made.sections, 80)
         return stream.getvalue().splitlines()
@@ -239,3 +251,34 @@ class SurvivalTestCase(testtools.TestCase):
             ],
             lines[2:],
         )
+
+    def test_flavors(self):
+        flavors = [
+            make_flavor('small', 40, 31, 'host3'),
+            make_flavor('m', 2, 2),
+        ]
+        lines = self.tell(
+            [make_failure('a'), make_failure('b')], flavors=flavors
+        )
+        self.assertEqual(
+            [
+                'More servers may come, so that any one host can fail as now:',
+                '  small  31 of 40 that fit now; one more would strand a '
+                'server of host3',
+                '  m      2 of 2 that fit now',
+            ],
+            lines[2:],
+        )
+        self.assertEqual(0, self.made.status)
+        document = self.made.document()
+        schemas.validate(document, 'moves/schema.json')
+        self.assertEqual(flavors, document['flavors'])
+
+    def test_a_flavor_of_which_none_may_come(self):
+        none = [make_flavor('small', 9, 0, 'b')]
+        self.tell([make_failure('a', 'VCPU')], flavors=none)
+        self.assertEqual(3, self.made.status)
+        self.tell([], flavors=none)
+        self.assertEqual(3, self.made.status)
+        self.tell([], flavors=none, faults=['Cell a is silent.'])
+        self.assertEqual(1, self.made.status)
