@@ -212,7 +212,9 @@ class SurviveTestCase(SamplesTestCase):
         )
         self.boot(flavor=flavor, host='host1', name='web')
         self.show(
-            'cli/survive/survive.txt', 'nova-ext-sched survive', 'echo $?'
+            'cli/survive/survive.txt',
+            'nova-ext-sched survive --flavor small',
+            'echo $?',
         )
         self.show(
             'cli/survive/host.txt', 'nova-ext-sched survive --host host1'

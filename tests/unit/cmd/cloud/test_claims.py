@@ -74,6 +74,16 @@ class ClaimsTestCase(testtools.TestCase):
         self.claims.learn({'new': summary(VCPU=(4, 4))})
         self.assertEqual(2, self.claims.get_free('new', 'VCPU'))
 
+    def test_copy(self):
+        self.claims.take(request(host={'MEMORY_MB': 60}))
+        before = self.claims.get_free('host', 'MEMORY_MB')
+        copy = self.claims.copy()
+        self.assertTrue(copy.take(request(host={'MEMORY_MB': before})))
+        self.assertEqual(0, copy.get_free('host', 'MEMORY_MB'))
+        self.assertEqual(before, self.claims.get_free('host', 'MEMORY_MB'))
+        self.claims.learn({'new': summary(VCPU=(4, 4))})
+        self.assertEqual(0, copy.get_free('new', 'VCPU'))
+
 
 class HostStateTestCase(testtools.TestCase):
     """What a claim changes of the scheduler's memory."""

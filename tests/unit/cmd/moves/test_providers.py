@@ -110,6 +110,17 @@ class ProvidersTestCase(testtools.TestCase):
         self.move(2, to='d', left='a')
         self.assertEqual('abc', self.ask()[0])
 
+    def test_what_came_before_the_moves_is_not_forgotten(self):
+        before, self.providers = self.providers, self.providers.copy()
+        before._claims.learn(self.answer.summaries)
+        self.providers.add(test_claims.request(a={'VCPU': 3}))
+        self.move(3, to='b')
+        self.assertEqual({'a': ['VCPU'], 'b': ['VCPU']}, self.ask()[1])
+        self.providers.forget_moves()
+        self.assertEqual(('abc', {'a': ['VCPU']}), self.ask())
+        self.providers = before
+        self.assertEqual(('abc', {}), self.ask())
+
     @ddt.data(({}, True), ({'max_unit': 1}, False), ({'step_size': 3}, False))
     @ddt.unpack
     def test_units(self, limits, opened):
