@@ -33,6 +33,21 @@ class EvacuationMixin:
         self.assertEqual(3 if stuck or none else 0, found.status, found.err)
         return document
 
+    def count_spare(self, flavor, *argv):
+        """Return how many more servers may come, and fit, and what ends it.
+
+        As many fit as capacity says.
+        """
+        [found] = self.survive(*argv, '--flavor', flavor)['flavors']
+        out, _, _ = explain.call(
+            capacity_command.Capacity,
+            'capacity',
+            *('--flavor', flavor, '-f', 'json'),
+        )
+        [fitting] = json.loads(out)['flavors']
+        self.assertEqual(fitting['servers'], found['fit'])
+        return found['spare'], found['fit'], found['failure']
+
     def fail_hosts(self, failure):
         """Let hosts fail, and nova evacuate; it does what was said.
 
@@ -210,17 +225,8 @@ class FlavorTestCase(SurviveTestCase):
         :param flavor: the ID of the new servers' flavor
         :param more: how many come that are not to come
         """
-        out, _, _ = explain.call(
-            capacity_command.Capacity,
-            'capacity',
-            *('--flavor', flavor, '-f', 'json'),
-        )
-        self.assertEqual(fit, json.loads(out)['flavors'][0]['servers'])
-        document = self.survive(*argv, '--flavor', flavor)
-        [found] = document['flavors']
         self.assertEqual(
-            (spare, fit, failure),
-            (found['spare'], found['fit'], found['failure']),
+            (spare, fit, failure), self.count_spare(flavor, *argv)
         )
         for _ in range(spare):
             self.boot(flavor=flavor)
@@ -290,6 +296,12 @@ class CellsTestCase(EvacuationMixin, plans.PlanTestCase):
             document['answer']['sentence'],
         )
 
+    def test_more_servers_stay_in_their_cell_too(self):
+        for name in ('host3', 'host4'):
+            self._start_compute(name, cell_name='cell2')
+        # Two on host1; the next takes the room of one of them on host2.
+        self.assertEqual((2, 8, 'host1'), self.count_spare(self.sized(5)))
+
 
 class DevicesTestCase(EvacuationMixin, test_capacity_devices.DevicesBase):
     def test_numa_cells_and_devices(self):
@@ -304,6 +316,7 @@ class DevicesTestCase(EvacuationMixin, test_capacity_devices.DevicesBase):
         document = self.survive()
         stuck = [one for one in document['failures'] if one['without_place']]
         self.assertNotEqual([], stuck)
+        self.assertGreater(self.count_spare(flavor)[1], 0)
         self.fail_hosts(stuck[0])
 
 
