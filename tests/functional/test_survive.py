@@ -7,6 +7,7 @@ import json
 import pathlib
 from unittest import mock
 
+import ddt
 import fixtures
 from nova.tests.functional.api import client
 from prometheus_client import parser
