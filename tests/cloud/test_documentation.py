@@ -31,7 +31,9 @@ FLAVORS = (
     'm1.large',
     'm1.fast',
     'm1.plain',
+    'small',
     'medium',
+    'big',
     'windows',
 )
 IMAGES = ('linux', 'debian', 'win2025')
