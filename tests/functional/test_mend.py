@@ -176,7 +176,7 @@ class LongTestCase(plans.PlanTestCase):
         judge = destinations.Destinations.judge
 
         def judge_later(mine, *args, **kwargs):
-            self.assertTrue(mine._scheduler.states)
+            self.assertTrue(mine.scheduler.states)
             # nova-api reads heartbeats of its own, before and after.
             clock.advance_time_seconds(3600)
             try:
