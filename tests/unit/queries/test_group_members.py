@@ -20,60 +20,6 @@ from nova_ext_sched.cmd.cloud import change
 from nova_ext_sched.queries import group_members
 from tests import databases
 
-#: A server (host, state, perhaps a task, or that it is hidden or deleted), its
-#: migrations (status, source, destination), the oldest first, and its places;
-#: ? is one that nobody knows yet. None: it is not in the result.
-PLACES = (
-    ('h1 active', '', 'h1'),
-    ('h1 building', '', 'h1'),
-    ('h1 error', '', 'h1'),
-    ('h1 active deleted', '', None),
-    ('h1 active hidden', '', None),
-    ('- building', '', '?'),
-    ('- building scheduling', '', '?'),
-    ('- building spawning', '', '?'),
-    ('- building deleting', '', '?'),
-    # nova-api and conductor, and nova-compute before it claims.
-    ('- shelved_offloaded unshelving', '', '?'),
-    ('- shelved_offloaded spawning', '', '?'),
-    ('- shelved_offloaded powering-on', '', '?'),
-    ('- shelved_offloaded', '', ''),
-    ('- shelved_offloaded deleting', '', ''),
-    ('- shelved_offloaded soft-deleting', '', ''),
-    ('- error', '', None),
-    ('- error deleting', '', None),
-    # The image that it was shelved to is gone.
-    ('- error unshelving', '', '?'),
-    # Both ends of a move that has not ended.
-    ('h1 active', 'accepted h1 h2', 'h1 h2'),
-    ('h1 active', 'running h1 h2', 'h1 h2'),
-    ('h1 active', 'finished h1 h2', 'h1 h2'),
-    ('h1 active', 'confirmed h1 h2', 'h1'),
-    ('h1 active', 'completed h1 h2', 'h1'),
-    ('h1 active', 'error h1 h2', 'h1'),
-    ('h1 active', 'running h1 h2 deleted', 'h1'),
-    ('h1 active deleted', 'running h1 ?', None),
-    # Where records disagree, a member counts wherever it may be.
-    ('h1 active', 'running h2 h3', 'h1 h2 h3'),
-    ('h1 active', 'running h2 h3, running h4 ?', 'h1 h2 h3 h4 ?'),
-    # An evacuation or an unshelving whose source is gone.
-    ('- building', 'accepted h1 h2', 'h1 h2 ?'),
-    ('- shelved_offloaded', 'accepted h1 h2', 'h1 h2'),
-    ('- error', 'accepted h1 h2', 'h1 h2'),
-    # The destination says reverted before the source has the server.
-    (
-        'h2 resized resize_reverting',
-        'reverted h8 h9, reverted h1 h2, reverted h6 h7 deleted',
-        'h1 h2',
-    ),
-    ('h1 active', 'reverted h1 h2', 'h1'),
-    # The other copy of a resize to another cell. nova shows a copy before it
-    # hides the other; of two cells that are asked at once, one may answer
-    # before that and the other after it.
-    ('h1 resized hidden', 'confirmed h8 h9', None),
-    ('h1 resized hidden', 'confirmed h8 h9, finished h1 h2', 'h1 h2'),
-)
-
 
 class SelectsMixin:
     """The selects in one cell, on one kind of database."""
@@ -114,67 +60,235 @@ class SelectsMixin:
                 session.add(row)
                 session.flush()
 
-    def add_server(self, uuid, server, moves):
-        """Add what a row of PLACES describes."""
-        host, vm_state, *words = server.split()
-        flags = {'hidden', 'deleted'} & {*words}
-        [task_state] = {*words} - flags or {None}
-        self.add(
-            models.Instance(
-                uuid=uuid,
-                host=None if host == '-' else host,
-                vm_state=vm_state,
-                task_state=task_state,
-                hidden='hidden' in flags,
-                deleted='deleted' in flags and 5,
-            )
-        )
-        for move in filter(None, moves.split(', ')):
-            status, source, dest, *deleted = move.split()
-            self.add(
-                models.Migration(
-                    instance_uuid=uuid,
-                    status=status,
-                    source_compute=source,
-                    dest_compute=None if dest == '?' else dest,
-                    deleted=len(deleted) and 7,
-                )
-            )
+    def places(self, *wanted):
+        return group_members._select_places(self.ctxt, list(wanted))
 
     def test_places(self):
-        for number, (server, moves, _) in enumerate(PLACES):
-            self.add_server(f'server {number}', server, moves)
-        self.add_server('not asked about', 'h1 active', '')
-        found = group_members._select_places(
-            self.ctxt,
-            [*(f'server {number}' for number in range(len(PLACES))), 'absent'],
+        self.add(
+            models.Instance(uuid=uuids.on, host='h1', vm_state='active'),
+            models.Instance(
+                uuid=uuids.claimed, host='h1', vm_state='building'
+            ),
+            models.Instance(uuid=uuids.way, host=None, vm_state='building'),
+            models.Instance(
+                uuid=uuids.back,
+                host=None,
+                vm_state='shelved_offloaded',
+                task_state='unshelving',
+            ),
+            models.Instance(
+                uuid=uuids.shelved, host=None, vm_state='shelved_offloaded'
+            ),
+            models.Instance(uuid=uuids.lost, host=None, vm_state='error'),
+            models.Instance(uuid=uuids.broken, host='h1', vm_state='error'),
+            models.Instance(uuid=uuids.gone, host='h1', deleted=5),
+            models.Instance(uuid=uuids.hidden, host='h1', hidden=True),
+            models.Instance(uuid=uuids.other, host='h1'),
         )
         self.assertEqual(
             {
-                f'server {number}': {
-                    None if one == '?' else one for one in places.split()
-                }
-                for number, (*_, places) in enumerate(PLACES)
-                if places is not None
+                uuids.on: {'h1'},
+                uuids.claimed: {'h1'},
+                uuids.back: {None},
+                uuids.way: {None},
+                uuids.shelved: set(),
+                uuids.broken: {'h1'},
             },
-            found,
+            self.places(
+                uuids.on,
+                uuids.claimed,
+                uuids.way,
+                uuids.back,
+                uuids.shelved,
+                uuids.lost,
+                uuids.broken,
+                uuids.gone,
+                uuids.hidden,
+                uuids.absent,
+            ),
         )
+
+    def test_each_state_without_a_host(self):
+        """Rows of the table of states."""
+        for vm_state, task_state, expected in (
+            ('building', None, {None}),
+            ('building', 'scheduling', {None}),
+            ('building', 'spawning', {None}),
+            ('building', 'deleting', {None}),
+            # nova-api and conductor, and nova-compute before it claims.
+            ('shelved_offloaded', 'unshelving', {None}),
+            ('shelved_offloaded', 'spawning', {None}),
+            ('shelved_offloaded', 'powering-on', {None}),
+            ('shelved_offloaded', None, set()),
+            ('shelved_offloaded', 'deleting', set()),
+            ('shelved_offloaded', 'soft-deleting', set()),
+            ('error', None, None),
+            ('error', 'deleting', None),
+            # The image that it was shelved to is gone.
+            ('error', 'unshelving', {None}),
+        ):
+            uuid = getattr(uuids, f'{vm_state} {task_state}')
+            self.add(
+                models.Instance(
+                    uuid=uuid, vm_state=vm_state, task_state=task_state
+                )
+            )
+            self.assertEqual(
+                expected,
+                self.places(uuid).get(uuid),
+                f'{vm_state}, {task_state}',
+            )
+
+    def move(self, status, source='h1', dest='h2', deleted=0):
+        return models.Migration(
+            instance_uuid=uuids.moving,
+            status=status,
+            source_compute=source,
+            dest_compute=dest,
+            deleted=deleted,
+        )
+
+    def test_a_resize_that_is_reverted(self):
+        """The destination says reverted before the source has the server."""
+        server = models.Instance(
+            uuid=uuids.moving,
+            host='h2',
+            vm_state='resized',
+            task_state='resize_reverting',
+        )
+        self.add(
+            server,
+            self.move('reverted', 'h8', 'h9'),
+            self.move('reverted', 'h1', 'h2'),
+            self.move('reverted', 'h6', 'h7', deleted=3),
+        )
+        self.assertEqual(
+            {uuids.moving: {'h1', 'h2'}}, self.places(uuids.moving)
+        )
+
+    def test_a_resize_that_was_reverted(self):
+        self.add(
+            models.Instance(uuid=uuids.moving, host='h1', vm_state='active'),
+            self.move('reverted'),
+        )
+        self.assertEqual({uuids.moving: {'h1'}}, self.places(uuids.moving))
+
+    def test_the_other_copy_of_a_resize_to_another_cell(self):
+        """nova shows a copy before it hides the other, in another cell.
+
+        Of two cells that are asked at once, one may answer before that and
+        the other after it.
+        """
+        self.add(
+            models.Instance(
+                uuid=uuids.moving, host='h1', vm_state='resized', hidden=True
+            ),
+            self.move('confirmed', 'h8', 'h9'),
+        )
+        self.assertEqual({}, self.places(uuids.moving))
+        self.add(self.move('finished'))
+        self.assertEqual(
+            {uuids.moving: {'h1', 'h2'}}, self.places(uuids.moving)
+        )
+
+    def test_both_ends_of_a_move(self):
+        for number, (status, deleted, both) in enumerate(
+            [
+                ('accepted', 0, True),
+                ('running', 0, True),
+                ('finished', 0, True),
+                ('confirmed', 0, False),
+                ('completed', 0, False),
+                ('error', 0, False),
+                ('running', 7, False),
+            ]
+        ):
+            uuid = getattr(uuids, f'moving{number}')
+            self.add(
+                models.Instance(uuid=uuid, host='h1', vm_state='active'),
+                models.Migration(
+                    instance_uuid=uuid,
+                    status=status,
+                    deleted=deleted,
+                    source_compute='h1',
+                    dest_compute='h2',
+                ),
+            )
+            self.assertEqual(
+                {'h1', 'h2'} if both else {'h1'},
+                self.places(uuid)[uuid],
+                status,
+            )
+
+    def test_host_and_both_ends_of_each_move(self):
+        """Where records disagree, a member counts wherever it may be."""
+
+        def move(source, dest):
+            return models.Migration(
+                instance_uuid=uuids.moving,
+                status='running',
+                source_compute=source,
+                dest_compute=dest,
+            )
+
+        self.add(
+            models.Instance(uuid=uuids.moving, host='h1', vm_state='active'),
+            move('h2', 'h3'),
+        )
+        self.assertEqual(
+            {'h1', 'h2', 'h3'}, self.places(uuids.moving)[uuids.moving]
+        )
+        self.add(move('h4', None))
+        self.assertEqual(
+            {'h1', 'h2', 'h3', 'h4', None},
+            self.places(uuids.moving)[uuids.moving],
+        )
+
+    def test_a_move_of_a_server_without_a_host(self):
+        """An evacuation or an unshelving whose source is gone."""
+        for vm_state, waits in (
+            ('building', {None}),
+            ('shelved_offloaded', set()),
+            ('error', set()),
+        ):
+            uuid = getattr(uuids, vm_state)
+            self.add(
+                models.Instance(uuid=uuid, host=None, vm_state=vm_state),
+                models.Migration(
+                    instance_uuid=uuid,
+                    status='accepted',
+                    source_compute='h1',
+                    dest_compute='h2',
+                ),
+            )
+            self.assertEqual({'h1', 'h2'} | waits, self.places(uuid)[uuid])
+
+    def test_a_move_of_a_deleted_server(self):
+        self.add(
+            models.Instance(uuid=uuids.gone, host='h1', deleted=3),
+            models.Migration(
+                instance_uuid=uuids.gone, status='running', source_compute='h1'
+            ),
+        )
+        self.assertEqual({}, self.places(uuids.gone))
 
     def test_compute_hosts(self):
         def node(uuid, host, deleted=0):
-            counted = 'vcpus memory_mb local_gb vcpus_used memory_mb_used'
-            # As with ironic: many nodes of one host.
             return models.ComputeNode(
                 uuid=uuid,
                 host=host,
+                # As with ironic: many nodes of one host.
                 hypervisor_hostname=f'node {uuid}',
                 deleted=deleted,
+                vcpus=1,
+                memory_mb=1,
+                local_gb=1,
+                vcpus_used=0,
+                memory_mb_used=0,
+                local_gb_used=0,
                 hypervisor_type='fake',
+                hypervisor_version=1,
                 cpu_info='',
-                **dict.fromkeys(
-                    [*counted.split(), 'local_gb_used', 'hypervisor_version'],
-                    1,
-                ),
             )
 
         self.add(
@@ -339,6 +453,12 @@ class CellsTestCase(testtools.TestCase):
             self.gather({'a', 'b', 'c'}, {'a': 'h1'}, {}, {'b': 'h2'}),
         )
 
+    def test_nothing_is_asked_for_nothing(self):
+        with mock.patch('nova.context.scatter_gather_cells') as gather:
+            self.assertEqual({}, group_members.get_places(None, group(), []))
+        gather.assert_not_called()
+        self.get_cells.assert_not_called()
+
     def test_more_than_a_statement_names(self):
         with (
             mock.patch(
@@ -422,45 +542,71 @@ class GetMembersTestCase(ReplacedTestCase):
         }
         self.nodes['node of waits'] = 'host of waits'
         # It holds both, while it moves.
-        self.nodes |= {'node of will move': 'h1', 'device of will move': 'h4'}
+        self.nodes['node of will move'] = 'h1'
+        self.nodes['device of will move'] = 'h4'
         found = self.get_members(*self.places, 'booted', 'deleted')
         self.assertEqual(
             {**self.places, 'booted': frozenset([None])}, found.places
         )
-        allocated = {'waits': {'host of waits'}, 'will move': {'h1', 'h4'}}
-        self.assertEqual({**allocated, 'booted': set()}, found.allocated)
-        in_cells = {'claimed': {'h1'}, 'moves': {'h1', 'h2'}}
         self.assertEqual(
-            {**in_cells, **allocated, 'in a cell too': {'h3'}}, found.hosts
+            {
+                'waits': {'host of waits'},
+                'will move': {'h1', 'h4'},
+                'booted': frozenset(),
+            },
+            found.allocated,
+        )
+        self.assertEqual(
+            {
+                'claimed': {'h1'},
+                'moves': {'h1', 'h2'},
+                'will move': {'h1', 'h4'},
+                'waits': {'host of waits'},
+                'in a cell too': {'h3'},
+            },
+            found.hosts,
         )
 
     def test_moves_that_a_tool_counts(self):
         """They count for members that live."""
-        self.places |= {'moved': frozenset('1'), 'stays': frozenset('2')}
+        self.places |= {
+            'moved': frozenset(['h1']),
+            'stays': frozenset(['h2']),
+        }
         asked = ['moved', 'stays', 'deleted']
-        with change.used(None, dict.fromkeys(['moved', 'deleted', 'x'], '3')):
-            found = self.get_members(*asked).places
-        self.assertEqual({'moved': {'3'}, 'stays': {'2'}}, found)
-        self.assertEqual({'1'}, self.get_members(*asked).places['moved'])
+
+        def places():
+            return group_members.get_members(None, group(*asked), asked).places
+
+        moved = {'moved': 'h3', 'deleted': 'h3', 'x': 'h3'}
+        with change.used(None, moved):
+            self.assertEqual(
+                {'moved': frozenset(['h3']), 'stays': frozenset(['h2'])},
+                places(),
+            )
+        self.assertEqual(frozenset(['h1']), places()['moved'])
 
     def test_the_build_requests_are_asked_first(self):
         """conductor deletes one after it created the instance."""
         order = []
-        for name in ('select_build_requests', '_gather'):
-            self.useFixture(
-                fixtures.MockPatchObject(
-                    group_members,
-                    name,
-                    lambda *args, name=name: order.append(name) or [],
-                )
-            )
-        group_members.get_places(None, group('a'), ['a'])
-        self.assertEqual(['select_build_requests', '_gather'], order)
+        self.select_build_requests = lambda *args: order.append('API') or []
+        with (
+            mock.patch.object(
+                group_members,
+                'select_build_requests',
+                lambda *args: order.append('API') or [],
+            ),
+            mock.patch.object(
+                group_members,
+                '_gather',
+                lambda *args: order.append('cells') or {},
+            ),
+        ):
+            group_members.get_places(None, group('a'), ['a'])
+        self.assertEqual(['API', 'cells'], order)
 
     def test_nothing_is_asked_for_nothing(self):
-        with mock.patch.object(group_members, '_find_cells') as find:
-            self.assertEqual(({}, {}), self.get_members())
-        find.assert_not_called()
+        self.assertEqual(({}, {}), self.get_members())
         self.assertEqual([], self.asked)
         self.places |= {'on': frozenset(['h1'])}
         self.get_members('on')
@@ -491,12 +637,22 @@ class GoneTestCase(ReplacedTestCase):
         other = objects.InstanceGroup(uuid=uuids.other, members=['a'])
         self.assertEqual(['a'], living(other, 'me'))
 
+    def test_a_failure_makes_nobody_gone(self):
+        with mock.patch.object(
+            group_members, '_gather', side_effect=nova_exception.CellTimeout()
+        ):
+            self.assertRaises(
+                nova_exception.CellTimeout,
+                group_members.get_places,
+                None,
+                group('a'),
+                ['a'],
+            )
+        self.assertEqual(['a'], group_members.get_living(group('a'), None))
+
     def test_only_a_look_at_all_cells_is_remembered(self):
         """A member that no enabled cell has may be in a disabled one."""
         look = group_members.get_places
-        fault = nova_exception.CellTimeout
-        with mock.patch.object(group_members, '_gather', side_effect=fault()):
-            self.assertRaises(fault, look, None, group('a'), ['a'])
         self.assertEqual({}, look(None, group('a'), ['a'], quickly=True))
         self.assertEqual(['a'], group_members.get_living(group('a'), None))
         self.assertEqual({}, look(None, group('a'), ['a']))
