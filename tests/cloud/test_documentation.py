@@ -36,6 +36,8 @@ FLAVORS = (
     'big',
     'windows',
 )
+# Of these it is counted how many fit.
+COUNTED = ('small', 'big')
 IMAGES = ('linux', 'debian', 'win2025')
 AGGREGATES = {'windows': ('compute1', 'compute2'), 'fast': (), 'gpus': ()}
 #: Pages that suppose that the aggregate windows is isolated already.
@@ -195,7 +197,8 @@ class DocumentationTestCase(base.CloudTestCase):
         """Make the flavors and aggregates."""
         compute = self.admin.compute
         for name in FLAVORS:
-            compute.create_flavor(name=name, ram=64, vcpus=1, disk=1)
+            ram = 32768 if name in COUNTED else 64
+            compute.create_flavor(name=name, ram=ram, vcpus=1, disk=1)
         for name, hosts in AGGREGATES.items():
             aggregate = compute.create_aggregate(name=name)
             for host in hosts:
