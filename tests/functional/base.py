@@ -282,6 +282,13 @@ class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
         time.sleep(0.25)
         return self._wait_for_state_change(server, expected_state)
 
+    def rebuild_server(self, server, image, expected_state='ACTIVE'):
+        """Rebuild a server and return it; the state is waited for."""
+        self.api.post_server_action(
+            server['id'], {'rebuild': {'imageRef': image}}
+        )
+        return self._wait_for_state_change(server, expected_state)
+
     def _wait_for_server_parameter(
         self, server, expected_params, max_retries=60, **kwargs
     ):

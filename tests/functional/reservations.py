@@ -38,9 +38,3 @@ class ReservationTestCase(base.CloudTestCase):
                 required.append(set(value.removeprefix('in:').split(',')))
         self.assertLessEqual(len(forbidden), 1)
         return required, forbidden[0] if forbidden else set()
-
-    def rebuild(self, server, image, expected_state):
-        self.api.post_server_action(
-            server['id'], {'rebuild': {'imageRef': image}}
-        )
-        return self._wait_for_state_change(server, expected_state)

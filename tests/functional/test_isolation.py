@@ -29,12 +29,6 @@ class IsolationTestCase(base.CloudTestCase):
     options = {'enable_isolated_aggregate_filtering': True}
     weights = {'host1': 100, 'host2': 50, 'host3': 1}
 
-    def rebuild(self, server, image, expected_state):
-        self.api.post_server_action(
-            server['id'], {'rebuild': {'imageRef': image}}
-        )
-        return self._wait_for_state_change(server, expected_state)
-
 
 class StoryTestCase(IsolationTestCase):
     """Licensed hosts, the use case of the specification."""
@@ -83,9 +77,9 @@ class StoryTestCase(IsolationTestCase):
         """nova runs no request filter then; the host filter judges."""
         server = self.assertBootsOn('host1', image=self.windows)
         other = self.image(props=required(WINDOWS))
-        server = self.rebuild(server, other, 'ACTIVE')
+        server = self.rebuild_server(server, other, 'ACTIVE')
         self.assertEqual(other, server['image']['id'])
-        server = self.rebuild(server, self.image(), 'ERROR')
+        server = self.rebuild_server(server, self.image(), 'ERROR')
         self.assertIn('No valid host', server['fault']['message'])
         self.assertEqual(other, server['image']['id'])
         self.assertRegex(
@@ -140,7 +134,7 @@ class FlavorAloneTestCase(IsolationTestCase):
         self.assertEqual([f'!in:{uuid}'], self.queries[-1]['member_of'])
         self.assertNoValidHost(image=windows, az='nova:host1')
         by_flavor = self.assertBootsOn('host1', flavor=licensed)
-        self.rebuild(by_flavor, self.image(), 'ACTIVE')
+        self.rebuild_server(by_flavor, self.image(), 'ACTIVE')
         # One that came by its image, before.
         self.flags(
             isolation_trait_sources=['flavor', 'image'], group='nova_ext_sched'

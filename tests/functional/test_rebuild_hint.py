@@ -86,12 +86,6 @@ class RebuildHintTestCase(base.CloudTestCase):
             {'name': 'test', 'policy': 'anti-affinity'}
         )['id']
 
-    def rebuild(self, server, image, expected_state='ACTIVE'):
-        self.api.post_server_action(
-            server['id'], {'rebuild': {'imageRef': image}}
-        )
-        return self._wait_for_state_change(server, expected_state)
-
 
 class BootTestCase(RebuildHintTestCase):
     def setUp(self):
@@ -218,8 +212,8 @@ class StoredTestCase(RebuildHintTestCase):
     def test_rebuilds(self):
         server = self.store(self.assertBootsOn('a', image=self.plain))
         # nova leaves the image in the stored request.
-        self.rebuild(server, self.licensed, expected_state='ERROR')
-        self.rebuild(server, self.plain)
+        self.rebuild_server(server, self.licensed, expected_state='ERROR')
+        self.rebuild_server(server, self.plain)
         self.queries.clear()
         self._migrate_server(server)
         self.assertGoesTo('b', server)
@@ -229,9 +223,9 @@ class StoredTestCase(RebuildHintTestCase):
             self.aggregate_ids['freepool'], 'b'
         )
         self.set_metadata('rack b', {'ssd': '1', **FORCE})
-        self.rebuild(server, self.image())
-        self.rebuild(server, self.licensed, expected_state='ERROR')
-        self.rebuild(server, self.plain)
+        self.rebuild_server(server, self.image())
+        self.rebuild_server(server, self.licensed, expected_state='ERROR')
+        self.rebuild_server(server, self.plain)
         self.assertGoesTo('b', server)
 
     def test_statements_of_the_documentation(self):

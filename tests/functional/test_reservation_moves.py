@@ -20,7 +20,7 @@ class RebuildTestCase(reservations.ReservationTestCase):
     def host_that_was_reserved_since(self):
         server = self.assertBootsOn('other', host='other')
         self.reserve('b', ['other'])
-        server = self.rebuild(server, self.image(), 'ERROR')
+        server = self.rebuild_server(server, self.image(), 'ERROR')
         self.assertIn('No valid host', server['fault']['message'])
         self.assertIn(
             'IsolatedAggregatesFilter rejected 1 of 1 host: 1 because '
@@ -31,11 +31,11 @@ class RebuildTestCase(reservations.ReservationTestCase):
 
     def reservation_that_passed_to_another_project(self):
         server = self.assertBootsOn('reserved', flavor=self.consuming('a'))
-        self.rebuild(server, self.image(), 'ACTIVE')
+        self.rebuild_server(server, self.image(), 'ACTIVE')
         self.set_metadata(
             'a', {'filter_tenant_id': reservations.OTHER_PROJECT}
         )
-        self.rebuild(server, self.image(), 'ERROR')
+        self.rebuild_server(server, self.image(), 'ERROR')
         self.assertIn(
             f'may not use reservation:a: aggregate a has filter_tenant_id='
             f'{reservations.OTHER_PROJECT}',
@@ -49,13 +49,13 @@ class RebuildTestCase(reservations.ReservationTestCase):
         again = self.image(props={'reservation:a': 'true'})
         server = self.assertBootsOn('reserved', image=image)
         # The same image is no matter of the scheduler.
-        self.rebuild(server, image, 'ACTIVE')
+        self.rebuild_server(server, image, 'ACTIVE')
         for other in (self.image(), again):
-            server = self.rebuild(server, other, 'ERROR')
+            server = self.rebuild_server(server, other, 'ERROR')
             self.assertEqual(image, server['image']['id'])
         # Where nothing is reserved there is nothing to guard.
         server = self.assertBootsOn('plain', host='plain')
-        self.rebuild(server, again, 'ACTIVE')
+        self.rebuild_server(server, again, 'ACTIVE')
 
 
 class MoveTestCase(reservations.ReservationTestCase):

@@ -32,18 +32,12 @@ class RefusedRebuildTestCase(base.CloudTestCase):
         self.plain = self.image()
         self.licensed = self.image(props={f'trait:{WINDOWS}': 'required'})
 
-    def rebuild(self, server, image, expected_state):
-        self.api.post_server_action(
-            server['id'], {'rebuild': {'imageRef': image}}
-        )
-        return self._wait_for_state_change(server, expected_state)
-
     def refuse_rebuild(self, server, image):
         """Rebuild and go on with the old image, as the owner may."""
         running = server['image']['id']
-        server = self.rebuild(server, image, 'ERROR')
+        server = self.rebuild_server(server, image, 'ERROR')
         self.assertEqual(running, server['image']['id'])
-        server = self.rebuild(server, running, 'ACTIVE')
+        server = self.rebuild_server(server, running, 'ACTIVE')
         spec = objects.RequestSpec.get_by_instance_uuid(
             context.get_admin_context(), server['id']
         )
@@ -83,7 +77,7 @@ class PlainServerTestCase(RefusedRebuildTestCase):
         self._unshelve_server(self.server)
         self.assertEqual('host2', self.host_of(self.server))
         # A rebuild that is allowed ends it.
-        self.rebuild(self.server, self.image(), 'ACTIVE')
+        self.rebuild_server(self.server, self.image(), 'ACTIVE')
         before = self.log
         self._migrate_server(self.server)
         self.assertEqual('host3', self.host_of(self.server))
@@ -133,7 +127,7 @@ class VolumeTestCase(RefusedRebuildTestCase):
 
     def refuse_rebuild(self, server, image):
         """Rebuild, and have an administrator reset the server's state."""
-        self.rebuild(server, image, 'ERROR')
+        self.rebuild_server(server, image, 'ERROR')
         self.admin_api.post_server_action(
             server['id'], {'os-resetState': {'state': 'active'}}
         )
@@ -212,7 +206,7 @@ class VolumeTestCase(RefusedRebuildTestCase):
         with fixtures.MonkeyPatch(
             'nova.volume.cinder.API.reimage_volume', reimage
         ):
-            self.rebuild(server, self.plain, 'ACTIVE')
+            self.rebuild_server(server, self.plain, 'ACTIVE')
         before = self.log
         with fixtures.MonkeyPatch('nova.volume.cinder.API.get', get_renewed):
             server = self.resize(server)

@@ -102,8 +102,8 @@ class Drain(_Moves):
             scheduler = snapshot.Snapshot(settled=True)
             hosts = chosen.find(scheduler, *names)
             plan = drain.make(scheduler, hosts)
-        found = drain.describe(scheduler, hosts, plan)
         unread = drain.find_unread(scheduler, hosts)
+        found = drain.describe(scheduler, hosts, plan, unread)
         return plan_report.make(plan, found, scheduler.faults, bool(unread))
 
 

@@ -58,7 +58,6 @@ def make(scheduler: snapshot.Snapshot, hosts: Set[str]) -> order.Plan:
         plan = order.Order(
             scheduler,
             policies.Policies(scheduler).on,
-            barred=hosts,
             advance=advance,
             prepare=prepare,
             found=places,
@@ -80,14 +79,17 @@ def find_unread(scheduler: snapshot.Snapshot, hosts: Set[str]) -> Set[str]:
 
 
 def describe(
-    scheduler: snapshot.Snapshot, hosts: Set[str], plan: order.Plan
+    scheduler: snapshot.Snapshot,
+    hosts: Set[str],
+    plan: order.Plan,
+    unread: Set[str],
 ) -> Iterator[str]:
     """Yield sentences on hosts that are to be empty.
 
     :param hosts: names
     :param plan: what :func:`make` returned
+    :param unread: what :func:`find_unread` returned
     """
-    unread = find_unread(scheduler, hosts)
     empty = hosts - unread - {one.host for one in plan.without_place}
     some = messages.part(len(empty), len(hosts), 'host', 'is', 'are')
     yield f'{some} empty after these moves.'

@@ -132,7 +132,6 @@ class Order:
 
     :param scheduler: what nova-scheduler has in memory; it counts the moves
     :param policies: the names of those that nobody is asked to give up
-    :param barred: the names of hosts that are no destinations
     :param may_stay: whether a server need not leave any more, after moves:
         the hosts of the servers that moved, by their UUIDs
     :param prepare: returns what :class:`.movable.Movable` does, by the UUID of
@@ -147,7 +146,6 @@ class Order:
 
     scheduler: snapshot.Snapshot
     policies: Collection[str]
-    barred: Collection[str] = ()
     may_stay: Callable[[Leaving, Mapping[str, str]], bool] = (
         lambda _one, _moved: False
     )
@@ -231,7 +229,7 @@ class Order:
         try:
             if self.prepare:
                 return self.prepare(uuid)
-            return movable.Movable(self.scheduler, uuid, self.barred)
+            return movable.Movable(self.scheduler, uuid)
         except placement.PlacementFailed:
             raise
         except Exception as exc:

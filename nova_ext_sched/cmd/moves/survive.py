@@ -151,7 +151,6 @@ class Survey:
         moving = order.Order(
             self.scheduler,
             self._policies,
-            hosts,
             advance=advance,
             prepare=prepare,
             found=self._places,

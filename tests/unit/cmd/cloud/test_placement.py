@@ -10,6 +10,7 @@ import testtools
 
 from nova_ext_sched.cmd.cloud import placement
 from nova_ext_sched.cmd.cloud import query
+from tests.unit.cmd.cloud.test_query import Form
 
 objects.register_all()
 
@@ -316,18 +317,6 @@ class ProvidersTestCase(testtools.TestCase):
             providers.get_candidates(mock.sentinel.ctxt, [Form(str(number))])
             most = max(most, len(providers._answers))
         self.assertEqual(kept, most)
-
-
-class Form:
-    """nova's ResourceRequest."""
-
-    def __init__(self, text='', limit=None, pinned=False):
-        self.text = text
-        self._limit = limit
-        self.cpu_pinning_requested = pinned
-
-    def to_querystring(self):
-        return self.text
 
 
 class CandidatesTestCase(testtools.TestCase):

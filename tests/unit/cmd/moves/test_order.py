@@ -171,7 +171,7 @@ class PlanTestCase(testtools.TestCase):
         """Let nova's part be played by a toy."""
         self.toy = toy = Toy(hosts, servers)
 
-        def prepare(_, uuid, barred):
+        def prepare(_, uuid, barred=()):
             mine = servers[uuid]
             if mine.fixed:
                 raise movable.NotMovable('it is shelved')
@@ -235,20 +235,12 @@ class PlanTestCase(testtools.TestCase):
         :param command: drain, or survive, which brings what finds places
         """
         with self.cloud(hosts, servers) as toy:
-            brought = {}
-            if command == 'survive':
-                brought = {
-                    'found': toy,
-                    'prepare': lambda uuid: order.movable.Movable(
-                        toy, uuid, barred
-                    ),
-                }
             return order.Order(
                 toy,
                 (LABEL, GROUP),
-                barred,
+                prepare=lambda uuid: order.movable.Movable(toy, uuid, barred),
+                found=toy if command == 'survive' else None,
                 is_hardest_first=True,
-                **brought,
             ).make(
                 [
                     order.Leaving(uuid, '', 'p', one.host, [])
