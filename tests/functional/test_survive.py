@@ -16,6 +16,7 @@ from nova_ext_sched.cmd.ask import candidates
 from nova_ext_sched.cmd.capacity import command as capacity_command
 from nova_ext_sched.cmd.moves import command
 from nova_ext_sched.cmd.moves import shared
+from nova_ext_sched.cmd.moves import spare
 from tests.functional import audits
 from tests.functional import explain
 from tests.functional import plans
@@ -301,7 +302,18 @@ class CellsTestCase(EvacuationMixin, plans.PlanTestCase):
         for name in ('host3', 'host4'):
             self._start_compute(name, cell_name='cell2')
         # Two on host1; the next takes the room of one of them on host2.
-        self.assertEqual((2, 8, 'host1'), self.count_spare(self.sized(5)))
+        flavor = self.sized(5)
+        self.assertEqual((2, 8, 'host1'), self.count_spare(flavor))
+        for most, expected in (
+            (2, (2, 2, True, '')),
+            (3, (2, 3, True, 'host1')),
+        ):
+            with mock.patch.object(spare, '_MOST', most):
+                [found] = self.survive('--flavor', flavor)['flavors']
+            self.assertEqual(
+                expected,
+                tuple(map(found.get, ('spare', 'fit', 'or_more', 'failure'))),
+            )
 
 
 class DevicesTestCase(EvacuationMixin, test_capacity_devices.DevicesBase):

@@ -190,7 +190,8 @@ def _list_flavors(
     title = f'More servers may come, so that any one {noun} can fail as now:'
     lines = []
     for one in flavors:
-        text = f'{one["spare"]} of {one["fit"]} that fit now'
+        text = f'{one["spare"]} of {one["fit"]}'
+        text += ' or more' * one['or_more'] + ' that fit now'
         if one['failure']:
             text += f'; one more would strand a server of {one["failure"]}'
         lines.append(report.Line(text, f'{one["name"]:<{wide}}'))

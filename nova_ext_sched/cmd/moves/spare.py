@@ -3,9 +3,9 @@
 """How many more servers of a flavor may come, so that hosts can fail as now.
 
 They come one after the other, each to the host that nova's weighers prefer
-then, until no host takes one: as many as capacity counts. So many of them may
-come that no failure leaves more servers without a host than it leaves now, the
-new ones counted.
+then, until no host takes one, as capacity counts, or there are 5,000. So many
+of them may come that no failure leaves more servers without a host than it
+leaves now, the new ones counted.
 
 The number is found by halving: with one more, the failure that is named is
 worse than now. With fewer each is taken to be as now. Where room is just
@@ -32,9 +32,9 @@ from nova_ext_sched.cmd.cloud import process
 from nova_ext_sched.cmd.moves import order
 from nova_ext_sched.cmd.moves import shared
 
-# Servers that are counted at most, and those after which one more comes before
-# hosts are weighed again.
-_MOST = 1_000_000
+# Servers that are counted at most, as each is placed, and evacuated at least
+# once; and those after which one more comes before hosts are weighed again.
+_MOST = 5000
 _MOST_ONE_BY_ONE = 1000
 
 
@@ -82,7 +82,9 @@ class Grown(shared.Shared):
                 [self.scheduler.states[uuid] for uuid in order], like.judged
             )
             several = 1 + number // _MOST_ONE_BY_ONE
-            best = [one.obj.uuid for one in weighed[:several]]
+            best = [
+                one.obj.uuid for one in weighed[: min(several, _MOST - number)]
+            ]
             for uuid in best:
                 self.add(like, uuid, left[uuid][0])
                 yield uuid, left[uuid][0]
@@ -191,6 +193,7 @@ class Spare:
             'id': self._flavor.flavorid,
             'name': messages.clean(self._flavor.name),
             'fit': len(self._came),
+            'or_more': len(self._came) >= _MOST,
             'spare': self._number,
             'failure': messages.clean(self._failure),
         }

@@ -60,11 +60,12 @@ def make_failure(name, *causes, cause=None):
     )
 
 
-def make_flavor(name, fit, spare, failure=''):
+def make_flavor(name, fit, spare, failure='', or_more=False):
     return {
         'id': name,
         'name': name,
         'fit': fit,
+        'or_more': or_more,
         'spare': spare,
         'failure': failure,
     }
@@ -255,7 +256,7 @@ class SurvivalTestCase(testtools.TestCase):
     def test_flavors(self):
         flavors = [
             make_flavor('small', 40, 31, 'host3'),
-            make_flavor('m', 2, 2),
+            make_flavor('m', 2, 2, or_more=True),
         ]
         lines = self.tell(
             [make_failure('a'), make_failure('b')], flavors=flavors
@@ -265,7 +266,7 @@ class SurvivalTestCase(testtools.TestCase):
                 'More servers may come, so that any one host can fail as now:',
                 '  small  31 of 40 that fit now; one more would strand a '
                 'server of host3',
-                '  m      2 of 2 that fit now',
+                '  m      2 of 2 or more that fit now',
             ],
             lines[2:],
         )
