@@ -21,7 +21,7 @@ from testtools import content
 
 hypothesis.settings.register_profile(
     'nova_ext_sched',
-    max_examples=int(os.environ.get('NOVA_EXT_SCHED_TEST_EXAMPLES', '100')),
+    max_examples=int(os.environ.get('NOVA_EXT_SCHED_TEST_EXAMPLES', '60')),
     # A loaded machine is no fault of the code.
     deadline=None,
     suppress_health_check=[hypothesis.HealthCheck.too_slow],

@@ -9,12 +9,8 @@ holds the group already: a pass proves that ours acted.
 import threading
 from unittest import mock
 
-from nova import context as nova_context
 from nova import utils
-from nova.db.api import api as api_db
-from nova.db.api import models as api_models
 from oslo_config import fixture as config_fixture
-from oslo_serialization import jsonutils
 
 from nova_ext_sched.filters import anti_affinity
 from tests.functional import base
@@ -154,50 +150,3 @@ class LateCheckTest(server_groups.AntiAffinityTestCase):
             first_is_built.set()
             second = self._wait_for_state_change(second, 'ACTIVE')
         self.assertEqual(['host1', 'host2'], self.hosts(first, second))
-
-
-class OldRowTest(server_groups.AntiAffinityTestCase):
-    """Rules that stand in the database in a form that the API refuses."""
-
-    def test_a_limit_that_is_no_number(self):
-        group = self.create_group({'max_server_per_host': 2})
-        server = self.boot(group)
-        # nova's versioned notifications raise on such a limit before any
-        # filter is asked; unversioned is its default.
-        self.flags(notification_format='unversioned', group='notifications')
-        self.store_rules(group, jsonutils.dumps({'max_server_per_host': 'x'}))
-        self.api.post_server_action(server['id'], {'migrate': None})
-        self._assert_resize_migrate_action_fail(
-            server, 'migrate', 'NoValidHost'
-        )
-        self.assert_warned_once(group)
-
-    def test_a_rule_that_does_not_exist(self):
-        group = self.create_group()
-        self.store_rules(group, jsonutils.dumps({'max_server_per_rack': '2'}))
-        self.boot(group, expected='ERROR')
-        self.boot(group, expected='ERROR')
-        self.assert_warned_once(group)
-
-    def assert_warned_once(self, group):
-        warning = (
-            f'ServerGroupAntiAffinityFilter rejects every host for server '
-            f'group {group["id"]}'
-        )
-        self.assertEqual(1, self.stdlog.logger.output.count(warning))
-
-    def store_rules(self, group, text):
-        """Write the rules into the row that nova's API checked once."""
-        self._store_rules(nova_context.get_admin_context(), group['id'], text)
-
-    @staticmethod
-    @api_db.context_manager.writer
-    def _store_rules(context, uuid, text):
-        row = (
-            context.session.query(api_models.InstanceGroup)
-            .filter_by(uuid=uuid)
-            .one()
-        )
-        context.session.query(api_models.InstanceGroupPolicy).filter_by(
-            group_id=row.id
-        ).update({'rules': text})

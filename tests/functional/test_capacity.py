@@ -6,12 +6,9 @@ Each number is compared with the truth: as many servers become ACTIVE, where
 the answer says, and one more finds no host.
 """
 
-import fixtures
 from nova.tests import fixtures as nova_fixtures
-from oslo_utils import uuidutils
 
 from tests.functional import capacity
-from tests.functional import capacity_driver
 from tests.functional import reservations
 
 TRAIT = 'CUSTOM_LICENSED_WINDOWS'
@@ -160,73 +157,3 @@ class SituationsTestCase(capacity.CapacityTestCase):
         )
         self.assertIsNone(answer.flavors[0]['hosts'])
         self.assertEqual({'failure-domain': 1, 'VCPU': 2}, answer.ends)
-
-
-class TwoCellsTestCase(capacity.CapacityTestCase):
-    NUMBER_OF_CELLS = 2
-    started = ()
-
-    def setUp(self):
-        super().setUp()
-        for host, cell in (
-            ('host1', 'cell1'),
-            ('host2', 'cell2'),
-            ('host3', 'cell2'),
-        ):
-            self._start_compute(host, cell_name=cell)
-
-    def test_two_cells(self):
-        self.assertCapacity(3, vcpu=6)
-
-
-class ProvidersTestCase(capacity.CapacityTestCase):
-    """A provider that two hosts share, and one in the tree of each host."""
-
-    compute_driver = 'fake.CapacityDriver'
-
-    def setUp(self):
-        # nova loads drivers of its own package alone.
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                'nova.virt.fake.CapacityDriver', capacity_driver.Driver
-            )
-        )
-        super().setUp()
-
-    def test_a_sharing_and_a_nested_provider(self):
-        shared = self._post_resource_provider('storage')['uuid']
-        self._set_inventory(
-            shared,
-            {
-                'resource_class': 'DISK_GB',
-                'total': 35,
-                'reserved': 0,
-                'min_unit': 1,
-                'max_unit': 35,
-                'step_size': 1,
-                'allocation_ratio': 1.0,
-            },
-        )
-        self._set_provider_traits(shared, ['MISC_SHARES_VIA_AGGREGATE'])
-        aggregate = uuidutils.generate_uuid()
-        for provider in (
-            shared,
-            self._get_provider_uuid_by_host('host1'),
-            self._get_provider_uuid_by_host('host2'),
-        ):
-            self._set_aggregate(provider, aggregate)
-        # Each host by itself has CPUs for two.
-        answer = self.assertCapacity(3, disk=10)
-        self.assertEqual({'host1': 2, 'host2': 1}, answer.rooms)
-        self.assertEqual({'DISK_GB and VCPU': 1, 'DISK_GB': 1}, answer.ends)
-        # Of ten; the CPUs are enough for two.
-        answer = self.assertCapacity(
-            3, vcpu=1, specs={'resources:CUSTOM_MAGIC': '6'}
-        )
-        self.assertEqual({'CUSTOM_MAGIC': 3}, answer.ends)
-        # No host gives one server more than max_unit, or parts of a step.
-        for amount in ('9', '4'):
-            flavor = self.large(specs={'resources:CUSTOM_MAGIC': amount})
-            answer = self.capacity('--flavor', flavor)
-            self.assertEqual({}, answer.rooms)
-            self.assertEqual(3, answer.status)

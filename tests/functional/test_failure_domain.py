@@ -7,15 +7,12 @@ latter, then rack a: the wrong host nearly everywhere.
 """
 
 import contextlib
-import threading
 from unittest import mock
 
 from nova import utils
 from nova.compute import manager as compute_manager
 from nova.tests import fixtures as nova_fixtures
-from oslo_db import exception as db_exception
 
-from nova_ext_sched.queries import group_members
 from tests.functional import base
 
 DIFFERENT = {'different_failure_domain': 'true'}
@@ -176,44 +173,6 @@ class BootTest(FailureDomainsTestCase):
         self.assertIn('are on hosts without a failure domain', self.log)
 
 
-class OneRequestTest(FailureDomainsTestCase):
-    def test_picks_and_members_count_together(self):
-        # nova's filter takes the hosts of the picks from the candidates.
-        group = self.create_group()
-        self.boot_in(group, at_most('2'))
-        self.assertEqual(
-            ['none'] * 4,
-            self.hosts_of_one_request(group, at_most('2'), 4),
-        )
-        self.assertEqual(
-            ['a2', 'b1', 'b2'],
-            self.hosts_of_one_request(group, at_most('2'), 3),
-        )
-        self.assertEqual([None], self.hosts(group, at_most('2'), 1))
-
-    def test_placed_a_moment_ago(self):
-        """nova-compute has not yet claimed the first server."""
-        claimed = threading.Event()
-        manager = self.computes['a1'].manager
-        build = manager._do_build_and_run_instance
-
-        def hold(*args, **kwargs):
-            claimed.wait(30)
-            return build(*args, **kwargs)
-
-        group = self.create_group()
-        with mock.patch.object(
-            manager, '_do_build_and_run_instance', side_effect=hold
-        ) as held:
-            first = self.post(group, DIFFERENT)
-            self._wait_for_assert(held.assert_called_once)
-            second = self.boot_in(group, DIFFERENT)
-            claimed.set()
-            first = self._wait_for_state_change(first, 'ACTIVE')
-        self.assertEqual('a1', self.host_of(first))
-        self.assertEqual('b1', self.host_of(second))
-
-
 class MoveTest(FailureDomainsTestCase):
     """Servers on a1 and b1, one a rack.
 
@@ -321,91 +280,3 @@ class MoveTest(FailureDomainsTestCase):
             self._unshelve_server(self.server)
         self.assertEqual([None], hosts)
         self.assertEqual('a1', self.host_of(self.server))
-
-
-class BoundTest(FailureDomainsTestCase):
-    host_filters = ('FailureDomainFilter', 'IsolatedAggregatesFilter')
-    options = {
-        'enable_isolated_aggregate_filtering': True,
-        'max_forbidden_aggregates': 2,
-    }
-
-    def test_the_bound_holds_together_with_isolation(self):
-        isolated = self.isolate('windows', ['loose'], 'HW_CPU_X86_VMX')
-        self.set_metadata('windows', {'failure_domain': 'w'})
-        group = self.create_group(rules={'max_server_per_host': 9})
-        self.assertEqual(['a1', 'b1', None], self.hosts(group, DIFFERENT, 3))
-        # Racks a and b are full, and only one of them goes in.
-        (forbidden,) = self.member_of()
-        uuids = set(forbidden.removeprefix('!in:').split(','))
-        self.assertEqual(2, len(uuids))
-        self.assertIn(isolated, uuids)
-        self.assertIn(
-            'FailureDomainFilter checks the hosts of the other 1: ', self.log
-        )
-        self.assertRegex(
-            self.log,
-            'FailureDomainFilter rejected 2 of 2 hosts: 2 because failure '
-            f'domain [ab] holds 1 server of server group {group} and the '
-            f'limit is 1',
-        )
-
-
-class CellsTest(FailureDomainsTestCase):
-    """A rack whose hosts are in two cells."""
-
-    NUMBER_OF_CELLS = 2
-    started = ('a1',)
-
-    def set_up_racks(self):
-        for host in ('a2', 'b1'):
-            self._start_compute(host, cell_name='cell2')
-        self.aggregate('rack a', ['a1', 'a2'], failure_domain='a')
-        self.aggregate('rack b', ['b1'], failure_domain='b')
-
-    def test_a_cell_that_does_not_answer(self):
-        self.assertEqual(
-            ['a1', 'b1', None], self.hosts(self.create_group(), DIFFERENT, 3)
-        )
-        group = self.create_group()
-        self.boot_in(group, DIFFERENT)
-        select = group_members._select_places
-
-        def fail_in_first(ctxt, uuids):
-            if ctxt.cell_uuid == self.cell_mappings['cell1'].uuid:
-                raise db_exception.DBConnectionError('cell1 is away')
-            return select(ctxt, uuids)
-
-        with mock.patch.object(group_members, '_select_places', fail_in_first):
-            self.assertEqual([None], self.hosts(group, DIFFERENT, 1))
-        self.assertIn('failure_domains cannot decide', self.log)
-        self.assertIn('cell1 is away', self.log)
-
-
-class OneStageTest(FailureDomainsTestCase):
-    options = {'request_filters': ['isolate_aggregates']}
-
-    def test_the_host_filter_alone_refuses(self):
-        group = self.create_group(rules={'max_server_per_host': 9})
-        self.assertEqual([None, None], self.hosts(group, DIFFERENT, 2))
-        self.assertEqual(['loose'], self.hosts(group, {}, 1))
-        self.assertEqual(
-            1,
-            self.log.count(
-                'Add failure_domains to [nova_ext_sched] request_filters.'
-            )
-            # The line at start says it too.
-            - self.log.count('does not have failure_domains'),
-        )
-
-
-class OtherStageTest(FailureDomainsTestCase):
-    host_filters = ()
-
-    def test_the_request_filter_alone_forbids(self):
-        group = self.create_group()
-        # Nobody refuses the host without a domain.
-        self.assertEqual(
-            ['loose', 'a1', 'b1', None], self.hosts(group, DIFFERENT, 4)
-        )
-        self.assertIn('Add FailureDomainFilter to', self.log)

@@ -9,15 +9,10 @@ did not hold.
 """
 
 import fixtures
-from nova import context as nova_context
-from nova import objects
 from nova.compute import api
 from nova.scheduler import utils
-import sqlalchemy as sa
 
 from nova_ext_sched.filters import base as filters_base
-from nova_ext_sched.queries import sources
-from tests import documentation
 from tests import log_once
 from tests.functional import base
 from tests.functional import explain
@@ -146,109 +141,3 @@ class BootTestCase(RebuildHintTestCase):
             for one in group['server_group']['members']
         ]
         self.assertEqual(['a', 'b'], sorted(map(self.host_of, both)))
-
-
-class StoredTestCase(RebuildHintTestCase):
-    """nova as it is; the hint was stored before it was updated."""
-
-    def store(self, server):
-        """Write the hint into the stored request of a server."""
-        spec = objects.RequestSpec.get_by_instance_uuid(
-            nova_context.get_admin_context(), server['id']
-        )
-        spec.scheduler_hints = {'_nova_check_type': ['rebuild']}
-        spec.save()
-        return server
-
-    def assertGoesTo(self, expected, server):
-        self.assertEqual(expected, self.host_of(server))
-        # nova took the move for a rebuild.
-        self.assertEqual([], self.queries)
-
-    def assertCannotMigrate(self, server, host=None):
-        self.api.post_server_action(
-            server['id'], {'migrate': {'host': host} if host else None}
-        )
-        self._assert_resize_migrate_action_fail(
-            server, 'migrate', 'NoValidHost'
-        )
-
-    def test_moves(self):
-        # Its administrator's choice is stored too.
-        server = self.store(self.boot(az='nova:a:a', flavor=self.flavor()))
-        self.queries.clear()
-        self.assertCannotMigrate(server, host='freepool')
-        answer = explain.run(
-            '--server', server['id'], '--operation', 'migrate', '-f', 'json'
-        )
-        self.assertEqual(['b'], answer.order)
-        self.assertIn('and is no rebuild', ''.join(answer.document['remarks']))
-        self._migrate_server(server)
-        self.assertGoesTo('b', server)
-        self._confirm_resize(server)
-        self._resize_server(server, self.flavor())
-        self.assertGoesTo('a', server)
-        self._confirm_resize(server)
-        self.api.post_server_action(
-            server['id'],
-            {'os-migrateLive': {'host': 'forced', 'block_migration': 'auto'}},
-        )
-        self._wait_for_migration_status(server, ['error'])
-        self._wait_for_server_parameter(
-            server, {'OS-EXT-STS:task_state': None}
-        )
-        self._live_migrate(server)
-        self.assertGoesTo('b', server)
-        self._shelve_server(server)
-        self._unshelve_server(server)
-        self.assertGoesTo('a', server)
-        self.computes['a'].stop()
-        self.api.put_service_force_down(
-            self.computes['a'].service_ref.uuid, True
-        )
-        self._evacuate_server(server, expected_host='b')
-        self.assertGoesTo('b', server)
-
-    def test_rebuilds(self):
-        server = self.store(self.assertBootsOn('a', image=self.plain))
-        # nova leaves the image in the stored request.
-        self.rebuild_server(server, self.licensed, expected_state='ERROR')
-        self.rebuild_server(server, self.plain)
-        self.queries.clear()
-        self._migrate_server(server)
-        self.assertGoesTo('b', server)
-        self._confirm_resize(server)
-        # Those are rebuilds: the server stays, whatever became of its host.
-        self.admin_api.add_host_to_aggregate(
-            self.aggregate_ids['freepool'], 'b'
-        )
-        self.set_metadata('rack b', {'ssd': '1', **FORCE})
-        self.rebuild_server(server, self.image())
-        self.rebuild_server(server, self.licensed, expected_state='ERROR')
-        self.rebuild_server(server, self.plain)
-        self.assertGoesTo('b', server)
-
-    def test_statements_of_the_documentation(self):
-        hints = {'group': self.create_group()}
-        server = self.store(self.assertBootsOn('a', hints=hints))
-        other = self.assertBootsOn('b', hints=hints)
-        self.queries.clear()
-        # b is full for the group, and all other hosts are closed.
-        self.assertCannotMigrate(server)
-        self.assertEqual([], self.queries)
-        select, update, _ = next(
-            block.text.split(';')
-            for block in documentation.blocks('sql')
-            if '_nova_check_type' in block.text
-        )
-        with sources.api_db.context_manager.writer.get_engine().begin() as (
-            connection
-        ):
-            found = connection.execute(sa.text(select)).scalars().all()
-            connection.execute(sa.text(update))
-            rest = connection.execute(sa.text(select)).scalars().all()
-        self.assertEqual(([server['id']], []), (found, rest))
-        self._delete_server(other)
-        self._migrate_server(server)
-        self.assertEqual('b', self.host_of(server))
-        self.assertNotEqual([], self.queries)

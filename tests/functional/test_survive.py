@@ -7,7 +7,6 @@ import json
 import pathlib
 from unittest import mock
 
-import ddt
 import fixtures
 from nova.tests.functional.api import client
 from prometheus_client import parser
@@ -16,11 +15,9 @@ from nova_ext_sched.cmd.ask import candidates
 from nova_ext_sched.cmd.capacity import command as capacity_command
 from nova_ext_sched.cmd.moves import command
 from nova_ext_sched.cmd.moves import shared
-from nova_ext_sched.cmd.moves import spare
 from tests.functional import audits
 from tests.functional import explain
 from tests.functional import plans
-from tests.functional import test_capacity_devices
 
 
 class EvacuationMixin:
@@ -215,122 +212,6 @@ class SituationsTestCase(SurviveTestCase):
             '0 of 2 failure domains can fail, one at a time; 2 cannot.',
             document['answer']['sentence'],
         )
-
-
-@ddt.ddt
-class FlavorTestCase(SurviveTestCase):
-    """How many more servers may come: as many come, and perhaps one more."""
-
-    def assertSpare(self, spare, fit, failure, flavor, *argv, more=1):
-        """Let servers come and a host fail, and nova evacuate it.
-
-        :param flavor: the ID of the new servers' flavor
-        :param more: how many come that are not to come
-        """
-        self.assertEqual(
-            (spare, fit, failure), self.count_spare(flavor, *argv)
-        )
-        for _ in range(spare):
-            self.boot(flavor=flavor)
-        # No failure is worse than before.
-        self.assertEqual(0, self.find_most_stuck(self.survive(*argv)))
-        for _ in range(more):
-            self.boot(flavor=flavor)
-        document = self.survive(*argv)
-        self.assertEqual(more, self.find_most_stuck(document))
-        [failed] = [
-            one for one in document['failures'] if one['failure'] == failure
-        ]
-        self.assertEqual(more, len(failed['without_place']))
-        self.fail_hosts(failed)
-
-    def find_most_stuck(self, document):
-        return max(len(one['without_place']) for one in document['failures'])
-
-    @ddt.data(0, 1)
-    def test_plain(self, more):
-        for number, host in ((4, 'host1'), (3, 'host2'), (6, 'host3')):
-            self.boot(flavor=self.sized(number), az=f'nova:{host}')
-        # Three on host1, three on host2, two on host3; then host4 gets one.
-        self.assertSpare(8, 13, 'host1', self.sized(2), more=more)
-
-    def test_isolated(self):
-        self.isolate('windows', ['host1', 'host3'], 'CUSTOM_WINDOWS')
-        specs = {'trait:CUSTOM_WINDOWS': 'required'}
-        self.boot(flavor=self.sized(1), host='host2')
-        self.assertSpare(3, 6, 'host1', self.sized(3, specs))
-
-    def test_a_group_whose_rule_is_just_met(self):
-        hints = self.group(limit=2)
-        large = self.sized(2)
-        for host in (*self.weights, 'host1'):
-            self.boot(flavor=large, hints=hints, az=f'nova:{host}')
-        for host in ('host2', 'host3'):
-            self.boot(flavor=self.sized(6), az=f'nova:{host}')
-        # Six on host1, two on host2; the next takes the room on host3, and
-        # host4 may have one of the group alone.
-        self.assertSpare(8, 18, 'host1', self.sized(1))
-
-    def test_a_rack(self):
-        self.racks()
-        self.boot(flavor=self.sized(3), az='nova:host1')
-        self.boot(flavor=self.sized(8), az='nova:host4')
-        # Seven on host1, then host2 has room for eight, host4 for two.
-        self.assertSpare(9, 29, 'rack1', self.sized(1), '--by', 'domain')
-
-
-class CellsTestCase(EvacuationMixin, plans.PlanTestCase):
-    NUMBER_OF_CELLS = 2
-    weights = {'host1': 200, 'host2': 100}
-
-    def test_no_server_leaves_its_cell(self):
-        for name in ('host3', 'host4'):
-            self._start_compute(name, cell_name='cell2')
-        self.boot(flavor=self.sized(4), az='nova:host1')
-        self.boot(flavor=self.sized(3), az='nova:host1')
-        self.boot(flavor=self.sized(5), az='nova:host2')
-        self.boot(flavor=self.sized(5), az='nova:host3')
-        document = self.assertFailure(
-            'host1', moves=['host2'], stuck=[('VCPU', '')]
-        )
-        self.assertEqual(
-            '1 of 3 hosts can fail, one at a time; 2 cannot.',
-            document['answer']['sentence'],
-        )
-
-    def test_more_servers_stay_in_their_cell_too(self):
-        for name in ('host3', 'host4'):
-            self._start_compute(name, cell_name='cell2')
-        # Two on host1; the next takes the room of one of them on host2.
-        flavor = self.sized(5)
-        self.assertEqual((2, 8, 'host1'), self.count_spare(flavor))
-        for most, expected in (
-            (2, (2, 2, True, '')),
-            (3, (2, 3, True, 'host1')),
-        ):
-            with mock.patch.object(spare, '_MOST', most):
-                [found] = self.survive('--flavor', flavor)['flavors']
-            self.assertEqual(
-                expected,
-                tuple(map(found.get, ('spare', 'fit', 'or_more', 'failure'))),
-            )
-
-
-class DevicesTestCase(EvacuationMixin, test_capacity_devices.DevicesBase):
-    def test_numa_cells_and_devices(self):
-        """In placement the other host has CPUs for both."""
-        self.admin_api = self.api
-        pinned = test_capacity_devices.PINNED
-        nic = {'pci_passthrough:alias': 'nic:1'}
-        flavor = self.large(4, **pinned)
-        for _ in range(3):
-            self.boot(flavor)
-        self.boot(self.large(1, **pinned, **nic))
-        document = self.survive()
-        stuck = [one for one in document['failures'] if one['without_place']]
-        self.assertNotEqual([], stuck)
-        self.assertGreater(self.count_spare(flavor)[1], 0)
-        self.fail_hosts(stuck[0])
 
 
 class CommandTestCase(SurviveTestCase):

@@ -2,7 +2,7 @@
 
 """Every code block of README and documentation is valid.
 
-What runs without a cloud is run by tests/functional/test_documentation.py and
+What runs without a cloud is run by tests/long/test_documentation.py and
 by tests/wheel.
 """
 

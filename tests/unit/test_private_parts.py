@@ -160,5 +160,6 @@ class PrivatePartsTestCase(testtools.TestCase):
         named = {
             (row.module, row.part.rpartition('.')[2]) for row in read_table()
         }
-        self.assertEqual([], sorted(find_all() - named), 'not in the table')
-        self.assertEqual([], sorted(named - find_all()), 'not in the code')
+        found = find_all()
+        self.assertEqual([], sorted(found - named), 'not in the table')
+        self.assertEqual([], sorted(named - found), 'not in the code')

@@ -3,6 +3,7 @@
 """What is imported is declared, and what is declared is imported."""
 
 import configparser
+import functools
 import importlib.metadata
 import pathlib
 import re
@@ -81,9 +82,15 @@ def rooms():
     )
 
 
+@functools.cache
+def distributions():
+    """Return which distributions bring a module, by its name."""
+    return importlib.metadata.packages_distributions()
+
+
 def imported(room):
     """Return the distributions that a room imports, by file and module."""
-    providers = importlib.metadata.packages_distributions()
+    providers = distributions()
     found = {}
     for path in test_layers.files(room):
         for name in test_layers.imports(path):

@@ -118,7 +118,6 @@ class FindingsTest(unittest.TestCase):
         [fault] = schema.find(errors.iter_errors(3))
         self.assertEqual("3 is not of type 'string'", fault.expected)
 
-    @hypothesis.settings(deadline=None, max_examples=100)
     @hypothesis.given(
         st.recursive(
             st.none() | st.integers() | st.text(),

@@ -3,7 +3,7 @@
 """How many more servers of a flavor may come, so that hosts can fail as now.
 
 They come one after the other, each to the host that nova's weighers prefer
-then, until no host takes one, as capacity counts, or there are 5,000. So many
+then, until no host takes one, as capacity counts, or there are 2,000. So many
 of them may come that no failure leaves more servers without a host than it
 leaves now, the new ones counted.
 
@@ -32,10 +32,8 @@ from nova_ext_sched.cmd.cloud import process
 from nova_ext_sched.cmd.moves import order
 from nova_ext_sched.cmd.moves import shared
 
-# Servers that are counted at most, as each is placed, and evacuated at least
-# once; and those after which one more comes before hosts are weighed again.
-_MOST = 5000
-_MOST_ONE_BY_ONE = 1000
+# Servers that are counted: each is placed, and evacuated once at least.
+_MOST = 2000
 
 
 class Grown(shared.Shared):
@@ -74,23 +72,20 @@ class Grown(shared.Shared):
         :param like: what they have in common
         """
         mine = shared.Evacuee('', like.spec_obj, like)
-        left, number = like.requests, 0
-        while left and number < _MOST:
+        left = dict(like.requests)
+        for _ in range(_MOST):
+            if not left:
+                return
             # Of equal hosts nova takes the first.
             order = sorted(left, key=self._place.__getitem__)
             weighed = self.scheduler.get_weighed_hosts(
                 [self.scheduler.states[uuid] for uuid in order], like.judged
             )
-            several = 1 + number // _MOST_ONE_BY_ONE
-            best = [
-                one.obj.uuid for one in weighed[: min(several, _MOST - number)]
-            ]
-            for uuid in best:
-                self.add(like, uuid, left[uuid][0])
-                yield uuid, left[uuid][0]
-            number += len(best)
-            passing, _ = self._judge_again(mine, best)
-            left = {uuid: left[uuid] for uuid in left.keys() - best}
+            best = weighed[0].obj.uuid
+            takes = left.pop(best)[0]
+            self.add(like, best, takes)
+            yield best, takes
+            passing, _ = self._judge_again(mine, [best])
             left |= {one.uuid: one.allocation_candidates for one in passing}
 
     def judge_again(self, mine: typing.Any) -> typing.Any:

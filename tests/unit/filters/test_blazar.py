@@ -256,8 +256,8 @@ class Clouds(random.Random):
 class BlazarNovaTestCase(BlazarTestCase):
     """Beside blazar-nova's class: 20,000 requests, on 5 hosts each.
 
-    NOVA_EXT_SCHED_TEST_EXAMPLES sets how many clouds there are, 100 by
-    default, of 200 requests each.
+    NOVA_EXT_SCHED_TEST_EXAMPLES sets how many clouds there are, 60 by
+    default, of 50 requests each.
     """
 
     def setUp(self):
@@ -274,7 +274,7 @@ class BlazarNovaTestCase(BlazarTestCase):
         options = clouds.options()
         self.blazar_config(**options)
         hosts = clouds.hosts()
-        for _ in range(200):
+        for _ in range(50):
             spec = clouds.spec()
             self.assertEqual(
                 [

@@ -156,7 +156,6 @@ class InstanceGroupPolicyTest(unittest.TestCase):
         self.assertNotEqual(Policy(), one)
         self.assertEqual(Policy(), Policy())
 
-    @hypothesis.settings(deadline=None, max_examples=200)
     @hypothesis.given(
         strategies.text(),
         strategies.sampled_from(anti_affinity.POLICIES) | strategies.text(),
@@ -397,7 +396,6 @@ class NovaIsTheOracleTest(unittest.TestCase):
             group['policy'] != anti_affinity.POLICY and group.get('rules')
         )
 
-    @hypothesis.settings(deadline=None, max_examples=200)
     @hypothesis.given(
         optional(name=NAMES, policy=POLICIES, rules=RULES, other=VALUES)
     )
@@ -405,7 +403,6 @@ class NovaIsTheOracleTest(unittest.TestCase):
         body = {'server_group': group}
         self.assertEqual(self.accepts(body), not faults(body, NOVA))
 
-    @hypothesis.settings(deadline=None, max_examples=200)
     @hypothesis.given(NAMES, strategies.characters(max_codepoint=0x1FFFF))
     def test_names(self, name, char):
         for text in (name, f'a{char}b', f'a{char}'):
@@ -415,7 +412,6 @@ class NovaIsTheOracleTest(unittest.TestCase):
                 not faults(body, instance_group_policy.NOVA),
             )
 
-    @hypothesis.settings(deadline=None, max_examples=200)
     @hypothesis.given(optional(name=POLICIES, rules=RULES, other=VALUES))
     def test_body_of_the_specification(self, policy):
         limit = policy.get('rules')

@@ -301,7 +301,6 @@ class RequestGroupTest(unittest.TestCase):
         objects.RequestGroup().resources['VCPU'] = 1
         self.assertEqual({}, objects.RequestGroup().resources)
 
-    @hypothesis.settings(deadline=None, max_examples=200)
     @hypothesis.given(strategies.request_groups())
     def test_round_trip(self, group):
         params = group.to_queryparams()
@@ -322,7 +321,6 @@ class RequestGroupTest(unittest.TestCase):
         self.assertEqual(group, group.obj_clone())
         self.assertRaises(TypeError, hash, group)
 
-    @hypothesis.settings(deadline=None, max_examples=200)
     @hypothesis.given(strategies.request_groups(''), st.data())
     def test_equal_where_the_queries_are(self, group, data):
         other = data.draw(strategies.request_groups(''))
@@ -342,7 +340,6 @@ class RequestGroupTest(unittest.TestCase):
         self.assertNotEqual(group, other)
         self.assertNotEqual(group, other.to_queryparams())
 
-    @hypothesis.settings(deadline=None, max_examples=300)
     @hypothesis.given(
         st.lists(
             st.tuples(

@@ -115,7 +115,6 @@ class FaultsTestCase(testtools.TestCase):
             ),
         )
 
-    @hypothesis.settings(deadline=None, max_examples=100)
     @hypothesis.given(
         st.lists(
             st.dictionaries(

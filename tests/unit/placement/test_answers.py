@@ -74,7 +74,6 @@ class AnswersTest(unittest.TestCase):
             text = answers.get_detail(make_response(content.encode()))
             self.assertNotIn(TOKEN[:8], text)
 
-    @hypothesis.settings(deadline=None, max_examples=100)
     @hypothesis.given(st.binary() | st.text().map(str.encode), st.text())
     def test_whatever_a_server_writes_is_one_line(self, content, content_type):
         for kind in ('text/plain', 'application/json', content_type):
@@ -82,7 +81,6 @@ class AnswersTest(unittest.TestCase):
             self.assertTrue(text.isprintable(), ascii(text))
             self.assertGreater(3000, len(text))
 
-    @hypothesis.settings(deadline=None, max_examples=100)
     @hypothesis.given(
         st.dictionaries(
             st.sampled_from(['errors', 'message']),

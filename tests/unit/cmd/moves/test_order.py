@@ -415,7 +415,6 @@ class RandomTestCase(PlanTestCase):
 
     @ddt.data('mend', 'drain', 'survive')
     def test_any_cloud(self, command):
-        @hypothesis.settings(deadline=None, max_examples=100)
         @hypothesis.given(CLOUDS, st.sets(st.integers(0, 5)))
         def check(cloud, numbers):
             hosts = {f'h{n}': host for n, host in enumerate(cloud[0])}

@@ -182,7 +182,6 @@ class CheckTestCase(SpareTestCase):
             expected, (len(found._came), found._number, found._failure)
         )
 
-    @hypothesis.settings(deadline=None, max_examples=200)
     @hypothesis.given(
         st.lists(st.integers(0, 9), min_size=1, max_size=4),
         st.lists(st.lists(st.integers(1, 5), max_size=4), max_size=4),

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What a drain says of groups, states, and cells that are down."""
+
+from nova import context
+from nova import objects
+from nova.db.main import api as main_db
+
+from nova_ext_sched.cmd.moves import command
+from tests.functional import base
+from tests.functional import explain
+from tests.functional import test_drain
+
+
+class PlanTestCase(test_drain.DrainTestCase):
+    def test_what_a_group_loses(self):
+        hints = self.group(limit=2)
+        for host in self.weights:
+            self.boot(hints=hints, az=f'nova:{host}')
+        plan = self.drain('host1')
+        self.assertEqual(['host2'], [one['to'] for one in plan['moves']])
+        [group] = plan['groups']
+        self.assertEqual(
+            ('group', 2, 3),
+            (group['name'], group['hosts'], group['hosts_before']),
+        )
+        # The rule of another is just met everywhere.
+        hints = self.group(limit=1)
+        for host in self.weights:
+            self.boot(hints=hints, az=f'nova:{host}')
+        plan = self.drain('host1')
+        self.assertSentence(
+            '0 of 1 server can be moved; 1 has no place: anti-affinity.', plan
+        )
+        self.assertEqual([], plan['groups'])
+        # That hosts to be empty are disabled is the cause of nothing.
+        self.disable_others('host3')
+        plan = self.drain('host1', 'host2')
+        self.assertSentence(
+            '1 of 4 servers can be moved; 3 have no place: anti-affinity.',
+            plan,
+        )
+
+    def test_which_hosts(self):
+        self.aggregate('row', ['host2'], failure_domain='a')
+        self.aggregate('racks', ['host3'], failure_domain='b, c')
+        for host in self.weights:
+            self.boot(host=host)
+        for argv, expected in (
+            (('host1',), ['host1']),
+            (('--aggregate', 'row'), ['host2']),
+            (('--domain', 'b'), ['host3']),
+            (('host1', '--aggregate', 'row'), ['host1', 'host2']),
+        ):
+            plan = self.plan(*argv, by=command.Drain)
+            self.assertEqual(
+                expected, sorted(one['host'] for one in plan['moves'])
+            )
+            self.assertEqual(
+                [], [one for one in plan['moves'] if one['to'] in expected]
+            )
+        for argv in (
+            ('host9',),
+            ('--domain', 'z'),
+            ('--aggregate', 'away'),
+            ('-c', 'Room'),
+        ):
+            _, err, status = explain.call(command.Drain, 'drain', *argv)
+            self.assertEqual(2, status, err)
+
+    def test_hosts_and_servers_in_states(self):
+        plan = self.drain('host1')
+        self.assertEqual(
+            'No server has to move. 1 of 1 host is empty after these moves. '
+            'host1 is not disabled, and may get new servers.',
+            plan['answer']['sentence'],
+        )
+        self.disable_others('host2', 'host3')
+        self.boot(host='host2')
+        plan = self.drain('host2')
+        self.assertNotIn('host1', [one['to'] for one in plan['moves']])
+        again = self.plan('host1', by=command.Drain)
+        self.assertNotIn('not disabled', again['answer']['sentence'])
+        self.disable_others(*self.weights)
+        # One that was deleted softly is on its host until it is gone.
+        self.flags(reclaim_instance_interval=3600)
+        server = self.boot(host='host1')
+        self.api.api_delete(f'/servers/{server["id"]}')
+        self._wait_for_state_change(server, 'SOFT_DELETED')
+        built = self.boot(host='host1')
+        ctxt = context.get_admin_context()
+        with context.target_cell(ctxt, self.cell_mappings['cell1']) as cctxt:
+            found = objects.Instance.get_by_uuid(cctxt, built['id'])
+            found.vm_state = 'building'
+            found.save()
+        plan = self.drain('host1')
+        self.assertEqual(
+            {
+                server['id']: 'restore it, or delete it for good (openstack '
+                'server delete --force)',
+                built['id']: 'wait until it is built, or delete it',
+            },
+            {
+                one['server']: one['would_help']
+                for one in plan['without_place']
+            },
+        )
+
+    def test_a_cell_that_is_down(self):
+        """Of what nobody could read it is not said that it is empty."""
+        self.boot(host='host1')
+        ctxt = context.get_admin_context()
+        with context.target_cell(ctxt, self.cell_mappings['cell1']) as cctxt:
+            engine = main_db.get_engine(context=cctxt)
+        for by, argv, said in (
+            (
+                command.Drain,
+                ['host1'],
+                'No server has to move, of those judged. 0 of 1 host is '
+                'empty after these moves. What stands on host1 is not known.',
+            ),
+            (command.Survive, [], 'No host holds a server, of those read.'),
+        ):
+            with base.table_away(engine, 'compute_nodes'):
+                text, _, status = explain.call(by, 'plan', *argv)
+            self.assertEqual(1, status)
+            self.assertEqual(said, ' '.join(text.split())[: len(said)])
+            self.assertIn('cell1', text)

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Orders of moves that are long, of two cells, and in each format."""
+
+import contextlib
+import csv
+import io
+import json
+import runpy
+
+import fixtures
+from nova.tests.functional.api import client
+from oslo_utils import fixture as utils_fixture
+
+from nova_ext_sched.cmd.moves import destinations
+from tests.functional import openstackclient
+from tests.functional import plans
+from tests.unit import test_carry_out
+
+
+class LongTestCase(plans.PlanTestCase):
+    """A plan takes longer than a service may be silent."""
+
+    weights = {'host1': 200, 'host2': 100}
+
+    def test_hosts_are_as_when_they_were_read(self):
+        hints = self.group(limit=1)
+        for _ in range(2):
+            self.boot(hints=hints, az='nova:host1')
+        clock = self.useFixture(utils_fixture.TimeFixture())
+        judge = destinations.Destinations.judge
+
+        def judge_later(mine, *args, **kwargs):
+            self.assertTrue(mine.scheduler.states)
+            # nova-api reads heartbeats of its own, before and after.
+            clock.advance_time_seconds(3600)
+            try:
+                return judge(mine, *args, **kwargs)
+            finally:
+                clock.advance_time_seconds(-3600)
+
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova_ext_sched.cmd.moves.destinations.Destinations.judge',
+                judge_later,
+            )
+        )
+        [move] = self.plan()['moves']
+        self.assertEqual('host2', move['to'])
+
+
+class CellsTestCase(plans.PlanTestCase):
+    """Most hosts are in another cell, where no move goes."""
+
+    NUMBER_OF_CELLS = 2
+    weights = {'host1': 200, 'host2': 100}
+
+    def test_the_cause_is_not_the_cell(self):
+        for name in ('host3', 'host4'):
+            self._start_compute(name, cell_name='cell2')
+        hints = self.group(limit=1)
+        for host in ('host1', 'host1', 'host2'):
+            self.boot(hints=hints, az=f'nova:{host}')
+        plan = self.mend()
+        self.assertSentence(
+            '0 of 2 servers can be moved; 2 have no place: anti-affinity.',
+            plan,
+        )
+        one = plan['without_place'][0]
+        self.assertIn('2 are not in the requested cell', one['reason'])
+        self.assertEqual('', one['would_help'])
+
+
+class FormatsTestCase(plans.PlanTestCase):
+    weights = {'host1': 300, 'host2': 200, 'host3': 100}
+
+    def setUp(self):
+        super().setUp()
+        self.running = self.boot(host='host2', name='web; $(reboot)')['id']
+        server = self.boot(host='host2')
+        self.stopped = server['id']
+        self.admin_api.post_server_action(self.stopped, {'os-stop': None})
+        self._wait_for_state_change(server, 'SHUTOFF')
+        self.isolate('windows', ['host2'], 'CUSTOM_WINDOWS')
+        self.openstack = self.useFixture(
+            openstackclient.OpenStackClient(
+                self.api_fixture.base_url, microversion='2.68'
+            )
+        )
+
+    def test_rows_of_a_cloud_that_changes(self):
+        """The scheduler looks at the host again, and refuses the move."""
+        plan = self.plan()
+        _, text = self.run_mend('-f', 'csv')
+        rows = list(csv.DictReader(io.StringIO(text)))
+        self.assertEqual(['1', '2'], [row['Turn'] for row in rows])
+        self.assertEqual(
+            {self.running: 'live', self.stopped: 'cold'},
+            {row['Server']: row['Kind'] for row in rows},
+        )
+        self.isolate('more', ['host1', 'host3'], 'CUSTOM_MORE')
+        for move in plan['moves']:
+            live = ['--live-migration'] * (move['kind'] == 'live')
+            words = ['--host', move['to'], move['server']]
+            self.openstack.run('server', 'migrate', *live, *words)
+            self._wait_for_server_parameter(
+                {'id': move['server']}, {'OS-EXT-STS:task_state': None}
+            )
+            self.assertEqual('host2', self.host_of({'id': move['server']}))
+        self.set_metadata('more', {'trait:CUSTOM_MORE': None})
+        self.the_script()
+
+    def the_script(self):
+        """Twice: where it was, it finds nothing more to do."""
+        plan = self.plan()
+        folder = self.useFixture(fixtures.TempDir()).path
+        path = f'{folder}/plan.json'
+        with open(path, 'w') as file:
+            json.dump(plan, file)
+        script = runpy.run_path(test_carry_out.SCRIPT)
+        typed = []
+
+        def openstack(*words):
+            typed.append(words[1])
+            # For these the client would ask Cinder, Glance and Keystone.
+            if words[1] == 'show':
+                return self.show(script['Stop'], words[-1])
+            if words[1] == 'migration':
+                found = self.admin_api.api_get(
+                    f'/os-migrations?instance_uuid={words[-1]}'
+                ).body['migrations']
+                return json.dumps([{'Status': m['status']} for m in found])
+            status, out, err = self.openstack.run_apart(*words)
+            if status:
+                raise script['Stop'](err)
+            return out
+
+        names = script['main'].__globals__
+        names.update(
+            openstack=openstack,
+            ask=lambda words: self.run_audit(*words)[0],
+            SECONDS=0.1,
+        )
+        for migrations in (2, 0):
+            typed.clear()
+            status, said = self.run_script(script, path)
+            self.assertEqual(0, status, said)
+            self.assertEqual(migrations, typed.count('migrate'))
+        self.api.delete_server(self.running)
+        self._wait_until_deleted({'id': self.running})
+        status, said = self.run_script(script, path)
+        self.assertEqual(0, status, said)
+        self.assertIn('was deleted', said)
+
+    def show(self, stop, uuid):
+        try:
+            return json.dumps(self.admin_api.get_server(uuid))
+        except client.OpenStackApiNotFoundException as exc:
+            raise stop(f'No Server found for {uuid}') from exc
+
+    def run_script(self, script, path):
+        """Return the exit status of the script, and what it says."""
+        said = io.StringIO()
+        with (
+            contextlib.redirect_stdout(said),
+            contextlib.redirect_stderr(said),
+        ):
+            return script['main'](path), said.getvalue()

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Moves of servers of a reservation."""
+
+from tests.functional import reservations
+
+
+class MoveTestCase(reservations.ReservationTestCase):
+    """Each stays inside, or is refused."""
+
+    weights = {'plain': 100, 'b1': 90, 'a1': 50, 'a2': 1}
+
+    def setUp(self):
+        super().setUp()
+        self.flags(allow_resize_to_same_host=False)
+        self.reserve('a', ['a1', 'a2'])
+        self.reserve('b', ['b1'])
+        self.server = self.assertBootsOn('a1', flavor=self.consuming('a'))
+
+    def assertOn(self, host):
+        self.assertEqual(host, self.host_of(self.server))
+
+    def take_away(self, host):
+        self.admin_api.remove_host_from_aggregate(
+            self.aggregate_ids['a'], host
+        )
+
+    def lose(self, host):
+        self.computes[host].stop()
+        self.admin_api.put_service_force_down(
+            self.computes[host].service_ref.uuid, True
+        )
+
+    def assertRefused(self, action):
+        self._assert_resize_migrate_action_fail(
+            self.server, action, 'NoValidHost'
+        )
+        self._wait_for_server_parameter(
+            self.server, {'OS-EXT-STS:task_state': None}
+        )
+        self.assertOn('a1')
+
+    def test_moves_stay_inside(self):
+        self._live_migrate(self.server)
+        self.assertOn('a2')
+        self._migrate_server(self.server)
+        self.assertOn('a1')
+        self._confirm_resize(self.server)
+        self._resize_server(self.server, self.consuming('a'))
+        self.assertOn('a2')
+        self._confirm_resize(self.server)
+        self._shelve_server(self.server)
+        self.take_away('a2')
+        self._unshelve_server(self.server)
+        self.assertOn('a1')
+        self._resize_server(self.server, self.consuming('b'))
+        self.assertOn('b1')
+        self._confirm_resize(self.server)
+        self._resize_server(self.server, self.flavor())
+        self.assertOn('plain')
+
+    def test_moves_that_are_refused(self):
+        for host in ('plain', 'b1'):
+            self.api.post_server_action(
+                self.server['id'], {'migrate': {'host': host}}
+            )
+            self._wait_for_action_fail_completion(
+                self.server, 'migrate', 'conductor_migrate_server'
+            )
+            self._wait_for_server_parameter(
+                self.server, {'OS-EXT-STS:task_state': None}
+            )
+            self.assertOn('a1')
+        self.take_away('a2')
+        self.api.post_server_action(self.server['id'], {'migrate': None})
+        self.assertRefused('migrate')
+        self.api.post_server_action(
+            self.server['id'], {'resize': {'flavorRef': self.consuming('c')}}
+        )
+        self.assertRefused('resize')
+        self._live_migrate(self.server, 'error')
+        self.assertOn('a1')
+        self._shelve_server(self.server)
+        self.take_away('a1')
+        self.api.post_server_action(self.server['id'], {'unshelve': None})
+        self._wait_for_action_fail_completion(
+            self.server, 'unshelve', 'schedule_instances'
+        )
+        self.assertOn(None)
+
+    def test_evacuations(self):
+        other = self.assertBootsOn('a1', flavor=self.consuming('a'))
+        self.lose('a1')
+        self._evacuate_server(other, expected_host='a2')
+        self.take_away('a2')
+        self._evacuate_server(
+            self.server,
+            expected_state='ERROR',
+            expected_host='a1',
+            expected_migration_status='error',
+        )
+
+
+class ImageMoveTestCase(reservations.ReservationTestCase):
+    """A server that its image put there."""
+
+    options = {
+        **reservations.ReservationTestCase.options,
+        'member_sources': ['image'],
+    }
+    weights = {'plain': 100, 'a1': 50, 'a2': 1}
+
+    def test_moves(self):
+        self.flags(shelved_offload_time=0)
+        self.reserve('a', ['a1', 'a2'])
+        image = self.image(props={'reservation:a': 'true'})
+        server = self.assertBootsOn('a1', image=image)
+        self._live_migrate(server)
+        self.assertEqual('a2', self.host_of(server))
+        # The snapshot has the properties of the image.
+        self._shelve_server(server)
+        self._unshelve_server(server)
+        self.assertEqual('a1', self.host_of(server))

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Hosts that fill up, and hosts of two cells."""
+
+import typing
+
+import ddt
+import fixtures
+from nova import context as nova_context
+
+from nova_ext_sched.queries import group_members
+from tests.functional import test_round_robin
+
+
+@ddt.ddt
+class SizesTest(test_round_robin.RoundRobinTestCase):
+    """Hosts that fill up before the group does."""
+
+    started = ()
+    sizes: typing.ClassVar = {'a1': 1, 'a2': 1, 'a3': 2, 'b1': 9, 'b2': 9}
+
+    def setUp(self):
+        super().setUp()
+        for host, size in self.sizes.items():
+            # Rounded up: placement truncates the product with the vCPUs.
+            self.flags(
+                initial_cpu_allocation_ratio=(size + 0.5)
+                / test_round_robin.VCPUS
+            )
+            self._start_compute(host)
+
+    @ddt.data(('anti-affinity', 3), ('soft-anti-affinity', 9))
+    @ddt.unpack
+    def test_full_hosts_keep_their_slots(self, policy, most):
+        group = self.create_group(policy, {'max_server_per_host': most})
+        assignment = self.assignment(
+            group, {host: min(most, n) for host, n in self.sizes.items()}
+        )
+        expected, members = [], []
+        for number in range(8):
+            members.append(f'server{number}')
+            expected.append(assignment.order_hosts(members, members[-1])[0])
+            assignment.places[members[-1]] = (None,)
+        self.assertEqual(expected, self.boot_many(group, 8))
+
+
+class CellsTest(test_round_robin.RoundRobinTestCase):
+    NUMBER_OF_CELLS = 2
+    started = ('a1', 'a2', 'b1')
+
+    def setUp(self):
+        super().setUp()
+        for host in ('a3', 'b2'):
+            self._start_compute(host, cell_name='cell2')
+
+    def test_the_hosts_of_every_cell(self):
+        group = self.create_group()
+        self.assertEqual(self.circle(group), self.boot_many(group, 5))
+        self.a_disabled_cell_is_not_waited_for()
+
+    def a_disabled_cell_is_not_waited_for(self):
+        """nova no longer asks it, dead or not; members may stand in it."""
+        group = self.create_group()
+        self._delete_server(self.boot_in(group))
+        self.boot_in(group, az='nova:a3')
+        asked = []
+        gather = nova_context.scatter_gather_cells
+
+        def recorded(ctxt, cells, seconds, select, *args, **kwargs):
+            if select is group_members._select_places:
+                asked.append((seconds, {cell.name for cell in cells}))
+            return gather(ctxt, cells, seconds, select, *args, **kwargs)
+
+        self.useFixture(
+            fixtures.MonkeyPatch('nova.context.scatter_gather_cells', recorded)
+        )
+        cell = self.cell_mappings['cell2']
+        for disabled, expected in (
+            (True, [(2, {'cell1'})]),
+            (True, [(2, {'cell1'})]),
+            (False, [(2, {'cell1', 'cell2'})]),
+            # All know now that the first member is gone.
+            (False, []),
+        ):
+            cell.disabled = disabled
+            cell.save()
+            self.scheduler_service.manager.host_manager.refresh_cells_caches()
+            asked.clear()
+            self.boot_in(group)
+            self.assertEqual(expected, asked)

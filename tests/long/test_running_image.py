@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Servers that run from volumes."""
+
+from unittest import mock
+
+import fixtures
+from nova import context
+from nova import exception as nova_exception
+from nova import objects
+from nova.volume import cinder
+
+from tests.functional import explain
+from tests.functional import test_running_image
+
+
+class VolumeTestCase(test_running_image.RefusedRebuildTestCase):
+    """Servers that boot from a volume; Cinder is nova's fixture."""
+
+    weights = {'host1': 1000, 'host2': 500, 'host3': 1}
+    isolated = ('host1',)
+
+    def refuse_rebuild(self, server, image):
+        """Rebuild, and have an administrator reset the server's state."""
+        self.rebuild_server(server, image, 'ERROR')
+        self.admin_api.post_server_action(
+            server['id'], {'os-resetState': {'state': 'active'}}
+        )
+        ctxt = context.get_admin_context()
+        spec = objects.RequestSpec.get_by_instance_uuid(ctxt, server['id'])
+        self.assertEqual(image, spec.image.id)
+        return self._wait_for_state_change(server, 'ACTIVE')
+
+    def boot_refused(self, volume):
+        server = self.boot_from_volume(volume)
+        self.assertEqual('host2', self.host_of(server))
+        return self.refuse_rebuild(server, self.licensed)
+
+    def test_volumes(self):
+        self.explain_reads_the_volume_as_nova_s_own_user()
+        self.volume_that_says_nothing()
+        self.cinder_fails()
+
+    def explain_reads_the_volume_as_nova_s_own_user(self):
+        server = self.boot_refused(test_running_image.CINDER.IMAGE_BACKED_VOL)
+        get = cinder.API.get
+        users = []
+
+        def get_noted(api, ctxt, *args, **kwargs):
+            with mock.patch.object(
+                cinder, '_load_auth_plugin', return_value='of [cinder]'
+            ):
+                users.append(cinder._get_auth(ctxt))
+            return get(ctxt, *args, **kwargs)
+
+        with fixtures.MonkeyPatch('nova.volume.cinder.API.get', get_noted):
+            answer = explain.run(
+                *('--server', server['id'], '--operation', 'migrate'),
+                *('-f', 'json'),
+            )
+        self.assertEqual(['host3'], answer.order)
+        self.assertEqual({'of [cinder]'}, {*users})
+        self.assertEqual('host3', self.host_of(self.resize(server)))
+        self.assertRegex(self.log, f'INFO .*Server {server["id"]} runs image ')
+
+    def volume_that_says_nothing(self):
+        volume = test_running_image.CINDER.ISCSI_BACKED_VOL
+        server = self.boot_refused(volume)
+        server = self.resize(server, 'ACTIVE')
+        self.assertEqual('host2', self.host_of(server))
+        self.assertIn(
+            f'the image on volume {volume} is not known to '
+            f'Cinder, and the server was not booted from image '
+            f'{self.licensed}',
+            self.log,
+        )
+
+    def test_rebuild_that_is_allowed_ends_it(self):
+        """The instance then has the image of before the refused one."""
+        volume = test_running_image.CINDER.IMAGE_BACKED_VOL
+        server = self.boot_refused(volume)
+        get = cinder.API.get
+
+        def get_renewed(api, *args, **kwargs):
+            return {
+                **get(*args, **kwargs),
+                'volume_image_metadata': {'image_id': self.plain},
+            }
+
+        def reimage(api, ctxt, volume_id, image_id, **kwargs):
+            self.assertEqual((volume, self.plain), (volume_id, image_id))
+            event = {
+                'name': 'volume-reimaged',
+                'status': 'completed',
+                'server_uuid': server['id'],
+                'tag': volume_id,
+            }
+            self.admin_api.api_post(
+                '/os-server-external-events', {'events': [event]}
+            )
+
+        with fixtures.MonkeyPatch(
+            'nova.volume.cinder.API.reimage_volume', reimage
+        ):
+            self.rebuild_server(server, self.plain, 'ACTIVE')
+        before = self.log
+        with fixtures.MonkeyPatch('nova.volume.cinder.API.get', get_renewed):
+            server = self.resize(server)
+        self.assertEqual('host3', self.host_of(server))
+        self.assertNotIn('runs image', self.log.removeprefix(before))
+
+    def cinder_fails(self):
+        server = self.boot_refused(
+            test_running_image.CINDER.IMAGE_BACKED_VOL_QUIESCE
+        )
+        get = cinder.API.get
+
+        def fail(api, ctxt, volume_id, microversion=None):
+            # The scheduler alone asks with an elevated context.
+            if ctxt.is_admin:
+                raise nova_exception.CinderConnectionFailed(reason='down')
+            return get(ctxt, volume_id)
+
+        with fixtures.MonkeyPatch('nova.volume.cinder.API.get', fail):
+            server = self.resize(server, 'ACTIVE')
+        self.assertEqual('host2', self.host_of(server))
+        self.assertRegex(
+            self.log,
+            'ERROR .*Request req-.* is refused, .* the image on volume .* '
+            'cannot be read: CinderConnectionFailed: ',
+        )
+        self.assertEqual('host3', self.host_of(self.resize(server)))
