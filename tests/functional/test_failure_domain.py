@@ -6,11 +6,9 @@ Two racks of two hosts, and a host in no rack. The scheduler prefers the
 latter, then rack a: the wrong host nearly everywhere.
 """
 
-import contextlib
 from unittest import mock
 
 from nova import utils
-from nova.compute import manager as compute_manager
 from nova.tests import fixtures as nova_fixtures
 
 from tests.functional import base
@@ -173,7 +171,7 @@ class BootTest(FailureDomainsTestCase):
         self.assertIn('are on hosts without a failure domain', self.log)
 
 
-class MoveTest(FailureDomainsTestCase):
+class PairTestCase(FailureDomainsTestCase):
     """Servers on a1 and b1, one a rack.
 
     The server of a1 may go to a2, because it does not count itself, and
@@ -191,6 +189,8 @@ class MoveTest(FailureDomainsTestCase):
         self.assertEqual('b2', self.host_of(self.other))
         self.assertEqual('a1', self.host_of(self.server))
 
+
+class MoveTest(PairTestCase):
     def start_a2(self):
         self.start_service('compute', host='a2')
         self.admin_api.add_host_to_aggregate(
@@ -237,46 +237,3 @@ class MoveTest(FailureDomainsTestCase):
         self._assert_resize_migrate_action_fail(
             self.server, 'migrate', 'NoValidHost'
         )
-
-    @contextlib.contextmanager
-    def boot_meanwhile(self, method):
-        """Boot a server of the group when nova-compute comes to a method.
-
-        Yields a list that gets the host of that server.
-        """
-        original = getattr(compute_manager.ComputeManager, method)
-        calls, hosts = [], []
-
-        def boot_first(*args, **kwargs):
-            calls.append(args)
-            if len(calls) == 1:
-                hosts.extend(self.hosts(self.group, DIFFERENT, 1))
-            return original(*args, **kwargs)
-
-        with mock.patch.object(
-            compute_manager.ComputeManager, method, boot_first
-        ):
-            yield hosts
-
-    def test_what_counts_meanwhile(self):
-        self.aggregate('rack c', ['loose'], failure_domain='c')
-        self._migrate_server(self.server)
-        self.assertEqual('loose', self.host_of(self.server))
-        # Both ends; a revert counts at the source.
-        with self.boot_meanwhile('_finish_revert_resize') as hosts:
-            self.api.post_server_action(
-                self.server['id'], {'revertResize': None}
-            )
-            self._wait_for_state_change(self.server, 'ACTIVE')
-        self.assertEqual([None], hosts)
-        self.assertEqual('a1', self.host_of(self.server))
-        self._migrate_server(self.server)
-        self.assertEqual([None], self.hosts(self.group, DIFFERENT, 1))
-        self._confirm_resize(self.server)
-        self.set_metadata('rack c', {'failure_domain': None})
-        # Unshelving counts before nova-compute claims.
-        self._shelve_server(self.server)
-        with self.boot_meanwhile('_prep_block_device') as hosts:
-            self._unshelve_server(self.server)
-        self.assertEqual([None], hosts)
-        self.assertEqual('a1', self.host_of(self.server))

@@ -2,9 +2,11 @@
 
 """Limits of failure domains where a stage or a cell is missing."""
 
+import contextlib
 import threading
 from unittest import mock
 
+from nova.compute import manager as compute_manager
 from oslo_db import exception as db_exception
 
 from nova_ext_sched.queries import group_members
@@ -146,3 +148,52 @@ class OtherStageTest(test_failure_domain.FailureDomainsTestCase):
             self.hosts(group, test_failure_domain.DIFFERENT, 4),
         )
         self.assertIn('Add FailureDomainFilter to', self.log)
+
+
+class MoveTest(test_failure_domain.PairTestCase):
+    @contextlib.contextmanager
+    def boot_meanwhile(self, method):
+        """Boot a server of the group when nova-compute comes to a method.
+
+        Yields a list that gets the host of that server.
+        """
+        original = getattr(compute_manager.ComputeManager, method)
+        calls, hosts = [], []
+
+        def boot_first(*args, **kwargs):
+            calls.append(args)
+            if len(calls) == 1:
+                hosts.extend(
+                    self.hosts(self.group, test_failure_domain.DIFFERENT, 1)
+                )
+            return original(*args, **kwargs)
+
+        with mock.patch.object(
+            compute_manager.ComputeManager, method, boot_first
+        ):
+            yield hosts
+
+    def test_what_counts_meanwhile(self):
+        self.aggregate('rack c', ['loose'], failure_domain='c')
+        self._migrate_server(self.server)
+        self.assertEqual('loose', self.host_of(self.server))
+        # Both ends; a revert counts at the source.
+        with self.boot_meanwhile('_finish_revert_resize') as hosts:
+            self.api.post_server_action(
+                self.server['id'], {'revertResize': None}
+            )
+            self._wait_for_state_change(self.server, 'ACTIVE')
+        self.assertEqual([None], hosts)
+        self.assertEqual('a1', self.host_of(self.server))
+        self._migrate_server(self.server)
+        self.assertEqual(
+            [None], self.hosts(self.group, test_failure_domain.DIFFERENT, 1)
+        )
+        self._confirm_resize(self.server)
+        self.set_metadata('rack c', {'failure_domain': None})
+        # Unshelving counts before nova-compute claims.
+        self._shelve_server(self.server)
+        with self.boot_meanwhile('_prep_block_device') as hosts:
+            self._unshelve_server(self.server)
+        self.assertEqual([None], hosts)
+        self.assertEqual('a1', self.host_of(self.server))

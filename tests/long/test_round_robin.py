@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Hosts that fill up, and hosts of two cells."""
+"""Hosts that are down or fill up, and hosts of two cells."""
 
+import collections
 import typing
 
 import ddt
@@ -10,6 +11,47 @@ from nova import context as nova_context
 
 from nova_ext_sched.queries import group_members
 from tests.functional import test_round_robin
+
+
+class DownTest(test_round_robin.RoundRobinTestCase):
+    def test_hosts_that_are_down(self):
+        self.a_soft_group_is_refused_nothing()
+        self.evacuated_members_go_to_different_hosts()
+
+    def a_soft_group_is_refused_nothing(self):
+        group = self.create_group('soft-anti-affinity')
+        circle = self.circle(group)
+        for _ in range(3):
+            self.boot_in(group, host=circle[1])
+        # Its host has the most members, and all others are down.
+        for host in {*circle} - {circle[1]}:
+            self.force_down(host)
+        self.assertEqual([circle[1]] * 2, self.boot_many(group, 2))
+        self.force_down(circle[0], False)
+        self.assertEqual([circle[0]] * 2, self.boot_many(group, 2))
+        for host in circle:
+            self.force_down(host, False)
+
+    def force_down(self, host, down=True):
+        self.admin_api.put_service_force_down(
+            self.computes[host].service_ref.uuid, down
+        )
+
+    def evacuated_members_go_to_different_hosts(self):
+        group = self.create_group(rules={'max_server_per_host': 2})
+        hosts = self.boot_at_once(group, 6)
+        down = hosts[0]
+        self.assertEqual(2, hosts.count(down))
+        self.computes[down].stop()
+        self.force_down(down)
+        for uuid, host in zip(self.members(group), hosts, strict=True):
+            if host == down:
+                self._evacuate_server({'id': uuid})
+        hosts = collections.Counter(
+            self.host_of({'id': uuid}) for uuid in self.members(group)
+        )
+        self.assertNotIn(down, hosts)
+        self.assertEqual(2, max(hosts.values()))
 
 
 @ddt.ddt
