@@ -2,25 +2,15 @@
 
 """Full hosts, and allocations that no server and no migration has."""
 
-import contextlib
 import datetime
-import io
 
 import fixtures
 from nova import context as nova_context
-from nova import exception as nova_exception
-from nova.cmd import manage
 from nova.db.main import api as main_db
 from oslo_utils import uuidutils
 
-from nova_ext_sched.cmd.capacity import command as capacity
-from tests import samples
 from tests.functional import base
 from tests.functional import explain
-
-CLIENT = 'nova.scheduler.client.report.SchedulerReportClient'
-MANAGER = 'nova.compute.manager.ComputeManager'
-DRIVER = 'nova.virt.fake.FakeDriver'
 
 
 class UnheldTestCase(explain.ExplainTestCase):
@@ -73,103 +63,8 @@ class UnheldTestCase(explain.ExplainTestCase):
         )
         self.assertEqual(204, answer.status, answer.body)
 
-    def refuse(self, *_, **__):
-        raise nova_exception.MigrationError(reason='test')
 
-    def migrate(self, server):
-        self.admin_api.post_server_action(server['id'], {'migrate': None})
-        self._wait_for_state_change(server, 'ERROR')
-        return self.get_migration_uuid_for_instance(server['id'])
-
-    def nova_manage(self, commands, method, **kwargs):
-        with contextlib.redirect_stdout(io.StringIO()):
-            getattr(commands(), method)(**kwargs)
-
-    def test_a_server_whose_record_is_gone(self):
-        """Placement failed its deletion; then its row was purged."""
-        server = self.boot(flavor=self.big)
-        with self.patch(
-            f'{CLIENT}.delete_allocation_for_instance', lambda *_, **__: None
-        ):
-            self._delete_server(server)
-        self.assertIsNone(self.found())
-        self.nova_manage(manage.DbCommands, 'archive_deleted_rows', purge=True)
-        # nova-compute leaves it.
-        self.computes['host1'].manager.update_available_resource(
-            nova_context.get_admin_context()
-        )
-        self.assertEqual({'host1': (True, [server['id']])}, self.found())
-        sentence = (
-            '1 of 1 full host holds allocations of no server and no migration '
-            'of nova: host1. Full by these alone: 1 (host1). "nova-manage '
-            'placement audit --delete" deletes them, and "heal_allocations" '
-            'gives servers what they lack then.'
-        )
-        self.assertIn(
-            sentence,
-            ' '.join(explain.run('--flavor', 'big').out.split()),
-        )
-        out, _, status = explain.call(capacity.Capacity, 'capacity')
-        self.assertIn(sentence, ' '.join(out.split()))
-        self.nova_manage(manage.PlacementCommands, 'audit', delete=True)
-        self.assertIsNone(self.found())
-        self.assertEqual('host1', self.explain()['answer']['best'])
-        self.a_failed_migration()
-        self.a_failed_migration_that_stands_for_its_server()
-
-    def a_failed_migration(self):
-        """The server is on the destination; the source was not cleared."""
-        server = self.boot(flavor=self.big)
-        with (
-            self.patch(f'{DRIVER}.finish_migration', self.refuse),
-            self.patch(
-                f'{CLIENT}.delete_allocation_for_instance',
-                lambda *_, **__: None,
-            ),
-        ):
-            migration = self.migrate(server)
-        self.assertEqual('host2', self.host_of(server))
-        self.assertIsNone(self.found())
-        self.settle()
-        self.left = {'host1': (True, [migration])}
-        self.assertEqual(self.left, self.found())
-
-    def a_failed_migration_that_stands_for_its_server(self):
-        """To delete it would let the scheduler fill the host twice."""
-        server = self.boot(flavor=self.big)
-        with (
-            self.patch(f'{DRIVER}.migrate_disk_and_power_off', self.refuse),
-            self.patch(f'{MANAGER}._revert_allocation', lambda *_: True),
-        ):
-            self.migrate(server)
-        self.assertEqual('host3', self.host_of(server))
-        self.assertEqual(self.left, self.found())
-
-    @samples.compares('cli/explain/unheld.txt')
-    def test_what_does_not_free_a_host(self):
-        """A server fills it, and what nobody holds is little."""
-        samples.skip_other_releases(self)
-        for host in ('host1', 'host3', 'host4', 'host5'):
-            self.boot(flavor=self.big, az=f'nova:{host}')
-        consumer = uuidutils.generate_uuid()
-        self.allocate('host2', consumer)
-        small = self.named('small', memory_mb=512)
-        server = self.boot(flavor=small, az='nova:host1')
-        with self.patch(
-            f'{CLIENT}.delete_allocation_for_instance', lambda *_, **__: None
-        ):
-            self._delete_server(server)
-        self.settle()
-        self.assertEqual(
-            {'host1': (False, [server['id']]), 'host2': (True, [consumer])},
-            self.found(),
-        )
-        self.useFixture(fixtures.EnvironmentVariable('COLUMNS', '80'))
-        command = '--flavor big'
-        text = f'$ nova-ext-sched explain {command}\n'
-        text += explain.run(*command.split()).out
-        samples.check(self, 'cli/explain/unheld.txt', text)
-
+class HeldTestCase(UnheldTestCase):
     def test_what_somebody_holds(self):
         self.flags(reclaim_instance_interval=3600)
         self.settle()

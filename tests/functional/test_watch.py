@@ -12,7 +12,6 @@ from nova.db.api import api as api_db
 from nova.db.main import api as main_db
 from nova.db.main import models
 import sqlalchemy as sa
-import yaml
 
 from nova_ext_sched.cmd.cloud import cells
 from nova_ext_sched.cmd.watch import cells as watched_cells
@@ -22,10 +21,8 @@ from nova_ext_sched.cmd.watch import interrupt
 from nova_ext_sched.cmd.watch import metrics
 from nova_ext_sched.cmd.watch import recorder
 from nova_ext_sched.cmd.watch import sink
-from tests import samples
 from tests import schemas
 from tests.functional import base
-from tests.functional import explain
 
 TRAIT = 'CUSTOM_LICENSED_WINDOWS'
 
@@ -317,66 +314,3 @@ class BoundTest(WatchTestCase):
         sent, kept = len(json.dumps(body)), self.records.stat().st_size
         # A record without its explanation has ids, times and a name.
         self.assertLess(kept, 1.2 * sent + 8 * 1500)
-
-
-class PageTest(WatchTestCase):
-    """What the page about watch shows."""
-
-    maxDiff = None
-    weights = {f'host{number}': 10 - number for number in range(1, 5)}
-
-    def setUp(self):
-        super().setUp()
-        samples.skip_other_releases(self)
-        self.useFixture(
-            fixtures.EnvironmentVariable('COLUMNS', str(samples.WIDTH))
-        )
-
-    @samples.compares('cli/watch/recorded.txt')
-    def test_the_page(self):
-        self.isolate('windows', ['host1', 'host2', 'host3'], TRAIT)
-        self.disable('host4')
-        server = self.assertNoValidHost(
-            flavor=self._create_flavor(
-                name='small', memory_mb=64, vcpu=1, disk=0, ephemeral=0
-            ),
-            name='web-7',
-        )
-        [record] = self.recorded()
-        # The server is gone, and the host is back.
-        self.api.delete_server(server['id'])
-        command = f'explain --recorded {record["request_id"]}'
-        answer = explain.run(
-            *command.split()[1:], '--records', str(self.records)
-        )
-        self.assertEqual(3, answer.status, answer.err)
-        samples.check(
-            self,
-            'cli/watch/recorded.txt',
-            f'$ nova-ext-sched {command}\n{answer.out}',
-            self.api.project_id,
-        )
-        self.every_format(record)
-
-    def every_format(self, record):
-        """Of the document and of the rows; with the time in the sentence."""
-        shown = {
-            name: explain.run(
-                '--recorded',
-                record['server'],
-                '--records',
-                str(self.records),
-                '-f',
-                name,
-            )
-            for name in ('json', 'yaml', 'csv', 'value')
-        }
-        document = shown['json'].document
-        kept = record['explanation']
-        self.assertEqual(kept['constraints'], document['constraints'])
-        said = f'explained at {kept["time"]}'
-        self.assertIn(said, document['answer']['sentence'])
-        self.assertEqual(document, yaml.safe_load(shown['yaml'].out))
-        for name in ('csv', 'value'):
-            self.assertIn('3 are isolated (windows)', shown[name].out)
-            self.assertIn(said, shown[name].err)

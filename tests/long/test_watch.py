@@ -14,9 +14,12 @@ from nova.tests.unit import fake_requests
 from oslo_db import exception as db_exception
 from oslo_utils import timeutils
 import sqlalchemy as sa
+import yaml
 
 from nova_ext_sched.cmd.watch import sink
+from tests import samples
 from tests.functional import base
+from tests.functional import explain
 from tests.functional import test_watch
 
 
@@ -436,3 +439,66 @@ class MembersTest(test_watch.WatchTestCase):
             '4 hosts can take it. 2 are down, 1 ',
             record['explanation']['answer']['sentence'],
         )
+
+
+class PageTest(test_watch.WatchTestCase):
+    """What the page about watch shows."""
+
+    maxDiff = None
+    weights = {f'host{number}': 10 - number for number in range(1, 5)}
+
+    def setUp(self):
+        super().setUp()
+        samples.skip_other_releases(self)
+        self.useFixture(
+            fixtures.EnvironmentVariable('COLUMNS', str(samples.WIDTH))
+        )
+
+    @samples.compares('cli/watch/recorded.txt')
+    def test_the_page(self):
+        self.isolate('windows', ['host1', 'host2', 'host3'], test_watch.TRAIT)
+        self.disable('host4')
+        server = self.assertNoValidHost(
+            flavor=self._create_flavor(
+                name='small', memory_mb=64, vcpu=1, disk=0, ephemeral=0
+            ),
+            name='web-7',
+        )
+        [record] = self.recorded()
+        # The server is gone, and the host is back.
+        self.api.delete_server(server['id'])
+        command = f'explain --recorded {record["request_id"]}'
+        answer = explain.run(
+            *command.split()[1:], '--records', str(self.records)
+        )
+        self.assertEqual(3, answer.status, answer.err)
+        samples.check(
+            self,
+            'cli/watch/recorded.txt',
+            f'$ nova-ext-sched {command}\n{answer.out}',
+            self.api.project_id,
+        )
+        self.every_format(record)
+
+    def every_format(self, record):
+        """Of the document and of the rows; with the time in the sentence."""
+        shown = {
+            name: explain.run(
+                '--recorded',
+                record['server'],
+                '--records',
+                str(self.records),
+                '-f',
+                name,
+            )
+            for name in ('json', 'yaml', 'csv', 'value')
+        }
+        document = shown['json'].document
+        kept = record['explanation']
+        self.assertEqual(kept['constraints'], document['constraints'])
+        said = f'explained at {kept["time"]}'
+        self.assertIn(said, document['answer']['sentence'])
+        self.assertEqual(document, yaml.safe_load(shown['yaml'].out))
+        for name in ('csv', 'value'):
+            self.assertIn('3 are isolated (windows)', shown[name].out)
+            self.assertIn(said, shown[name].err)

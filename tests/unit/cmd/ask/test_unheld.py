@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""tests/functional/test_explain_unheld.py shows what nova has."""
+"""tests/long/test_explain_unheld.py shows what nova has."""
 
 from unittest import mock
 
