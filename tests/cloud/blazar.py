@@ -221,3 +221,8 @@ class Blazar(service.Service):
             found = self._session.get(f'{self.url}/{path}').json()[key]
             for one in found:
                 self._session.delete(f'{self.url}/{path}/{one["id"]}')
+        # nova-compute remembers the provider that Blazar gave a host for
+        # instance reservations, and claims no server there when it is gone.
+        for host in self.cloud.nova.hosts:
+            self.cloud.processes.stop_named(f'nova-compute-{host}')
+            self.cloud.processes.start_again(f'nova-compute-{host}')
