@@ -32,7 +32,7 @@ from nova_ext_sched.cmd.cloud import process
 from nova_ext_sched.cmd.moves import order
 from nova_ext_sched.cmd.moves import shared
 
-# Servers that are counted: each is placed, and evacuated once at least.
+# Servers that are counted at most, as each is placed, and evacuated too.
 _MOST = 2000
 
 
@@ -67,7 +67,7 @@ class Grown(shared.Shared):
         self.providers.add(takes)
 
     def fill(self, like: shared.Kind) -> Iterator[tuple[str, claims.Request]]:
-        """Let servers come until no host takes one; yield host and request.
+        """Let servers come, ``_MOST`` at most; yield host and request of each.
 
         :param like: what they have in common
         """

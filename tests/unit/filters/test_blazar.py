@@ -254,7 +254,7 @@ class Clouds(random.Random):
 
 
 class BlazarNovaTestCase(BlazarTestCase):
-    """Beside blazar-nova's class: 20,000 requests, on 5 hosts each.
+    """Beside blazar-nova's class: 3,000 requests, on 5 hosts each.
 
     NOVA_EXT_SCHED_TEST_EXAMPLES sets how many clouds there are, 60 by
     default, of 50 requests each.

@@ -21,8 +21,8 @@ def multiply(least, item):
 
 
 HUGE = {
-    'nested': 'a: ' + '[' * 1000 + ']' * 1000,
-    'nested_without_end': '[' * 1000,
+    'nested': 'a: ' + '[' * 3000 + ']' * 3000,
+    'nested_without_end': '[' * 3000,
     'aliases': multiply('[x]', '[%s]'),
     'in_itself': 'a: &x [*x]',
     'long': 'a: ' + 'x' * (1 << 20),
