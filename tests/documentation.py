@@ -106,20 +106,28 @@ def command_lines(block: Block) -> list[str]:
 
 def output(block: Block) -> list[str]:
     """Return the lines of a console block that nobody types."""
-    return _split(block)[1]
+    return sum(_split(block)[1], [])
 
 
-def _split(block: Block) -> tuple[list[str], list[str]]:
+def shown(block: Block) -> dict[str, list[str]]:
+    """Return the lines that follow each one that is typed."""
+    typed, printed = _split(block)
+    return dict(zip(typed, printed[1:], strict=True))
+
+
+def _split(block: Block) -> tuple[list[str], list[list[str]]]:
     typed: list[str] = []
-    printed: list[str] = []
+    # Before the first line that is typed, and after each.
+    printed: list[list[str]] = [[]]
     goes_on = False
     for line in block.text.splitlines():
         if goes_on:
             typed[-1] += ' ' + line.strip()
         elif line.startswith(('$ ', '# ')):
             typed.append(line[2:])
+            printed.append([])
         else:
-            printed.append(line)
+            printed[-1].append(line)
             continue
         goes_on = typed[-1].endswith(('\\', '|'))
         typed[-1] = typed[-1].removesuffix('\\').rstrip()

@@ -6,14 +6,13 @@ nova runs one host and refuses two servers, one in placement and one by a host
 filter. Then its services end; MariaDB and placement go on.
 """
 
-import collections
-import datetime
 import json
 import time
 import uuid
 
 import sqlalchemy as sa
 
+from tests.benchmarks import rows
 from tests.deployment import base
 from tests.deployment import stream
 
@@ -32,17 +31,6 @@ FLAVORS = {
     'placement': (99, {}),
     'filter': (1, {'aggregate_instance_extra_specs:disk': 'nvme'}),
 }
-#: Tables of a server that nova refused, by database.
-TABLES = {
-    'nova_api': ('instance_mappings', 'request_specs'),
-    'nova_cell0': (
-        'instances',
-        'instance_extra',
-        'instance_info_caches',
-        'instance_actions',
-        'instance_faults',
-    ),
-}
 
 
 class Cloud(base.Deployment):
@@ -59,7 +47,7 @@ class Cloud(base.Deployment):
         self.addCleanup(self._engine.dispose)
         self.records = self.folder / 'records'
         self._tables = {}
-        self._servers = {}
+        self._refused = {}
 
     def execute(self, statement):
         with self._engine.begin() as connection:
@@ -70,32 +58,14 @@ class Cloud(base.Deployment):
         statement = f"SHOW GLOBAL STATUS LIKE '{name}'"
         return int(self.execute(statement).one()[1])
 
-    def _table(self, name):
-        """Return the table DATABASE.NAME."""
+    def table(self, name):
+        """Return the engine and the table of a name, DATABASE.TABLE."""
         if name not in self._tables:
             schema, short = name.split('.')
             self._tables[name] = sa.Table(
                 short, sa.MetaData(schema=schema), autoload_with=self._engine
             )
-        return self._tables[name]
-
-    def _rows(self, name, **wanted):
-        table = self._table(name)
-        query = sa.select(table).where(
-            *(table.c[key] == value for key, value in wanted.items())
-        )
-        with self._engine.connect() as connection:
-            found = connection.execute(query).mappings()
-            return [
-                {key: value for key, value in row.items() if key != 'id'}
-                for row in found
-            ]
-
-    def _insert(self, connection, name, rows):
-        for start in range(0, len(rows), 1000):
-            connection.execute(
-                sa.insert(self._table(name)), rows[start : start + 1000]
-            )
+        return self._engine, self._tables[name]
 
     def refuse_first(self):
         """Let nova refuse a server of each flavor, and end its services."""
@@ -123,66 +93,15 @@ class Cloud(base.Deployment):
             'ON flavor.id = instance.instance_type_id GROUP BY flavor.name'
         )
         for name, server in found:
-            self._servers[name] = {
-                f'{schema}.{short}': self._rows(
-                    f'{schema}.{short}',
-                    **{
-                        'uuid'
-                        if short == 'instances'
-                        else 'instance_uuid': server
-                    },
-                )
-                for schema, tables in TABLES.items()
-                for short in tables
-            }
+            self._refused[name] = rows.read_refused(self.table, server)
 
     def copy_host(self, count):
-        """Copy the one real host, its provider and inventory too."""
-        names = [f'copy{number}' for number in range(count)]
-        uuids = [str(uuid.uuid4()) for _ in names]
-        kept = {
-            name: self._rows(f'placement.{name}')
-            for name in ('inventories', 'resource_provider_traits')
-        }
-        with self._engine.begin() as connection:
-            for name, wanted, keys in (
-                ('nova_cell1.services', {'binary': 'nova-compute'}, ['host']),
-                (
-                    'nova_cell1.compute_nodes',
-                    {},
-                    ['host', 'hypervisor_hostname'],
-                ),
-                ('nova_api.host_mappings', {}, ['host']),
-                ('nova_api.aggregate_hosts', {}, ['host']),
-                ('placement.resource_providers', {}, ['name']),
-            ):
-                [row] = self._rows(name, **wanted)
-                copies = [row | dict.fromkeys(keys, one) for one in names]
-                if 'uuid' in row:
-                    for copy, one in zip(copies, uuids, strict=True):
-                        copy['uuid'] = one
-                self._insert(connection, name, copies)
-            connection.execute(
-                sa.text(
-                    'UPDATE placement.resource_providers '
-                    'SET root_provider_id = id'
-                )
-            )
-            providers = connection.scalars(
-                sa.text(
-                    'SELECT id FROM placement.resource_providers ORDER BY id'
-                )
-            ).all()
-            for name, rows in kept.items():
-                self._insert(
-                    connection,
-                    f'placement.{name}',
-                    [
-                        row | {'resource_provider_id': one}
-                        for one in providers[1:]
-                        for row in rows
-                    ],
-                )
+        """Copy the one real host, in its aggregate too."""
+        rows.copy_host(self.table, [str(uuid.uuid4()) for _ in range(count)])
+        hosts = self.table('nova_api.aggregate_hosts')
+        [row] = rows.read(*hosts)
+        copies = [row | {'host': f'copy{number}'} for number in range(count)]
+        rows.insert(*hosts, copies)
 
     def refuse(self, flavor, amounts):
         """Copy what nova wrote for a server that it refused.
@@ -190,28 +109,14 @@ class Cloud(base.Deployment):
         :param amounts: of memory, one for each server; requests for other
             amounts differ
         """
-        now = datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
-        copies = collections.defaultdict(list)
-        for memory_mb in amounts:
-            server = str(uuid.uuid4())
-            for name, rows in self._servers[flavor].items():
-                key = (
-                    'uuid' if name.endswith('.instances') else 'instance_uuid'
-                )
-                for row in rows:
-                    copy = row | {key: server, 'created_at': now}
-                    if 'spec' in row:
-                        copy['spec'] = (
-                            row['spec']
-                            .replace(row[key], server)
-                            .replace(
-                                '"memory_mb": 64', f'"memory_mb": {memory_mb}'
-                            )
-                        )
-                    copies[name].append(copy)
-        with self._engine.begin() as connection:
-            for name, rows in copies.items():
-                self._insert(connection, name, rows)
+        rows.copy_refused(
+            self.table,
+            self._refused[flavor],
+            [
+                ('"memory_mb": 64', f'"memory_mb": {memory_mb}')
+                for memory_mb in amounts
+            ],
+        )
 
     def read(self):
         """Return the records."""

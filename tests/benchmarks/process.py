@@ -16,11 +16,7 @@ import time
 import typing
 
 import fixtures
-from nova import context
-from nova.db.api import api as api_db
 from nova.db.api import models as api_models
-from nova.db.main import api as main_db
-from placement import db_api as placement_db
 import sqlalchemy as sa
 
 from tests.functional.placement import servers
@@ -82,7 +78,7 @@ def run(*arguments):
 class Processes(fixtures.Fixture):
     """Runs commands beside the nova of a test.
 
-    :param test: a nova test case with cells
+    :param test: a ManyHostsTestCase
     :param lines: of nova.conf, about filters and policies
     """
 
@@ -93,13 +89,11 @@ class Processes(fixtures.Fixture):
 
     def _setUp(self):
         self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
-        api = self._copy('api', api_db.context_manager.writer.get_engine())
-        placement = self._copy(
-            'placement', placement_db.get_placement_engine()
-        )
+        api = self._copy('nova_api')
+        placement = self._copy('placement')
         cells = {
-            name: self._copy(name, self._get_engine(cell))
-            for name, cell in self._test.cell_mappings.items()
+            name: self._copy(f'nova_{name}')
+            for name in self._test.cell_mappings
         }
         engine = sa.create_engine(api)
         mapping = api_models.CellMapping.__table__
@@ -139,14 +133,9 @@ class Processes(fixtures.Fixture):
             *arguments[1:],
         )
 
-    @staticmethod
-    def _get_engine(cell):
-        with context.target_cell(context.get_admin_context(), cell) as cctxt:
-            return main_db.get_context_manager(cctxt).writer.get_engine()
-
-    def _copy(self, name, engine):
+    def _copy(self, name):
         path = self.folder / f'{name}.db'
-        connection = engine.raw_connection()
+        connection = self._test.engine(name).raw_connection()
         target = sqlite3.connect(path)
         connection.driver_connection.backup(target)
         target.close()

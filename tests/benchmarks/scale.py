@@ -14,25 +14,20 @@ from collections.abc import Iterator
 import contextlib
 import csv
 import itertools
-import random
 import statistics
 import time
 import tracemalloc
 import typing
 
 import fixtures
-from nova import context
 from nova import objects
 import nova.conf
-from nova.db.api import api as api_db
-from nova.db.api import models
 from nova.scheduler import host_manager
 from nova.scheduler import request_filter as nova_request_filter
 from nova.scheduler.filters import affinity_filter
 from nova.scheduler.filters import aggregate_instance_extra_specs
 from oslo_config import fixture as config_fixture
 from oslo_utils import uuidutils
-import sqlalchemy as sa
 
 from nova_ext_sched import conf
 from nova_ext_sched.filters import aggregate_instance_type
@@ -44,9 +39,10 @@ from nova_ext_sched.request_filters import (
 from nova_ext_sched.request_filters import (
     reservation as reservation_request_filter,
 )
-from tests import databases
+from tests.benchmarks import aggregates
 from tests.benchmarks import plot
 from tests.benchmarks import test_aggregate_instance_type
+from tests.benchmarks import test_anti_affinity
 from tests.unit.request_filters import base
 
 CONF = nova.conf.CONF
@@ -87,53 +83,26 @@ class Cloud(fixtures.Fixture):
             enabled_filters=['IsolatedAggregatesFilter'],
         )
         self.configure = config
-        engine = self.useFixture(databases.Database('sqlite')).replace(
-            api_db.context_manager
-        )
-        models.BASE.metadata.create_all(engine)
-        self.ctxt = context.get_admin_context()
         self.states = [
             host_manager.HostState(f'h{i}', f'h{i}', uuidutils.generate_uuid())
             for i in range(self._hosts)
         ]
-        dealt = [
-            (i % self._aggregates, self.states[i % self._hosts])
-            for i in range(max(self._aggregates, self._hosts))
-        ]
-        isolated = [
-            objects.Aggregate(
-                id=i + 1,
-                name=f'a{i}',
-                uuid=uuidutils.generate_uuid(),
-                hosts=[],
-                metadata={
-                    f'trait:CUSTOM_T{i}': 'required',
-                    f'{PREFIX}{i}': 'true',
-                },
+        dealt = [[] for _ in range(self._aggregates)]
+        for i in range(max(self._aggregates, self._hosts)):
+            dealt[i % self._aggregates].append(self.states[i % self._hosts])
+        self.ctxt = self.useFixture(
+            aggregates.Aggregates(
+                (
+                    f'a{i}',
+                    {
+                        f'trait:CUSTOM_T{i}': 'required',
+                        f'{PREFIX}{i}': 'true',
+                    },
+                    states,
+                )
+                for i, states in enumerate(dealt)
             )
-            for i in range(self._aggregates)
-        ]
-        with engine.begin() as connection:
-            for model, rows in (
-                (
-                    models.Aggregate,
-                    [{'id': a.id, 'name': a.name, 'uuid': a.uuid}
-                     for a in isolated],
-                ),
-                (
-                    models.AggregateMetadata,
-                    [{'aggregate_id': a.id, 'key': key, 'value': value}
-                     for a in isolated for key, value in a.metadata.items()],
-                ),
-                (
-                    models.AggregateHost,
-                    [{'aggregate_id': number + 1, 'host': state.host}
-                     for number, state in dealt],
-                ),
-            ):  # fmt: skip
-                connection.execute(sa.insert(model), rows)
-        for number, state in dealt:
-            state.aggregates = [*state.aggregates, isolated[number]]
+        ).ctxt
 
     @contextlib.contextmanager
     def policy(self, **options: typing.Any) -> Iterator[None]:
@@ -208,11 +177,8 @@ def instance_type(cloud: Cloud, count: int) -> Iterator[tuple[str, Pair]]:
         copy = host_manager.HostState(state.host, state.host, state.uuid)
         copy.aggregates = list(itertools.islice(dealt, AGGREGATES_OF_HOST))
         states.append(copy)
-    spec = objects.RequestSpec(
-        flavor=objects.Flavor(
-            name='m1.fast',
-            extra_specs=test_aggregate_instance_type.FLAVORS['three_specs'],
-        )
+    spec = test_aggregate_instance_type.make_spec(
+        test_aggregate_instance_type.EXTRA_SPECS
     )
     yield from _host_filters(
         aggregate_instance_type.AggregateInstanceTypeFilter(),
@@ -224,21 +190,8 @@ def instance_type(cloud: Cloud, count: int) -> Iterator[tuple[str, Pair]]:
 
 def anti_affinity(cloud: Cloud) -> Iterator[tuple[str, Pair]]:
     """20 instances on each host, and a group on one host in fifty."""
-    uuids = []
-    for state in cloud.states:
-        mine = [uuidutils.generate_uuid() for _ in range(INSTANCES_OF_HOST)]
-        state.instances = {key: objects.Instance(uuid=key) for key in mine}
-        uuids += mine
-    members = random.Random(7).sample(uuids, max(10, len(cloud.states) // 50))
-    spec = objects.RequestSpec(
-        instance_uuid=uuidutils.generate_uuid(),
-        instance_group=objects.InstanceGroup(
-            uuid=uuidutils.generate_uuid(),
-            policy='anti-affinity',
-            members=members,
-            rules={'max_server_per_host': '1'},
-        ),
-        scheduler_hints={},
+    spec = test_anti_affinity.fill(
+        cloud.states, INSTANCES_OF_HOST, max(10, len(cloud.states) // 50)
     )
     yield from _host_filters(
         anti_affinity_filter.ServerGroupAntiAffinityFilter(),

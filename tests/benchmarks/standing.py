@@ -4,17 +4,10 @@
 
 import typing
 
-from nova import context as nova_context
-from nova.db.api import api as api_db
-from nova.db.api import models as api_models
-from nova.db.main import api as main_db
-from nova.db.main import models as main_models
 from oslo_utils import uuidutils
-from placement import db_api as placement_db
-from placement.db.sqlalchemy import models as placement_models
 import sqlalchemy as sa
 
-from tests.benchmarks import test_audit
+from tests.benchmarks import rows
 
 
 class Place(typing.NamedTuple):
@@ -36,82 +29,54 @@ def copy(case, kinds, places):
     :param case: a ManyHostsTestCase
     :param kinds: UUIDs of servers that run
     """
-    mapping = case.cell_mappings['cell1']
-    ctxt = nova_context.get_admin_context()
-    with nova_context.target_cell(ctxt, mapping) as target:
-        cell = main_db.get_engine(context=target)
-    api = api_db.context_manager.writer.get_engine()
-    placement = placement_db.get_placement_engine()
-    with cell.begin() as connection:
+
+    def copies(name, key):
+        return rows.Copies(case.table(name), key, kinds)
+
+    engine, table = case.table('nova_cell1.instances')
+    with engine.begin() as connection:
         # They have a row in one table alone.
-        table = main_models.Instance.__table__
         connection.execute(sa.delete(table).where(table.c.host.like('copy%')))
-    instances = test_audit.Rows(cell, main_models.Instance, 'uuid', kinds)
-    specs = test_audit.Rows(
-        api, api_models.RequestSpec, 'instance_uuid', kinds
-    )
+    instances = copies('nova_cell1.instances', 'uuid')
+    specs = copies('nova_api.request_specs', 'instance_uuid')
     others = [
-        test_audit.Rows(engine, model, 'instance_uuid', kinds)
-        for engine, model in (
-            (cell, main_models.InstanceExtra),
-            (cell, main_models.InstanceInfoCache),
-            (api, api_models.InstanceMapping),
+        copies(name, 'instance_uuid')
+        for name in (
+            'nova_cell1.instance_extra',
+            'nova_cell1.instance_info_caches',
+            'nova_api.instance_mappings',
         )
     ]
-    consumers = test_audit.Rows(
-        placement, placement_models.Consumer, 'uuid', kinds
-    )
-    with api.connect() as connection:
-        table = api_models.InstanceGroup.__table__
-        ids = dict(
-            connection.execute(sa.select(table.c.uuid, table.c.id)).all()
-        )
-    with placement.connect() as connection:
-        table = placement_models.ResourceProvider.__table__
-        providers = dict(
-            connection.execute(sa.select(table.c.uuid, table.c.id)).all()
-        )
-        table = placement_models.Allocation.__table__
-        held = [
-            connection.execute(
-                sa.select(table.c.resource_class_id, table.c.used).where(
-                    table.c.consumer_id == uuid
-                )
-            ).all()
-            for uuid in kinds
-        ]
+    consumers = copies('placement.consumers', 'uuid')
+    groups = rows.read_ids(*case.table('nova_api.instance_groups'))
+    providers = rows.read_ids(*case.table('placement.resource_providers'))
+    held = [
+        rows.read(*case.table('placement.allocations'), consumer_id=uuid)
+        for uuid in kinds
+    ]
     members, allocations = [], []
     for kind, index, group in places:
         uuid = uuidutils.generate_uuid()
         host = f'copy{index}'
-        instances.copy(kind, uuid=uuid, host=host, node=host)
+        instances.add(kind, uuid=uuid, host=host, node=host)
         # Its UUID is in parts of it too.
-        spec = specs.rows[kind]['spec'].replace(kinds[kind], uuid)
+        spec = specs.originals[kind]['spec'].replace(kinds[kind], uuid)
         if group:
             if group[0] in spec:
                 members.append(
-                    {'instance_uuid': uuid, 'group_id': ids[group[1]]}
+                    {'instance_uuid': uuid, 'group_id': groups[group[1]]}
                 )
             spec = spec.replace(*group)
-        specs.copy(kind, instance_uuid=uuid, spec=spec)
-        for rows in others:
-            rows.copy(kind, instance_uuid=uuid)
-        consumers.copy(kind, uuid=uuid)
+        specs.add(kind, instance_uuid=uuid, spec=spec)
+        for one in others:
+            one.add(kind, instance_uuid=uuid)
+        consumers.add(kind, uuid=uuid)
+        provider = providers[case.uuids[index]]
         allocations += [
-            {
-                'resource_provider_id': providers[case.uuids[index]],
-                'consumer_id': uuid,
-                'resource_class_id': class_,
-                'used': used,
-            }
-            for class_, used in held[kind]
+            row | {'resource_provider_id': provider, 'consumer_id': uuid}
+            for row in held[kind]
         ]
-    for rows in (instances, specs, *others, consumers):
-        rows.insert()
-    if members:
-        with api.begin() as connection:
-            connection.execute(
-                sa.insert(api_models.InstanceGroupMember), members
-            )
-    with placement.begin() as connection:
-        connection.execute(sa.insert(placement_models.Allocation), allocations)
+    for one in (instances, specs, *others, consumers):
+        one.insert()
+    rows.insert(*case.table('nova_api.instance_group_member'), members)
+    rows.insert(*case.table('placement.allocations'), allocations)

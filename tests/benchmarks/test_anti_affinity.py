@@ -7,11 +7,11 @@ members are spread over the hosts at random.
 """
 
 import random
-import uuid
 
 from nova import objects
 from nova.scheduler import host_manager
 from nova.scheduler.filters import affinity_filter
+from oslo_utils import uuidutils
 import pytest
 
 from nova_ext_sched.filters import anti_affinity
@@ -23,6 +23,33 @@ CLOUDS = {
     '1000x500-200': (1_000, 500, 200),
     '1000x500-10': (1_000, 500, 10),
 }
+FILTERS = {
+    'ours': anti_affinity.ServerGroupAntiAffinityFilter(),
+    'nova': affinity_filter.ServerGroupAntiAffinityFilter(),
+}
+
+
+def fill(states, each, members):
+    """Put instances on hosts; return a request of a group of some of them.
+
+    :param each: how many instances a host has
+    :param members: how many of all are in the group
+    """
+    uuids = []
+    for state in states:
+        mine = [uuidutils.generate_uuid() for _ in range(each)]
+        state.instances = {key: objects.Instance(uuid=key) for key in mine}
+        uuids += mine
+    return objects.RequestSpec(
+        instance_uuid=uuidutils.generate_uuid(),
+        instance_group=objects.InstanceGroup(
+            uuid=uuidutils.generate_uuid(),
+            policy='anti-affinity',
+            members=random.Random(7).sample(uuids, members),
+            rules={'max_server_per_host': '1'},
+        ),
+        scheduler_hints={},
+    )
 
 
 @pytest.fixture(scope='module', params=CLOUDS)
@@ -30,65 +57,25 @@ def cloud(request):
     """Host states and a request; yields (name, states, RequestSpec)."""
     objects.register_all()
     count, each, members = CLOUDS[request.param]
-    uuids = [str(uuid.uuid4()) for _ in range(count * each)]
-    states = []
-    for i in range(count):
-        state = host_manager.HostState(f'h{i}', f'h{i}', 'cell')
-        state.instances = {
-            key: objects.Instance(uuid=key)
-            for key in uuids[i * each : (i + 1) * each]
-        }
-        states.append(state)
-    spec = objects.RequestSpec(
-        instance_uuid=str(uuid.uuid4()),
-        instance_group=objects.InstanceGroup(
-            uuid=str(uuid.uuid4()),
-            policy='anti-affinity',
-            members=random.Random(7).sample(uuids, members),
-            rules={'max_server_per_host': '1'},
-        ),
-        scheduler_hints={},
-    )
-    return request.param, states, spec
+    states = [
+        host_manager.HostState(f'h{i}', f'h{i}', 'cell') for i in range(count)
+    ]
+    return request.param, states, fill(states, each, members)
 
 
-def run(benchmark, cloud, name, host_filter):
+@pytest.mark.parametrize('whose', FILTERS)
+def test_filter(benchmark, cloud, whose):
     size, states, spec = cloud
+    left = {
+        name: list(host_filter.filter_all(states, spec))
+        for name, host_filter in FILTERS.items()
+    }
+    assert left['nova'] == left['ours']
+    assert 0 < len(left['ours']) < len(states)
     benchmark.group = f'anti-affinity {size}'
-    benchmark.name = name
+    benchmark.name = whose
     benchmark.pedantic(
-        lambda: list(host_filter.filter_all(states, spec)),
+        lambda: list(FILTERS[whose].filter_all(states, spec)),
         rounds=20,
         warmup_rounds=2,
-    )
-
-
-def test_same_answer(cloud):
-    _, states, spec = cloud
-    nova, ours = (
-        list(host_filter.filter_all(states, spec))
-        for host_filter in (
-            affinity_filter.ServerGroupAntiAffinityFilter(),
-            anti_affinity.ServerGroupAntiAffinityFilter(),
-        )
-    )
-    assert nova == ours
-    assert 0 < len(ours) < len(states)
-
-
-def test_nova(benchmark, cloud):
-    run(
-        benchmark,
-        cloud,
-        'nova',
-        affinity_filter.ServerGroupAntiAffinityFilter(),
-    )
-
-
-def test_ours(benchmark, cloud):
-    run(
-        benchmark,
-        cloud,
-        'ours',
-        anti_affinity.ServerGroupAntiAffinityFilter(),
     )

@@ -11,23 +11,18 @@ placement answers with. What placement takes to answer is in neither number.
 import timeit
 
 import fixtures
-from nova import context
 from nova import exception
-from nova import objects
 import nova.conf
-from nova.db.api import api as api_db
-from nova.db.api import models
 from nova.scheduler import host_manager
 from nova.scheduler import utils
 from oslo_config import fixture as config_fixture
-from oslo_db.sqlalchemy import enginefacade
 from oslo_utils import uuidutils
 import pytest
 
 from nova_ext_sched import conf
 from nova_ext_sched.filters import blazar as filters
 from nova_ext_sched.request_filters import blazar as blazar_request_filter
-from tests import databases
+from tests.benchmarks import aggregates
 from tests.unit.request_filters import base as test_base
 
 CONF = nova.conf.CONF
@@ -53,57 +48,37 @@ class Cloud(fixtures.Fixture):
     """The hosts in memory, and their aggregates in a database."""
 
     def _setUp(self):
-        database = self.useFixture(databases.Database('sqlite'))
-        facade = enginefacade.transaction_context()
-        facade.configure(connection=database.url)
-        engine = facade.writer.get_engine()
-        self.addCleanup(engine.dispose)
-        self.addCleanup(api_db.context_manager.patch_factory(facade))
-        models.BASE.metadata.create_all(engine)
         conf.register_opts(CONF)
         config = self.useFixture(config_fixture.Config(CONF)).config
         config(group='filter_scheduler', enabled_filters=['BlazarFilter'])
         config(group='blazar:physical:host', allow_preemptibles=True)
-        self.ctxt = context.get_admin_context()
-        self.hosts = [self._host(f'plain{i}') for i in range(PLAIN)]
-        for name, size in POOLS:
-            aggregate = objects.Aggregate(
-                self.ctxt,
-                name=name,
-                uuid=uuidutils.generate_uuid(),
-                metadata={
-                    'availability_zone': f'blazar_{name}',
-                    'blazar:owner': OWNER,
-                }
-                if name != 'freepool'
-                else {'blazar:owner': 'blazar'},
-                hosts=[],
+        pools = [(name, self._hosts(name, size)) for name, size in POOLS]
+        self.hosts = sum(
+            (hosts for _, hosts in pools), self._hosts('plain', PLAIN)
+        )
+        self.ctxt = self.useFixture(
+            aggregates.Aggregates(
+                (
+                    name,
+                    {
+                        'availability_zone': f'blazar_{name}',
+                        'blazar:owner': OWNER,
+                    }
+                    if name != 'freepool'
+                    else {'blazar:owner': 'blazar'},
+                    hosts,
+                )
+                for name, hosts in pools
             )
-            with facade.writer.using(self.ctxt) as session:
-                row = models.Aggregate(name=name, uuid=aggregate.uuid)
-                session.add(row)
-                session.flush()
-                session.add_all(
-                    models.AggregateMetadata(
-                        aggregate_id=row.id, key=key, value=value
-                    )
-                    for key, value in aggregate.metadata.items()
-                )
-                # They say which pool the query leaves to stage 2.
-                session.add_all(
-                    models.AggregateHost(
-                        aggregate_id=row.id, host=f'{name}-{i}'
-                    )
-                    for i in range(size)
-                )
-            self.hosts += [
-                self._host(f'{name}-{i}', aggregate) for i in range(size)
-            ]
+        ).ctxt
 
-    def _host(self, name, *aggregates):
-        state = host_manager.HostState(name, name, uuidutils.generate_uuid())
-        state.aggregates = list(aggregates)
-        return state
+    def _hosts(self, name, size):
+        return [
+            host_manager.HostState(
+                f'{name}-{i}', f'{name}-{i}', uuidutils.generate_uuid()
+            )
+            for i in range(size)
+        ]
 
 
 @pytest.fixture(scope='module')
@@ -127,12 +102,6 @@ def spec_of(name):
         scheduler_hints=hints,
         flavor=test_base.flavor(extra_specs=extra_specs),
     )
-
-
-@pytest.fixture(params=REQUESTS)
-def request_spec(request, benchmark):
-    benchmark.group = f'10,000 hosts, {request.param}'
-    return spec_of(request.param)
 
 
 def post_filter(filter_class, hosts, spec):
@@ -170,21 +139,15 @@ def hosts_of_query(cloud, spec):
 
 
 @pytest.mark.parametrize('name', REQUESTS)
-def test_same_answer(cloud, blazar, name):
-    spec = spec_of(name)
-    theirs = post_filter(blazar, cloud.hosts, spec)
-    assert len(theirs) == REQUESTS[name][-1]
-    assert post_filter(filters.BlazarFilter, cloud.hosts, spec) == theirs
-    # One pool more than the query has room for.
-    left = hosts_of_query(cloud, spec)
-    assert len(theirs) <= len(left) <= len(theirs) + 50
-    assert post_filter(filters.BlazarFilter, left, spec) == theirs
-
-
-@pytest.mark.parametrize('name', REQUESTS)
 def test_both_stages_beside_blazar_nova(cloud, blazar, name):
     spec = spec_of(name)
+    same = post_filter(blazar, cloud.hosts, spec)
+    assert len(same) == REQUESTS[name][-1]
+    assert post_filter(filters.BlazarFilter, cloud.hosts, spec) == same
     left = hosts_of_query(cloud, spec)
+    # One pool more than the query has room for.
+    assert len(same) <= len(left) <= len(same) + 50
+    assert post_filter(filters.BlazarFilter, left, spec) == same
 
     def both():
         write_query(cloud, spec)
@@ -201,25 +164,3 @@ def test_both_stages_beside_blazar_nova(cloud, blazar, name):
 
 def _least_seconds(function, times):
     return min(timeit.repeat(function, number=1, repeat=times))
-
-
-def test_blazar_nova(benchmark, cloud, blazar, request_spec):
-    benchmark.name = 'blazar-nova, BlazarFilter'
-    benchmark(post_filter, blazar, cloud.hosts, request_spec)
-
-
-def test_ours_query(benchmark, cloud, request_spec):
-    benchmark.name = 'ours, stage 1: the query'
-    benchmark(write_query, cloud, request_spec)
-
-
-def test_ours_host_filter(benchmark, cloud, request_spec):
-    left = hosts_of_query(cloud, request_spec)
-    benchmark.name = 'ours, stage 2: the hosts of the answer'
-    benchmark(post_filter, filters.BlazarFilter, left, request_spec)
-
-
-def test_ours_host_filter_alone(benchmark, cloud, request_spec):
-    """As if placement had let every host through."""
-    benchmark.name = 'ours, stage 2: every host'
-    benchmark(post_filter, filters.BlazarFilter, cloud.hosts, request_spec)

@@ -7,12 +7,9 @@ Every third host has another use, so that hosts are of many kinds.
 
 import random
 
-from placement import db_api as placement_db
-from placement.db.sqlalchemy import models as placement_models
-import sqlalchemy as sa
-
 from tests.benchmarks import many_hosts
 from tests.benchmarks import process
+from tests.benchmarks import rows
 
 FLAVORS = 20
 LINES = f"""
@@ -37,25 +34,23 @@ class CapacityTest(many_hosts.ManyHostsTestCase):
         for number in range(5):
             self.set_metadata(f'rack{number}', {f'trait:{trait}': 'required'})
         # Servers of others: of each host another number of MiB.
-        allocation = placement_models.Allocation.__table__
-        provider = placement_models.ResourceProvider.__table__
         choose = random.Random(7)
-        with placement_db.get_placement_engine().begin() as connection:
-            row = connection.execute(sa.select(allocation)).mappings().first()
-            ids = connection.execute(sa.select(provider.c.id)).scalars().all()
-            for id_, class_, most in (
-                (id_, class_, most)
-                for id_ in ids[1::3]
+        allocations = self.table('placement.allocations')
+        [one, *_] = rows.read(*allocations)
+        providers = rows.read_ids(*self.table('placement.resource_providers'))
+        rows.insert(
+            *allocations,
+            [
+                {
+                    'resource_provider_id': id_,
+                    'consumer_id': one['consumer_id'],
+                    'resource_class_id': class_,
+                    'used': choose.randint(1, most),
+                }
+                for id_ in [*providers.values()][1::3]
                 for class_, most in ((0, 9), (1, 5000))
-            ):
-                connection.execute(
-                    sa.insert(allocation).values(
-                        resource_provider_id=id_,
-                        consumer_id=row['consumer_id'],
-                        resource_class_id=class_,
-                        used=choose.randint(1, most),
-                    )
-                )
+            ],
+        )
 
     def test_many_hosts(self):
         names = [

@@ -17,18 +17,16 @@ import uuid
 
 import ddt
 import fixtures
-from nova.db.api import api as api_db
-from nova.db.api import models as api_models
 from nova.scheduler import host_manager
 from nova.scheduler import manager
 from nova.scheduler.client import report
-import sqlalchemy as sa
 
 from nova_ext_sched import conf
 from nova_ext_sched import request_state
 from nova_ext_sched.weighers import round_robin
 from nova_ext_sched.weighers import server_groups
 from tests.benchmarks import many_hosts
+from tests.benchmarks import rows
 
 ROUNDS = 5
 # Of half a second, for nova to do something.
@@ -118,24 +116,17 @@ class RoundRobinTest(many_hosts.ManyHostsTestCase):
                 'rules': {'max_server_per_host': 3},
             }
         )
-        engine = api_db.context_manager.writer.get_engine()
-        table = api_models.InstanceGroup.__table__
-        with engine.begin() as connection:
-            group = connection.execute(
-                sa.select(table.c.id).where(table.c.uuid == created['id'])
-            ).scalar_one()
-            connection.execute(
-                sa.insert(api_models.InstanceGroupMember.__table__),
-                [
-                    {'group_id': group, 'instance_uuid': server}
-                    for number, server in enumerate(self.servers[: self.hosts])
-                    if number // many_hosts.RACKS % 2
-                ]
-                + [
-                    {'group_id': group, 'instance_uuid': str(uuid.uuid4())}
-                    for _ in range(gone)
-                ],
-            )
+        groups = rows.read_ids(*self.table('nova_api.instance_groups'))
+        group = groups[created['id']]
+        members = [
+            server
+            for number, server in enumerate(self.servers[: self.hosts])
+            if number // many_hosts.RACKS % 2
+        ] + [str(uuid.uuid4()) for _ in range(gone)]
+        rows.insert(
+            *self.table('nova_api.instance_group_member'),
+            [{'group_id': group, 'instance_uuid': one} for one in members],
+        )
         return created['id']
 
     def select(self, hints):

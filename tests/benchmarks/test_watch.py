@@ -7,20 +7,18 @@ copied, a thousand at a time, and those of before go, so that the databases,
 which are in this process, do not grow.
 """
 
-import datetime
 import json
 import logging
 import statistics
 import time
-import uuid
 
 import fixtures
-from nova.db.api import models as api_models
-from nova.db.main import models
 from oslo_utils import timeutils
 import sqlalchemy as sa
 
+from tests.benchmarks import many_hosts
 from tests.benchmarks import memory
+from tests.benchmarks import rows
 from tests.functional import test_watch
 
 REFUSALS = 1000
@@ -30,7 +28,7 @@ TRAITS = 100
 MOST = 16
 
 
-class MemoryTest(test_watch.WatchTestCase):
+class MemoryTest(many_hosts.DatabasesMixin, test_watch.WatchTestCase):
     most = TRAITS // TURNS
 
     def setUp(self):
@@ -49,57 +47,26 @@ class MemoryTest(test_watch.WatchTestCase):
         image = self.image(props={f'trait:{self.traits[0]}': 'required'})
         self.assertNoValidHost(image=image)
         self.assertEqual(1, len(self.recorded()))
-        self.kept = {
-            model: self.rows(model)
-            for model in (
-                models.Instance,
-                models.InstanceAction,
-                models.InstanceFault,
-                api_models.InstanceMapping,
-                api_models.RequestSpec,
-            )
-        }
-
-    def engine(self, model):
-        if model.__module__ == models.__name__:
-            return self.cell_engine('cell0')
-        return self.api_engine()
-
-    def rows(self, model):
-        with self.engine(model).connect() as connection:
-            [row] = connection.execute(sa.select(model.__table__)).mappings()
-            return dict(row)
+        engine, table = self.table('nova_cell0.instances')
+        [row] = rows.read(engine, table)
+        self.refused = rows.read_refused(self.table, row['uuid'])
 
     def refuse_many(self, turn):
-        """Copy the refusal; the copies of before go."""
-        servers = [str(uuid.uuid4()) for _ in range(REFUSALS)]
-        now = datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
-        for model, row in self.kept.items():
-            key = 'uuid' if model is models.Instance else 'instance_uuid'
-            copies = []
-            for number, server in enumerate(servers):
-                copy = {
-                    **row,
-                    key: server,
-                    'id': 10 + turn * REFUSALS + number,
-                    'created_at': now,
-                }
-                if 'request_id' in row:
-                    copy['request_id'] = f'req-{uuid.uuid4()}'
-                if 'start_time' in row:
-                    copy['start_time'] = now
-                if 'spec' in row:
-                    # In each turn others come first, and are explained.
-                    trait = self.traits[(number + self.most * turn) % TRAITS]
-                    copy['spec'] = (
-                        row['spec']
-                        .replace(row[key], server)
-                        .replace(self.traits[0], trait)
-                    )
-                copies.append(copy)
-            with self.engine(model).begin() as connection:
-                connection.execute(sa.delete(model.__table__))
-                connection.execute(sa.insert(model.__table__), copies)
+        """Copy the refusal; the copies of before go, but for the last one.
+
+        SQLite counts on from it: no ID comes again.
+        """
+        for name in rows.REFUSED:
+            engine, table = self.table(name)
+            with engine.begin() as connection:
+                last = connection.scalar(sa.select(sa.func.max(table.c.id)))
+                connection.execute(sa.delete(table).where(table.c.id < last))
+        words = [
+            # In each turn others come first, and are explained.
+            (self.traits[0], self.traits[(number + self.most * turn) % TRAITS])
+            for number in range(REFUSALS)
+        ]
+        rows.copy_refused(self.table, self.refused, words)
 
     def test_memory(self):
         sizes, seconds = [], []

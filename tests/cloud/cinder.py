@@ -74,8 +74,4 @@ class Cinder(service.Service):
             'cinder.wsgi.api',
             '--pyargv',
             f'--config-file {self._conf}',
-            port=getattr(self, 'port', None),
         )
-
-    def stop(self):
-        self.cloud.processes.stop(self.process)

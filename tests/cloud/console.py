@@ -64,19 +64,9 @@ def shown(block):
 
     Blanks are one: lines are as wide as the names in them let them be.
     """
-    outputs = []
-    goes_on = False
-    for line in block.text.splitlines():
-        if goes_on or line.startswith(('$ ', '# ')):
-            if not goes_on:
-                outputs.append([])
-            goes_on = line.endswith(('\\', '|'))
-        else:
-            outputs[-1].append(line)
-    typed = documentation.command_lines(block)
     return {
         line: as_shown('\n'.join(output))
-        for line, output in zip(typed, outputs, strict=True)
+        for line, output in documentation.shown(block).items()
     }
 
 

@@ -66,12 +66,8 @@ class Glance(service.Service):
             '--http-chunked-input',
             '--pyargv',
             ' ',
-            port=getattr(self, 'port', None),
             OS_GLANCE_CONFIG_DIR=self.folder,
         )
-
-    def stop(self):
-        self.cloud.processes.stop(self.process)
 
     def _protect(self, rules):
         configuration.write(self._protections, rules)

@@ -67,12 +67,8 @@ class Keystone(service.Service):
         self.process, self.port = web.start(
             self,
             'keystone.wsgi.api',
-            port=getattr(self, 'port', None),
             OS_KEYSTONE_CONFIG_DIR=self.folder,
         )
-
-    def stop(self):
-        self.cloud.processes.stop(self.process)
 
     @functools.cached_property
     def _identity(self):

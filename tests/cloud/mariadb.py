@@ -75,9 +75,6 @@ class MariaDB(service.Service):
             lambda: processes.listens(self.port), 'mariadb'
         )
 
-    def stop(self):
-        self.cloud.processes.stop(self.process)
-
     def execute(self, *statements):
         """Run statements as the server's administrator."""
         engine = self._engine()

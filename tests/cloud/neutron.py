@@ -60,11 +60,7 @@ class Neutron(service.Service):
             'neutron.wsgi.api',
             '--set',
             'start-time=%t',
-            port=getattr(self, 'port', None),
             OS_NEUTRON_CONFIG_DIR=self.folder,
             OS_NEUTRON_CONFIG_FILES='neutron.conf',
             PYTHONPATH=self._python_path,
         )
-
-    def stop(self):
-        self.cloud.processes.stop(self.process)

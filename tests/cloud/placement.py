@@ -57,9 +57,6 @@ class Placement(service.Service):
         self.cloud.processes.wait(lambda: web.answers(port), name)
         return process
 
-    def stop(self):
-        self.cloud.processes.stop(self.process)
-
     def client_options(self, name):
         """Return the section by which a service finds placement."""
         if self.cloud.has('keystone'):

@@ -106,9 +106,6 @@ class RabbitMQ(service.Service):
             lambda: processes.listens(self.port), 'rabbitmq'
         )
 
-    def stop(self):
-        self.cloud.processes.stop(self.process)
-
     def url(self, virtual_host='/'):
         """Return the transport URL of a virtual host."""
         path = '' if virtual_host == '/' else virtual_host

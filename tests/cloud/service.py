@@ -29,6 +29,8 @@ class Service:
     machine_programs: tuple[str, ...] = ()
     #: What of this repository its environment needs, with extras.
     editable: str | None = None
+    #: The port of what ``run`` starts; it stays when that is started again.
+    port = None
 
     def __init__(self, cloud):
         self.cloud = cloud
@@ -133,6 +135,10 @@ class Service:
             yield
         finally:
             self.run()
+
+    def stop(self):
+        """Stop what ``run`` started."""
+        self.cloud.processes.stop(self.process)
 
     def start(self):
         """Configure and start the service; return when it answers."""

@@ -22,14 +22,11 @@ from testtools import content
 from tests.cloud import base
 from tests.cloud import blazar
 from tests.cloud import capacity
+from tests.cloud import cinder
 from tests.cloud import cloud
 from tests.cloud import configuration
 from tests.cloud import forms
-from tests.cloud import glance
-from tests.cloud import keystone
-from tests.cloud import neutron
 from tests.cloud import nova
-from tests.cloud import placement
 from tests.cloud import tempest
 from tests.cloud import world
 
@@ -37,6 +34,10 @@ from tests.cloud import world
 HOSTS = ('compute1', 'compute2', 'compute3', 'compute4')
 MANAGED = HOSTS[:-1]
 PLAIN = HOSTS[-1]
+#: What stands beside nova and Blazar.
+NEIGHBOURS = tuple(
+    class_ for class_ in forms.WHOLE[:-1] if class_ is not cinder.Cinder
+)
 
 #: The three lines of nova.conf, and what instance reservations need.
 OPTIONS = configuration.merge(
@@ -86,12 +87,7 @@ class Landed(typing.NamedTuple):
 
 class BlazarTestCase(capacity.TruthMixin, base.CloudTestCase):
     form = (
-        *forms.SERVERS,
-        keystone.Keystone,
-        cloud.Client,
-        placement.Placement,
-        glance.Glance,
-        neutron.Neutron,
+        *NEIGHBOURS,
         nova.Nova.variant(cells={'cell1': HOSTS}),
         blazar.Blazar,
     )
@@ -453,12 +449,7 @@ class TempestTestCase(testtools.TestCase):
 
     def test_blazar_tempest_plugin(self):
         form = (
-            *forms.SERVERS,
-            keystone.Keystone,
-            cloud.Client,
-            placement.Placement,
-            glance.Glance,
-            neutron.Neutron,
+            *NEIGHBOURS,
             nova.Nova.variant(
                 cells={'cell1': HOSTS[:1]}, scheduler_options=OPTIONS
             ),

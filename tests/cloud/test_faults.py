@@ -163,16 +163,7 @@ class FaultsTestCase(world.WorldTestCase):
         (server,) = self.world.boot(
             'plain',
             None,
-            block_device_mapping_v2=[
-                {
-                    'boot_index': 0,
-                    'uuid': self.world.image('windows-image'),
-                    'source_type': 'image',
-                    'destination_type': 'volume',
-                    'volume_size': 1,
-                    'delete_on_termination': True,
-                }
-            ],
+            **self.world.volume('windows-image'),
         )
         self.assertEqual('ACTIVE', server.status, server.fault)
         with self.cloud.cinder.away():

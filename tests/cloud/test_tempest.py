@@ -3,7 +3,6 @@
 """Tempest's tests of nova-api: the same on plain nova and with ours on."""
 
 import collections
-import itertools
 
 import testtools
 
@@ -15,13 +14,7 @@ from tests.cloud import tempest
 
 # In one cell: Tempest unshelves a server on any other host, which nova does
 # not do across cells.
-ONE_CELL = nova.Nova.variant(
-    cells={'cell1': tuple(itertools.chain(*nova.CELLS.values()))}
-)
-FORM = tuple(
-    ONE_CELL if class_ is nova.Nova else class_
-    for class_ in (*forms.WHOLE, tempest.Tempest)
-)
+FORM = (*forms.ONE_CELL, tempest.Tempest)
 
 
 class TempestTestCase(testtools.TestCase):

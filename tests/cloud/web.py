@@ -15,11 +15,11 @@ def start(service, module, *options, name=None, port=None, **variables):
     :param module: has the WSGI application
     :param options: further ones of uwsgi
     :param name: of the process, where it is not the service's and "-api"
-    :param port: where one is given; else a free one
+    :param port: where it is not the service's; a free one for the first start
     :param variables: of the environment
     """
     name = name or f'{service.name}-api'
-    port = port or processes.free_port()
+    port = port or service.port or processes.free_port()
     process = service.cloud.processes.start(
         name,
         [

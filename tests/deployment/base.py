@@ -14,8 +14,6 @@ import pathlib
 import subprocess
 import sys
 
-import sqlalchemy as sa
-
 from tests.cloud import cloud
 from tests.cloud import configuration
 from tests.cloud import environments
@@ -113,12 +111,9 @@ class Deployment(cloud.Cloud):
     @contextlib.contextmanager
     def without_table(self, table):
         """Take a table of the API database away for a while."""
-        engine = sa.create_engine(self.nova.databases['api'])
-        self.addCleanup(engine.dispose)
-        with engine.begin() as connection:
-            connection.execute(sa.text(f'RENAME TABLE {table} TO away'))
+        rename = 'RENAME TABLE nova_api.{} TO nova_api.{}'
+        self.mariadb.execute(rename.format(table, 'away'))
         try:
             yield
         finally:
-            with engine.begin() as connection:
-                connection.execute(sa.text(f'RENAME TABLE away TO {table}'))
+            self.mariadb.execute(rename.format('away', table))

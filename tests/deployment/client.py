@@ -16,7 +16,6 @@ import time
 
 from nova import config
 from nova import context
-from nova import exception
 from nova import objects
 from nova.compute import api as compute_api
 from nova.compute import rpcapi as compute_rpcapi
@@ -82,59 +81,6 @@ def traits(ctxt, hosts, names):
     return True
 
 
-def select(ctxt, count, extra_specs):
-    """Ask the scheduler for ``count`` hosts, one request after another.
-
-    :returns: the names of the hosts, or "NoValidHost"
-    """
-    answers = []
-    client = scheduler_rpcapi.SchedulerAPI()
-    for _ in range(count):
-        instance_uuid = uuidutils.generate_uuid()
-        spec = objects.RequestSpec(
-            ctxt,
-            flavor=objects.Flavor(
-                name='small',
-                vcpus=1,
-                memory_mb=64,
-                root_gb=0,
-                ephemeral_gb=0,
-                swap=0,
-                extra_specs=extra_specs,
-            ),
-            image=objects.ImageMeta(properties=objects.ImageMetaProps()),
-            instance_uuid=instance_uuid,
-            is_bfv=False,
-            num_instances=1,
-            project_id='project',
-            user_id='user',
-            availability_zone=None,
-            ignore_hosts=None,
-            force_hosts=None,
-            force_nodes=None,
-            instance_group=None,
-            limits=objects.SchedulerLimits(),
-            numa_topology=None,
-            pci_requests=objects.InstancePCIRequests(requests=[]),
-            requested_destination=None,
-            requested_networks=objects.NetworkRequestList(objects=[]),
-            requested_resources=[],
-            request_level_params=objects.RequestLevelParams(),
-            retry=None,
-            scheduler_hints={},
-            security_groups=objects.SecurityGroupList(objects=[]),
-            network_metadata=objects.NetworkMetadata(physnets=set()),
-        )
-        try:
-            selected = client.select_destinations(
-                ctxt, spec, [instance_uuid], return_objects=True
-            )
-            answers.append(selected[0][0].service_host)
-        except exception.NoValidHost:
-            answers.append('NoValidHost')
-    return answers
-
-
 class _ImageAPI:
     """Stands in for Glance: one image."""
 
@@ -150,6 +96,22 @@ class _ImageAPI:
             'size': 1,
             'properties': {},
         }
+
+
+def boot(ctxt, flavor, count):
+    """Create servers, each in a request of its own.
+
+    :param flavor: its ID
+    :returns: for each its host, or the fault it ended in
+    """
+    api = compute_api.API(image_api=_ImageAPI())
+    flavor = objects.Flavor.get_by_flavor_id(ctxt, flavor)
+    servers = [
+        server
+        for _ in range(count)
+        for server in _create(api, flavor, 1, scheduler_hints={})
+    ]
+    return [_landed(ctxt, server)[0] for server in servers]
 
 
 def fill_groups(

@@ -4,10 +4,8 @@
 
 What must hold on every machine is the limit, and that no server is lost; with
 the weigher and room for exactly as many servers as are created, all become
-ACTIVE. NOVA_EXT_SCHED_TEST_RACES is how often soft groups are filled beside
-nova's own weigher, by two and three schedulers; none by default. Run by hand,
-this module measures what the documentation shows, and prints it as a table in
-reStructuredText::
+ACTIVE. Run by hand, this module measures what the documentation shows, and
+prints it as a table in reStructuredText::
 
     python -m tests.deployment.test_group_race --help
 """
@@ -15,8 +13,6 @@ reStructuredText::
 import argparse
 import collections
 import dataclasses
-import itertools
-import os
 import re
 import sys
 
@@ -24,7 +20,6 @@ import testtools
 
 from tests.deployment import base
 
-RACES = int(os.environ.get('NOVA_EXT_SCHED_TEST_RACES', '0'))
 ANTI_AFFINITY = 'ServerGroupAntiAffinityFilter'
 NOVA_WEIGHERS = 'nova.scheduler.weights.all_weighers'
 OUR_WEIGHERS = 'nova_ext_sched.weighers.all_weighers'
@@ -300,13 +295,6 @@ def create_racks(cloud, case, key):
         cloud.client(*calls)
 
 
-SOFT = [
-    case
-    for case in CASES
-    if case.policy == 'soft-anti-affinity' and not case.racks
-]
-
-
 class GroupRaceTestCase(testtools.TestCase):
     def test_the_group_fills(self):
         case = Case('12 on 4 hosts', sizes=(None,) * 4)
@@ -320,32 +308,6 @@ class GroupRaceTestCase(testtools.TestCase):
             self.assertEqual((12, {}), (one.active, dict(one.faults)))
         self.assertEqual(3, run.on_host)
         self.assertLess(even.uneven, 2, even.on)
-
-    @testtools.skipUnless(RACES, 'it takes minutes')
-    def test_soft_groups(self):
-        """No host has two more than another; nova is beside it in the log."""
-        cloud = self.useFixture(base.Deployment(tuple(SOFT[0].hosts)))
-        found = collections.defaultdict(list)
-        for setup, schedulers, clients in itertools.product(
-            ('nova-soft', 'weigher'), (2, 3), (8, 24)
-        ):
-            ours, config = options(SOFT[0], setup, schedulers)
-            with cloud.scheduler(config, filters=ours):
-                for case in SOFT * RACES:
-                    (run,) = fill(cloud, case, clients)
-                    key = setup, schedulers, clients, case.name
-                    found[key].append(run.uneven)
-                    self.assertEqual(case.servers, run.active, run.faults)
-        for key, uneven in found.items():
-            print(*key, uneven, sep='; ', file=sys.stderr)
-        self.assertEqual(
-            {},
-            {
-                key: uneven
-                for key, uneven in found.items()
-                if 'weigher' in key and max(uneven) > 1
-            },
-        )
 
 
 def table(rows):

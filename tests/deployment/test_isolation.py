@@ -9,8 +9,8 @@ from tests.deployment import base
 TRAIT = 'CUSTOM_LICENSED_WINDOWS'
 ON = {('nova_ext_sched', 'enable_isolated_aggregate_filtering'): 'True'}
 NOVAS = {('scheduler', 'enable_isolated_aggregate_filtering'): 'True'}
-PLAIN = {}
 LICENSED = {f'trait:{TRAIT}': 'required'}
+REFUSED = 'ERROR: No valid host was found'
 
 
 class DeploymentTestCase(testtools.TestCase):
@@ -20,20 +20,18 @@ class DeploymentTestCase(testtools.TestCase):
         super().setUp()
         self.cloud = self.useFixture(base.Deployment())
 
-    def select(self, count, extra_specs):
-        (answers,) = self.cloud.client(['select', count, extra_specs])
-        return answers
+    def boot(self, count, flavor='plain'):
+        """Create servers; return the hosts, or the beginning of a fault."""
+        (places,) = self.cloud.client(['boot', flavor, count])
+        return {place[: len(REFUSED)] for place in places}
 
     def test_isolation(self):
         cloud = self.cloud
         cloud.client(
             ['traits', ['host1', 'host2'], [TRAIT]],
-            [
-                'aggregate',
-                'windows',
-                ['host1', 'host2'],
-                {f'trait:{TRAIT}': 'required'},
-            ],
+            ['aggregate', 'windows', ['host1', 'host2'], LICENSED],
+            ['flavor', 'plain', 1, {}, 1],
+            ['flavor', 'licensed', 1, LICENSED, 1],
         )
 
         # A plugin that is named and missing: the scheduler does not start.
@@ -49,16 +47,14 @@ class DeploymentTestCase(testtools.TestCase):
 
         with cloud.scheduler(ON):
             # Two workers; what one of them alone does would show.
-            self.assertEqual({'host3'}, set(self.select(12, PLAIN)))
-            self.assertLessEqual(
-                set(self.select(6, LICENSED)), {'host1', 'host2'}
-            )
+            self.assertEqual({'host3'}, self.boot(12))
+            self.assertLessEqual(self.boot(6, 'licensed'), {'host1', 'host2'})
             self.assertIn('nova-ext-sched is loaded', cloud.log())
 
             with cloud.without_table('aggregate_metadata'):
-                self.assertEqual({'NoValidHost'}, set(self.select(4, PLAIN)))
+                self.assertEqual({REFUSED}, self.boot(4))
             self.assertIn('isolate_aggregates cannot decide', cloud.log())
-            self.assertEqual({'host3'}, set(self.select(4, PLAIN)))
+            self.assertEqual({'host3'}, self.boot(4))
 
         # Past the limit of gunicorn's request line: nova's filter puts every
         # UUID into the query, ours at most 100, or the trait.
@@ -70,13 +66,13 @@ class DeploymentTestCase(testtools.TestCase):
             },
             filters=False,
         ):
-            self.assertEqual({'NoValidHost'}, set(self.select(2, PLAIN)))
+            self.assertEqual({REFUSED}, self.boot(2))
         with cloud.scheduler(ON):
-            self.assertEqual({'host3'}, set(self.select(2, PLAIN)))
+            self.assertEqual({'host3'}, self.boot(2))
             self.assertIn('must stay out of 301 aggregates', cloud.log())
         by_trait = {('nova_ext_sched', 'forbid_by_trait'): 'CUSTOM_LICENSED_*'}
         with cloud.scheduler({**ON, **by_trait}):
-            self.assertEqual({'host3'}, set(self.select(2, PLAIN)))
+            self.assertEqual({'host3'}, self.boot(2))
             self.assertIn(
                 f'The placement query forbids by trait: {TRAIT}',
                 cloud.log(),
