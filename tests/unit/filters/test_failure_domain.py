@@ -120,13 +120,7 @@ class FailureDomainFilterTestCase(testtools.TestCase):
             1, self.log.output.count('[nova_ext_sched] request_filters')
         )
 
-    def test_a_hint_in_another_form_opens_no_host(self):
-        spec = self.spec(counted=False, hints={policy.LIMIT: ['abc']})
-        self.assertEqual([], self.passing(spec))
-        self.assertIn("got 'abc'", self.log.output)
-
     def test_the_picks_of_a_request_count(self):
-        self.assertTrue(self.filter.run_filter_for_index(1))
         spec = self.spec(2, b=1)
         self.assertIn('b1', self.passing(spec))
         spec.instance_group.hosts.append('a1')
@@ -165,15 +159,3 @@ class FailureDomainFilterTestCase(testtools.TestCase):
         self.passing(spec, nodes)
         spec.instance_group.hosts.append('s1')
         self.assertEqual(['s1', 's1', 's2'], self.passing(spec, nodes))
-
-    def test_log(self):
-        self.passing(self.spec(a=3))
-        self.assertIn(
-            'FailureDomainFilter rejected 6 of 8 hosts', self.log.output
-        )
-        self.assertIn(
-            '3 because failure domain a holds 3 servers of server group g and '
-            'the limit is 1',
-            self.log.output,
-        )
-        self.assertIn('3 because the host is in no failure', self.log.output)

@@ -10,6 +10,7 @@ from nova.scheduler import request_filter
 import testtools
 
 from nova_ext_sched import filters
+from nova_ext_sched import plugins
 from nova_ext_sched.policy import declaration
 
 
@@ -30,6 +31,32 @@ class KindTestCase(testtools.TestCase):
     @ddt.unpack
     def test_kind(self, plugin, got):
         self.assertEqual(got, filters._not_a_host_filter('Good', plugin))
+
+
+class HostFiltersTestCase(testtools.TestCase):
+    def test_when_each_runs(self):
+        """On rebuild; once a request; and whether it counts a server group."""
+        self.assertEqual(
+            {
+                # A rebuild keeps its host, but its image is a new one.
+                'IsolatedAggregatesFilter': (True, True, False),
+                'AggregateInstanceTypeFilter': (False, True, False),
+                'BlazarFilter': (False, True, False),
+                # Each pick counts for the next server of the request.
+                'FailureDomainFilter': (False, False, True),
+                'ServerGroupAntiAffinityFilter': (False, False, True),
+            },
+            {
+                cls.__name__: (
+                    cls.RUN_ON_REBUILD,
+                    cls.run_filter_once_per_request,
+                    any(one.counts_group for one in cls.policies),
+                )
+                for cls in plugins.load(
+                    plugins.HOST_FILTERS, lambda *_: None, 'a filter'
+                )
+            },
+        )
 
 
 class PoliciesTestCase(testtools.TestCase):

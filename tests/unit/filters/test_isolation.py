@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 
-from unittest import mock
-
 import ddt
 import fixtures
 from nova import objects
@@ -45,20 +43,6 @@ class IsolatedAggregatesFilterTestCase(test_base.RequestFilterTestCase):
         ]
         return [state.host for state in self.filter.filter_all(hosts, spec)]
 
-    @ddt.data(
-        ((), (), True),
-        (('X',), (), False),
-        (('X',), ('X',), True),
-        (('X',), ('Y',), False),
-        (('X', 'Y'), ('X',), False),
-        (('X', 'Y'), ('X', 'Y'), True),
-    )
-    @ddt.unpack
-    def test_truth_table(self, aggregate, request, expected):
-        self.assertIs(
-            expected, self.passes(requiring(*aggregate), requiring(*request))
-        )
-
     def test_granular(self):
         self.assertTrue(
             self.passes(requiring('X'), {'trait_NIC:X': 'required'})
@@ -93,10 +77,6 @@ class IsolatedAggregatesFilterTestCase(test_base.RequestFilterTestCase):
         )
         # A flavor is an administrator's.
         self.assertTrue(self.passes(requiring('X'), requiring('X'), **fields))
-
-    def test_once_per_request(self):
-        self.assertTrue(self.filter.run_filter_for_index(0))
-        self.assertFalse(self.filter.run_filter_for_index(1))
 
     def test_flavor_that_nova_cannot_read_opens_no_isolated_host(self):
         with fixtures.MockPatchObject(
@@ -166,51 +146,3 @@ class IsolatedAggregatesFilterTestCase(test_base.RequestFilterTestCase):
         ]
         self.assertEqual(hosts[:1], self.filter.filter_all(hosts, spec))
         self.assertIn('flavor without a name', self.output.output)
-
-    def test_flavor_without_extra_specs(self):
-        spec = test_base.request_spec()
-        spec.flavor = test_base.flavor()
-        self.assertEqual(
-            ['plain'], self.passing(spec, plain={}, isolated=requiring('X'))
-        )
-        self.assertEqual('', self.output.output)
-
-    def test_aggregate_whose_metadata_is_none(self):
-        for prefixes in ([], ['r:']):
-            self.config(
-                group='nova_ext_sched',
-                placement_req_default_forbidden_member_prefix=prefixes,
-            )
-            aggregate = mock.Mock(metadata=None)
-            aggregate.name = 'bare'
-            aggregate.__contains__ = lambda self, field: True
-            state = filters_base.host_state('h')
-            state.aggregates = [aggregate]
-            spec = test_base.request_spec()
-            self.assertEqual([state], self.filter.filter_all([state], spec))
-
-    def test_hosts_of_one_aggregate_each_are_told_apart(self):
-        """In one request, in either order."""
-        hosts = {'plain': {}, 'isolated': requiring('X'), 'other': {}}
-        spec = test_base.request_spec()
-        self.assertEqual(['plain', 'other'], self.passing(spec, **hosts))
-        self.assertEqual(
-            ['other', 'plain'],
-            self.passing(spec, **dict(reversed(hosts.items()))),
-        )
-
-    @ddt.data(
-        {'trait:X': 'Required'},
-        {'trait:X': 'required '},
-        {'Trait:X': 'required'},
-    )
-    def test_slip_isolates(self, metadata):
-        self.assertFalse(self.passes(metadata, {}))
-        self.assertTrue(self.passes(metadata, requiring('X')))
-
-    def test_aggregate_without_a_name(self):
-        nameless = objects.Aggregate(metadata=requiring('X'))
-        state = filters_base.host_state('h', nameless)
-        self.assertEqual(
-            [], self.filter.filter_all([state], test_base.request_spec())
-        )

@@ -57,6 +57,7 @@ class ParseTestCase(testtools.TestCase):
         ('<or> 1 <or> 2', ['1', '2'], ['3', '<or> 1 <or> 2', '<or>'], False),
         ('<or> 1 <or> ~', ['1'], ['2', '~'], True),
         ('<or> ~ <or> 1', ['1'], ['2', '~'], True),
+        ('<or> 1 <or> 2 <or> ~', ['1', '2'], ['3', '~'], True),
         ('<or> * <or> ~', ['1', ''], [], True),
         ('<or> ~', [], ['1'], True),
         ('<or> *', ['1'], [], False),
@@ -209,34 +210,16 @@ class MeetsTestCase(testtools.TestCase):
         ('!', '!', True),
         ('~', '>= 4', False),
         ('~', '<or> 1 <or> ~', True),
-        # Numbers against numbers: exact.
-        ('>= 4', '>= 9', True),
+        ('*', '!= nan', True),
+        ('*', 's< a', True),
+        ('*', '<all-in> a b', True),
+        # Two of one kind: every pair of them is in OperatorTestCase.
         ('>= 4', '<= 4', True),
         ('>= 4', '<= 3.9', False),
-        ('>= 4', '== 4', True),
-        ('>= 4', '== 3', False),
-        ('>= inf', '!= inf', False),
-        ('<= -5', '!= -5', True),
-        ('<= -inf', '!= -inf', False),
-        ('>= 4', '!= 4', True),
-        ('!= 1', '!= 2', True),
-        ('== 1', '!= 1', False),
-        ('== 1', '== 1.0', True),
-        ('>= nan', '<= 4', False),
-        ('= 4', '<= 4', True),
-        # The order of strings against itself: exact.
-        ('s> a', 's< b', True),
         ('s> a', 's<= a', False),
-        ('s>= a', 's<= a', True),
-        ('s>= a', 's< a', False),
-        ('s< a', 's< b', True),
-        ('s!= a', 's!= b', True),
-        ('s< a', 's!= b', True),
-        ('s> a', 's== b', True),
-        ('s== a', 's== b', False),
-        # Substrings.
-        ('<in> a', '<in> b', True),
         ('<all-in> a b', '<in> c', True),
+        ('<in> !', '<in> a', True),
+        # Substrings and strings.
         ('<in> a', 's!= a', True),
         ('<in> a', 's> x', True),
         ('<in> x', 's< m', True),
@@ -287,22 +270,6 @@ class MeetsTestCase(testtools.TestCase):
         self.assertEqual(expected, parse(one).unreadable(parse(other)))
 
 
-class UnionTestCase(testtools.TestCase):
-    def test_is_met_where_one_is(self):
-        texts = ('1', '2', '*', '~', '>= 2', '<in> 2', '<or> 1 <or> ~')
-        for want, one, other in itertools.product(
-            map(parse, texts), map(parse, texts), map(parse, texts)
-        ):
-            union = expression.union([one, other])
-            self.assertIs(
-                want.meets(union), want.meets(one) or want.meets(other)
-            )
-            self.assertIs(
-                want.meets_value(union),
-                want.meets_value(one) or want.meets_value(other),
-            )
-
-
 class TotalTestCase(testtools.TestCase):
     anything = st.one_of(
         st.text(st.characters()),
@@ -330,65 +297,9 @@ class TotalTestCase(testtools.TestCase):
             left.meets(right)
             left.unreadable(right)
 
-    @hypothesis.given(
-        st.lists(
-            st.sampled_from(('1', '2', 'a', '*', '~')),
-            min_size=1,
-            max_size=4,
-        ),
-        st.randoms(use_true_random=False),
-        st.sampled_from(('1', '2', '*', '~', '>= 2', '<in> a')),
-    )
-    def test_order_of_or_parts_changes_nothing(self, parts, random, other):
-        shuffled = random.sample(parts, len(parts))
-        one, two = (
-            parse(''.join(f'<or> {part} ' for part in some))
-            for some in (parts, shuffled)
-        )
-        self.assertEqual(
-            *(
-                ({op.operand for op in found.operators}, found.absent)
-                for found in (one, two)
-            )
-        )
-        self.assertIs(one.meets(parse(other)), two.meets(parse(other)))
 
-
-class KnownTestCase(testtools.TestCase):
-    def test_novas_operators_of_numbers_and_strings(self):
-        self.assertEqual(
-            extra_specs_ops.op_methods.keys(), expression.OPERATORS.keys()
-        )
-
-
-@ddt.ddt
 class OperatorTestCase(testtools.TestCase):
-    @ddt.data(
-        ('4', True), ('-1e3', True), ('inf', True), ('nan', True),
-        ('1_0', True), (' 4 ', True), ('', False), ('x', False),
-        ('4,0', False), ('0x10', False), ('\ud800', False), ('\0', False),
-    )  # fmt: skip
-    @ddt.unpack
-    def test_is_number(self, value, expected):
-        self.assertIs(expected, expression.is_number(value))
-
-    def test_a_number_operator_accepts_no_words(self):
-        for name in expression.NUMBERS:
-            operator = expression.number(name, ['4'])
-            self.assertTrue(operator.compares_numbers)
-            self.assertFalse(operator.accepts('many'))
-
-    @ddt.data(
-        (expression.number('==', ['nan']), False),
-        (expression.number('>=', ['inf']), True),
-        (expression.number('!=', ['nan']), True),
-        (expression.string('s<', ['a']), True),
-        (expression.substring('<all-in>', ('a', 'b')), True),
-    )
-    @ddt.unpack
-    def test_anything_meets_what_accepts_some_value(self, operator, expected):
-        self.assertIs(expected, operator.meets(expression.ANYTHING))
-        self.assertIs(expected, expression.ANYTHING.meets(operator))
+    """Two operators of one kind meet exactly where a value exists."""
 
     def check_against_brute_force(self, make, names, operands, tried):
         operators = [
@@ -424,12 +335,3 @@ class OperatorTestCase(testtools.TestCase):
                 for letters in itertools.product('\0ab', repeat=length)
             ],
         )
-
-    def test_two_on_substrings_always_meet(self):
-        needles = [('a',), ('b',), ('ab', 'c'), ('!',)]
-        for one, other in itertools.product(needles, needles):
-            self.assertTrue(
-                expression.substring('<all-in>', one).meets(
-                    expression.substring('<all-in>', other)
-                )
-            )

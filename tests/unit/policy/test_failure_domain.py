@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-import unittest
-
 import ddt
-import hypothesis
-from hypothesis import strategies
 import testtools
 
 from nova_ext_sched import exception
@@ -206,62 +202,3 @@ class SpreadTestCase(testtools.TestCase):
         self.assertTrue(spread.judge(host_in('b')).passes)
         spread.add([])
         self.assertEqual(['a'], spread.find_full('ab'))
-
-
-HOSTS = ['h0', 'h1', 'h2', 'h3', 'h4']
-VALUES = strategies.sampled_from(
-    ['a', 'b', 'c', 'a,b', ' a , c', '', ',', 'A', None]
-)
-METADATA = strategies.none() | strategies.dictionaries(
-    strategies.sampled_from([KEY, 'other']), VALUES
-)
-
-
-class NaiveDefinitionTestCase(unittest.TestCase):
-    """The decision against the sentences that define it."""
-
-    @hypothesis.given(
-        aggregates=strategies.dictionaries(
-            strategies.sampled_from(HOSTS),
-            strategies.lists(METADATA, max_size=3),
-        ),
-        members=strategies.lists(
-            strategies.sets(strategies.sampled_from(HOSTS), max_size=2),
-            max_size=8,
-        ),
-        limit=strategies.integers(1, 4),
-    )
-    def test_same_answers(self, aggregates, members, limit):
-        def is_in(host, domain):
-            return any(
-                domain == name.strip()
-                for metadata in aggregates.get(host, [])
-                if metadata and metadata.get(KEY)
-                for name in metadata[KEY].split(',')
-            )
-
-        spread = policy.Spread(
-            'g',
-            limit,
-            KEY,
-            {f'm{i}': hosts for i, hosts in enumerate(members)},
-            {
-                host: policy.read_domains(mine, KEY)
-                for host, mine in aggregates.items()
-            },
-        )
-        for host in HOSTS:
-            domains = [d for d in 'abcA' if is_in(host, d)]
-            held = [
-                sum(any(is_in(h, d) for h in hosts) for hosts in members)
-                for d in domains
-            ]
-            self.assertEqual(
-                bool(domains) and max(held) < limit,
-                spread.judge(
-                    ('agg', metadata or {})
-                    for metadata in aggregates.get(host, [])
-                ).passes,
-            )
-            for domain, number in zip(domains, held, strict=True):
-                self.assertEqual(number, spread.held[domain])

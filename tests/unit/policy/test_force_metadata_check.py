@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+
 import ddt
-import hypothesis
-from hypothesis import strategies as st
-from oslo_utils import strutils
 import testtools
 
 from nova_ext_sched.policy import force_metadata_check
@@ -33,8 +31,3 @@ class ForceMetadataCheckTestCase(testtools.TestCase):
     def test_no_flag(self):
         self.assertIs(False, force_metadata_check.read({'key': '1'}))
         self.assertEqual([], force_metadata_check.faults('fast', {}))
-
-    @hypothesis.given(st.text())
-    def test_no_string_raises(self, text):
-        expected = strutils.bool_from_string(text, default=None)
-        self.assertIs(expected, force_metadata_check.read({FLAG: text}))

@@ -155,6 +155,7 @@ class JudgeTestCase(testtools.TestCase):
             ),
             verdict,
         )
+        self.assertFalse(isolation.judge(aggregates, {'Y'}).passes)
         self.assertTrue(isolation.judge(aggregates, {'X', 'Y'}).passes)
 
     def test_the_first_by_name_is_to_blame(self):
@@ -173,24 +174,7 @@ class JudgeTestCase(testtools.TestCase):
 traits = st.sets(st.sampled_from('ABCDEF'))
 
 
-class DefinitionTestCase(testtools.TestCase):
-    @given(st.lists(traits, max_size=6), traits)
-    @settings(deadline=None)
-    def test_equals_the_definition(self, aggregates, required):
-        """ "Forbidden unless the request requires every one", naively."""
-        isolating = {str(i): agg for i, agg in enumerate(aggregates)}
-        host = [(n, metadata(*demanded)) for n, demanded in isolating.items()]
-        naive = set()
-        for name, demanded in isolating.items():
-            for trait in demanded:
-                if trait not in required:
-                    naive.add(name)
-        self.assertEqual(
-            naive,
-            lacking_traits(dict(host), required).keys(),
-        )
-        self.assertEqual(not naive, isolation.judge(host, required).passes)
-
+class ChooseTraitsTestCase(testtools.TestCase):
     @given(st.lists(traits, max_size=6), traits, traits, st.integers(0, 4))
     @settings(deadline=None)
     def test_chosen_traits_are_among_those_that_the_request_lacks(

@@ -222,12 +222,6 @@ class RoomTestCase(ServerGroupsTestCase):
             )
         self.assertEqual(3, count.call_count)
 
-    def test_a_request_without_a_flavor(self):
-        spec = request()
-        del spec.flavor
-        assignment = self.groups.find(spec, [state('a')], 9)
-        self.assertEqual(9, assignment._hosts['a'].room)
-
     @ddt.data(
         # By nova's database: on the host, not claimed, elsewhere, deleted;
         # then with the place taken off the free room.
