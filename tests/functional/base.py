@@ -14,7 +14,9 @@ import typing
 import urllib.parse
 
 import fixtures
+from nova import context
 import nova.conf
+from nova.db.main import api as main_db
 from nova.scheduler.client import report
 from nova.tests import fixtures as nova_fixtures
 from nova.tests.functional import integrated_helpers
@@ -175,12 +177,18 @@ class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
     def log(self):
         return self.stdlog.logger.output
 
+    @staticmethod
+    def api_engine():
+        return sources.api_db.context_manager.writer.get_engine()
+
+    def cell_engine(self, name='cell1'):
+        mapping = self.cell_mappings[name]
+        with context.target_cell(context.get_admin_context(), mapping) as cell:
+            return main_db.get_engine(context=cell)
+
     def metadata_away(self):
         """Take the real table of aggregates' metadata away for a while."""
-        return table_away(
-            sources.api_db.context_manager.writer.get_engine(),
-            'aggregate_metadata',
-        )
+        return table_away(self.api_engine(), 'aggregate_metadata')
 
     def aggregate(self, name, hosts=(), zone=None, **metadata):
         """Create an aggregate with hosts and metadata; return its UUID.

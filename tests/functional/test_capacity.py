@@ -19,7 +19,6 @@ class SituationsTestCase(capacity.CapacityTestCase):
 
     host_filters = (
         'AggregateInstanceTypeFilter',
-        'FailureDomainFilter',
         'IsolatedAggregatesFilter',
         'NumInstancesFilter',
         'IoOpsFilter',
@@ -29,22 +28,57 @@ class SituationsTestCase(capacity.CapacityTestCase):
         'request_filters': [
             'isolate_aggregates',
             'reserved_aggregates',
-            'failure_domains',
         ],
         'placement_req_required_member_prefix': ['reservation:'],
         'placement_req_default_forbidden_member_prefix': ['reservation:'],
     }
 
-    def test_whole_servers_of_whole_hosts(self):
-        # 30 CPUs by 6 would be 5.
-        answer = self.assertCapacity(3, vcpu=6)
-        self.assertEqual({'VCPU': 3}, answer.ends)
-        self.assertEqual({}, answer.refused)
+    def test_whole_servers_of_plain_and_of_licensed_hosts(self):
+        self.isolate('windows', ['host1'], TRAIT)
+        # 20 CPUs by 6 would be 3.
+        answer = self.assertCapacity(2, vcpu=6)
+        self.assertEqual({'VCPU': 2}, answer.ends)
+        self.assertEqual({'are isolated': 1}, answer.refused)
+        answer = self.assertCapacity(
+            1, vcpu=6, specs={f'trait:{TRAIT}': 'required'}
+        )
+        self.assertEqual({f'lack the trait {TRAIT}': 2}, answer.refused)
 
     def ask(self, *args, **flavor):
         return self.capacity('--flavor', self.large(**flavor), *args)
 
     def test_what_refuses_hosts(self):
+        self.the_project_counts()
+        self.what_nova_refuses()
+
+    def the_project_counts(self):
+        self.aggregate(
+            'gpu',
+            ['host1'],
+            metadata={
+                'reservation:gpu': 'true',
+                'filter_tenant_id': reservations.OTHER_PROJECT,
+            },
+        )
+        flavor = self.large(specs={'reservation:gpu': 'true'})
+        answer = self.capacity('--flavor', flavor, '--project', 'p')
+        self.assertEqual({}, answer.rooms)
+        self.assertEqual([], answer.document['remarks'])
+        answer = self.capacity('--flavor', flavor)
+        self.assertEqual({}, answer.rooms)
+        [remark] = answer.document['remarks']
+        self.assertIn('No project was given (--project)', remark)
+        self.assertIn('reserved_aggregates', answer.flavors[0]['end'])
+        answer = self.capacity(
+            '--flavor', flavor, '--project', reservations.OTHER_PROJECT
+        )
+        self.assertEqual({'host1': 2}, answer.rooms)
+        self.assertEqual(
+            {'are in none of the aggregates gpu': 2}, answer.refused
+        )
+        self.set_metadata('gpu', {'reservation:gpu': None})
+
+    def what_nova_refuses(self):
         self.limit('host3', 'VCPU', max_unit=3)
         self.assertEqual({'are too small (VCPU)': 1}, self.ask().refused)
         with nova_fixtures.ConfPatcher(
@@ -76,84 +110,31 @@ class SituationsTestCase(capacity.CapacityTestCase):
         answer = self.ask('--availability-zone', 'nova:host3', vcpu=3)
         self.assertEqual({'host3': 3}, answer.rooms)
 
-    def test_a_licensed_flavor(self):
-        self.isolate('windows', ['host1'], TRAIT)
-        answer = self.assertCapacity(2, specs={f'trait:{TRAIT}': 'required'})
-        self.assertEqual({f'lack the trait {TRAIT}': 2}, answer.refused)
-
-    def test_the_project_counts(self):
-        self.aggregate(
-            'gpu',
-            ['host1'],
-            metadata={
-                'reservation:gpu': 'true',
-                'filter_tenant_id': reservations.OTHER_PROJECT,
-            },
-        )
-        flavor = self.large(specs={'reservation:gpu': 'true'})
-        answer = self.capacity('--flavor', flavor, '--project', 'p')
-        self.assertEqual({}, answer.rooms)
-        self.assertEqual([], answer.document['remarks'])
-        answer = self.capacity('--flavor', flavor)
-        self.assertEqual({}, answer.rooms)
-        [remark] = answer.document['remarks']
-        self.assertIn('No project was given (--project)', remark)
-        self.assertIn('reserved_aggregates', answer.flavors[0]['end'])
-        answer = self.capacity(
-            '--flavor', flavor, '--project', reservations.OTHER_PROJECT
-        )
-        self.assertEqual({'host1': 2}, answer.rooms)
-        self.assertEqual(
-            {'are in none of the aggregates gpu': 2}, answer.refused
-        )
-
     def test_groups(self):
         self.set_service('host3', status='disabled')
         self.boot(az='nova:host1', flavor=self.large(vcpu=5))
         group = self.group({'max_server_per_host': 2})
-        self.assertGroup(
-            3, group, 3, {'anti-affinity': 1, 'VCPU': 1}, {'are disabled': 1}
+        of_group = ('--server-group', group)
+        answer = self.assertCapacity(
+            3, *of_group, vcpu=3, hints={'group': group}
         )
-        # There is room for more than the rule allows.
-        group = self.group({'max_server_per_host': 1})
-        self.boot(az='nova:host1', hints={'group': group})
-        self.assertGroup(
-            1,
-            group,
-            1,
-            {'anti-affinity': 1},
+        self.assertEqual({'anti-affinity': 1, 'VCPU': 1}, answer.ends)
+        self.assertEqual({'are disabled': 1}, answer.refused)
+        # host1 has room for more than the rule allows.
+        answer = self.ask(*of_group, vcpu=1)
+        self.assertEqual({'host1': 1}, answer.rooms)
+        self.assertEqual({'anti-affinity': 1}, answer.ends)
+        self.assertEqual(
             {'are full for the server group': 1, 'are disabled': 1},
+            answer.refused,
         )
-        self.assertGroup(
-            1,
-            self.group(policy='affinity'),
-            1,
-            {'VCPU': 1},
+        affinity = self.group(policy='affinity')
+        answer = self.ask('--server-group', affinity, vcpu=2)
+        self.assertEqual({'VCPU': 1}, answer.ends)
+        self.assertEqual(
             {
                 'are refused by ServerGroupAffinityFilter': 1,
                 'are disabled': 1,
             },
+            answer.refused,
         )
-
-    def assertGroup(self, number, group, vcpu, ends, refused):
-        answer = self.assertCapacity(
-            number, '--server-group', group, vcpu=vcpu, hints={'group': group}
-        )
-        self.assertEqual(ends, answer.ends)
-        self.assertEqual(refused, answer.refused)
-
-    def test_racks(self):
-        for rack, hosts in (('a', ['host1', 'host2']), ('b', ['host3'])):
-            self.aggregate(rack, hosts, failure_domain=rack)
-        group = self.group({'max_server_per_host': 9})
-        self.boot(flavor=self.large(vcpu=5), az='nova:host3')
-        answer = self.assertCapacity(
-            4,
-            '--server-group',
-            group,
-            '--hint',
-            'max_server_per_failure_domain=3',
-            hints={'group': group, 'max_server_per_failure_domain': 3},
-        )
-        self.assertIsNone(answer.flavors[0]['hosts'])
-        self.assertEqual({'failure-domain': 1, 'VCPU': 2}, answer.ends)

@@ -20,11 +20,6 @@ from tests.functional import capacity
 class CommandTestCase(capacity.CapacityTestCase):
     host_filters = ('JsonFilter',)
 
-    def setUp(self):
-        super().setUp()
-        for flavor in self.admin_api.get_flavors():
-            self.admin_api.delete_flavor(flavor['id'])
-
     def flavor_named(self, name, vcpu=4, specs=None):
         return self._create_flavor(
             name=name,
@@ -35,7 +30,16 @@ class CommandTestCase(capacity.CapacityTestCase):
             extra_spec=specs or {},
         )
 
-    def test_every_flavor(self):
+    def test_command(self):
+        self.every_flavor()
+        self.usage()
+        self.faults()
+        self.longer_than_a_service_is_silent()
+        self.a_policy_that_cannot_decide()
+
+    def every_flavor(self):
+        for flavor in self.admin_api.get_flavors():
+            self.admin_api.delete_flavor(flavor['id'])
         self.flavor_named('large')
         self.flavor_named('small', vcpu=1)
         self.flavor_named('huge', vcpu=11)
@@ -65,13 +69,11 @@ class CommandTestCase(capacity.CapacityTestCase):
             reads.append(args)
             return read(*args, **kwargs)
 
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                'nova.scheduler.host_manager.HostManager._get_host_states',
-                counting_read,
-            )
-        )
-        answer = capacity.run('-f', 'json')
+        with fixtures.MonkeyPatch(
+            'nova.scheduler.host_manager.HostManager._get_host_states',
+            counting_read,
+        ):
+            answer = capacity.run('-f', 'json')
         self.assertEqual(0, answer.status, answer.err)
         self.assertEqual(
             [
@@ -103,8 +105,7 @@ class CommandTestCase(capacity.CapacityTestCase):
         )
         self.assertNoValidHost(flavor=by_name['none']['id'])
 
-    def test_usage_and_faults(self):
-        self.flavor_named('large')
+    def usage(self):
         for args, message in (
             (['--flavor', 'gone'], "ID or name of a flavor, got 'gone'"),
             (['--image', 'x'], '--image'),
@@ -114,11 +115,14 @@ class CommandTestCase(capacity.CapacityTestCase):
             answer = capacity.run(*args)
             self.assertEqual(2, answer.status, answer)
             self.assertIn(message, answer.err)
+
+    def faults(self):
+        large = ('--flavor', 'large', '-f', 'json')
         with fixtures.MonkeyPatch(
             'nova.scheduler.filters.json_filter.JsonFilter.host_passes',
             lambda *_: 1 / 0,
         ):
-            answer = capacity.run('-f', 'json')
+            answer = capacity.run(*large)
         self.assertEqual(1, answer.status)
         self.assertIn('JsonFilter: expected', answer.flavors[0]['fault'])
         self.assertIsNone(answer.flavors[0]['servers'])
@@ -127,12 +131,10 @@ class CommandTestCase(capacity.CapacityTestCase):
         with nova_fixtures.ConfPatcher(
             max_placement_results=1, group='scheduler'
         ):
-            answer = capacity.run('-f', 'json')
+            answer = capacity.run(*large)
         self.assertEqual(6, answer.flavors[0]['servers'])
         [remark] = answer.document['remarks']
         self.assertIn('at most 1 allocation candidate ', remark)
-        self.longer_than_a_service_is_silent()
-        self.a_policy_that_cannot_decide()
 
     def longer_than_a_service_is_silent(self):
         """What is read once is judged as of then."""

@@ -6,9 +6,7 @@ import contextlib
 import threading
 
 import fixtures
-from nova import context as nova_context
 from nova import exception as nova_exception
-from nova.db.main import api as main_db
 from nova.scheduler import request_filter
 from nova.scheduler.client import report
 from nova.tests import fixtures as nova_fixtures
@@ -332,11 +330,7 @@ class MatrixTestCase(ExplainTestCase):
 
     def a_cell_that_is_down(self):
         flavor = self.flavor()
-        ctxt = nova_context.get_admin_context()
-        mapping = self.cell_mappings['cell1']
-        with nova_context.target_cell(ctxt, mapping) as target:
-            engine = main_db.get_engine(context=target)
-        with base.table_away(engine, 'compute_nodes'):
+        with base.table_away(self.cell_engine(), 'compute_nodes'):
             answer = self.explain('--flavor', flavor)
         self.assertEqual(3, answer.status)
         self.assertIn(
@@ -364,8 +358,6 @@ class MatrixTestCase(ExplainTestCase):
             (['--flavor', 'absent'], 'the ID or name of a flavor, got'),
             (['--server', 'absent'], 'UUID of an existing server, got'),
             (['--flavor', 'm1.tiny', '--operation', 'migrate'], 'say which'),
-            (['--flavor', 'm1.tiny', '--host', 'absent'], 'a compute node'),
-            (['--flavor', 'm1.tiny', '-c', 'absent'], 'is no column absent'),
             (
                 ['--server', 'x', '--project', 'y'],
                 '--project cannot stand beside --server to boot it',
@@ -395,17 +387,6 @@ class MatrixTestCase(ExplainTestCase):
                 'in /absent cannot be read: No such file or directory.',
             ),
             (['--flavor', 'm1.tiny', '--server-group', 'absent'], 'group'),
-            (
-                [
-                    *('--flavor', 'm1.tiny'),
-                    *('--image-property', 'hw_architecture=riscv'),
-                ],
-                '--image-property: hw_architecture: expected one of ',
-            ),
-            (
-                ['--flavor', 'm1.tiny', '--availability-zone', 'a:b:c:d'],
-                'nova-api accepts',
-            ),
         ):
             answer = self.explain(*args)
             self.assertEqual(2, answer.status, answer)
@@ -414,7 +395,6 @@ class MatrixTestCase(ExplainTestCase):
         for args in (
             ['--hint', 'x'],
             ['--num-instances', '0'],
-            ['--host'],
             ['--server', 'x', '--recorded', 'req-x'],
             ['--host', 'x', '--hosts'],
         ):
@@ -454,10 +434,10 @@ class ServerTestCase(ExplainTestCase):
         known = {self.server['id'], self.absent['id']}
         for server in self.api.get_servers(detail=False):
             if server['id'] not in known:
-                created = self._wait_for_state_change(server, 'ACTIVE')
+                self.created = self._wait_for_state_change(server, 'ACTIVE')
         # The other one fills the second of three hosts.
         answer = self.explain(
-            '--server', created['id'], '--operation', 'migrate'
+            '--server', self.created['id'], '--operation', 'migrate'
         )
         self.assertEqual(0, answer.status, answer)
         self.assertEqual('host3', answer.order[0])
@@ -481,16 +461,16 @@ class ServerTestCase(ExplainTestCase):
         self.assertEqual('host3', answer.order[0])
 
     def an_evacuation_goes_where_explain_says(self):
-        server = self.boot()
-        self.set_service('host1', forced_down=True)
+        server = self.created
+        self.set_service(self.host_of(server), forced_down=True)
         answer = self.explain(
             '--server', server['id'], '--operation', 'evacuate'
         )
-        self.assertEqual('host2', answer.order[0])
+        self.assertEqual(['host3'], answer.order)
         self.admin_api.post_server_action(server['id'], {'evacuate': {}})
         self._wait_for_server_parameter(
             server,
-            {'OS-EXT-SRV-ATTR:host': 'host2', 'OS-EXT-STS:task_state': None},
+            {'OS-EXT-SRV-ATTR:host': 'host3', 'OS-EXT-STS:task_state': None},
         )
 
     def rebuild(self):

@@ -7,6 +7,7 @@ test_osc_isolation.
 """
 
 import types
+from unittest import mock
 
 import fixtures
 
@@ -56,7 +57,7 @@ class ReadTest(base.PlacementTestCase):
             fixtures.MockPatchObject(isolation_cloud, 'WORKERS', new=1)
         )
         self.providers = {
-            name: self.create_provider(
+            name: self.server.create_provider(
                 name, traits=traits, aggregates=aggregates
             )
             for name, traits, aggregates in (
@@ -92,6 +93,23 @@ class ReadTest(base.PlacementTestCase):
             },
         )
         self.assertLessEqual({'CUSTOM_OTHER', 'COMPUTE_NODE'}, cloud.traits)
+
+    def test_the_number_of_requests_does_not_grow_with_the_hosts(self):
+        ssd = (A, {'trait:CUSTOM_SSD': 'required'})
+        counts = []
+        for number in range(2):
+            with mock.patch.object(
+                self.raw, 'request', wraps=self.raw.request
+            ) as sent:
+                isolation_cloud.read(
+                    Compute(self.hosts, ssd=ssd), self.client, by_name=True
+                )
+            counts.append(sent.call_count)
+            self.hosts[f'more{number}'] = self.server.create_provider(
+                f'more{number}', traits=['CUSTOM_SSD'], aggregates=[A]
+            )
+        self.assertEqual(counts[0], counts[1])
+        self.assertGreater(counts[0], 0)
 
     def test_nova_is_asked_about_hypervisors_only_where_names_do_not_say(self):
         """The storage is no compute node, and h4 has no provider."""

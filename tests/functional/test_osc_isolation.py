@@ -2,18 +2,14 @@
 
 """``openstack aggregate isolation`` against a real nova and placement."""
 
-import contextlib
 import json
-import unittest.mock
 
 import fixtures
 from nova.api import auth
 import webob.exc
-import yaml
 
 from nova_ext_sched.osc import isolation_cloud
 from nova_ext_sched.osc import isolation_run
-from nova_ext_sched.placement import transport
 from tests.functional import base
 from tests.functional import openstackclient
 
@@ -189,212 +185,52 @@ class ListTest(IsolationTestCase):
         ]
         return found
 
-    def test_formats_and_columns(self):
-        uuid = self.require('windows', ['host1', 'host2'], WINDOWS)
-        self.add_traits('host1', WINDOWS)
-        aggregate = {
-            'ID': self.aggregate_ids['windows'],
-            'Name': 'windows',
-            'UUID': uuid,
-            'Traits': [WINDOWS],
-            'Hosts': ['host1', 'host2'],
-            'Faults': [
-                {
-                    'kind': 'trait-missing',
-                    'problem': f'the resource provider lacks {WINDOWS}',
-                    'hosts': ['host2'],
-                    'by_sync': True,
-                }
-            ],
-        }
-        self.assertEqual([aggregate], self.openstack.json(*LIST))
-        _, output, _ = self.openstack.run_apart(*LIST, '-f', 'yaml')
-        self.assertEqual([aggregate], yaml.safe_load(output))
-        _, output, _ = self.openstack.run_apart(*LIST, '-f', 'csv')
-        self.assertEqual(
-            '"ID","Name","UUID","Traits","Hosts","Faults"',
-            output.splitlines()[0],
-        )
-        _, output, _ = self.openstack.run_apart(
-            *LIST, '-f', 'value', '-c', 'Name', '-c', 'Traits'
-        )
-        self.assertEqual(f'windows ["{WINDOWS}"]\n', output)
-        status, output, _ = self.openstack.run_apart(*LIST)
-        self.assertEqual(3, status)
-        self.assertIn(
-            f'  windows: the resource provider lacks {WINDOWS}: host2\n',
-            output,
-        )
-        self.assertIn('sync repairs 1 aggregate.\n', output)
-
-        rows = self.openstack.json(*SYNC, '--dry-run')
-        self.assertEqual(
-            ['Change', 'Names', 'Host', 'Provider', 'Result'], list(rows[0])
-        )
-        self.the_number_of_requests_does_not_grow_with_the_hosts()
-
-    def test_a_host_without_a_provider(self):
-        self.require('windows', ['host1'], WINDOWS)
-        self.computes['host1'].stop()
-        self._delete_provider(self.providers['host1'])
-        self.assertEqual(
-            {'windows': [('unknown-trait',), ('no-provider', 'host1')]},
-            self.faults(),
-        )
-        rows = self.sync(status=1)
-        self.assertIn(
-            (
-                'add traits',
-                [WINDOWS],
-                'host1',
-                'not possible: the host has no compute node with a resource '
-                'provider',
-            ),
-            rows,
-        )
-
-    def the_number_of_requests_does_not_grow_with_the_hosts(self):
-        counts = []
-        for hosts in ([], ['host3']):
-            for host in hosts:
-                self.admin_api.add_host_to_aggregate(
-                    self.aggregate_ids['windows'], host
-                )
-            with self.counted() as sent:
-                self.faults()
-            counts.append(len(sent))
-        self.assertEqual(counts[0], counts[1])
-
-    @contextlib.contextmanager
-    def counted(self):
-        sent = []
-        request = transport.Transport.request
-
-        def counting(this, method, path, *args, **kwargs):
-            sent.append((method, path))
-            return request(this, method, path, *args, **kwargs)
-
-        with unittest.mock.patch.object(
-            transport.Transport, 'request', counting
-        ):
-            yield sent
-
-    def _delete_provider(self, uuid):
-        for path in ('inventories', ''):
-            self.placement.delete(
-                f'/resource_providers/{uuid}/{path}'.rstrip('/'),
-                version='1.5',
-            )
-
 
 class SyncTest(IsolationTestCase):
     def test_sets_up_what_the_scheduler_needs(self):
-        self.require('windows', ['host1', 'host2'], WINDOWS)
+        uuid = self.require('windows', ['host1', 'host2'], WINDOWS, SSD)
         for host in self.weights:
             self.forget_membership(host)
-        windows = self.flavor(specs={f'trait:{WINDOWS}': 'required'})
+        windows = self.flavor(
+            specs={f'trait:{trait}': 'required' for trait in (WINDOWS, SSD)}
+        )
         # Nothing is isolated yet: the scheduler's first choice.
         self.assertNoValidHost(flavor=windows)
         before = self.state()
-        status, output = self.openstack.run(*SYNC, '-c', 'Bogus')
-        self.assertEqual(2, status)
-        self.assertIn('There is no column Bogus.', output)
+        planned = self.sync('--dry-run', status=3)
         self.assertEqual(before, self.state())
-        self.sync()
+        given = sorted([WINDOWS, record(WINDOWS), SSD, record(SSD)])
+        expected = [
+            ('create trait', [WINDOWS], ''),
+            ('create trait', [record(WINDOWS)], ''),
+            ('create trait', [record(SSD)], ''),
+            ('add to aggregates', ['windows'], 'host1'),
+            ('add to aggregates', ['windows'], 'host2'),
+            ('add traits', given, 'host1'),
+            ('add traits', given, 'host2'),
+        ]
+        self.assertEqual([(*row, 'planned') for row in expected], planned)
+        done = self.sync()
+        self.assertEqual([(*row, 'done') for row in expected], done)
+        self.assertIn(
+            'Done: create trait (3), add to aggregates (2), add traits (2).',
+            self.errors,
+        )
         self.assertEqual({'windows': []}, self.faults())
         self.assertBootsOn('host3')
         self.assertBootsOn('host1', flavor=windows)
         # nova leaves traits and records alone.
         self.restart_compute_service(self.computes['host1'])
         self._run_periodics()
-        self.assertEqual({WINDOWS, record(WINDOWS)}, self.traits('host1'))
-
-    def test_dry_run_shows_what_the_run_changes(self):
-        uuid = self.require('windows', ['host1', 'host2'], WINDOWS, SSD)
-        self.forget_membership('host2')
-        before = self.state()
-        planned = self.sync('--dry-run', status=3)
-        self.assertEqual(before, self.state())
-        expected = [
-            ('create trait', [WINDOWS], ''),
-            ('create trait', [record(WINDOWS)], ''),
-            ('create trait', [record(SSD)], ''),
-            ('add to aggregates', ['windows'], 'host2'),
-            (
-                'add traits',
-                sorted([WINDOWS, record(WINDOWS), SSD, record(SSD)]),
-                'host1',
-            ),
-            (
-                'add traits',
-                sorted([WINDOWS, record(WINDOWS), SSD, record(SSD)]),
-                'host2',
-            ),
-        ]
-        self.assertEqual([(*row, 'planned') for row in expected], planned)
-        self.assertIn('Planned: create trait (3), ', self.errors)
-
-        done = self.sync()
-        self.assertEqual([(*row, 'done') for row in expected], done)
-        self.assertIn(
-            'Done: create trait (3), add to aggregates (1), add traits (2).',
-            self.errors,
-        )
         for host in ('host1', 'host2'):
-            self.assertEqual(
-                {WINDOWS, record(WINDOWS), SSD, record(SSD)},
-                self.traits(host),
-            )
+            self.assertEqual({*given}, self.traits(host))
             self.assertEqual({uuid}, self.aggregates(host))
         self.assertEqual(set(), self.traits('host3'))
-
         after = self.state()
-        self.assertEqual([], self.sync())
-        self.assertIn('Nothing to change.', self.errors)
-        self.assertEqual([], self.sync('--prune'))
+        for prune in ([], ['--prune']):
+            self.assertEqual([], self.sync(*prune))
+            self.assertIn('Nothing to change.', self.errors)
         self.assertEqual(after, self.state())
-
-    def test_what_cannot_be_done(self):
-        self.require('mixed', ['host1'], WINDOWS, VMX, 'windows')
-        rows = self.sync(status=1)
-        self.assertEqual(
-            [
-                ('create trait', [WINDOWS], ''),
-                ('create trait', [record(WINDOWS)], ''),
-                ('create trait', ['windows'], ''),
-                ('add traits', [WINDOWS, record(WINDOWS)], 'host1'),
-                ('add traits', [VMX], 'host1'),
-            ],
-            [row[:3] for row in rows],
-        )
-        self.assertEqual(
-            ['done', 'done', 'not possible', 'done', 'not possible'],
-            [row[3].partition(':')[0] for row in rows],
-        )
-        self.assertIn(
-            'not possible: create trait (1), add traits (1)', self.errors
-        )
-        self.assertEqual({WINDOWS, record(WINDOWS)}, self.traits('host1'))
-
-    def test_one_aggregate(self):
-        self.require('windows', ['host1'], WINDOWS)
-        self.require('gpu', ['host2'], GPU)
-        self.aggregate('plain', ['host3'])
-        self.sync(str(self.aggregate_ids['gpu']))
-        self.assertEqual(set(), self.traits('host1'))
-        self.assertEqual({GPU, record(GPU)}, self.traits('host2'))
-        self.sync('windows')
-        self.assertEqual({WINDOWS, record(WINDOWS)}, self.traits('host1'))
-
-        before = self.state()
-        for name, problem in (
-            ('plain', 'aggregate plain: expected metadata trait:<NAME>'),
-            ('linux', 'expected the name, UUID or ID of an aggregate'),
-        ):
-            status, output = self.openstack.run(*SYNC, name)
-            self.assertEqual(2, status)
-            self.assertIn(problem, output)
-        self.assertEqual(before, self.state())
 
     def test_prune_takes_back_what_sync_gave_and_nothing_else(self):
         self.require('windows', ['host1', 'host2', 'host3'], WINDOWS, GPU)
@@ -440,45 +276,6 @@ class SyncTest(IsolationTestCase):
         self.admin_api.delete_aggregate(self.aggregate_ids['windows'])
         self.sync('--prune')
         self.assertEqual(set(), self.traits('host3'))
-
-    def test_prune_is_bounded_to_the_aggregates_that_are_named(self):
-        self.require('windows', ['host1', 'host2'], WINDOWS)
-        self.require('gpu', ['host3'], GPU, WINDOWS)
-        self.sync()
-        # No aggregate requires WINDOWS of any host any more.
-        self.admin_api.post_aggregate_action(
-            self.aggregate_ids['gpu'],
-            {'set_metadata': {'metadata': {f'trait:{WINDOWS}': None}}},
-        )
-        self.admin_api.post_aggregate_action(
-            self.aggregate_ids['windows'],
-            {
-                'set_metadata': {
-                    'metadata': {
-                        f'trait:{WINDOWS}': None,
-                        f'trait:{SSD}': 'required',
-                    }
-                }
-            },
-        )
-        self.admin_api.remove_host_from_aggregate(
-            self.aggregate_ids['windows'], 'host2'
-        )
-        stale = {WINDOWS, record(WINDOWS)}
-        self.assertEqual(
-            [('remove traits', sorted(stale), 'host3', 'planned')],
-            self.sync('gpu', '--prune', '--dry-run', status=3),
-        )
-        self.sync('gpu', '--prune')
-        self.assertEqual({GPU, record(GPU)}, self.traits('host3'))
-        self.assertEqual(stale, self.traits('host1'))
-        self.assertEqual(stale, self.traits('host2'))
-        self.sync('windows', '--prune')
-        self.assertEqual({SSD, record(SSD)}, self.traits('host1'))
-        # It has left the aggregate: nothing says that it was in it.
-        self.assertEqual(stale, self.traits('host2'))
-        self.sync('--prune')
-        self.assertEqual(set(), self.traits('host2'))
 
 
 class RefusedTest(IsolationTestCase):

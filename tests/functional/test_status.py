@@ -286,7 +286,7 @@ class DataTest(DataTestCase):
     def test_aggregates(self):
         self.aggregate('typo', **{'trait:CUSTOM_A': 'Required'})
         self.aggregate('name', **{'trait:custom': 'required'})
-        self.aggregate('forced', force_metadata_check='yes', gpu='<or>')
+        self.aggregate('forced', force_metadata_check='yes')
         self.assertCheck(
             'Metadata of aggregates',
             WARNING,
@@ -297,22 +297,11 @@ class DataTest(DataTestCase):
             'AggregateInstanceTypeFilter is not in',
             'Correct the metadata with openstack aggregate set',
         )
-        self.filters(NOVA, OURS, enabled=['AggregateInstanceTypeFilter'])
-        self.aggregate('flag', force_metadata_check='ja')
-        self.assertCheck(
-            'Metadata of aggregates',
-            WARNING,
-            "aggregate flag: metadata 'force_metadata_check': expected one",
-            "aggregate forced: metadata 'gpu': expected",
-        )
         self.ours(enable_isolated_aggregate_filtering=False)
         self.assertNotIn('typo', run_check('Metadata of aggregates')[1])
 
     def test_flavors(self):
         self.flavor('typo', **{'trait1:CUSTOM_A': 'True'})
-        self.flavor('or', gpu='<or>')
-        self.flavor('number', ram='>= 4')
-        self.aggregate('words', ram='plenty')
         self.assertCheck(
             'Extra specs of flavors',
             WARNING,
@@ -320,34 +309,6 @@ class DataTest(DataTestCase):
             "forbidden, got 'True'",
             'Correct the extra specs with openstack flavor set',
         )
-        self.assertNotIn('flavor or', run_check('Extra specs of flavors')[1])
-        self.filters(NOVA, OURS, enabled=['AggregateInstanceTypeFilter'])
-        self.assertCheck(
-            'Extra specs of flavors', WARNING, "flavor or: extra spec 'gpu'"
-        )
-        self.assertCheck(
-            'Metadata of aggregates',
-            WARNING,
-            "aggregate words: metadata 'ram': expected numbers, because "
-            "flavor number compares them with '>= 4', got 'plenty'",
-        )
-
-    def test_flavors_of_a_reservation_that_is_not_there(self):
-        self.flavor('lease', **{'reservation:lease-42': 'true'})
-        check = 'Extra specs of flavors'
-        self.assertCheck(check, SUCCESS)
-        self.ours(placement_req_required_member_prefix=['reservation:'])
-        self.assertCheck(
-            check,
-            WARNING,
-            "flavor lease: extra spec 'reservation:lease-42': no aggregate "
-            'has this metadata key',
-        )
-        self.ours(member_sources=['hint'])
-        self.assertCheck(check, SUCCESS)
-        self.ours(member_sources=['hint', 'flavor'])
-        self.aggregate('lease', **{'reservation:lease-42': 'false'})
-        self.assertCheck(check, SUCCESS)
 
     def test_many_problems_are_counted(self):
         for number in range(13):
@@ -356,21 +317,6 @@ class DataTest(DataTestCase):
         self.assertIn('aggregate a09', details)
         self.assertNotIn('aggregate a10', details)
         self.assertIn('And 3 more problems. ', details)
-
-    def test_aggregate_that_only_images_open(self):
-        check = 'Metadata of aggregates'
-        self.aggregate('vmx', **{'trait:HW_CPU_X86_VMX': 'required'})
-        self.assertCheck(check, SUCCESS)
-        self.ours(isolation_trait_sources=['flavor'])
-        self.flavor('other', **{'trait:HW_CPU_X86_VMX': 'forbidden'})
-        self.assertCheck(
-            check,
-            WARNING,
-            'aggregate vmx: no flavor requires HW_CPU_X86_VMX in its extra '
-            'specs, and isolation_trait_sources does not have image',
-        )
-        self.flavor('granular', **{'trait1:HW_CPU_X86_VMX': 'required'})
-        self.assertCheck(check, SUCCESS)
 
     def test_blazars_free_hosts(self):
         check = 'Metadata of aggregates'

@@ -25,7 +25,7 @@ class ValidatorsTestCase(base.CloudTestCase):
         return error.response.json()['badRequest']['message']
 
     def test_accepted_and_rejected(self):
-        """Which values are: tests/unit/test_validators.py."""
+        """Which values are: tests/unit/policy/test_expression.py."""
         key = 'aggregate_instance_extra_specs:hw:cpu_policy'
         value = '<or> 1 <or> ~'
         self.assertEqual({key: value}, self.create(**{key: value}))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""An audit before a change, and of some servers only."""
+"""An audit before a change."""
 
 from tests.functional import audits
 
@@ -27,8 +27,6 @@ class BeforeAChangeTestCase(audits.AuditTestCase):
         )
 
     def test_changes(self):
-        self.hosts()
-        self.metadata()
         self.option_of_a_list()
         self.options_of_isolation()
 
@@ -61,46 +59,6 @@ class BeforeAChangeTestCase(audits.AuditTestCase):
             ),
         )
         self.set_metadata('windows', {'reservation:a': None})
-
-    def metadata(self):
-        force = ('--aggregate-property', 'windows', 'force_metadata_check=1')
-        finding = (self.server['id'], 'host2', 'aggregate-instance-type')
-        self.assertEqual([], self.found(*force))
-        self.assertEqual(
-            [finding],
-            self.found(*force, '--aggregate-property', 'windows', 'ssd=a=b'),
-        )
-        url = f'/os-aggregates/{self.aggregate_ids["windows"]}'
-        shown = self.admin_api.api_get(url).body['aggregate']
-        self.assertEqual({}, shown['metadata'])
-        self.set_metadata(
-            'windows', {'force_metadata_check': 'true', 'ssd': 'true'}
-        )
-        self.assertEqual([finding], self.found())
-        without = ('--no-aggregate-property', str(shown['id']), 'ssd')
-        self.assertEqual([], self.found(*without))
-        self.assertEqual([finding], self.found())
-        self.set_metadata(
-            'windows', {'force_metadata_check': None, 'ssd': None}
-        )
-
-    def hosts(self):
-        self.set_metadata(
-            'windows', {'force_metadata_check': 'true', 'ssd': 'true'}
-        )
-        for option, host, found in (
-            ('--aggregate-host', 'host3', ['host2']),
-            ('--aggregate-host', 'host1', ['host1', 'host2']),
-            ('--no-aggregate-host', 'host2', []),
-        ):
-            rows = self.found(option, 'windows', host)
-            self.assertEqual(found, sorted(row[1] for row in rows))
-        # Of the change, too, are the hosts of an aggregate.
-        chosen = ('--aggregate', 'windows', '--aggregate-host', 'windows')
-        self.assertEqual(2, len(self.found(*chosen, 'host1')))
-        self.set_metadata(
-            'windows', {'force_metadata_check': None, 'ssd': None}
-        )
 
 
 class NarrowingTestCase(audits.AuditTestCase):

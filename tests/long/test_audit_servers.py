@@ -2,9 +2,6 @@
 
 """Servers of two cells, one of which does not answer."""
 
-from nova import context as nova_context
-from nova.db.main import api as main_db
-
 from nova_ext_sched.cmd.audit import auditor
 from nova_ext_sched.cmd.cloud import snapshot
 from tests.functional import audits
@@ -27,11 +24,7 @@ class CellsTestCase(audits.AuditTestCase):
 
     def instances_away(self, cell_name):
         """Take the table of a cell's servers away for a while."""
-        ctxt = nova_context.get_admin_context()
-        mapping = self.cell_mappings[cell_name]
-        with nova_context.target_cell(ctxt, mapping) as target:
-            engine = main_db.get_engine(context=target)
-        return base.table_away(engine, 'instances')
+        return base.table_away(self.cell_engine(cell_name), 'instances')
 
     def finding(self, host):
         return (self.servers[host], host, 'isolation')

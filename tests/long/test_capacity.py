@@ -1,12 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Cells, and providers that share or are nested."""
+"""Failure domains, cells, and providers that share or are nested."""
 
 import fixtures
 from oslo_utils import uuidutils
 
 from tests.functional import capacity
 from tests.functional import capacity_driver
+
+
+class DomainsTestCase(capacity.CapacityTestCase):
+    host_filters = ('FailureDomainFilter',)
+    options = {'request_filters': ['failure_domains']}
+
+    def test_racks(self):
+        for rack, hosts in (('a', ['host1', 'host2']), ('b', ['host3'])):
+            self.aggregate(rack, hosts, failure_domain=rack)
+        group = self.group({'max_server_per_host': 9})
+        self.boot(flavor=self.large(vcpu=5), az='nova:host3')
+        answer = self.assertCapacity(
+            4,
+            '--server-group',
+            group,
+            '--hint',
+            'max_server_per_failure_domain=3',
+            hints={'group': group, 'max_server_per_failure_domain': 3},
+        )
+        self.assertIsNone(answer.flavors[0]['hosts'])
+        self.assertEqual({'failure-domain': 1, 'VCPU': 2}, answer.ends)
 
 
 class TwoCellsTestCase(capacity.CapacityTestCase):

@@ -54,8 +54,8 @@ class GroupMembersPostgresqlTestCase(
         Only here does each select see what was written before it.
         """
         self.add(
-            models.Instance(uuid=uuids.moving, host='h1', vm_state='active'),
-            self.move('running'),
+            test_group_members.server(uuids.moving),
+            test_group_members.move('running'),
         )
         done = []
 

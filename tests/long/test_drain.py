@@ -4,7 +4,6 @@
 
 from nova import context
 from nova import objects
-from nova.db.main import api as main_db
 
 from nova_ext_sched.cmd.moves import command
 from tests.functional import base
@@ -106,12 +105,10 @@ class PlanTestCase(test_drain.DrainTestCase):
             },
         )
 
-    def test_a_cell_that_is_down(self):
+        self.a_cell_that_is_down()
+
+    def a_cell_that_is_down(self):
         """Of what nobody could read it is not said that it is empty."""
-        self.boot(host='host1')
-        ctxt = context.get_admin_context()
-        with context.target_cell(ctxt, self.cell_mappings['cell1']) as cctxt:
-            engine = main_db.get_engine(context=cctxt)
         for by, argv, said in (
             (
                 command.Drain,
@@ -121,7 +118,7 @@ class PlanTestCase(test_drain.DrainTestCase):
             ),
             (command.Survive, [], 'No host holds a server, of those read.'),
         ):
-            with base.table_away(engine, 'compute_nodes'):
+            with base.table_away(self.cell_engine(), 'compute_nodes'):
                 text, _, status = explain.call(by, 'plan', *argv)
             self.assertEqual(1, status)
             self.assertEqual(said, ' '.join(text.split())[: len(said)])

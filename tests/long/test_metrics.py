@@ -6,8 +6,6 @@ import os
 import pathlib
 
 import fixtures
-from nova import context as nova_context
-from nova.db.main import api as main_db
 from prometheus_client import parser
 
 from tests import samples
@@ -55,12 +53,7 @@ class MetricsTestCase(audits.AuditTestCase):
         }
 
     def no_cell(self, table):
-        mapping = self.cell_mappings['cell1']
-        with nova_context.target_cell(
-            nova_context.get_admin_context(), mapping
-        ) as cell:
-            engine = main_db.get_context_manager(cell).writer.get_engine()
-        return base.table_away(engine, table)
+        return base.table_away(self.cell_engine(), table)
 
     def flavors(self):
         """Replace nova's flavors by two, of which one fits on no host."""

@@ -10,6 +10,12 @@ from nova_ext_sched.placement import client
 from tests.functional import openstackclient
 from tests.functional import test_osc_isolation
 
+#: What sync gives a host.
+GIVEN = {
+    test_osc_isolation.WINDOWS,
+    test_osc_isolation.record(test_osc_isolation.WINDOWS),
+}
+
 
 class UnderWayTest(test_osc_isolation.IsolationTestCase):
     """What others do while a sync runs, and syncs that end early."""
@@ -51,86 +57,14 @@ class UnderWayTest(test_osc_isolation.IsolationTestCase):
 
         return unittest.mock.patch.object(progress, 'bar', bar)
 
-    def test_what_another_gives_meanwhile_stays_and_is_not_ours(self):
-        def another():
-            self.add_traits('host2', test_osc_isolation.WINDOWS, 'CUSTOM_MINE')
-
-        with self.before_put(2, another):
-            rows = self.sync()
-        self.assertEqual({'done'}, {row[3] for row in rows})
-        self.assertEqual(
-            {test_osc_isolation.WINDOWS, 'CUSTOM_MINE'}, self.traits('host2')
-        )
-        self.assertEqual(
-            {
-                test_osc_isolation.WINDOWS,
-                test_osc_isolation.record(test_osc_isolation.WINDOWS),
-            },
-            self.traits('host1'),
-        )
-
-    def test_another_takes_the_provider_away(self):
-        def another():
-            for path in ('/inventories', ''):
-                self.placement.delete(
-                    f'/resource_providers/{self.providers["host2"]}{path}',
-                    version='1.5',
-                )
-
-        with self.before_put(2, another):
-            rows = self.sync(status=1)
-        results = {host: result for _, _, host, result in rows if host}
-        self.assertEqual('done', results['host1'])
-        self.assertIn('failed: placement does not have it', results['host2'])
-        self.assertEqual('done', results['host3'])
-        self.assertIn('failed: add traits (1)', self.errors)
-
-    def test_interrupted_and_run_again(self):
-        # Two traits are created, and a host is given its trait.
-        with self.interrupted_after(3):
-            status, output, errors = self.openstack.run_apart(
-                *test_osc_isolation.SYNC
-            )
-        self.assertEqual((130, ''), (status, output))
-        self.assertIn(
-            'Interrupted. Done: create trait (2), add traits (1); not tried: '
-            'add traits (2).',
-            errors,
-        )
-        self.assertEqual(
-            {
-                test_osc_isolation.WINDOWS,
-                test_osc_isolation.record(test_osc_isolation.WINDOWS),
-            },
-            self.traits('host1'),
-        )
-        self.assertEqual(set(), self.traits('host2'))
-        self.assertEqual(
-            [
-                (
-                    'add traits',
-                    [
-                        test_osc_isolation.WINDOWS,
-                        test_osc_isolation.record(test_osc_isolation.WINDOWS),
-                    ],
-                    'host2',
-                    'done',
-                ),
-                (
-                    'add traits',
-                    [
-                        test_osc_isolation.WINDOWS,
-                        test_osc_isolation.record(test_osc_isolation.WINDOWS),
-                    ],
-                    'host3',
-                    'done',
-                ),
-            ],
-            self.sync(),
-        )
+    def test_run_again_and_again(self):
+        self.the_token_expires()
+        self.interrupted()
+        self.another_gives_the_trait_meanwhile()
         self.assertEqual({'windows': []}, self.faults())
+        self.another_takes_the_provider_away()
 
-    def test_the_token_expires_and_the_command_is_run_again(self):
+    def the_token_expires(self):
         def expire():
             self.openstack.user = openstackclient.EXPIRED
 
@@ -144,5 +78,48 @@ class UnderWayTest(test_osc_isolation.IsolationTestCase):
         self.assertIn('does not accept the credentials', self.errors)
         self.assertIn('not tried: add traits (1)', self.errors)
         self.openstack.user = openstackclient.ADMIN
-        self.sync()
-        self.assertEqual({'windows': []}, self.faults())
+        self.assertEqual(GIVEN, self.traits('host1'))
+
+    def interrupted(self):
+        with self.interrupted_after(1):
+            status, output, errors = self.openstack.run_apart(
+                *test_osc_isolation.SYNC
+            )
+        self.assertEqual((130, ''), (status, output))
+        self.assertIn(
+            'Interrupted. Done: add traits (1); not tried: add traits (1).',
+            errors,
+        )
+        self.assertEqual(GIVEN, self.traits('host2'))
+        self.assertEqual(set(), self.traits('host3'))
+
+    def another_gives_the_trait_meanwhile(self):
+        """It stays, and is not ours."""
+
+        def another():
+            self.add_traits('host3', test_osc_isolation.WINDOWS, 'CUSTOM_MINE')
+
+        with self.before_put(1, another):
+            rows = self.sync()
+        self.assertEqual(
+            [('add traits', sorted(GIVEN), 'host3', 'done')], rows
+        )
+        self.assertEqual(
+            {test_osc_isolation.WINDOWS, 'CUSTOM_MINE'}, self.traits('host3')
+        )
+
+    def another_takes_the_provider_away(self):
+        def another():
+            for path in ('/inventories', ''):
+                self.placement.delete(
+                    f'/resource_providers/{self.providers["host2"]}{path}',
+                    version='1.5',
+                )
+
+        self.require('gpu', ['host2', 'host3'], test_osc_isolation.GPU)
+        with self.before_put(1, another):
+            rows = self.sync(status=1)
+        results = {host: result for _, _, host, result in rows if host}
+        self.assertIn('failed: placement does not have it', results['host2'])
+        self.assertEqual('done', results['host3'])
+        self.assertIn('failed: add traits (1)', self.errors)

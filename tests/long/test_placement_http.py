@@ -53,7 +53,7 @@ class HttpTestCase(unittest.TestCase):
             'token': TOKEN,
             'endpoint': self.url,
         } | options
-        return support.read_conf(self, options)
+        return support.read_conf(options)
 
     def client(self, **options):
         return placement.PlacementClient.from_conf(self.nova_conf(**options))

@@ -210,19 +210,6 @@ class SimulatorTest(unittest.TestCase):
             r'ModuleNotFoundError: .*nowhere.*\n\Z',
         )
 
-    def test_host_filter_that_is_not_installed(self):
-        done = self.run_command(
-            SMALL.replace('[IsolatedAggregates', '[IsolatedAggregate')
-        )
-
-        self.assertEqual((2, ''), (done.returncode, done.stdout), done.stderr)
-        self.assertEqual(
-            'scenario.yaml: host_filters: expected a host filter that is '
-            "installed, got 'IsolatedAggregateFilter'; did you mean "
-            'IsolatedAggregatesFilter?\n',
-            done.stderr,
-        )
-
     def test_fault_that_nova_finds(self):
         done = self.run_command(
             SMALL.replace(

@@ -43,14 +43,6 @@ class ProcessTest(unittest.TestCase):
             1, process, f'{PREFIX}the output was closed before its end\n'
         )
 
-    def test_full_disk(self):
-        with open('/dev/full', 'w') as full:
-            self.assertEnds(
-                1,
-                self.start('--list', stdout=full),
-                f'{PREFIX}[Errno 28] No space left on device\n',
-            )
-
     def test_faults_without_a_warning_of_what_nova_imports(self):
         with tempfile.NamedTemporaryFile('w', suffix='.yaml') as file:
             file.write('hosts: [a]\n')

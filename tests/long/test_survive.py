@@ -4,15 +4,33 @@
 
 from unittest import mock
 
-import ddt
-
 from nova_ext_sched.cmd.moves import spare
 from tests.functional import plans
 from tests.functional import test_survive
 from tests.long import test_capacity_devices
 
 
-@ddt.ddt
+class RackTestCase(test_survive.SurviveTestCase):
+    def test_a_rack_fails(self):
+        self.racks()
+        hints = self.group(limit=9)
+        for host in ('host1', 'host3', 'host2'):
+            self.boot(hints=hints, az=f'nova:{host}')
+        self.boot(flavor=self.sized(7), az='nova:host1')
+        self.boot(flavor=self.sized(9), az='nova:host4')
+        document = self.assertFailure(
+            'rack1',
+            '--by',
+            'domain',
+            moves=['host2', 'host2'],
+            stuck=[('failure-domain', 'rack2')],
+        )
+        self.assertEqual(
+            '0 of 2 failure domains can fail, one at a time; 2 cannot.',
+            document['answer']['sentence'],
+        )
+
+
 class FlavorTestCase(test_survive.SurviveTestCase):
     """How many more servers may come: as many come, and perhaps one more."""
 
@@ -42,12 +60,11 @@ class FlavorTestCase(test_survive.SurviveTestCase):
     def find_most_stuck(self, document):
         return max(len(one['without_place']) for one in document['failures'])
 
-    @ddt.data(0, 1)
-    def test_plain(self, more):
+    def test_no_more_than_may_come(self):
         for number, host in ((4, 'host1'), (3, 'host2'), (6, 'host3')):
             self.boot(flavor=self.sized(number), az=f'nova:{host}')
-        # Three on host1, three on host2, two on host3; then host4 gets one.
-        self.assertSpare(8, 13, 'host1', self.sized(2), more=more)
+        # Two on host1, two on host2, one on host3; then host4 gets one.
+        self.assertSpare(5, 8, 'host1', self.sized(3), more=0)
 
     def test_isolated(self):
         self.isolate('windows', ['host1', 'host3'], 'CUSTOM_WINDOWS')
@@ -57,21 +74,21 @@ class FlavorTestCase(test_survive.SurviveTestCase):
 
     def test_a_group_whose_rule_is_just_met(self):
         hints = self.group(limit=2)
-        large = self.sized(2)
+        member = self.sized(3)
         for host in (*self.weights, 'host1'):
-            self.boot(flavor=large, hints=hints, az=f'nova:{host}')
-        for host in ('host2', 'host3'):
-            self.boot(flavor=self.sized(6), az=f'nova:{host}')
-        # Six on host1, two on host2; the next takes the room on host3, and
-        # host4 may have one of the group alone.
-        self.assertSpare(8, 18, 'host1', self.sized(1))
+            self.boot(flavor=member, hints=hints, az=f'nova:{host}')
+        for number, host in ((6, 'host2'), (4, 'host3')):
+            self.boot(flavor=self.sized(number), az=f'nova:{host}')
+        # Two on host1; the next takes the room on host3, and host4 may have
+        # one of the group alone.
+        self.assertSpare(2, 6, 'host1', self.sized(2))
 
     def test_a_rack(self):
         self.racks()
         self.boot(flavor=self.sized(3), az='nova:host1')
         self.boot(flavor=self.sized(8), az='nova:host4')
-        # Seven on host1, then host2 has room for eight, host4 for two.
-        self.assertSpare(9, 29, 'rack1', self.sized(1), '--by', 'domain')
+        # Two on host1; the next takes the room on host2.
+        self.assertSpare(2, 8, 'rack1', self.sized(3), '--by', 'domain')
 
 
 class CellsTestCase(test_survive.EvacuationMixin, plans.PlanTestCase):

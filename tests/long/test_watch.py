@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""watch through restarts, outages and bursts."""
+"""watch through outages, what its queries are, and what members do."""
 
 import collections
 import contextlib
@@ -12,11 +12,9 @@ from nova.db.api import models as api_models
 from nova.scheduler.client import report
 from nova.tests.unit import fake_requests
 from oslo_db import exception as db_exception
-from oslo_utils import timeutils
 import sqlalchemy as sa
 import yaml
 
-from nova_ext_sched.cmd.watch import sink
 from tests import samples
 from tests.functional import base
 from tests.functional import explain
@@ -24,14 +22,7 @@ from tests.functional import test_watch
 
 
 class ResilienceTest(test_watch.WatchTestCase):
-    """A cloud for restarts, and one for what is away."""
-
-    def test_restarts(self):
-        self.deleted_in_the_meantime()
-        self.a_restart_goes_on_behind_the_last_record()
-        self.a_crash_between_record_and_state_repeats_nothing()
-        self.a_full_disk()
-        self.the_position_is_noted_on_the_way()
+    """What is away comes back, or is gone for good."""
 
     def deleted_in_the_meantime(self):
         server = self.refuse()
@@ -58,68 +49,13 @@ class ResilienceTest(test_watch.WatchTestCase):
             ),
         )
 
-    def a_restart_goes_on_behind_the_last_record(self):
-        self.refuse()
-        self.assertEqual(1, len(self.recorded()))
-        second = self.refuse()
-        self.watcher = self.watch()
-        [record] = self.recorded()
-        self.assertEqual(second['id'], record['server'])
-
-    def a_crash_between_record_and_state_repeats_nothing(self):
-        """Not even where logrotate moves the records before the next start."""
-        moved = self.records.with_name('records.1')
-        for is_moved in (False, True):
-            state = self.state.read_bytes()
-            self.refuse()
-            self.assertEqual(1, len(self.recorded()))
-            self.end()
-            self.state.write_bytes(state)
-            if is_moved:
-                self.records.rename(moved)
-            self.watcher = self.watch()
-            self.assertEqual([], self.recorded())
-            self.refuse()
-            self.assertEqual(1, len(self.recorded()))
-
-    def a_full_disk(self):
-        self.refuse()
-        moved = self.records.with_name('moved')
-        self.records.rename(moved)
-        self.records.symlink_to('/dev/full')
-        self.assertRaises(OSError, self.watcher.turn)
-        self.assertEqual(1, self.figure('refusals_waiting'))
-        self.records.unlink()
-        moved.rename(self.records)
-        self.assertEqual(1, len(self.recorded()))
-
-    def the_position_is_noted_on_the_way(self):
-        """A record is never written before that of the one before is."""
-        noted = []
-        note = sink.Sink.note
-
-        def count(kept, positions):
-            note(kept, positions)
-            noted.append(len(self.read()) - before)
-
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                'nova_ext_sched.cmd.watch.sink.Sink.note', count
-            )
-        )
-        before = len(self.read())
-        for _ in range(3):
-            self.refuse()
-        self.assertEqual(3, len(self.recorded()))
-        self.assertEqual([0, 1, 2, 3], noted)
-
     def test_outages(self):
+        self.deleted_in_the_meantime()
         self.placement_away()
         self.api_database_away()
         self.a_policy_cannot_decide()
         self.a_cell_away()
         self.hosts_of_a_cell_away()
-        self.placement_away_for_long()
 
     def placement_away(self):
         """It is tried in each turn, and these do not use up the minute."""
@@ -177,22 +113,6 @@ class ResilienceTest(test_watch.WatchTestCase):
         [remark] = record['explanation']['remarks']
         self.assertIn('The hosts of cell cell1 are not counted', remark)
 
-    def placement_away_for_long(self):
-        self.refuse()
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                'nova_ext_sched.cmd.watch.recorder.PATIENCE',
-                0.0,
-            )
-        )
-        with self.no_placement():
-            [record] = self.recorded()
-        self.assertEqual('unavailable', record['unexplained'])
-        self.assertEqual(
-            1, self.figure('refusals_unexplained_total', reason='unavailable')
-        )
-        self.assertEqual([], self.recorded())
-
     def no_placement(self, method='get'):
         def fail(*args, **kwargs):
             raise ks_exc.ConnectFailure('no route to placement')
@@ -201,82 +121,14 @@ class ResilienceTest(test_watch.WatchTestCase):
         return fixtures.MonkeyPatch(f'{client}.{method}', fail)
 
 
-class BurstTest(test_watch.WatchTestCase):
-    most = 2
+class StatementsTest(test_watch.WatchTestCase):
+    """What the databases are asked, by the statements."""
 
-    def test_a_burst(self):
-        """Equal requests share; others are recorded without; none is lost."""
-        flavors = [
-            self._create_flavor(memory_mb=64, vcpu=vcpus, disk=0)
-            for vcpus in (500, 501, 502)
-        ]
-        for number, flavor in enumerate(flavors, 1):
-            self.refuse_several(flavor, 10)
-            self.wait_for_errors(10 * number)
-        self.check(flavors, [None, None, 'limit'])
-        self.assertEqual(2, self.figure('explanation_duration_seconds_count'))
-        self.assertEqual(
-            10, self.figure('refusals_unexplained_total', reason='limit')
-        )
-        # Another minute: what was explained is explained anew.
-        now = timeutils.now
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                'oslo_utils.timeutils.now', lambda: now() + 61
-            )
-        )
-        for number, flavor in enumerate(flavors, 31):
-            self.refuse_several(flavor, 1)
-            self.wait_for_errors(number)
-        self.check(flavors, [None, None, 'limit'])
-        self.assertEqual(4, self.figure('explanation_duration_seconds_count'))
+    def test_statements(self):
+        self.equal_requests()
+        self.selects()
 
-    def check(self, flavors, reasons):
-        """Check the reason of every refusal of a flavor."""
-        known = {record['server'] for record in self.read()}
-        names = {self.flavor_name(one): one for one in flavors}
-        expected = {}
-        for server in self.api.get_servers():
-            if server['id'] not in known:
-                name = server['flavor']['original_name']
-                expected[server['id']] = (
-                    reasons[flavors.index(names[name])],
-                    {'id': names[name], 'name': name},
-                    self.image_id,
-                )
-        records = self.recorded()
-        self.assertEqual(len(expected), len(records))
-        self.assertEqual(
-            expected,
-            {
-                record['server']: (
-                    record['unexplained'],
-                    record['flavor'],
-                    record['image']['id'],
-                )
-                for record in records
-            },
-        )
-
-    def flavor_name(self, flavor):
-        return self.api.api_get(f'/flavors/{flavor}').body['flavor']['name']
-
-    def refuse_several(self, flavor, count):
-        """One at a time: nova's fixture of cells may fail a request while
-        another one's servers are created.
-        """
-        request = self._build_server(
-            flavor_id=flavor, image_uuid=self.image_id, networks='none'
-        )
-        request.update(min_count=count, max_count=count)
-        self.api.post_server({'server': request})
-
-    def setUp(self):
-        super().setUp()
-        self.image_id = self.image()
-
-    def test_selects(self):
-        """What the databases are asked, by the number of statements."""
+    def selects(self):
         # They write to their cell when it suits them.
         for compute in self.computes.values():
             compute.stop()
@@ -288,7 +140,7 @@ class BurstTest(test_watch.WatchTestCase):
         self.assertEqual(2, len(self.recorded()))
         self.assertEqual({'cell0': 1, 'cell1': 1}, self.count_statements())
 
-    def test_equal_requests(self):
+    def equal_requests(self):
         """Each stored request is read once, and each keeps its own image."""
         flavor = self._create_flavor(memory_mb=64, vcpu=500, disk=0)
         servers = [
@@ -357,7 +209,7 @@ class MembersTest(test_watch.WatchTestCase):
         }
 
     def labels_of_traits(self):
-        for number in range(6):
+        for number in range(3):
             trait = f'CUSTOM_MEMBER_{number}'
             self._create_trait(trait)
             self.assertNoValidHost(
@@ -365,12 +217,12 @@ class MembersTest(test_watch.WatchTestCase):
             )
         constraints = [record['constraint'] for record in self.recorded()]
         self.assertEqual(
-            [f'required=CUSTOM_MEMBER_{number}' for number in range(6)],
+            [f'required=CUSTOM_MEMBER_{number}' for number in range(3)],
             constraints,
         )
         self.assertEqual({'required traits'}, self.series())
         self.assertEqual(
-            6,
+            3,
             self.figure(
                 'refusals_total',
                 operation='boot',

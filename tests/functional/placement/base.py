@@ -2,9 +2,9 @@
 
 """Base of the tests against a real placement in this process."""
 
-import unittest.mock
 import uuid
 
+import fixtures
 from keystoneauth1 import adapter
 from keystoneauth1 import session
 from keystoneauth1 import token_endpoint
@@ -15,29 +15,29 @@ from placement.tests.functional.fixtures import placement as fixture
 from nova_ext_sched import placement
 
 
-class PlacementTestCase(test_base.BaseTestCase):
+class Placement(fixtures.Fixture):
     """A real placement on SQLite, over wsgi-intercept and keystoneauth.
 
-    ``maximum`` cuts placement's list of microversions, so that the server is
-    of that age.
+    :param maximum: cuts placement's list of microversions, so that the server
+        is of that age
     """
 
-    maximum = '1.39'
+    def __init__(self, maximum):
+        super().__init__()
+        self._maximum = maximum
 
-    def setUp(self):
-        super().setUp()
+    def _setUp(self):
         versions = microversion.VERSIONS
-        patch = unittest.mock.patch.object(
-            microversion,
-            'VERSIONS',
-            versions[: versions.index(self.maximum) + 1],
+        self.useFixture(
+            fixtures.MockPatchObject(
+                microversion,
+                'VERSIONS',
+                versions[: versions.index(self._maximum) + 1],
+            )
         )
-        patch.start()
-        self.addCleanup(patch.stop)
-        server = self.useFixture(fixture.PlacementFixture())
-        self.endpoint = server.endpoint
+        endpoint = self.useFixture(fixture.PlacementFixture()).endpoint
         self.raw = adapter.Adapter(
-            session.Session(auth=token_endpoint.Token(self.endpoint, 'admin')),
+            session.Session(auth=token_endpoint.Token(endpoint, 'admin')),
             service_type='placement',
             raise_exc=False,
         )
@@ -63,7 +63,7 @@ class PlacementTestCase(test_base.BaseTestCase):
         created = self.raw.post(
             '/resource_providers', json=body, microversion='1.14'
         )
-        self.assertEqual(201, created.status_code, created.text)
+        created.raise_for_status()
         if inventory is not None:
             done = self.raw.put(
                 f'/resource_providers/{provider}/inventories',
@@ -76,7 +76,7 @@ class PlacementTestCase(test_base.BaseTestCase):
                 },
                 microversion='1.14',
             )
-            self.assertEqual(200, done.status_code, done.text)
+            done.raise_for_status()
         if aggregates:
             self.client.update_aggregates(
                 provider, lambda current: current | {*aggregates}
@@ -87,3 +87,28 @@ class PlacementTestCase(test_base.BaseTestCase):
                 provider, lambda current: current | {*traits}
             )
         return provider
+
+
+class PlacementTestCase(test_base.BaseTestCase):
+    """A placement for each test."""
+
+    maximum = '1.39'
+
+    def setUp(self):
+        super().setUp()
+        self.server = self.useFixture(Placement(self.maximum))
+        self.raw, self.client = self.server.raw, self.server.client
+
+
+class ReadTestCase(test_base.BaseTestCase):
+    """A placement for all tests of a class, which only read."""
+
+    maximum = '1.39'
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.server = Placement(cls.maximum)
+        cls.server.setUp()
+        cls.addClassCleanup(cls.server.cleanUp)
+        cls.raw, cls.client = cls.server.raw, cls.server.client

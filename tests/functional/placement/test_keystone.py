@@ -168,7 +168,7 @@ class KeystoneTest(unittest.TestCase):
             'project_domain_id': 'default',
             'region_name': REGION,
         } | options
-        return support.read_conf(self, options)
+        return support.read_conf(options)
 
     def client(self, **options):
         return placement.PlacementClient.from_conf(self.nova_conf(**options))

@@ -68,18 +68,19 @@ STATEMENTS = [
 ]
 
 
-class FigureTestCase(base.PlacementTestCase):
-    def setUp(self):
-        super().setUp()
-        self.uuids = {}
+class FigureTestCase(base.ReadTestCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.uuids = {}
         for name, kwargs in FIGURE.items():
             kwargs = dict(kwargs)
             if 'parent' in kwargs:
-                kwargs['parent'] = self.uuids[kwargs['parent']]
+                kwargs['parent'] = cls.uuids[kwargs['parent']]
             if name in SHARING:
                 kwargs['traits'] = ['MISC_SHARES_VIA_AGGREGATE']
-            self.uuids[name] = self.create_provider(name, **kwargs)
-        self.names = {uuid: name for name, uuid in self.uuids.items()}
+            cls.uuids[name] = cls.server.create_provider(name, **kwargs)
+        cls.names = {uuid: name for name, uuid in cls.uuids.items()}
 
     def survivors(self, **asked):
         """Return the names of the providers that each class is found on.
@@ -92,7 +93,7 @@ class FigureTestCase(base.PlacementTestCase):
             group = objects.RequestGroup(
                 resources={resource_class: 1}, **asked
             )
-            found |= self.find_candidates(group)
+            found |= self.server.find_candidates(group)
         return sorted(self.names[uuid] for uuid in found)
 
 
@@ -151,19 +152,20 @@ FORMS = [
 ]
 
 
-class FlatTestCase(base.PlacementTestCase):
-    def setUp(self):
-        super().setUp()
-        self.uuids = {
-            name: self.create_provider(
+class FlatTestCase(base.ReadTestCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.uuids = {
+            name: cls.server.create_provider(
                 name, inventory={'VCPU': 8}, aggregates=aggregates
             )
             for name, aggregates in HOSTS.items()
         }
-        self.names = {uuid: name for name, uuid in self.uuids.items()}
+        cls.names = {uuid: name for name, uuid in cls.uuids.items()}
 
     def candidates(self, group):
-        found = self.find_candidates(group)
+        found = self.server.find_candidates(group)
         return sorted(self.names[uuid] for uuid in found)
 
     def providers(self, group):
