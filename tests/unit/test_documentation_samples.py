@@ -141,13 +141,6 @@ class SamplesTestCase(testtools.TestCase):
             ],
         )
 
-    def test_declarations_are_found(self):
-        tree = ast.parse(
-            "class A:\n    @samples.compares('a.txt', 'b.txt')\n"
-            "    def test_x(self):\n        samples.check(self, 'c.txt', '')\n"
-        )
-        self.assertEqual(['a.txt', 'b.txt'], list(declared(tree)))
-
     def test_output_is_found(self):
         block = documentation.Block(
             'page', 1, 'console', '$ a \\\n    b |\n  c\nprinted\n$ d\n'
@@ -158,35 +151,31 @@ class SamplesTestCase(testtools.TestCase):
 class ComparesTestCase(testtools.TestCase):
     """What the decorator and the comparison do with a test."""
 
-    def run_test(self, name, *checked):
+    sample = 'cli/explain/boot.txt'
+
+    def run_test(self, *checked):
+        """Run a test that declares one sample and compares these."""
         case = testtools.TestCase('run')
 
-        @samples.compares(name)
+        @samples.compares(self.sample)
         def test(case):
-            for one in checked:
-                samples.check(case, one, (samples.PAGES / one).read_text())
+            for name, text in checked:
+                samples.check(case, name, text)
 
         test(case)
 
     def test_rule(self):
-        name = 'cli/explain/boot.txt'
-        self.run_test(name, name)
-        for faulty in ((), (name, name), ('cli/explain/all.txt',)):
-            self.assertRaises(AssertionError, self.run_test, name, *faulty)
-
-    def test_difference(self):
-        name = 'cli/explain/boot.txt'
-        text = (samples.PAGES / name).read_text()
-
-        @samples.compares(name)
-        def test(case, printed):
-            samples.check(case, name, printed)
-
-        test(testtools.TestCase('run'), text)
-        for printed in (
-            text.replace('9 hosts', '8 hosts'),
-            text + 'x' * (samples.WIDTH + 1),
+        text, another = (
+            (samples.PAGES / name).read_text()
+            for name in (self.sample, 'cli/explain/all.txt')
+        )
+        mine = (self.sample, text)
+        self.run_test(mine)
+        for faulty in (
+            (),
+            (mine, mine),
+            (mine, ('cli/explain/all.txt', another)),
+            ((self.sample, text.replace('9 hosts', '8 hosts')),),
+            ((self.sample, text + 'x' * (samples.WIDTH + 1)),),
         ):
-            self.assertRaises(
-                AssertionError, test, testtools.TestCase('run'), printed
-            )
+            self.assertRaises(AssertionError, self.run_test, *faulty)

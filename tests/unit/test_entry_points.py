@@ -75,16 +75,3 @@ class EntryPointsTestCase(testtools.TestCase):
         self.assertEqual(
             NAMESPACES.keys(), {ep.group for ep in self.entry_points}
         )
-
-    def test_names_that_operators_write(self):
-        names = {
-            group: {ep.name for ep in self.entry_points.select(group=group)}
-            for group in NAMESPACES
-        }
-        self.assertIn(
-            'IsolatedAggregatesFilter', names['nova_ext_sched.host_filters']
-        )
-        self.assertLessEqual(
-            {'isolate_aggregates', 'reserved_aggregates', 'failure_domains'},
-            names['nova_ext_sched.request_filters'],
-        )

@@ -119,15 +119,6 @@ class LayersTestCase(testtools.TestCase):
                         faults.append(f'{path.name}: {name}')
         self.assertEqual([], faults)
 
-    def test_two_wings(self):
-        """The commands beside nova and the client's stand on one room."""
-        for room, others in (
-            ('cmd', {'osc'}),
-            ('osc', {'cmd'}),
-            ('cli', {'cmd', 'osc'}),
-        ):
-            self.assertEqual(set(), ROOMS[room] & others)
-
     def test_every_room_has_a_rule(self):
         rooms = {
             path.stem

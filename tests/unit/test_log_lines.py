@@ -11,7 +11,6 @@ filters is looked at, at every level, and so is every reason.
 import logging
 from unittest import mock
 
-import fixtures
 from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -82,8 +81,8 @@ class LogLinesTestCase(test_base.RequestFilterTestCase):
         self.addCleanup(logger.removeHandler, self.records)
         self.items = []
         self.known = frozenset()
-        self.patch('queries.aggregates.get_metadata', lambda *_: self.items)
-        self.patch('queries.aggregates.get_host_counts', lambda *_: {})
+        self.replace('queries.aggregates.get_metadata', lambda *_: self.items)
+        self.replace('queries.aggregates.get_host_counts', lambda *_: {})
         self.useFixture(
             log_once.Forgotten(
                 member_of,
@@ -108,11 +107,6 @@ class LogLinesTestCase(test_base.RequestFilterTestCase):
                 'BlazarFilter',
                 'FailureDomainFilter',
             ],
-        )
-
-    def patch(self, path, replacement):
-        self.useFixture(
-            fixtures.MonkeyPatch(f'nova_ext_sched.{path}', replacement)
         )
 
     def assertOneLineEach(self, *reasons):
@@ -142,7 +136,7 @@ class LogLinesTestCase(test_base.RequestFilterTestCase):
             for number, (name, mine) in enumerate(aggregates)
             for key, value in mine.items()
         ]
-        self.patch(
+        self.replace(
             'request_filters.isolation._read_traits',
             lambda ctxt: (
                 frozenset(
@@ -188,7 +182,7 @@ class LogLinesTestCase(test_base.RequestFilterTestCase):
     @examples
     def test_hints(self, hint, project):
         """A hint that is refused is in the fault that the member reads."""
-        self.patch('queries.aggregates.get_by_name_or_value', lambda *_: [])
+        self.replace('queries.aggregates.get_by_name_or_value', lambda *_: [])
         spec = test_base.request_spec(
             project_id=project,
             scheduler_hints={
@@ -249,12 +243,12 @@ class LogLinesTestCase(test_base.RequestFilterTestCase):
     @given(text, text)
     @examples
     def test_images(self, running, theirs):
-        self.patch(
+        self.replace(
             'queries.running_image._read_server',
             lambda *_: (running, None),
         )
         glance = mock.Mock()
-        self.patch('queries.running_image.glance', glance)
+        self.replace('queries.running_image.glance', glance)
         spec = test_base.request_spec(
             instance_uuid=uuids.server,
             requested_destination=objects.Destination(cell=None),

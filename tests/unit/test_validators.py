@@ -65,33 +65,16 @@ class ValidatorsTestCase(LoadedMixin, testtools.TestCase):
         super().setUp()
         self.load(aggregate_instance_extra_specs, hw, null, validators)
 
-    @ddt.data(
-        '*', '~', '!', '<or> 1 <or> ~', '<or> * <or> ~', '= 4', '>= 4.5',
-        's== a', 's== !', '<in> a', '<all-in> a b', 'true', '', 'a b',
-    )  # fmt: skip
-    def test_accepted(self, value):
-        nova_validators.validate(SCOPED, value)
-        nova_validators.validate(
-            'aggregate_instance_extra_specs:hw:cpu_policy', value
+    @ddt.data(SCOPED, 'aggregate_instance_extra_specs:hw:cpu_policy')
+    def test_accepted_and_rejected(self, key):
+        """Which values are: tests/unit/policy/test_expression.py."""
+        for value in ('<or> 1 <or> ~', ''):
+            nova_validators.validate(key, value)
+        self.assertEqual(
+            f"Validation failed; extra spec '{key}': expected "
+            "'<or> VALUE [<or> VALUE ...]', got '<or>'",
+            self.reject(key, '<or>'),
         )
-
-    @ddt.data(
-        ('<or>', "expected '<or> VALUE [<or> VALUE ...]', got '<or>'"),
-        ('! 1', "expected '!' with nothing beside it"),
-        ('<or> ! <or> 1', "each VALUE a word, '*' or '~'"),
-        ('>= x', "expected '>= NUMBER', got '>= x'"),
-        ('<in>', "expected '<in> WORD', got '<in>'"),
-    )
-    @ddt.unpack
-    def test_rejected(self, value, expected):
-        message = self.reject(SCOPED, value)
-        self.assertTrue(
-            message.startswith(
-                f"Validation failed; extra spec '{SCOPED}': expected "
-            ),
-            message,
-        )
-        self.assertIn(expected, message)
 
     def test_what_people_wrote_stays_on_its_line(self):
         (validator, _) = validators.register()

@@ -30,11 +30,6 @@ class MainTest(unittest.TestCase):
         for command in ('audit', 'explain', 'simulate'):
             self.assertRegex(text, rf'(?m)^  {command} +\w')
 
-    def test_unknown_command(self):
-        status, text = self.run_main('explian')
-        self.assertEqual(2, status)
-        self.assertIn('explain', text)
-
     @ddt.data(
         (['--config-file', 'x', 'explain', '--all'],
          ['explain', '--config-file', 'x', '--all']),

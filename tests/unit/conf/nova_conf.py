@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A nova.conf of one section, for the tests of values."""
+"""A nova.conf of one line, for the tests of values."""
 
 import tempfile
 
@@ -9,12 +9,12 @@ from oslo_config import cfg
 from nova_ext_sched import conf
 
 
-def read(lines, option):
-    """Return an option of a nova.conf with these lines in our section."""
+def read(option, value):
+    """Return an option that a nova.conf sets, as oslo.config reads it."""
     config = cfg.ConfigOpts()
     conf.register_opts(config)
     with tempfile.NamedTemporaryFile('w', suffix='.conf') as file:
-        file.write(f'[nova_ext_sched]\n{lines}\n')
+        file.write(f'[nova_ext_sched]\n{option} = {value}\n')
         file.flush()
         config(['--config-file', file.name])
         conf.check(config)

@@ -331,6 +331,17 @@ With a trait sync gives CUSTOM_NOVA_EXT_SCHED_SYNCED_<trait>, by which sync
         rows = json.loads(self.out.getvalue())
         self.assertEqual(['', '', 'a', 'b'], [row['Host'] for row in rows])
 
+    def test_aggregates_that_are_named(self):
+        cloud = make_cloud(
+            [make_aggregate(1, ['a'], X), make_aggregate(2, ['b'], X)],
+            [make_node('a', X), make_node('b', X)],
+            known=[X],
+        )
+        for argv, hosts in (([], ['a', 'b']), (['agg2'], ['b'])):
+            self.run_command(cloud, '--dry-run', '-f', 'json', *argv)
+            rows = json.loads(self.out.getvalue())
+            self.assertEqual(hosts, [row['Host'] for row in rows])
+
     def test_what_cannot_be_done(self):
         cloud = make_cloud(
             [make_aggregate(1, ['a'], X, 'HW_CPU_X86_VMX')],

@@ -3,28 +3,24 @@
 """What tests of the placement client share."""
 
 import logging
-import os
+import tempfile
 
-import fixtures
 from oslo_config import cfg
 
 
-def read_conf(test, options):
+def read_conf(options):
     """Return a configuration that has read such a [placement] of nova.conf.
 
     :param options: those that are None are left out
     """
-    directory = fixtures.TempDir()
-    directory.setUp()
-    test.addCleanup(directory.cleanUp)
-    path = os.path.join(directory.path, 'nova.conf')
-    with open(path, 'w') as conf_file:
-        conf_file.write('[placement]\n')
+    conf = cfg.ConfigOpts()
+    with tempfile.NamedTemporaryFile('w', suffix='.conf') as file:
+        file.write('[placement]\n')
         for name, value in options.items():
             if value is not None:
-                conf_file.write(f'{name} = {value}\n')
-    conf = cfg.ConfigOpts()
-    conf([], default_config_files=[path])
+                file.write(f'{name} = {value}\n')
+        file.flush()
+        conf([], default_config_files=[file.name])
     return conf
 
 

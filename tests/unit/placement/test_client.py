@@ -132,6 +132,11 @@ class UpdateTestCase(testtools.TestCase):
             (UUID, 4, 9, attempts),
             (error.provider, error.sent, error.current, error.attempts),
         )
+        self.assertIn(
+            f'others changed provider {UUID} at each of {attempts} attempts: '
+            f'expected generation 4, got 9 (PUT ',
+            str(error),
+        )
 
     def test_500_to_the_end(self):
         answers = [([], 4), refused(500)] * placement_client._ATTEMPTS

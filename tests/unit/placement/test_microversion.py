@@ -83,15 +83,6 @@ class MicroversionTest(unittest.TestCase):
             ),
         )
 
-    @ddt.data(('1.31', '1.31'), ('1.39', '1.39'), ('1.99', '1.39'))
-    @ddt.unpack
-    def test_the_greatest_that_both_know_is_chosen(self, greatest, chosen):
-        server = ((1, 0), discover.normalize_version_number(greatest))
-        self.assertEqual(
-            chosen,
-            microversion.choose(server, {'a': (1, 31)}),
-        )
-
     def test_what_the_server_lacks_is_told_together(self):
         needs = {'b': (1, 35), 'a': (1, 32), 'c': (1, 31)}
         with self.assertRaises(errors.MicroversionUnsupported) as caught:

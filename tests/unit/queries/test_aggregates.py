@@ -67,10 +67,6 @@ class AggregatesMixin:
         self.assertEqual((agg, 'windows', 'trait:X', 'required'), item)
         self.assertEqual('windows', item.name)
 
-    def test_nothing_matches(self):
-        self.add('plain', ['h'], {'a': 'b'})
-        self.assertEqual(set(), self.keys('trait:'))
-
     def test_every_spelling_of_a_prefix_is_found(self):
         """Databases differ in what else they find, and never in these."""
         keys = [

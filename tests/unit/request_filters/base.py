@@ -61,3 +61,9 @@ class RequestFilterTestCase(testtools.TestCase):
         conf.register_opts(CONF)
         self.config = self.useFixture(config_fixture.Config(CONF)).config
         self.ctxt = context.get_admin_context()
+
+    def replace(self, path, replacement):
+        """Replace a part of the package, named by its path there."""
+        self.useFixture(
+            fixtures.MonkeyPatch(f'nova_ext_sched.{path}', replacement)
+        )

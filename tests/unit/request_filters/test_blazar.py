@@ -3,7 +3,6 @@
 import logging
 
 import ddt
-import fixtures
 from nova import exception as nova_exception
 from nova import objects
 
@@ -40,12 +39,7 @@ class BlazarReservationsTestCase(test_base.RequestFilterTestCase):
             'P': ('plain', {ZONE: 'nova'}),
         }
         self.asked = []
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                'nova_ext_sched.queries.aggregates.get_by_name_or_value',
-                self.get,
-            )
-        )
+        self.replace('queries.aggregates.get_by_name_or_value', self.get)
         self.spec = test_base.request_spec()
 
     def get(self, ctxt, *asked):
@@ -119,28 +113,11 @@ class BlazarReservationsTestCase(test_base.RequestFilterTestCase):
         self.assertIsNone(self.destination())
         self.assertEqual([], self.asked)
 
-    def test_no_pools(self):
-        self.aggregates = {}
-        self.assertIs(True, self.filter())
-        self.assertIsNone(self.destination())
-
-    @ddt.data(
-        ('x', 'no pool of Blazar is named x'),
-        ('b', "Blazar's pool b has blazar:owner=other"),
-        ('plain', 'no pool of Blazar is named plain'),
-    )
-    @ddt.unpack
-    def test_refused(self, reservation, detail):
-        message = self.refusal([reservation])
+    def test_reservation_of_another_project(self):
         self.assertIn(
-            f'no reservation that project project may use is named '
-            f'{reservation}',
-            message,
+            'no reservation that project project may use is named b',
+            self.refusal(['b']),
         )
-        self.assertNotIn('other', message)
-        # One line, with what the owner of the server does not read.
-        self.assertEqual(1, self.output.output.count('\n'))
-        self.assertIn(detail, self.output.output)
 
     def test_nowhere_for_preemptible_servers(self):
         self.config(
@@ -153,22 +130,12 @@ class BlazarReservationsTestCase(test_base.RequestFilterTestCase):
             self.refusal((), PREEMPTIBLE),
         )
 
-    def test_beside_what_is_there(self):
-        self.spec.requested_destination = objects.Destination(
-            aggregates=['Z', 'A'], forbidden_aggregates={'X'}
-        )
-        self.filter(['a', 'c'])
-        self.filter(['a', 'c'])
-        self.assertEqual((['Z', 'A', 'A,C'], {'X'}), self.destination())
-
     def test_bound(self):
         """The rest is left to BlazarFilter, on which stage 1 depends."""
         self.config(group='nova_ext_sched', max_forbidden_aggregates=2)
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                'nova_ext_sched.queries.aggregates.get_host_counts',
-                lambda ctxt: {'B': 9, 'F': 10, 'A': 1},
-            )
+        self.replace(
+            'queries.aggregates.get_host_counts',
+            lambda ctxt: {'B': 9, 'F': 10, 'A': 1},
         )
         self.useFixture(cached.Forgotten(member_of._count_hosts))
         self.assertIs(True, self.filter())
@@ -184,13 +151,6 @@ class BlazarReservationsTestCase(test_base.RequestFilterTestCase):
         )
         self.filter()
         self.assertEqual((None, {'P', 'S'}), self.destination())
-
-    def test_a_hint_of_a_user_cannot_flood_or_forge_the_log(self):
-        message = self.refusal(['x\n2026-01-01 CRITICAL nova ' + 'x' * 60_000])
-        for text in (message, self.output.output):
-            self.assertNotIn('\n2026', text)
-            self.assertIn('x\\n2026-01-01 CRITICAL', text)
-        self.assertLess(len(self.output.output), 2000)
 
     @ddt.data(
         (['\ud800'], "printable characters, got '\\ud800'"),

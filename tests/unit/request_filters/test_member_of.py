@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import dataclasses
+import logging
 
 import ddt
-import fixtures
 from nova import objects
 
+from nova_ext_sched import exception
 from nova_ext_sched.policy import isolation
 from nova_ext_sched.policy import verdict
-from nova_ext_sched.queries import aggregates
-from nova_ext_sched.request_filters import base
 from nova_ext_sched.request_filters import member_of
 from tests import cached
 from tests import log_once
@@ -27,26 +26,19 @@ def get_forbidden(spec):
 
 @ddt.ddt
 class ForbidTestCase(test_base.RequestFilterTestCase):
-    """The table of forbid's docstring.
-
-    The selects are replaced; tests/unit/test_aggregates.py runs them.
-    """
+    """The table of Query.write; the selects are replaced."""
 
     def setUp(self):
         super().setUp()
         self.counted = 0
         self.useFixture(cached.Forgotten(member_of._count_hosts))
         self.useFixture(log_once.Forgotten(member_of))
-        self.patch(aggregates, 'get_host_counts', self.get_host_counts)
-        self.patch(
-            aggregates,
-            'get_uuids_by_hosts',
-            lambda ctxt, hosts: {'c', 'z'} if 'h' in hosts else set(),
+        self.replace(
+            'queries.aggregates.get_host_counts', self.get_host_counts
         )
-
-    def patch(self, *args):
-        self.useFixture(
-            fixtures.MonkeyPatch(f'{args[0].__name__}.{args[1]}', args[2])
+        self.replace(
+            'queries.aggregates.get_uuids_by_hosts',
+            lambda ctxt, hosts: {'c', 'z'} if 'h' in hosts else set(),
         )
 
     def get_host_counts(self, ctxt):
@@ -191,21 +183,30 @@ class ForbidTestCase(test_base.RequestFilterTestCase):
 
     def test_counts_of_hosts_are_believed_a_while(self):
         now = 1000.0
-        counts = {'a': 9}
-        self.useFixture(
-            fixtures.MockPatchObject(base.timeutils, 'now', lambda: now)
-        )
+        self.replace('request_filters.base.timeutils.now', lambda: now)
         for _ in range(3):
             self.assertEqual({'b'}, self.within(1, True))
         self.assertEqual(1, self.counted)
-        self.patch(aggregates, 'get_host_counts', lambda ctxt: counts)
+        self.replace('queries.aggregates.get_host_counts', lambda _: {'a': 9})
         now += member_of.COUNTS_SECONDS - 1
         self.assertEqual({'b'}, self.within(1, True))
         now += 1
         self.assertEqual({'a'}, self.within(1, True))
 
 
-class SpecTestCase(test_base.RequestFilterTestCase):
+class WriteTestCase(test_base.RequestFilterTestCase):
+    """What goes into the request spec, and into the log."""
+
+    level = logging.DEBUG
+    items = [('a', 'agg-a', 'r:a', '1'), ('b', 'agg-b', 'r:b', '1')]
+
+    def write(self, spec, **resolved):
+        """Write it twice, as for a request that is filtered again."""
+        for _ in range(2):
+            query = member_of.Query(spec, POLICY)
+            query.write(self.ctxt, verdict.Resolution(**resolved), self.items)
+        return spec.requested_destination
+
     def specs(self):
         yield test_base.request_spec()
         yield objects.RequestSpec(
@@ -218,15 +219,43 @@ class SpecTestCase(test_base.RequestFilterTestCase):
     def test_forbid(self):
         for spec in self.specs():
             for uuids in (['a', 'b'], ['b', 'c']):
-                resolved = verdict.Resolution(forbidden=uuids)
-                member_of.Query(spec, POLICY).write(self.ctxt, resolved)
-            destination = spec.requested_destination
+                destination = self.write(spec, forbidden=uuids)
             self.assertEqual(
                 {'a', 'b', 'c'}, set(destination.forbidden_aggregates)
             )
         self.assertEqual('h', destination.host)
+        self.assertIn(
+            'isolate_aggregates: the request must stay out of 2 aggregates: '
+            'agg-a, agg-b. The placement query forbids 2 of them\n',
+            self.output.output,
+        )
 
-    def test_nothing_to_forbid_changes_nothing(self):
-        spec = test_base.request_spec()
-        member_of.Query(spec, POLICY).write(self.ctxt, verdict.Resolution())
-        self.assertIsNone(spec.requested_destination)
+    def test_require_beside_what_is_there(self):
+        spec = test_base.request_spec(
+            requested_destination=objects.Destination(
+                aggregates=['z', 'a'], forbidden_aggregates={'f'}
+            )
+        )
+        destination = self.write(spec, required=[{'a'}, {'b'}, {'c', 'a'}])
+        self.assertEqual(['z', 'a', 'b', 'a,c'], destination.aggregates)
+        self.assertEqual({'f'}, destination.forbidden_aggregates)
+        self.assertIn(
+            'isolate_aggregates: the request must land in 1 aggregate: '
+            'agg-b\n',
+            self.output.output,
+        )
+
+    def test_nothing_to_ask_for_changes_nothing(self):
+        self.assertIsNone(self.write(test_base.request_spec()))
+
+    def test_no_host_is_left(self):
+        error = self.assertRaises(
+            exception.RequestRefused,
+            self.write,
+            test_base.request_spec(),
+            unmet='no aggregate',
+            detail='q has it',
+        )
+        self.assertEqual(
+            ('no aggregate', 'q has it'), (error.reason, error.detail)
+        )

@@ -21,21 +21,11 @@ from nova_ext_sched.cmd.ask import reasons
 from nova_ext_sched.cmd.ask import refusals
 from nova_ext_sched.cmd.cloud import placement
 from nova_ext_sched.cmd.cloud import query
+from tests.unit.cmd.cloud import test_query
 
 objects.register_all()
 
 HOSTS = ('h1', 'h2', 'h3', 'h4')
-
-
-class Form:
-    """nova's ResourceRequest: a query string, and its limit."""
-
-    def __init__(self, text, limit=1000):
-        self.text = text
-        self._limit = limit
-
-    def to_querystring(self):
-        return self.text + (f'&limit={self._limit}' if self._limit else '')
 
 
 class Client:
@@ -113,7 +103,7 @@ class PlacementTestCase(testtools.TestCase):
             lambda ctxt, spec, manager: query.split(self.forms()[0].text),
         )
         self.patch('request_filter.ALL_REQUEST_FILTERS', self.filters)
-        # tests/unit/cmd/explain/test_shortage.py.
+        # tests/unit/cmd/ask/test_shortage.py.
         self.patch('shortage.explain', self.explain)
 
     def patch(self, name, value):
@@ -124,7 +114,7 @@ class PlacementTestCase(testtools.TestCase):
         )
 
     def forms(self):
-        return [Form(self.first)]
+        return [test_query.Form(self.first)]
 
     def explain(self, providers, part, classes, refused, hosts):
         why = refusals.Refusal(f'have no {part.value}')
@@ -150,19 +140,6 @@ class PlacementTestCase(testtools.TestCase):
 
 @ddt.ddt
 class ConstraintsTestCase(PlacementTestCase):
-    def test_every_host_is_a_candidate(self):
-        found, refused = self.ask()
-        self.assertEqual({*HOSTS}, {*found.summaries})
-        self.assertEqual({}, refused)
-
-    def test_a_part_refuses(self):
-        self.client.candidates = ['h1', 'h2']
-        self.client.satisfy['resources', 'VCPU:1'] = {'h1', 'h2', 'h3'}
-        _, refused = self.ask()
-        self.assertIn({'h4'}, refused.values())
-        # It satisfies every part, and is no candidate.
-        self.assertEqual({'h3'}, refused['query as a whole'])
-
     def test_a_host_that_placement_does_not_know(self):
         self.client.candidates = ['h1', 'h2', 'h3']
         self.client.known = ('h1', 'h2', 'h3')
@@ -247,7 +224,7 @@ class ConstraintsTestCase(PlacementTestCase):
         self.assertIn('placement answered 414 too long', refused['h1'][0].kind)
 
     def test_cut_off(self):
-        form = Form(self.first, limit=2)
+        form = test_query.Form(self.first, limit=2)
         self.forms = lambda: [form]
         self.client.candidates = ['h1', 'h2', 'h3']
         _, refused = self.ask()
@@ -259,8 +236,10 @@ class ConstraintsTestCase(PlacementTestCase):
         self.assertEqual([2, None], self.client.limits)
 
     def test_pinned_cpus_in_either_form(self):
-        first, last = Form('resources=PCPU%3A1'), Form('resources=VCPU%3A1')
-        self.forms = lambda: [first, last]
+        self.forms = lambda: [
+            test_query.Form(f'resources={name}%3A1')
+            for name in ('PCPU', 'VCPU')
+        ]
         self.client.candidates = ['h1', 'h2']
         self.client.satisfy['resources', 'PCPU:1'] = {'h1'}
         self.client.satisfy['resources', 'VCPU:1'] = {'h2', 'h3'}

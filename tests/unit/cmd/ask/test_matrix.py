@@ -147,12 +147,9 @@ class MatrixTestCase(testtools.TestCase):
 
 
 class GroupTestCase(testtools.TestCase):
-    def group(self, found):
-        return [vars(one) for one in refusals.group(found)]
-
     def test_label(self):
         """It stands for what a member has written."""
-        found = self.group(
+        found = refusals.group(
             [
                 (refusal('CUSTOM_A', 'lack CUSTOM_A', label='custom'), 2),
                 (refusal('VCPU', 'lack VCPU'), 1),
@@ -160,43 +157,34 @@ class GroupTestCase(testtools.TestCase):
         )
         self.assertEqual(
             [('CUSTOM_A', 'custom'), ('VCPU', 'VCPU')],
-            [(one['cause'], one['label']) for one in found],
+            [(one.cause, one.label) for one in found],
         )
 
     def test_names_are_counted_within_a_kind(self):
-        plain = {
-            'cause': '',
-            'label': '',
-            'hosts': 1,
-            'names': [],
-            'details': [],
-        }
+        names = [
+            {'name': 'sql', 'hosts': 4},
+            {'name': 'windows', 'hosts': 2},
+        ]
+        details = [{'detail': 'x', 'hosts': 5}]
         self.assertEqual(
             [
-                {
-                    'reason': 'are isolated',
-                    'cause': 'isolation',
-                    'label': 'isolation',
-                    'hosts': 6,
-                    'names': [
-                        {'name': 'sql', 'hosts': 4},
-                        {'name': 'windows', 'hosts': 2},
-                    ],
-                    'details': [{'detail': 'x', 'hosts': 5}],
-                },
+                refusals.Reason(
+                    'are isolated',
+                    'isolation',
+                    'isolation',
+                    6,
+                    names,
+                    details,
+                ),
                 # As many as another kind: by their text, always.
-                {**plain, 'reason': 'are down'},
-                {**plain, 'reason': 'lack T'},
+                refusals.Reason('are down', '', '', 1, [], []),
+                refusals.Reason('lack T', '', '', 1, [], []),
                 # What the request does not want comes last.
-                {
-                    **plain,
-                    'reason': 'are excluded',
-                    'cause': 'ignore_hosts',
-                    'label': 'ignore_hosts',
-                    'hosts': 9,
-                },
+                refusals.Reason(
+                    'are excluded', 'ignore_hosts', 'ignore_hosts', 9, [], []
+                ),
             ],
-            self.group(
+            refusals.group(
                 [
                     (refusal('ignore_hosts', 'are excluded'), 9),
                     (refusal(kind='lack T'), 1),

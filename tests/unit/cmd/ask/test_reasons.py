@@ -259,22 +259,16 @@ class ExplainFilterTestCase(testtools.TestCase):
             refusals.Refusal(*expected), self.explain(PairFilter(), *metadata)
         )
 
-    def test_a_policy_of_its_own_name(self):
+    @ddt.data(
+        (PlainFilter(), ('are refused by PlainFilter', 'PlainFilter')),
+        # What it declares, and nothing more.
+        (PlainDeclaredFilter(), ('are bad', 'bad')),
+        (NumberFilter(), ('are not good', 'good', '', 'host1 is odd')),
+    )
+    @ddt.unpack
+    def test_one_policy(self, host_filter, expected):
         self.assertEqual(
-            refusals.Refusal('are refused by PlainFilter', 'PlainFilter'),
-            self.explain(PlainFilter()),
-        )
-
-    def test_declared_and_nothing_more(self):
-        self.assertEqual(
-            refusals.Refusal('are bad', 'bad'),
-            self.explain(PlainDeclaredFilter()),
-        )
-
-    def test_words_for_a_host(self):
-        self.assertEqual(
-            refusals.Refusal('are not good', 'good', '', 'host1 is odd'),
-            self.explain(NumberFilter()),
+            refusals.Refusal(*expected), self.explain(host_filter)
         )
 
     @ddt.data(

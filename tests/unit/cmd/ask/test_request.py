@@ -20,24 +20,13 @@ from nova_ext_sched import exception
 from nova_ext_sched.cmd.ask import request
 from nova_ext_sched.cmd.cloud import snapshot
 from nova_ext_sched.queries import fields
-
-objects.register_all()
+from tests.unit.request_filters import base
 
 Host = snapshot.Host
 
 
 def flavor(**extra_specs):
-    return objects.Flavor(
-        id=1,
-        flavorid='f',
-        name='tiny',
-        memory_mb=64,
-        vcpus=1,
-        root_gb=0,
-        ephemeral_gb=0,
-        swap=0,
-        extra_specs=extra_specs,
-    )
+    return base.flavor(id=1, flavorid='f', extra_specs=extra_specs)
 
 
 class RequestTestCase(testtools.TestCase):

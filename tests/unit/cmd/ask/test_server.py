@@ -194,6 +194,8 @@ class OperationsTestCase(ServerTestCase):
         self.assertEqual(
             ('new', CREATED), (server.name, server.building_since)
         )
+        server.boot()
+        self.assertEqual(['group'], self.calls)
 
     @ddt.data(
         (vm_states.BUILDING, None, CREATED),
@@ -206,12 +208,6 @@ class OperationsTestCase(ServerTestCase):
         self.instance.host = host
         self.instance.created_at = CREATED
         self.assertEqual(expected, self.server().building_since)
-
-    def test_boot_without_a_cell(self):
-        self.cell = None
-        server = self.server()
-        server.boot()
-        self.assertEqual(['group'], self.calls)
 
     @ddt.data(False, True)
     def test_migrate(self, stays):
@@ -234,20 +230,22 @@ class OperationsTestCase(ServerTestCase):
         self.assertIs(pci_requests, server.spec_obj.pci_requests)
 
     def test_live_migrate(self):
-        prepared = self.useFixture(
+        self.useFixture(
             fixtures.MonkeyPatch(
                 f'{LIVE_MIGRATION}._get_request_spec_for_select_destinations',
                 lambda task: self.calls.append(task.request_spec),
             )
         )
-        self.assertIsNotNone(prepared)
         server = self.server()
         server.live_migrate()
         self.assertEqual([server.spec_obj], self.calls)
         self.assertEqual(['h1'], server.spec_obj.ignore_hosts)
 
     def test_devices_of_the_flavor(self):
-        self.calls = []
+        self.spec.flavor = objects.Flavor(
+            id=1, extra_specs={'accel:device_profile': 'fpga'}
+        )
+        one = objects.RequestGroup(requester_id='x', resources={})
         self.useFixture(
             fixtures.MonkeyPatch(
                 'nova.objects.RequestSpec.'
@@ -255,7 +253,14 @@ class OperationsTestCase(ServerTestCase):
                 self.note('devices'),
             )
         )
-        self.server().boot()
+        server = self.server()
+        with mock.patch.object(
+            request.cyborg,
+            'get_device_profile_request_groups',
+            return_value=[one],
+        ):
+            server.boot()
+        self.assertEqual([one], server.spec_obj.requested_resources)
         self.assertEqual(['devices', 'group'], self.calls)
 
     def test_resize(self):
@@ -282,23 +287,17 @@ class OperationsTestCase(ServerTestCase):
         )
         self.assertEqual(uuids.server, spec.pci_requests.instance_uuid)
 
-    def test_evacuate(self):
+    @ddt.data(('evacuate', 'h1', ['h1']), ('unshelve', None, None))
+    @ddt.unpack
+    def test_it_leaves_its_host(self, operation, host, ignored):
+        self.instance.host = host
         server = self.server()
-        server.evacuate()
+        getattr(server, operation)()
         spec = server.spec_obj
-        self.assertEqual(['h1'], spec.ignore_hosts)
+        self.assertEqual(ignored, spec.ignore_hosts)
         self.assertIsNone(spec.force_hosts)
         self.assertIs(self.cell, spec.requested_destination.cell)
         self.assertEqual(['group'], self.calls)
-
-    def test_unshelve(self):
-        self.instance.host = None
-        server = self.server()
-        server.unshelve()
-        spec = server.spec_obj
-        self.assertIsNone(spec.ignore_hosts)
-        self.assertIsNone(spec.force_hosts)
-        self.assertIs(self.cell, spec.requested_destination.cell)
 
     def test_rebuild(self):
         server = self.server()
@@ -321,17 +320,3 @@ class OperationsTestCase(ServerTestCase):
         self.assertIs(self.scheduler.placement, checker.report_client)
         self.assertIs(self.instance, instance)
         self.assertEqual(uuids.other, image)
-
-    def test_device_profile(self):
-        self.spec.flavor = objects.Flavor(
-            id=1, extra_specs={'accel:device_profile': 'fpga'}
-        )
-        one = objects.RequestGroup(requester_id='x', resources={})
-        server = self.server()
-        with mock.patch.object(
-            request.cyborg,
-            'get_device_profile_request_groups',
-            return_value=[one],
-        ):
-            server.boot()
-        self.assertEqual([one], server.spec_obj.requested_resources)

@@ -9,17 +9,15 @@ from nova_ext_sched.cmd.ask import matrix
 from nova_ext_sched.cmd.ask import shortage
 from nova_ext_sched.cmd.cloud import placement
 from nova_ext_sched.cmd.cloud import query
+from tests.unit.cmd.cloud import test_claims
 
 HOSTS = {'big': 'host1', 'small': 'host2', 'none': 'host3', 'shared': 'host4'}
 
 
 def summary(root, **resources):
     return {
+        **test_claims.summary(**resources),
         'root_provider_uuid': root,
-        'resources': {
-            name: {'capacity': total, 'used': used}
-            for name, (total, used) in resources.items()
-        },
     }
 
 
@@ -114,24 +112,22 @@ class ShortagesTestCase(testtools.TestCase):
             3, self.explain(client, 50, ['small'])[1].large_enough
         )
 
-    @ddt.data((10, 'are full (DISK_GB)'), (11, 'are too small (DISK_GB)'))
+    @ddt.data(
+        # What is used and asked for; why not, and what one server could get.
+        (155, 10, 'are full (DISK_GB)', 5),
+        (155, 11, 'are too small (DISK_GB)', 5),
+        (0, 11, 'are too small (DISK_GB)', 10),
+    )
     @ddt.unpack
-    def test_an_overcommitted_host(self, amount, expected):
+    def test_an_overcommitted_host(self, used, amount, kind, most):
         """It gives one server no more than max_unit."""
         client = Client(
-            {'DISK_GB': {'big': summary('big', DISK_GB=(160, 155))}},
+            {'DISK_GB': {'big': summary('big', DISK_GB=(160, used))}},
             {'big': {'DISK_GB': {'max_unit': 10}}},
         )
         refusals, found, free = self.explain(client, amount, ['big'])
-        self.assertEqual(expected, refusals['big'].kind)
-        self.assertEqual({'big': 5}, free)
-
-    def test_the_limit_bounds_what_is_free(self):
-        client = Client(
-            {'DISK_GB': {'big': summary('big', DISK_GB=(160, 0))}},
-            {'big': {'DISK_GB': {'max_unit': 10}}},
-        )
-        self.assertEqual({'big': 10}, self.explain(client, 11, ['big'])[2])
+        self.assertEqual(kind, refusals['big'].kind)
+        self.assertEqual({'big': most}, free)
 
     def test_a_host_with_not_one_unit_free(self):
         """It is in the candidates for another class."""

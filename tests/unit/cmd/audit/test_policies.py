@@ -103,9 +103,6 @@ class NamesTestCase(PoliciesTestCase):
             ).names,
         )
 
-    def test_nothing_is_on(self):
-        self.assertEqual([], self.make([ISOLATED]).names)
-
     def test_nova_without_this_package(self):
         """Its options have their defaults, and none of its lines is there."""
         found = self.make(
@@ -116,12 +113,19 @@ class NamesTestCase(PoliciesTestCase):
         self.assertIn('failure_domains', CONF.nova_ext_sched.request_filters)
         self.assertEqual([], found.names)
 
-    def test_undeclared(self):
-        self.assertEqual([], self.make(['UndeclaredFilter']).names)
-
-    def test_narrowed(self):
-        both = ['ServerGroupAntiAffinityFilter', 'QuietFilter']
-        self.assertEqual(['quiet'], self.make(both, ['quiet']).names)
+    @ddt.data(
+        # Its option is off.
+        ([ISOLATED], [], []),
+        (['UndeclaredFilter'], [], []),
+        (
+            ['ServerGroupAntiAffinityFilter', 'QuietFilter'],
+            ['quiet'],
+            ['quiet'],
+        ),
+    )
+    @ddt.unpack
+    def test_names(self, enabled, wanted, expected):
+        self.assertEqual(expected, self.make(enabled, wanted).names)
 
     @ddt.data('isolation', 'isolatoin')
     def test_what_is_off_or_unknown(self, name):

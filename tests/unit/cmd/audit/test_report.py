@@ -87,6 +87,11 @@ class TextTestCase(ReportTestCase):
             ],
             self.write(rows),
         )
+        self.assertEqual(
+            '3 of 5 servers violate a policy: isolation 2, anti-affinity 1. '
+            '1 server cannot be judged. Cell a is silent.',
+            self.make(rows).sentence,
+        )
 
     def test_the_policy_of_most_servers_first(self):
         for policy in ('anti-affinity', 'anti-affinity', 'isolation'):
@@ -96,25 +101,6 @@ class TextTestCase(ReportTestCase):
         )
         self.assertEqual(['  2  anti-affinity', '  1  isolation'], lines[1:3])
         self.assertIn('anti-affinity, 1', lines[4])
-        self.assertEqual(
-            '3 of 3 servers violate a policy: anti-affinity 2, isolation 1.',
-            self.totals.sentence,
-        )
-
-    def test_nothing_found(self):
-        self.count()
-        self.assertEqual(
-            [
-                '0 of 1 server violates a policy (judged by isolation, '
-                'anti-affinity).'
-            ],
-            self.write([]),
-        )
-
-    def test_nothing_found_and_nothing_sure(self):
-        self.count(judged=False)
-        lines = self.write([row(1, 'not-judged', 'why')])
-        self.assertIn('cannot be judged.', ' '.join(lines))
 
     @ddt.data(
         # Groups; those that are seen, and servers of each.

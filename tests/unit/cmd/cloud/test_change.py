@@ -6,17 +6,21 @@ from unittest import mock
 import ddt
 from nova import context
 from nova import objects
+import nova.conf
 from nova.db.api import api as api_db
 from nova.db.api import models
+from nova.objects import aggregate
 from oslo_utils.fixture import uuidsentinel as uuids
-from sqlalchemy import orm
 import testtools
 
+from nova_ext_sched import conf
 from nova_ext_sched import exception
 from nova_ext_sched.cli import options
 from nova_ext_sched.cmd.cloud import change
 from nova_ext_sched.queries import aggregates
 from tests import databases
+
+objects.register_all()
 
 
 @ddt.ddt
@@ -25,16 +29,20 @@ class MadeTestCase(testtools.TestCase):
 
     def setUp(self):
         super().setUp()
+        conf.register_opts(nova.conf.CONF)
         database = self.useFixture(databases.Database('sqlite'))
         engine = database.replace(api_db.context_manager)
         models.BASE.metadata.create_all(engine)
         self.ctxt = context.get_admin_context()
-        for name, metadata, hosts in (
-            ('gpu', {'a': '1'}, ['h1', 'h2']),
-            ('bare', {}, []),
-            ('1', {}, ['h3']),
+        for number, name, metadata, hosts in (
+            (1, 'gpu', {'a': '1'}, ['h1', 'h2']),
+            (2, 'bare', {}, []),
+            (3, '1', {}, ['h3']),
         ):
-            self.add(engine, name, metadata, hosts)
+            values = {'uuid': getattr(uuids, name), 'name': name}
+            aggregate._aggregate_create_in_db(self.ctxt, values, metadata)
+            for host in hosts:
+                aggregate._host_add_to_db(self.ctxt, number, host)
         mapped = [objects.HostMapping(host=f'h{n}') for n in (1, 2, 3, 4)]
         self.enterContext(
             mock.patch.object(
@@ -42,22 +50,6 @@ class MadeTestCase(testtools.TestCase):
             )
         )
         self.before = self.read()
-
-    def add(self, engine, name, metadata, hosts):
-        with orm.Session(engine) as session, session.begin():
-            one = models.Aggregate(uuid=getattr(uuids, name), name=name)
-            session.add(one)
-            session.flush()
-            for key, value in metadata.items():
-                session.add(
-                    models.AggregateMetadata(
-                        aggregate_id=one.id, key=key, value=value
-                    )
-                )
-            for host in hosts:
-                session.add(
-                    models.AggregateHost(aggregate_id=one.id, host=host)
-                )
 
     def read(self):
         """Return what nova's objects say."""

@@ -166,9 +166,9 @@ class Client:
     def get(self, url, version):
         self.asked.append(url)
         if url.endswith('/aggregates'):
-            return Response({'aggregates': self.aggregates})
+            return response(200, {'aggregates': self.aggregates})
         if self.unknown and self.unknown in url:
-            return Response({'errors': []}, 400)
+            return response(400, {'errors': []})
         params = placement.parse.parse_qsl(url.partition('?')[2])
         # Placement's list of providers has no root_required.
         assert {key for key, _ in params} <= {
@@ -177,24 +177,16 @@ class Client:
             'member_of',
         }, params
         wanted = {value for _, value in params}
-        return Response(
+        return response(
+            200,
             {
                 'resource_providers': [
                     {'uuid': uuid, 'root_provider_uuid': root}
                     for uuid, root, has in self.providers
                     if wanted <= has
                 ]
-            }
+            },
         )
-
-
-class Response:
-    def __init__(self, body, status_code=200):
-        self._body = body
-        self.status_code = status_code
-
-    def json(self):
-        return self._body
 
 
 HOSTS = {'r1', 'r2', 'r3', 's'}
@@ -261,23 +253,19 @@ class ProvidersTestCase(testtools.TestCase):
 
     def test_what_a_host_has(self):
         """Placement is asked once; a provider that is gone has nothing."""
+        inventory = {
+            'total': 9,
+            'reserved': 1,
+            'allocation_ratio': 1.5,
+            'max_unit': 9,
+        }
         client = mock.Mock()
         client.get.side_effect = [
-            mock.Mock(
-                status_code=200,
-                json=lambda: {
-                    'inventories': {
-                        'VCPU': {
-                            'total': 9,
-                            'reserved': 1,
-                            'allocation_ratio': 1.5,
-                            'max_unit': 9,
-                        }
-                    }
-                },
-            ),
-            mock.Mock(status_code=200, json=lambda: {'usages': {'VCPU': 12}}),
-        ] + [mock.Mock(status_code=404)] * 2
+            response(200, {'inventories': {'VCPU': inventory}}),
+            response(200, {'usages': {'VCPU': 12}}),
+            response(404, {}),
+            response(404, {}),
+        ]
         providers = placement.Providers(client)
         for _ in range(2):
             found = providers.get_inventories('h1')['VCPU']

@@ -25,33 +25,46 @@ from nova_ext_sched.cmd.cloud import process
 from nova_ext_sched.cmd.explain import command as explain
 
 
-class WithoutNovaTestCase(testtools.TestCase):
-    def test_the_command_says_where_to_run(self):
+class ProcessTestCase(testtools.TestCase):
+    """A process of its own, because a command configures nova once."""
+
+    def run_main(self, *argv, first=''):
+        """Run a command; it says nothing but what is wrong."""
         done = subprocess.run(
             [
                 sys.executable,
                 '-W',
                 'ignore',
                 '-c',
-                'import sys; sys.modules["nova"] = None; '
-                'from nova_ext_sched.cli import main; '
-                'sys.exit(main.main(["explain", "--flavor", "x"]))',
+                f'import sys; {first}from nova_ext_sched.cli import main; '
+                f'sys.exit(main.main({argv}))',
             ],
             capture_output=True,
             text=True,
         )
         self.assertEqual((2, ''), (done.returncode, done.stdout))
-        self.assertIn("nova-scheduler's environment", done.stderr)
+        self.assertNotIn('Traceback', done.stderr)
+        return done.stderr
+
+    def test_without_nova(self):
+        """The command says where to run it."""
+        said = self.run_main(
+            'explain', '--flavor', 'x', first='sys.modules["nova"] = None; '
+        )
+        self.assertIn("nova-scheduler's environment", said)
         # No sentence names the command twice.
-        self.assertEqual(1, done.stderr.count('nova-ext-sched'))
+        self.assertEqual(1, said.count('nova-ext-sched'))
+
+    def test_no_nova_conf(self):
+        said = self.run_main('audit', '--config-file', '/nonexistent')
+        self.assertIn('/nonexistent', said)
 
 
-class MonkeyPatchTestCase(testtools.TestCase):
-    """How nova's threads work is chosen where nova lets one choose."""
-
-    def configure(self, patch):
+class ConfigureTestCase(testtools.TestCase):
+    def configure(self, patch=lambda: None, debug=True):
+        """Configure a command where this patches nova's threads."""
         command = explain.Explain(mock.Mock(), None)
-        command.app_args = argparse.Namespace(debug=True)
+        command.app_args = argparse.Namespace(debug=debug)
         parsed_args = argparse.Namespace(config_file=[], config_dir=[])
         with (
             mock.patch('nova.monkey_patch.patch', patch, create=True),
@@ -59,6 +72,10 @@ class MonkeyPatchTestCase(testtools.TestCase):
         ):
             command.configure(parsed_args)
         call.assert_called_once_with([], [])
+
+
+class MonkeyPatchTestCase(ConfigureTestCase):
+    """How nova's threads work is chosen where nova lets one choose."""
 
     def test_from_nova_33_on(self):
         calls = []
@@ -93,7 +110,7 @@ class MonkeyPatchTestCase(testtools.TestCase):
 
 
 @ddt.ddt
-class LogTestCase(testtools.TestCase):
+class LogTestCase(ConfigureTestCase):
     """nova has a traceback for each cell that does not answer."""
 
     @ddt.data((False, False), (True, True))
@@ -103,14 +120,7 @@ class LogTestCase(testtools.TestCase):
             logger = logging.getLogger(name)
             self.addCleanup(logger.setLevel, logger.level)
             logger.setLevel(logging.NOTSET)
-        command = explain.Explain(mock.Mock(), None)
-        command.app_args = argparse.Namespace(debug=debug)
-        parsed_args = argparse.Namespace(config_file=[], config_dir=[])
-        with (
-            mock.patch('nova.monkey_patch.patch', create=True),
-            mock.patch('nova_ext_sched.cmd.cloud.process.configure'),
-        ):
-            command.configure(parsed_args)
+        self.configure(debug=debug)
         logger = logging.getLogger('nova.context')
         self.assertEqual(is_logged, logger.isEnabledFor(logging.ERROR))
 

@@ -55,7 +55,7 @@ class SplitTestCase(testtools.TestCase):
 
 
 class Form:
-    """nova's ResourceRequest."""
+    """nova's ResourceRequest: a query string, and its limit."""
 
     def __init__(self, text='', limit=None, pinned=False):
         self.text = text
@@ -63,7 +63,7 @@ class Form:
         self.cpu_pinning_requested = pinned
 
     def to_querystring(self):
-        return self.text
+        return self.text + (f'&limit={self._limit}' if self._limit else '')
 
 
 @ddt.ddt

@@ -104,18 +104,20 @@ class ServersTestCase(testtools.TestCase):
             [mock.call(self.ctxt, self.spec)] * 2, self.restore.mock_calls
         )
 
-    def test_keys_of_the_image(self):
+    def read_images(self, **answer):
+        """Read where keys of the image count; Glance answers this."""
         self.config(
             group='nova_ext_sched',
             member_sources=['image'],
             placement_req_required_member_prefix=['a:'],
         )
         with mock.patch.object(
-            servers.reservation,
-            'read_image_keys',
-            return_value={'a:b'},
+            servers.reservation, 'read_image_keys', **answer
         ) as read:
-            self.read()
+            return self.read(), read
+
+    def test_keys_of_the_image(self):
+        _, read = self.read_images(return_value={'a:b'})
         self.assertEqual({'a:b'}, request_state.of(self.spec).image_keys)
         # Once for both servers.
         read.assert_called_once_with(self.ctxt, 'image1')
@@ -150,15 +152,7 @@ class ServersTestCase(testtools.TestCase):
     )
     @ddt.unpack
     def test_image_that_cannot_be_read(self, exc, fault):
-        self.config(
-            group='nova_ext_sched',
-            member_sources=['image'],
-            placement_req_required_member_prefix=['a:'],
-        )
-        with mock.patch.object(
-            servers.reservation, 'read_image_keys', side_effect=exc
-        ):
-            first, _ = self.read()
+        (first, _), _ = self.read_images(side_effect=exc)
         self.assertIsNone(first.request_spec)
         self.assertEqual(fault, first.fault)
 

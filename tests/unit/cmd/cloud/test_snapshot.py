@@ -19,8 +19,11 @@ import testtools
 from nova_ext_sched.cmd.cloud import cells
 from nova_ext_sched.cmd.cloud import snapshot
 
+objects.register_all()
+
 DOWN_SECONDS = 60
 CELLS = ('cell1', 'cell2')
+FIRST, SECOND = (objects.CellMapping(uuid=uuid, name=uuid) for uuid in CELLS)
 
 
 def make_state(uuid, cell='cell1', age=5, key='last_seen_up'):
@@ -38,11 +41,8 @@ def make_state(uuid, cell='cell1', age=5, key='last_seen_up'):
 def make_manager(*states):
     """Return a snapshot of these hosts; the cell ``cell1`` is enabled."""
     manager = object.__new__(snapshot.Snapshot)
-    first, second = (
-        objects.CellMapping(uuid=uuid, name=uuid) for uuid in CELLS
-    )
-    manager.cells = {one.uuid: one for one in (first, second)}
-    manager.enabled_cells = [first]
+    manager.cells = {one.uuid: one for one in (FIRST, SECOND)}
+    manager.enabled_cells = [FIRST]
     manager.silent_cells = {}
     manager._settled = False
     manager._asked = mock.Mock()
@@ -70,13 +70,17 @@ class StatesTestCase(testtools.TestCase):
         found = self.get(uuids)
         self.assertEqual(list(expected), [state.uuid for state in found])
 
-    @ddt.data((None, 'ab'), ('cell2', 'c'), ('cell1', 'ab'))
+    @ddt.data(
+        (None, 'ab'),
+        (objects.Destination(), 'ab'),
+        (objects.Destination(cell=None), 'ab'),
+        (objects.Destination(cell=SECOND), 'c'),
+        (objects.Destination(cell=FIRST), 'ab'),
+        (objects.Destination(cell=SECOND, allow_cross_cell_move=True), 'ab'),
+    )
     @ddt.unpack
-    def test_cells_that_nova_asks(self, cell, expected):
-        spec = objects.RequestSpec(
-            requested_destination=cell
-            and objects.Destination(cell=objects.CellMapping(uuid=cell))
-        )
+    def test_cells_that_nova_asks(self, destination, expected):
+        spec = objects.RequestSpec(requested_destination=destination)
         for _ in range(2):
             found = self.get('abcx', spec)
             self.assertEqual(list(expected), [state.uuid for state in found])
@@ -140,7 +144,6 @@ class CellTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.snapshot = make_manager()
-        self.first, self.second = self.snapshot.cells.values()
         # What the databases answer to each question.
         self.answers = []
         self.asked = []
@@ -173,9 +176,9 @@ class CellTestCase(testtools.TestCase):
     def test_one_alone(self):
         self.answers = [{'cell2': 'yes'}, {}, {}]
         ask = self.snapshot.ask_cell
-        self.assertEqual('yes', ask(self.second, None))
+        self.assertEqual('yes', ask(SECOND, None))
         for _ in range(2):
-            error = self.assertRaises(cells.CellFailed, ask, self.second, None)
+            error = self.assertRaises(cells.CellFailed, ask, SECOND, None)
             self.assertIn('cell cell2', str(error))
             self.assertEqual('LookupError: gone', error.cause)
         self.assertEqual([['cell2'], ['cell2'], []], self.asked)

@@ -17,6 +17,7 @@ NOW = datetime.datetime(2026, 1, 9, 3, 4, 5)
 
 
 def record(server, request_id, age=0, **fields):
+    """Return a record, as far as explain reads it."""
     time = (NOW - datetime.timedelta(seconds=age)).isoformat() + 'Z'
     explanation = explanations.document(time=time)
     explanation['answer']['sentence'] = f'0 of 2 hosts for {server}.'
@@ -25,18 +26,12 @@ def record(server, request_id, age=0, **fields):
         'format': 1,
         'id': f'cell:fault:{server}',
         'refused': '2026-01-02T03:04:05Z',
-        'recorded': time,
         'request_id': request_id,
         'server': server,
         'server_name': 'web',
-        'project': 'p',
-        'user': 'u',
-        'operation': 'boot',
-        'flavor': None,
         'image': None,
         'fault': 'No valid host was found.',
         'constraint': 'VCPU',
-        'unexplained': None,
         'detail': None,
         'asked_after': 9,
         'explained_by': None,
@@ -55,17 +50,6 @@ class ReadTestCase(testtools.TestCase):
         self.path.write_text(
             'not JSON\n' + ''.join(json.dumps(one) + '\n' for one in found)
         )
-
-    @ddt.data('req-1', 'server1')
-    def test_by_request_or_server(self, wanted):
-        self.write(record('server1', 'req-1'), record('server2', 'req-2'))
-        found = recorded.read(self.path, wanted)['answer']
-        self.assertIn('0 of 2 hosts for server1. Nova', found['sentence'])
-
-    def test_the_latest(self):
-        self.write(record('server1', 'req-1'), record('server1', 'req-2'))
-        found = recorded.read(self.path, 'server1')
-        self.assertIn('req-2', found['answer']['sentence'])
 
     def test_when(self):
         self.write(record('server1', 'req-1', 7200))
@@ -93,11 +77,10 @@ class ReadTestCase(testtools.TestCase):
             str(error),
         )
 
-    @ddt.data('req-9', 'No valid host was found.')
-    def test_no_such_record(self, wanted):
+    def test_no_such_record(self):
         self.write(record('server1', 'req-1'))
         error = self.assertRaises(
-            base.UsageError, recorded.read, self.path, wanted
+            base.UsageError, recorded.read, self.path, 'req-9'
         )
         self.assertIn(str(self.path), str(error))
 
@@ -123,7 +106,8 @@ class ReadTestCase(testtools.TestCase):
         one = record('server1', 'req-1', **fields)
         self.write(one)
         found = recorded.read(self.path, 'req-1')
-        expected = expected and expected.format(time=one['recorded'])
+        time = one['explanation']['time']
+        expected = expected and expected.format(time=time)
         self.assertEqual(expected, found['answer'].get('late'))
         if expected:
             made = report.make(found)

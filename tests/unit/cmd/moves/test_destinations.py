@@ -14,6 +14,7 @@ from nova_ext_sched.cmd.moves import destinations
 from nova_ext_sched.queries import sources
 from tests.unit.cmd.cloud import test_claims
 from tests.unit.cmd.cloud import test_snapshot
+from tests.unit.cmd.moves import test_providers
 from tests.unit.request_filters import base
 
 SPEC = objects.RequestSpec(instance_group=None)
@@ -38,14 +39,7 @@ class DestinationsTestCase(testtools.TestCase):
         super().setUp()
         self.scheduler = Scheduler()
         self.destinations = destinations.Destinations(self.scheduler)
-        self.answer = types.SimpleNamespace(
-            requests=[
-                test_claims.request(**{host: {'VCPU': 2}}) for host in 'abc'
-            ],
-            summaries={
-                host: test_claims.summary(VCPU=(4, 0)) for host in 'abc'
-            },
-        )
+        self.answer = test_providers.make_answer()
 
     def ask(self, *_, **__):
         nowhere = {'m': frozenset(), 'x': frozenset()}

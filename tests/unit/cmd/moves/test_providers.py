@@ -25,6 +25,16 @@ def inventory(capacity, used, **limits):
     }
 
 
+def make_answer():
+    """Return the candidates of two CPUs on hosts a to c, which are empty."""
+    return types.SimpleNamespace(
+        requests=[
+            test_claims.request(**{host: {'VCPU': 2}}) for host in 'abc'
+        ],
+        summaries={host: test_claims.summary(VCPU=(4, 0)) for host in 'abc'},
+    )
+
+
 @ddt.ddt
 class ProvidersTestCase(testtools.TestCase):
     """Hosts a to d; d is full, and in no answer of placement."""
@@ -38,14 +48,7 @@ class ProvidersTestCase(testtools.TestCase):
         self.providers.find_lacking = lambda part, hosts: (
             hosts & {'d'} if part.value == 'NOT_D' else set()
         )
-        self.answer = types.SimpleNamespace(
-            requests=[
-                test_claims.request(**{host: {'VCPU': 2}}) for host in 'abc'
-            ],
-            summaries={
-                host: test_claims.summary(VCPU=(4, 0)) for host in 'abc'
-            },
-        )
+        self.answer = make_answer()
 
     def ask(self, text='resources=VCPU:2&required=TRAIT'):
         """Return the candidates' hosts, and those that the moves fill."""

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import dataclasses
 import io
 
 import ddt
@@ -39,9 +40,8 @@ def make_plan(moves=(), without_place=(), mended=(), groups=()):
     return order.Plan([*moves], [*without_place], [*mended], [*groups])
 
 
-def make_failure(name, *causes, cause=None):
+def make_failure(name, *causes):
     """Return a failure with one move, and a server without place by cause."""
-    causes = [*causes, *([cause] if cause else [])]
     return survive.Failure(
         name,
         [name],
@@ -93,7 +93,11 @@ FULL = make_plan(
 class SentenceTestCase(testtools.TestCase):
     @ddt.data(
         (make_plan(), 'No server has to move.'),
-        (make_plan(mended=[make_leaving(1)]), 'No server has to move.'),
+        (
+            make_plan(mended=[make_leaving(1)]),
+            'No server has to move. 1 server violates nothing any more after '
+            'these moves.',
+        ),
         (make_plan([make_move(1)]), '1 of 1 server can be moved.'),
         (
             make_plan(
@@ -119,8 +123,7 @@ class SentenceTestCase(testtools.TestCase):
     @ddt.unpack
     def test_answer(self, found, expected):
         said = report.make(found, [], []).sections[0].title
-        self.assertTrue(expected.startswith('No') or said == expected, said)
-        self.assertTrue(said.startswith(expected), said)
+        self.assertEqual(expected, said)
 
 
 class ReportTestCase(testtools.TestCase):
@@ -156,17 +159,6 @@ class ReportTestCase(testtools.TestCase):
             [(one.most, one.noun) for one in self.made.sections[-3:]],
         )
 
-    def test_rows(self):
-        rows = [
-            dict(zip(report.COLUMNS, row, strict=True))
-            for row in self.made.rows
-        ]
-        self.assertEqual([1, 2], [row['Turn'] for row in rows])
-        self.assertEqual(
-            [['isolation'], ['isolation']],
-            [row['Policies'].machine_readable() for row in rows],
-        )
-
     def test_document(self):
         document = self.made.document()
         schemas.validate(document, 'moves/schema.json')
@@ -175,27 +167,12 @@ class ReportTestCase(testtools.TestCase):
             document['answer']['sentence'].endswith('moves. Two of three.')
         )
         self.assertEqual(
-            {
-                'server': UUID.format(2),
-                'name': 'web',
-                'project': 'project',
-                'host': 'host1',
-                'policies': ['isolation'],
-                'to': 'host2',
-                'kind': 'cold',
-            },
-            document['moves'][1],
-        )
-        self.assertEqual('VCPU', document['without_place'][0]['cause'])
-        self.assertEqual(
-            [('web', 3), ('db', 1)],
-            [(one['name'], one['hosts_before']) for one in document['groups']],
-        )
-        self.assertEqual(
-            UUID.format(5), document['mended_by_others'][0]['server']
+            dataclasses.asdict(FULL),
+            {key: document[key] for key in dataclasses.asdict(FULL)},
         )
 
 
+@ddt.ddt
 class SurvivalTestCase(testtools.TestCase):
     def tell(self, failures, by='host', remarks=(), faults=(), flavors=()):
         self.made = report.make_survival(
@@ -232,6 +209,12 @@ class SurvivalTestCase(testtools.TestCase):
         document = self.made.document()
         schemas.validate(document, 'moves/schema.json')
         self.assertEqual(8, len(list(self.made.rows)))
+
+    @ddt.data((3, 'VCPU', []), (1, report.FAULT, []), (1, 'VCPU', ['Down.']))
+    @ddt.unpack
+    def test_exit_status(self, status, cause, faults):
+        self.tell([make_failure('host1', cause)], faults=faults)
+        self.assertEqual(status, self.made.status)
 
     def test_all_can(self):
         self.assertEqual(

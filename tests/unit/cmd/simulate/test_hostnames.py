@@ -3,8 +3,6 @@
 import unittest
 
 import ddt
-import hypothesis
-from hypothesis import strategies as st
 
 from nova_ext_sched.cmd.simulate import hostnames
 
@@ -15,6 +13,7 @@ class ExpandTest(unittest.TestCase):
     @ddt.data(
         ('compute1', ['compute1']),
         ('compute{1..3}', ['compute1', 'compute2', 'compute3']),
+        ('compute{0..1}', ['compute0', 'compute1']),
         ('compute{08..10}', ['compute08', 'compute09', 'compute10']),
         (
             'r{1..2}n{1..2}.example',
@@ -40,13 +39,4 @@ class ExpandTest(unittest.TestCase):
         self.assertEqual(['a1', 'a2'], hostnames.expand_all('a{1..2}'))
         self.assertEqual(
             ['b', 'a1', 'a2'], hostnames.expand_all(['b', 'a{1..2}'])
-        )
-
-    @hypothesis.settings(deadline=None)
-    @hypothesis.given(st.integers(0, 500), st.integers(0, 400))
-    def test_range(self, first, more):
-        names = hostnames.expand(f'h{{{first}..{first + more}}}')
-        self.assertEqual(
-            list(range(first, first + more + 1)),
-            [int(name[1:]) for name in names],
         )

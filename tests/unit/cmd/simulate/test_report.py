@@ -59,13 +59,10 @@ class ReportTest(unittest.TestCase):
         self.assertEqual({'x': 'a'}, row[3].machine_readable())
 
     def test_differs_because_the_expected_host_was_not_used(self):
-        moved = expectation.Outcome(
-            ON_B.placements, ['a is full'], ['a not used: it is full']
-        )
+        unused = ['a not used: it is full']
+        moved = outcome('b', reason='a is full', unused=unused)
         made = judge(declare({'expect': 'a'}, {'expect': 'b'}), [moved] * 2)
-        self.assertEqual(
-            ['a not used: it is full', ''], column(made, 'Reasons')
-        )
+        self.assertEqual([*unused, ''], column(made, 'Reasons'))
 
     def test_differs(self):
         made = judge(declare({'expect': 'a'}, {'expect': 'b'}), [ON_B, ON_B])

@@ -149,25 +149,23 @@ class CommandTestCase(testtools.TestCase):
             self.run_command(f'--state={self.folder}/state'),
         )
 
-    def test_what_cannot_be_read(self):
-        watch, parsed = self.parse(f'--records={self.folder}')
+    def assertUnusable(self, argument, cause):
+        watch, parsed = self.parse(argument)
         error = self.assertRaises(
             exception.InvalidValue, watch.take_action, parsed
         )
-        self.assertIn('Is a directory', str(error))
-        self.assertIn('files that can be written', str(error))
+        self.assertIn(cause, str(error))
+        self.assertIn('files that can be written and a free port', str(error))
+
+    def test_what_cannot_be_read(self):
+        self.assertUnusable(f'--records={self.folder}', 'Is a directory')
 
     def test_a_port_that_is_taken(self):
         def fail(*args):
             raise OSError('Address already in use')
 
         self.note(metrics.Metrics, 'serve', fail)
-        watch, parsed = self.parse('--metrics-port=9653')
-        error = self.assertRaises(
-            exception.InvalidValue, watch.take_action, parsed
-        )
-        self.assertIn('Address already in use', str(error))
-        self.assertIn('a free port', str(error))
+        self.assertUnusable('--metrics-port=9653', 'Address already in use')
 
     def assertRefused(self, option, text, expected):
         stderr = self.useFixture(fixtures.StringStream('stderr')).stream

@@ -3,8 +3,6 @@
 import datetime
 
 import ddt
-from hypothesis import given
-from hypothesis import strategies as st
 from oslo_utils import fixture as utils_fixture
 import testtools
 
@@ -80,34 +78,3 @@ class PositionTestCase(testtools.TestCase):
             (159, 0), (160, 6), (179, 6), (180, 8), (189, 8), (500, 9)
         ):  # fmt: skip
             self.assertEqual(settled, seen.settle(moment), moment)
-
-    @given(
-        st.lists(st.integers(1, 30), unique=True).flatmap(
-            lambda ids: st.tuples(
-                st.just(ids), st.lists(st.integers(0, 5), min_size=len(ids))
-            )
-        )
-    )
-    def test_each_row_is_handled_once_in_whatever_order_rows_appear(
-        self, case
-    ):
-        """A row becomes visible up to five turns after its ID was given."""
-        ids, delays = case
-        visible = {one: at + delays[at] for at, one in enumerate(sorted(ids))}
-        position, seen, handled = feed.Position(0), feed._Seen(), []
-        for turn in range(len(ids) + 18):
-            # A turn takes a sixth of the time in which rows settle.
-            moment = turn * feed.SETTLED / 6
-            rows = [
-                row(one)
-                for one, at in sorted(visible.items())
-                if at <= turn and one > position.passed
-            ]
-            position = position.advance(rows, seen.settle(moment))
-            ids_seen = [one for one, at in visible.items() if at <= turn]
-            seen.see(max(ids_seen, default=0), moment)
-            for one in filter(position.is_new, rows):
-                handled.append(one.id)
-                position = position.handle(one.id)
-        self.assertEqual(sorted(ids), sorted(handled))
-        self.assertEqual(feed.Position(max(ids, default=0)), position)

@@ -44,8 +44,3 @@ class InterruptTestCase(testtools.TestCase):
 
         self.assertRaises(interrupt.Stop, work)
         self.assertEqual([], begun)
-
-    def test_no_signal(self):
-        for _ in range(2):
-            with self.signals.allowed():
-                pass

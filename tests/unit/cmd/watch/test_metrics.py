@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 
-import re
-
 import prometheus_client
 from prometheus_client import parser
 import testtools
@@ -9,7 +7,6 @@ import testtools
 from nova_ext_sched.cmd.watch import metrics
 from tests import promtool
 
-METRIC = re.compile(r'nova_ext_sched_\w+')
 HISTOGRAMS = (
     'nova_ext_sched_explanation_duration_seconds',
     'nova_ext_sched_record_delay_seconds',
@@ -31,29 +28,12 @@ class MetricsTestCase(testtools.TestCase):
         self.metrics.delay.observe(7)
 
     def read(self):
-        """Return what Prometheus reads, by name."""
+        """Return the names of what Prometheus reads."""
         text = prometheus_client.generate_latest(self.metrics.registry)
         families = parser.text_string_to_metric_families(text.decode())
         return {
-            sample.name: sample
-            for family in families
-            for sample in family.samples
+            sample.name for family in families for sample in family.samples
         }
-
-    def ours(self):
-        return {name for name in self.read() if METRIC.match(name)}
-
-    def test_prometheus_reads_them(self):
-        self.fill()
-        found = self.read()
-        sample = found['nova_ext_sched_refusals_total']
-        self.assertEqual(
-            ({'operation': 'boot', 'constraint': 'isolation'}, 1),
-            (sample.labels, sample.value),
-        )
-        for name in ('look', 'cell_look'):
-            sample = found[f'nova_ext_sched_{name}_timestamp_seconds']
-            self.assertGreater(sample.value, 1.7e9)
 
     def test_what_is_not_known_is_not_there(self):
         """A look that never was is not 56 years ago."""
@@ -67,7 +47,11 @@ class MetricsTestCase(testtools.TestCase):
                     for name in ('bucket', 'count', 'sum')
                 ),
             },
-            self.ours(),
+            {
+                name
+                for name in self.read()
+                if name.startswith('nova_ext_sched_')
+            },
         )
 
     def test_cells(self):

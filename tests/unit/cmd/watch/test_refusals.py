@@ -82,6 +82,12 @@ class RefusalsMixin:
             models.InstanceActionEvent(event=name, action_id=action, **fields)
         )
 
+    def failure(self, action, details=NO_VALID_HOST, **fields):
+        """Add an event that ended at NOW with an error."""
+        return self.event(
+            action, result='Error', finish_time=NOW, details=details, **fields
+        )
+
     def read(self, after=NONE):
         """Return the rows, those of faults first, and the newest IDs."""
         rows, newest = refusals.read(self.ctxt, after)
@@ -113,22 +119,9 @@ class RefusalsMixin:
         """Success, another event, other words, an error, one that goes on."""
         action = self.action('unshelve')
         self.event(action, result='Success', finish_time=NOW)
-        self.event(
-            action,
-            'cold_migrate',
-            result='Error',
-            finish_time=NOW,
-            details=NO_VALID_HOST,
-        )
-        self.event(
-            action,
-            result='Error',
-            finish_time=NOW,
-            details='No reply from nova-scheduler',
-        )
-        failed = self.event(
-            action, result='Error', finish_time=NOW, details=NO_VALID_HOST
-        )
+        self.failure(action, name='cold_migrate')
+        self.failure(action, 'No reply from nova-scheduler')
+        failed = self.failure(action)
         still = self.event(action, result=None)
         rows, _ = self.read()
         self.assertEqual(
@@ -139,13 +132,7 @@ class RefusalsMixin:
 
     def test_the_time_of_an_event_is_that_of_its_end(self):
         action = self.action('unshelve')
-        self.event(
-            action,
-            result='Error',
-            details=NO_VALID_HOST,
-            created_at=OLD,
-            finish_time=NOW,
-        )
+        self.failure(action, created_at=OLD)
         self.event(action, result=None, created_at=OLD)
         rows, _ = self.read()
         self.assertEqual([NOW, OLD], [row.time for row in rows])
@@ -169,33 +156,23 @@ class RefusalsMixin:
         self.assertEqual(([], NONE), self.read())
 
     def test_the_action_that_failed(self):
-        second = datetime.timedelta(seconds=1)
         self.action('create', OLD, 'req-create')
-        self.action('resize', NOW - second, 'req-resize')
-        self.action('reboot', NOW - second, 'req-reboot')
+        self.action('live-migration', NOW - SECOND, 'req-live')
+        self.action('reboot', NOW - SECOND, 'req-reboot')
         self.fault(NO_VALID_HOST)
-        self.action('migrate', NOW + 60 * second, 'req-later')
+        self.action('migrate', NOW + 60 * SECOND, 'req-later')
         [row] = self.read()[0]
         self.assertEqual(
             refusals.Refusal(
                 *dataclasses.astuple(row),
-                'resize',
-                'req-resize',
+                'live-migrate',
+                'req-live',
                 'p',
                 'u',
                 'web',
             ),
             refusals.complete(self.ctxt, row),
         )
-
-    @ddt.data(*refusals.OPERATIONS.items())
-    @ddt.unpack
-    def test_operation(self, action, operation):
-        self.action(action)
-        self.fault(NO_VALID_HOST)
-        [row] = self.read()[0]
-        found = refusals.complete(self.ctxt, row)
-        self.assertEqual(operation, found.operation)
 
     def test_the_action_that_conductor_had_begun(self):
         """The next one may begin before the refusal is read."""

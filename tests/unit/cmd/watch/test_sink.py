@@ -53,9 +53,6 @@ class SinkTestCase(testtools.TestCase):
         self.sink.note(moved)
         self.assertEqual(moved, self.open().read())
 
-    def test_no_file_yet(self):
-        self.assertEqual({}, self.open().read())
-
     def test_nothing_is_kept(self):
         kept = sink.Sink(None, None)
         kept.note(POSITIONS)
