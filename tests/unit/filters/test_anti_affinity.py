@@ -10,6 +10,7 @@ import fixtures
 import hypothesis
 from hypothesis import strategies
 from nova import objects
+import nova.conf
 from nova.scheduler import host_manager
 from nova.scheduler.filters import affinity_filter
 from nova.tests.unit.scheduler.filters import test_affinity_filters
@@ -17,6 +18,8 @@ from oslo_utils.fixture import uuidsentinel as uuids
 import testtools
 
 from nova_ext_sched.filters import anti_affinity
+
+CONF = nova.conf.CONF
 
 objects.register_all()
 
@@ -176,6 +179,8 @@ class NovasTest(test_affinity_filters.TestGroupAffinityFilter):
     """nova's own unit tests of its filter, with ours in its place."""
 
     def setUp(self):
+        # nova's fixture parses arguments, once: an earlier test may have.
+        CONF.clear()
         super().setUp()
         self.useFixture(
             fixtures.MonkeyPatch(

@@ -36,6 +36,7 @@ class CommandTestCase(testtools.TestCase):
         super().setUp()
         self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         self.calls = []
+        self.addCleanup(CONF.clear)
         self.addCleanup(os.umask, os.umask(0o022))
         self.note(interrupt.Interrupt, 'install')
         self.note(metrics.Metrics, 'serve')
