@@ -79,12 +79,14 @@ class Processes(fixtures.Fixture):
     """Runs commands beside the nova of a test.
 
     :param test: a ManyHostsTestCase
-    :param lines: of nova.conf, about filters and policies
+    :param filters: the enabled host filters
+    :param lines: more of nova.conf's section nova_ext_sched
     """
 
-    def __init__(self, test, lines):
+    def __init__(self, test, *, filters, lines=''):
         super().__init__()
         self._test = test
+        self._filters = filters
         self._lines = lines
 
     def _setUp(self):
@@ -121,7 +123,14 @@ class Processes(fixtures.Fixture):
             f'[api_database]\nconnection = {api}\n'
             f'[database]\nconnection = {cells["cell0"]}\n'
             '[placement]\nauth_type = admin_token\ntoken = admin\n'
-            f'endpoint = {server.url}\nregion_name =\n{self._lines}'
+            f'endpoint = {server.url}\nregion_name =\n'
+            '[filter_scheduler]\n'
+            'available_filters = nova.scheduler.filters.all_filters\n'
+            'available_filters = nova_ext_sched.filters.all_filters\n'
+            f'enabled_filters = {",".join(self._filters)}\n'
+            f'[scheduler]\nmax_placement_results = {2 * self._test.hosts}\n'
+            '[nova_ext_sched]\n'
+            f'enable_isolated_aggregate_filtering = True\n{self._lines}'
         )
 
     def run(self, *arguments):

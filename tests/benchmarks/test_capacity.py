@@ -12,18 +12,6 @@ from tests.benchmarks import process
 from tests.benchmarks import rows
 
 FLAVORS = 20
-LINES = f"""
-[filter_scheduler]
-available_filters = nova.scheduler.filters.all_filters
-available_filters = nova_ext_sched.filters.all_filters
-enabled_filters = ComputeFilter,NUMATopologyFilter,IsolatedAggregatesFilter,\
-AggregateInstanceTypeFilter
-[scheduler]
-max_placement_results = {2 * many_hosts.ManyHostsTestCase.hosts}
-[nova_ext_sched]
-enable_isolated_aggregate_filtering = True
-request_filters = isolate_aggregates,reserved_aggregates
-"""
 
 
 class CapacityTest(many_hosts.ManyHostsTestCase):
@@ -60,7 +48,21 @@ class CapacityTest(many_hosts.ManyHostsTestCase):
             for number in range(FLAVORS)
         ]
         args = [item for name in names for item in ('--flavor', name)]
-        processes = self.useFixture(process.Processes(self, LINES))
+        processes = self.useFixture(
+            process.Processes(
+                self,
+                filters=(
+                    'ComputeFilter',
+                    'NUMATopologyFilter',
+                    'IsolatedAggregatesFilter',
+                    'AggregateInstanceTypeFilter',
+                ),
+                lines=(
+                    'request_filters = '
+                    'isolate_aggregates,reserved_aggregates\n'
+                ),
+            )
+        )
         answer = processes.run('capacity', *args, '-f', 'csv')
         print(
             f'CAPACITY {self.hosts} hosts, {FLAVORS} flavors: '

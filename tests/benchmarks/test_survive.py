@@ -20,21 +20,6 @@ FLAVORS = 20
 SECONDS = (10, 60) if HOSTS <= 300 else (60, 720)
 #: 1 GB.
 MOST_MIB = 953
-LINES = f"""
-[filter_scheduler]
-available_filters = nova.scheduler.filters.all_filters
-available_filters = nova_ext_sched.filters.all_filters
-enabled_filters = ComputeFilter,ComputeCapabilitiesFilter,\
-ImagePropertiesFilter,ServerGroupAntiAffinityFilter,\
-ServerGroupAffinityFilter,IsolatedAggregatesFilter,\
-AggregateInstanceTypeFilter,FailureDomainFilter
-[scheduler]
-max_placement_results = {2 * HOSTS}
-[nova_ext_sched]
-enable_isolated_aggregate_filtering = True
-placement_req_required_member_prefix = reservation:
-placement_req_default_forbidden_member_prefix = reservation:
-"""
 
 
 class SurviveBenchmark(many_hosts.ManyHostsTestCase):
@@ -70,7 +55,26 @@ class SurviveBenchmark(many_hosts.ManyHostsTestCase):
             disk=0,
             ephemeral=0,
         )
-        self.processes = self.useFixture(process.Processes(self, LINES))
+        self.processes = self.useFixture(
+            process.Processes(
+                self,
+                filters=(
+                    'ComputeFilter',
+                    'ComputeCapabilitiesFilter',
+                    'ImagePropertiesFilter',
+                    'ServerGroupAntiAffinityFilter',
+                    'ServerGroupAffinityFilter',
+                    'IsolatedAggregatesFilter',
+                    'AggregateInstanceTypeFilter',
+                    'FailureDomainFilter',
+                ),
+                lines=(
+                    'placement_req_required_member_prefix = reservation:\n'
+                    'placement_req_default_forbidden_member_prefix = '
+                    'reservation:\n'
+                ),
+            )
+        )
 
     def measure(self, name, *arguments):
         """Run a command; return its document, and seconds of CPU."""

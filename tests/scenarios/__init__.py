@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
 
-# Patches what eventlet patches.
+# Before all else: it applies eventlet's patches.
 import tests.functional  # noqa: F401

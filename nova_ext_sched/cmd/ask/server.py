@@ -34,6 +34,15 @@ from nova_ext_sched.cmd.ask import request
 from nova_ext_sched.cmd.cloud import snapshot
 from nova_ext_sched.queries import fields
 
+# What operations look at; nova would load one after the other.
+_ATTRS = (
+    'flavor',
+    'info_cache',
+    'numa_topology',
+    'pci_requests',
+    'system_metadata',
+)
+
 
 class Server:
     """A server, its request, and what an operation makes of that.
@@ -83,6 +92,7 @@ class Server:
         self.spec_obj.num_instances = 1
         self.spec_obj.requested_resources = []
         self._cell = mapping.cell_mapping
+        self._read: typing.Any = None
         self.name = ''
         self.never_landed = False
         self.building_since: datetime.datetime | None = None
@@ -241,7 +251,9 @@ class Server:
         if destination:
             self.spec_obj.requested_destination = destination
         with self._scheduler.target_cell(self._ctxt, self._cell) as cctxt:
-            instance = objects.Instance.get_by_uuid(cctxt, self.uuid)
+            instance = self._read = self._read or objects.Instance.get_by_uuid(
+                cctxt, self.uuid, expected_attrs=_ATTRS
+            )
             if on_host and not instance.host:
                 raise exception.InvalidValue(
                     where='--operation',

@@ -92,8 +92,6 @@ class Movable(explain_server.Server):
         with self._instance() as (cctxt, instance):
             self.kind = _find_kind(cctxt, instance)
             self.instance = instance
-            # It is loaded from the cell.
-            _ = instance.numa_topology
         self.held: claims.Request = (
             scheduler.placement.get_allocs_for_consumer(ctxt, uuid)
         )

@@ -41,7 +41,7 @@ CONF = nova.conf.CONF
 
 # Hosts that got no server yet, of which nova's weighers order the best: those
 # that were the best before any did.
-_WEIGHED = 50
+_WEIGHED = 10
 
 # Hosts of all kinds that are kept; it bounds the memory.
 _MOST_KEPT = 300_000
