@@ -2,6 +2,7 @@
 
 """Keeps what was written by others within bounds, and secrets out of it."""
 
+from collections.abc import Callable
 import json
 import typing
 
@@ -32,10 +33,11 @@ def shorten(document: Document) -> Document:
     document = document | {'order': document['order'][:_MOST_HOSTS]}
     # What has more entries or characters does not fit anyway.
     most = _EXPLANATION_BYTES
-    found = _cut(document, most)
+    found = whole = _cut(document, most)
     while len(json.dumps(found, separators=(',', ':'))) > _EXPLANATION_BYTES:
         most //= 2
-        found = _cut(document, most)
+        # To look for secrets takes a hundred times as long as to cut.
+        found = _cut(whole, most, str)
         found['remarks'].append(
             f'Cut, because a record has a bound: lists have {most} entries '
             f'at most, texts {most * 10} characters'
@@ -48,14 +50,24 @@ def clean(value: typing.Any) -> typing.Any:
     return _cut(value, 100)
 
 
-def _cut(value: typing.Any, most: int) -> typing.Any:
-    """Return a value with so many entries, and ten times the characters."""
+def _cut(
+    value: typing.Any,
+    most: int,
+    change: Callable[[str], str] = messages.without_secrets,
+) -> typing.Any:
+    """Return a value with so many entries, and ten times the characters.
+
+    :param change: changes each text before
+    """
     if isinstance(value, str):
-        text = messages.without_secrets(value)
+        text = change(value)
         return text if len(text) <= most * 10 else f'{text[: most * 10]}...'
     if isinstance(value, list):
-        return [_cut(one, most) for one in value[:most]]
+        return [_cut(one, most, change) for one in value[:most]]
     if isinstance(value, dict):
         keys = list(value)[: max(most, _LEAST_KEYS)]
-        return {_cut(key, most): _cut(value[key], most) for key in keys}
+        return {
+            _cut(key, most, change): _cut(value[key], most, change)
+            for key in keys
+        }
     return value
