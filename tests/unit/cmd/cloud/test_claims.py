@@ -102,37 +102,28 @@ class HostStateTestCase(testtools.TestCase):
     def test_the_original_stays(self):
         copy = claims.copy_state(self.state)
         self.assertEqual({}, copy.limits)
-        claims.consume(copy, self.spec, request(), 'uuid')
-        copy.instances['uuid'] = None
-        self.assertEqual(1, copy.vcpus_used)
-        self.assertEqual(-64, copy.free_ram_mb)
-        self.assertEqual(1, copy.num_instances)
-        # Builds end.
-        self.assertEqual(0, copy.num_io_ops)
-        self.assertEqual(0, self.state.vcpus_used)
-        self.assertEqual({}, self.state.instances)
-        self.assertEqual(7, self.state.num_io_ops)
-
-    def test_a_member_of_its_group(self):
         self.spec.instance_group = objects.InstanceGroup(
             members=['uuid'], hosts=[]
         )
-        copy = claims.copy_state(self.state)
-        claims.consume(copy, self.spec, request(), 'uuid')
-        self.assertEqual(['uuid'], list(copy.instances))
-        self.assertEqual(['host'], self.spec.instance_group.hosts)
-        self.assertEqual({}, self.state.instances)
-
-    def test_the_providers_of_a_group_of_resources(self):
         self.spec.requested_resources = [
             objects.RequestGroup(requester_id='port')
         ]
         found = request(nic={'NET': 1})
         found['mappings']['port'] = ['nic']
-        copy = claims.copy_state(self.state)
         claims.consume(copy, self.spec, found, 'uuid')
+        self.assertEqual(1, copy.vcpus_used)
+        self.assertEqual(-64, copy.free_ram_mb)
+        self.assertEqual(1, copy.num_instances)
+        # Builds end.
+        self.assertEqual(0, copy.num_io_ops)
+        # It is a member of its group, and has the providers of its port.
+        self.assertEqual(['uuid'], list(copy.instances))
+        self.assertEqual(['host'], self.spec.instance_group.hosts)
         [group] = self.spec.requested_resources
         self.assertEqual(['nic'], group.provider_uuids)
+        self.assertEqual(0, self.state.vcpus_used)
+        self.assertEqual({}, self.state.instances)
+        self.assertEqual(7, self.state.num_io_ops)
 
     def test_a_server_that_leaves(self):
         """Its CPUs are free again, and the NUMA cell is as it was."""

@@ -6,7 +6,6 @@ import types
 from unittest import mock
 
 import ddt
-from nova import exception as nova_exception
 from nova import objects
 import nova.conf
 from oslo_config import fixture as config_fixture
@@ -172,10 +171,6 @@ class LoaderTestCase(testtools.TestCase):
         self.assertEqual(uuids.server, loaded.instance_uuid)
         return loaded, [call.args[1] for call in read.mock_calls]
 
-    def test_no_group(self):
-        _, read = self.load(objects.RequestSpec(instance_group=None))
-        self.assertEqual([], read)
-
     def test_a_group_is_read_once(self):
         group = objects.InstanceGroup(uuid=uuids.group)
         full = objects.InstanceGroup(uuid=uuids.group, members=['a'])
@@ -192,13 +187,3 @@ class LoaderTestCase(testtools.TestCase):
         )
         _, read = self.load(spec, return_value=None)
         self.assertEqual([uuids.group], read)
-
-    def test_group_that_was_deleted(self):
-        group = objects.InstanceGroup(uuid=uuids.group)
-        loaded, _ = self.load(
-            objects.RequestSpec(instance_group=group),
-            side_effect=nova_exception.InstanceGroupNotFound(
-                group_uuid=uuids.group
-            ),
-        )
-        self.assertIsNone(loaded.instance_group)

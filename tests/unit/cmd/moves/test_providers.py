@@ -14,17 +14,6 @@ from nova_ext_sched.cmd.moves import providers
 from tests.unit.cmd.cloud import test_claims
 
 
-def inventory(capacity, used, **limits):
-    return {
-        'capacity': capacity,
-        'used': used,
-        'min_unit': 1,
-        'max_unit': capacity,
-        'step_size': 1,
-        **limits,
-    }
-
-
 def make_answer():
     """Return the candidates of two CPUs on hosts a to c, which are empty."""
     return types.SimpleNamespace(
@@ -42,8 +31,15 @@ class ProvidersTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.providers = providers.Providers(None)
+        self.inventory = {
+            'capacity': 4,
+            'used': 4,
+            'min_unit': 1,
+            'max_unit': 4,
+            'step_size': 1,
+        }
         self.providers.get_inventories = {
-            'd': {'VCPU': inventory(4, 4)}
+            'd': {'VCPU': self.inventory}
         }.__getitem__
         self.providers.find_lacking = lambda part, hosts: (
             hosts & {'d'} if part.value == 'NOT_D' else set()
@@ -85,9 +81,6 @@ class ProvidersTestCase(testtools.TestCase):
             left,
         )
 
-    def test_no_moves(self):
-        self.assertEqual(('abc', {}), self.ask())
-
     def test_what_moves_fill(self):
         self.move(2, to='a', left='c')
         self.move(3, to='b', left='c')
@@ -101,9 +94,13 @@ class ProvidersTestCase(testtools.TestCase):
         (1, 'resources=VCPU:2', False),
         (2, 'resources=VCPU:2,CUSTOM_A:1', False),
         (2, 'resources=VCPU:2&resources1=CUSTOM_A:1', False),
+        # And what the host gives to one server.
+        (2, 'resources=VCPU:2', False, {'max_unit': 1}),
+        (4, 'resources=VCPU:2', False, {'step_size': 3}),
     )
     @ddt.unpack
-    def test_what_moves_open(self, left, text, opened):
+    def test_what_moves_open(self, left, text, opened, limits=None):
+        self.inventory.update(limits or {})
         self.move(left)
         self.assertEqual('abc' + 'd' * opened, self.ask(text)[0])
 
@@ -123,12 +120,3 @@ class ProvidersTestCase(testtools.TestCase):
         self.assertEqual(('abc', {'a': ['VCPU']}), self.ask())
         self.providers = before
         self.assertEqual(('abc', {}), self.ask())
-
-    @ddt.data(({}, True), ({'max_unit': 1}, False), ({'step_size': 3}, False))
-    @ddt.unpack
-    def test_units(self, limits, opened):
-        self.providers.get_inventories = {
-            'd': {'VCPU': inventory(4, 4, **limits)}
-        }.__getitem__
-        self.move(4)
-        self.assertEqual('abc' + 'd' * opened, self.ask()[0])

@@ -98,7 +98,6 @@ class SentenceTestCase(testtools.TestCase):
             'No server has to move. 1 server violates nothing any more after '
             'these moves.',
         ),
-        (make_plan([make_move(1)]), '1 of 1 server can be moved.'),
         (
             make_plan(
                 [make_move(n) for n in range(38)],
@@ -225,16 +224,6 @@ class SurvivalTestCase(testtools.TestCase):
 
     def test_nothing_to_lose(self):
         self.assertEqual(['No host holds a server.'], self.tell([]))
-
-    def test_one_lists_where_each_goes(self):
-        lines = self.tell([make_failure('a')])
-        self.assertEqual(
-            [
-                'One after the other:',
-                f'  1  {UUID.format(1)}  host1 to host2, evacuate  web',
-            ],
-            lines[2:],
-        )
 
     def test_flavors(self):
         flavors = [

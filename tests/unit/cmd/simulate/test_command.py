@@ -62,12 +62,6 @@ class CommandTestCase(unittest.TestCase):
 
 @ddt.ddt
 class UsageTest(CommandTestCase):
-    def test_help(self):
-        status, out, _ = self.run_command('--help')
-        self.assertEqual(0, status)
-        for text in ('SCENARIO', '--compare', '--list', '-f', 'Exit status'):
-            self.assertIn(text, out)
-
     @ddt.unpack
     @ddt.data(
         ((), 'SCENARIO'),
@@ -137,19 +131,6 @@ class UsageTest(CommandTestCase):
             ),
             self.run_command('--list'),
         )
-
-    def test_many_faults(self):
-        with open(self.file, 'a') as file:
-            file.write(f'prefer: [{"c," * 200}]\n')
-        status, out, err = self.run_command(self.file)
-        self.assertEqual((2, ''), (status, out))
-        lines = err.splitlines()
-        self.assertEqual(
-            f'{self.file}: prefer[0]: expected a declared host (a, b), '
-            "got 'c'",
-            lines[0],
-        )
-        self.assertEqual(100, len(lines))
 
 
 @ddt.ddt

@@ -168,13 +168,3 @@ class LoadTest(unittest.TestCase):
     @ddt.data('1', '010', 'no', 'true', 'null')
     def test_key_as_written(self, key):
         self.assertEqual({key: 'x'}, self.load(f'{key}: x\n'))
-
-    def test_missing_file(self):
-        with self.assertRaises(exception.ScenarioInvalid) as raised:
-            document.load('/nonexistent/s.yaml')
-        (fault,) = raised.exception.findings
-        self.assertEqual(
-            '(top): expected a file that can be read, '
-            'got No such file or directory',
-            str(fault),
-        )

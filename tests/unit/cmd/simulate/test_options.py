@@ -188,6 +188,14 @@ class ComposeTest(unittest.TestCase):
             ["got 'Nowhere'"],
         ),
         ('plain: {host_filters: [Nothing]}', [], ["got 'Nothing'"]),
+        (
+            'nova_conf: {nova_ext_sched: {request_filters: "failure_domains, '
+            'isolate_aggregats"}}',
+            ["got 'isolate_aggregats'; did you mean isolate_aggregates?"],
+            # Plain nova does not read it.
+            [],
+            'nova_conf.nova_ext_sched.request_filter',
+        ),
         # It has no filter but one.
         (
             f'nova_conf: {{filter_scheduler: {{available_filters: {ONE}, '
@@ -195,7 +203,9 @@ class ComposeTest(unittest.TestCase):
             ["got 'ComputeFilter'; did you mean IoOpsFilter?"],
         ),
     )
-    def test_host_filters_that_are_not_installed(self, text, ours, plain=None):
+    def test_filters_that_are_not_installed(
+        self, text, ours, plain=None, kind='host_filter'
+    ):
         declared = declare(text)
         for is_plain, expected in (
             (False, ours),
@@ -208,30 +218,13 @@ class ComposeTest(unittest.TestCase):
                 found = [str(one) for one in exc.findings]
             self.assertEqual(
                 [
-                    f'host_filters: expected a host filter that is '
+                    f'{kind}s: expected a '
+                    f'{kind.rpartition(".")[2].replace("_", " ")} that is '
                     f'installed, {got}'
                     for got in expected
                 ],
                 found,
             )
-
-    def test_a_request_filter_that_is_not_installed(self):
-        declared = declare(
-            'nova_conf: {nova_ext_sched: {request_filters: "failure_domains, '
-            'isolate_aggregats"}}'
-        )
-        with self.assertRaises(exception.ScenarioInvalid) as refused:
-            options.compose(declared, False)
-        self.assertEqual(
-            [
-                'nova_conf.nova_ext_sched.request_filters: expected a request '
-                "filter that is installed, got 'isolate_aggregats'; did you "
-                'mean isolate_aggregates?'
-            ],
-            [str(one) for one in refused.exception.findings],
-        )
-        # Plain nova does not read it.
-        options.compose(declared, True)
 
     def test_the_scenario_is_left_as_it_was(self):
         declared = declare('nova_conf: {filter_scheduler: {}}')
@@ -301,28 +294,14 @@ class FaultsTest(unittest.TestCase):
             'an option of [scheduler], got max_attempt; did you mean '
             'max_attempts?',
         ),
+        (
+            'schedular',
+            'x',
+            '1',
+            'a group of nova.conf, got schedular; did you mean scheduler?',
+        ),
     )
     def test_fault(self, group, option, value, expected):
         (fault,) = faults({group: {option: value}})
         beginning = f'nova_conf.{group}.{option}: expected {expected}'
         self.assertEqual(beginning, fault[: len(beginning)])
-
-    def test_group(self):
-        self.assertEqual(
-            [
-                'nova_conf.schedular.x: expected a group of nova.conf, '
-                'got schedular; did you mean scheduler?'
-            ],
-            faults({'schedular': {'x': '1'}}),
-        )
-
-    def test_extra_spec(self):
-        (fault,) = faults(
-            {},
-            flavors={'f': {'extra_specs': {'hw:cpu_policy': 'sometimes'}}},
-        )
-        self.assertRegex(
-            fault,
-            r'^flavors\.f\.extra_specs\.hw:cpu_policy: expected what '
-            'nova-api takes, got .*sometimes',
-        )

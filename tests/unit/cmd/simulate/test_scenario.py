@@ -30,7 +30,10 @@ aggregates:
 flavors: {f: {vcpus: 2, memory_mb: 3, disk_gb: 4, extra_specs: {k: 5}}}
 images: {i: {properties: {k: 6}}}
 server_groups: {s: {policy: anti-affinity, rules: {r: 7}, project: red}}
-steps: [{boot: x, flavor: f, count: 2, expect: a1, expect_plain: a2}]
+steps:
+- {boot: x, flavor: f, count: 2, hints: {k: 8, l: [9]}, expect: a1,
+   expect_plain: a2}
+- {aggregate: g, set: {k: 010}}
 """
 
 
@@ -85,7 +88,9 @@ class ParseTest(unittest.TestCase):
             [scenario.ServerGroup('s', 'anti-affinity', {'r': '7'}, 'red')],
             declared.server_groups,
         )
-        (step,) = declared.steps
+        step, change = declared.steps
+        self.assertEqual({'k': '8', 'l': ['9']}, step.arguments['hints'])
+        self.assertEqual({'k': '010'}, change.arguments['set'])
         self.assertEqual(['a1'], step.expect.hosts)
         self.assertEqual(['a2'], step.expect_plain.hosts)
 
