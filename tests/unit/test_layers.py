@@ -4,7 +4,6 @@
 
 import ast
 import pathlib
-import subprocess
 import sys
 
 import ddt
@@ -157,18 +156,3 @@ class LayersTestCase(testtools.TestCase):
             or name.partition('.')[0] in ('io', 'logging', 'os', 'socket')
         ]
         self.assertEqual([], faults)
-
-    def test_a_workstation_without_nova(self):
-        subprocess.run(
-            [
-                sys.executable,
-                '-W',
-                'ignore',
-                '-c',
-                'import sys; sys.modules["nova"] = None; '
-                'import nova_ext_sched.policy, nova_ext_sched.objects, '
-                'nova_ext_sched.placement, nova_ext_sched.conf, '
-                'nova_ext_sched.osc.plugin, nova_ext_sched.osc.isolation',
-            ],
-            check=True,
-        )

@@ -105,14 +105,6 @@ class MessagesTestCase(testtools.TestCase):
             messages.first_few(['\n', 'b'], 1, messages.quoted),
         )
 
-    def test_install_extra(self):
-        self.assertEqual(
-            "in a clone of nova-ext-sched, pip install '.[commands]'; from a "
-            "wheel, pip install './nova_ext_sched-VERSION-py3-none-any.whl"
-            "[commands]'",
-            messages.install_extra('commands'),
-        )
-
     def test_nearest(self):
         hosts = [f'compute{number}' for number in range(1, 20)]
         found = messages.nearest('compte12', hosts).split(', ')

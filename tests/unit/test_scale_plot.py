@@ -23,9 +23,3 @@ class PlotTestCase(testtools.TestCase):
         for circle in circles:
             self.assertTrue(0 < float(circle.get('cx')) < width)
             self.assertTrue(0 < float(circle.get('cy')) < height)
-
-    def test_ratios_are_those_of_the_times(self):
-        for row in plot.read():
-            if row['nova_ms']:
-                ratio = float(row['nova_ms']) / float(row['ours_ms'])
-                self.assertAlmostEqual(1, float(row['ratio']) / ratio, 2)
