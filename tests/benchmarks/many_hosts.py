@@ -31,26 +31,7 @@ TABLES = {
 }
 
 
-class DatabasesMixin:
-    """Finds the databases of a test case of nova's."""
-
-    def engine(self, name):
-        """Return the engine of a database, as nova-manage names them."""
-        if name == 'nova_api':
-            return api_db.context_manager.writer.get_engine()
-        if name == 'placement':
-            return placement_db.get_placement_engine()
-        mapping = self.cell_mappings[name.removeprefix('nova_')]
-        with context.target_cell(context.get_admin_context(), mapping) as cell:
-            return main_db.get_context_manager(cell).writer.get_engine()
-
-    def table(self, name):
-        """Return the engine and the table of a name, DATABASE.TABLE."""
-        database, short = name.split('.')
-        return self.engine(database), TABLES[database][short]
-
-
-class ManyHostsTestCase(DatabasesMixin, base.CloudTestCase):
+class ManyHostsTestCase(base.CloudTestCase):
     """Hosts copy0, copy1 and so on, in turn in aggregates rack0, rack1, ...
 
     :cvar hosts: how many copies there are
@@ -93,6 +74,21 @@ class ManyHostsTestCase(DatabasesMixin, base.CloudTestCase):
         self.admin_api.add_host_to_aggregate(
             self.aggregate_ids['rack0'], 'host0'
         )
+
+    def engine(self, name):
+        """Return the engine of a database, as nova-manage names them."""
+        if name == 'nova_api':
+            return api_db.context_manager.writer.get_engine()
+        if name == 'placement':
+            return placement_db.get_placement_engine()
+        mapping = self.cell_mappings[name.removeprefix('nova_')]
+        with context.target_cell(context.get_admin_context(), mapping) as cell:
+            return main_db.get_context_manager(cell).writer.get_engine()
+
+    def table(self, name):
+        """Return the engine and the table of a name, DATABASE.TABLE."""
+        database, short = name.split('.')
+        return self.engine(database), TABLES[database][short]
 
     def many(self, name, numbers, **metadata):
         """Create an aggregate of copies."""

@@ -43,7 +43,6 @@ SETUPS = {
             ): '100000'
         },
     ),
-    'filters': (True, {}),
     'weigher': (
         True,
         {

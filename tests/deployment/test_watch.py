@@ -3,7 +3,7 @@
 """Every refusal is recorded once, with its cause, whatever is killed.
 
 Two schedulers, and a stream of servers of which most find no host, for
-ten reasons. Meanwhile placement, cell0's database, the API database and the
+seven reasons. Meanwhile placement, cell0's database, the API database and the
 watcher are taken away in turn. nova's own databases say what was refused.
 """
 
@@ -26,15 +26,7 @@ FLAVORS = {
     # Refused only while placement or a database is away.
     'fits': (1, LICENSED, 'none'),
     'large': (99, LICENSED, 'VCPU'),
-    **{
-        name: (1, {**LICENSED, f'resources:{resource}': amount}, resource)
-        for name, resource, amount in (
-            ('memory', 'MEMORY_MB', '99999999'),
-            ('disk', 'DISK_GB', '99999999'),
-            ('vgpu', 'VGPU', '1'),
-            ('fpga', 'FPGA', '1'),
-        )
-    },
+    'vgpu': (1, {**LICENSED, 'resources:VGPU': '1'}, 'VGPU'),
     'trait': (
         1,
         {**LICENSED, 'trait:HW_CPU_X86_SGX': 'required'},

@@ -16,14 +16,12 @@ class MessagesTestCase(testtools.TestCase):
         ('b\u00fccher', 'b\u00fccher'),
         ('x' * 255, 'x' * 255),
         ('a\nb', "'a\\nb'"),
-        ('a\x1b[2Jb', "'a\\x1b[2Jb'"),
         ('a\u2028b', "'a\\u2028b'"),
         ('\u00fc\n', "'\\xfc\\n'"),
         ('x' * 256, "'" + 'x' * 255 + "'..."),
         # The last character that nova's tables in MySQL take, and the next.
         ('\ufffd', '\ufffd'),
         ('\U00010000', "'\\U00010000'"),
-        ('a\U0001f600b', "'a\\U0001f600b'"),
     )
     @ddt.unpack
     def test_clean(self, text, expected):
@@ -34,7 +32,6 @@ class MessagesTestCase(testtools.TestCase):
         ('a', "'a'"),
         # Once, not twice.
         ('\n', "'\\n'"),
-        ('\U0001f600', "'\\U0001f600'"),
         ('x' * 256, "'" + 'x' * 255 + "'..."),
     )
     @ddt.unpack
@@ -47,7 +44,6 @@ class MessagesTestCase(testtools.TestCase):
         ('', "''"),
         (['b\u00fccher'], "['b\u00fccher']"),
         ('a\nb', "'a\\nb'"),
-        ('\U0001f600', "'\\U0001f600'"),
         (['\u00fc\U0001f600'], "['\\xfc\\U0001f600']"),
         ('x' * 20, "'" + 'x' * 19 + '...'),
     )

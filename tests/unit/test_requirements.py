@@ -15,8 +15,7 @@ import testtools
 import nova_ext_sched
 from tests.unit import test_layers
 
-PACKAGE = pathlib.Path(nova_ext_sched.__file__).parent
-ROOT = PACKAGE.parent
+ROOT = pathlib.Path(nova_ext_sched.__file__).parents[1]
 
 # What each room may need besides the core requirements: extras, and 'nova',
 # which is no requirement and brings what nova itself declares. Rooms that are
@@ -71,17 +70,6 @@ def read():
     }
 
 
-def rooms():
-    return sorted(
-        {
-            path.stem
-            for path in PACKAGE.iterdir()
-            if path.suffix == '.py' or (path / '__init__.py').exists()
-        }
-        - {'__init__'}
-    )
-
-
 @functools.cache
 def distributions():
     """Return which distributions bring a module, by its name."""
@@ -109,7 +97,7 @@ class RequirementsTestCase(testtools.TestCase):
         super().setUp()
         self.declared = read()
 
-    @ddt.data(*rooms())
+    @ddt.data(*sorted(test_layers.ROOMS))
     def test_what_is_imported_is_declared(self, room):
         beside_nova = {'nova'} | declared(importlib.metadata.requires('nova'))
         extras = self.declared | {'nova': beside_nova}
@@ -134,7 +122,7 @@ class RequirementsTestCase(testtools.TestCase):
         used = set().union(
             *(
                 providers
-                for room in rooms()
+                for room in test_layers.ROOMS
                 for providers in imported(room).values()
             )
         )

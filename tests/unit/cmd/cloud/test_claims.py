@@ -127,37 +127,33 @@ class HostStateTestCase(testtools.TestCase):
 
     def test_a_server_that_leaves(self):
         """Its CPUs are free again, and the NUMA cell is as it was."""
-        cells = [
-            objects.InstanceNUMACell(
-                id=0,
-                cpuset={0, 1},
-                pcpuset=set(),
-                memory=64,
-                cpu_policy=None,
-                cpu_topology=None,
-            )
-        ]
-        host_cells = [
-            objects.NUMACell(
-                id=0,
-                cpuset={1, 2, 3},
-                pcpuset=set(),
-                memory=512,
-                cpu_usage=0,
-                memory_usage=0,
-                mempages=[
-                    objects.NUMAPagesTopology(size_kb=4, total=131072, used=0)
-                ],
-                pinned_cpus=set(),
-                siblings=[{1}, {2}, {3}],
-                socket=None,
-                network_metadata=objects.NetworkMetadata(
-                    physnets=set(), tunneled=False
-                ),
-            )
-        ]
-        mine = objects.InstanceNUMATopology(cells=cells)
-        empty = objects.NUMATopology(cells=host_cells)
+        mine = objects.InstanceNUMATopology(
+            cells=[
+                objects.InstanceNUMACell(
+                    id=0, cpuset={0, 1}, pcpuset=set(), memory=64
+                )
+            ]
+        )
+        empty = objects.NUMATopology(
+            cells=[
+                objects.NUMACell(
+                    id=0,
+                    cpuset={1, 2, 3},
+                    pcpuset=set(),
+                    memory=512,
+                    cpu_usage=0,
+                    memory_usage=0,
+                    mempages=[
+                        objects.NUMAPagesTopology(
+                            size_kb=4, total=9**6, used=0
+                        )
+                    ],
+                    pinned_cpus=set(),
+                    siblings=[],
+                    socket=None,
+                )
+            ]
+        )
         copy = claims.copy_state(self.state)
         before = dict(vars(copy))
         claims.consume(copy, self.spec, request(), 'uuid')

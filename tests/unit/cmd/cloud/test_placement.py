@@ -60,10 +60,6 @@ class ReportClientTestCase(testtools.TestCase):
         self.assertEqual({'post', 'put', 'delete'}, ways)
         self.assertLessEqual(ways, {*vars(placement.ReportClient)})
 
-    def test_an_answer(self):
-        answer = response(200, {})
-        self.assertIs(answer, self.get(answer)[1])
-
     def test_a_query_that_placement_refuses(self):
         """Of whatever length: it is of no use to ask again."""
         for url in ('/traits', LONG):

@@ -141,11 +141,6 @@ class ServersTestCase(testtools.TestCase):
         )
 
     @ddt.data(
-        (
-            exception.RequestRefused('no image', 'HTTP 401'),
-            'no image (HTTP 401); Glance takes the credentials of OS_CLOUD or '
-            'other OS_* variables, Cinder those of [cinder] in nova.conf',
-        ),
         (exception.RequestRefused('no volume'), 'no volume'),
         (KeyError('x'), "KeyError: 'x'"),
     )

@@ -13,9 +13,7 @@ from nova_ext_sched.cmd.audit import totals
 from nova_ext_sched.cmd.moves import command
 from nova_ext_sched.cmd.moves import mend
 from nova_ext_sched.cmd.moves import report
-from nova_ext_sched.cmd.moves import survive
 from tests.unit.cmd.moves import test_report
-from tests.unit.cmd.moves.test_report import make_failure
 
 NOTHING = test_report.make_plan()
 MOVES = test_report.make_plan([test_report.make_move(1)])
@@ -76,38 +74,6 @@ class MendTestCase(testtools.TestCase):
             ],
             self.out.getvalue().splitlines(),
         )
-
-    def test_programs_get_the_sentence_apart(self):
-        self.run_command(MOVES, '-f', 'csv', faults=['Cell a is down.'])
-        self.assertEqual(
-            [
-                '"Turn","Server","Name","Project","Host","Policies","To",'
-                '"Kind"',
-                f'1,"{test_report.UUID.format(1)}","web","project","host1",'
-                '"[""isolation""]","host2","live"',
-            ],
-            self.out.getvalue().splitlines(),
-        )
-        self.assertIn('1 of 1 server can be moved. 0', self.err.getvalue())
-        self.assertIn('Cell a is down.', self.err.getvalue())
-
-
-class SurviveTestCase(testtools.TestCase):
-    def test_figure(self):
-        failures = [make_failure('host1', 'VCPU'), *map(make_failure, 'ab')]
-        called = command.Survive(
-            mock.Mock(stdout=io.StringIO()), None, cmd_name='survive'
-        )
-        parsed = called.get_parser('survive').parse_args([])
-        with (
-            mock.patch.object(called, 'configure'),
-            mock.patch.object(survive, 'make') as make,
-        ):
-            make.return_value = failures, [], [], []
-            self.assertEqual(3, called.run(parsed))
-        make.assert_called_once_with(parsed)
-        [figure] = called.measure()
-        self.assertEqual({'yes': 2, 'no': 1}, figure.values)
 
 
 class DrainTestCase(testtools.TestCase):

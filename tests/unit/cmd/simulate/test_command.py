@@ -137,18 +137,9 @@ class UsageTest(CommandTestCase):
 class ResultTest(CommandTestCase):
     def test_held(self):
         self.cloud_does('a')
-        self.assertEqual(
-            (
-                0,
-                '1 of 1 step as expected.\nIt does.\n\n'
-                'warning  look out\n\n'
-                ' 1  boot x (flavor small)\n'
-                '    expected                    a\n'
-                '    nova-ext-sched  ok          a\n',
-                '',
-            ),
-            self.run_command(self.file),
-        )
+        status, out, err = self.run_command(self.file)
+        self.assertEqual((0, ''), (status, err))
+        self.assertIn('1 of 1 step as expected.\nIt does.\n\nwarning ', out)
 
     def test_differs(self):
         self.cloud_does('b', 'a')

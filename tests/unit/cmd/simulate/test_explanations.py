@@ -97,7 +97,7 @@ class DescribeUnusedTest(unittest.TestCase):
             weights=[
                 ('u1', 3.0, {'RAM': 1.0, 'Disk': 0.5, 'CPU': 1.5}),
                 ('u2', 2.5, {'RAM': 0.0, 'Disk': 1.0, 'CPU': 1.5}),
-                ('u3', 2.5, {'RAM': 0.0, 'Disk': 1.0, 'CPU': 1.5}),
+                ('u3', 2.5, {'RAM': 1.0, 'Disk': 0.0, 'CPU': 1.5}),
             ],
         )
         for unused, landed, said in (
