@@ -48,6 +48,7 @@ class ProcessTestCase(testtools.TestCase):
         self.assertEqual(1, done.stderr.count('nova-ext-sched'))
 
 
+@ddt.ddt
 class ConfigureTestCase(testtools.TestCase):
     def configure(self, patch=lambda: None, debug=True):
         """Configure a command where this patches nova's threads."""
@@ -60,10 +61,6 @@ class ConfigureTestCase(testtools.TestCase):
         ):
             command.configure(parsed_args)
         call.assert_called_once_with([], [])
-
-
-class MonkeyPatchTestCase(ConfigureTestCase):
-    """How nova's threads work is chosen where nova lets one choose."""
 
     def test_of_each_release(self):
         """Up to nova 32 there is no choice."""
@@ -85,14 +82,10 @@ class MonkeyPatchTestCase(ConfigureTestCase):
             patch()
             self.assertIn('greened', err.getvalue())
 
-
-@ddt.ddt
-class LogTestCase(ConfigureTestCase):
-    """nova has a traceback for each cell that does not answer."""
-
     @ddt.data((False, False), (True, True))
     @ddt.unpack
     def test_a_cell_that_does_not_answer(self, debug, is_logged):
+        """nova has a traceback for each."""
         for name in ('nova', 'nova.context', 'neutronclient'):
             logger = logging.getLogger(name)
             self.addCleanup(logger.setLevel, logger.level)

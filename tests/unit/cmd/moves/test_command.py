@@ -27,27 +27,24 @@ FAULT = test_report.make_plan(
 
 @ddt.ddt
 class MendTestCase(testtools.TestCase):
-    def run_command(self, plan, *argv, faults=(), not_judged=0):
-        self.out, self.err = io.StringIO(), io.StringIO()
+    def run_command(self, plan, faults=(), not_judged=0):
+        self.out = io.StringIO()
         counts = totals.Totals(['isolation'])
         counts.servers, counts.not_judged = 9, not_judged
         called = command.Mend(
             mock.Mock(stdout=self.out), None, cmd_name='mend'
         )
-        parsed = called.get_parser('mend').parse_args(argv)
+        parsed = called.get_parser('mend').parse_args([])
+        judged = types.SimpleNamespace(totals=counts, faults=faults)
         with (
-            contextlib.redirect_stderr(self.err),
             mock.patch.object(called, 'configure') as configure,
-            mock.patch.object(auditor, 'make') as make,
+            mock.patch.object(auditor, 'make', return_value=judged) as make,
             mock.patch.object(mend, 'make', return_value=plan) as planned,
         ):
-            make.return_value = types.SimpleNamespace(
-                totals=counts, faults=faults
-            )
             status = called.run(parsed)
         configure.assert_called_once_with(parsed)
         make.assert_called_once_with(parsed)
-        planned.assert_called_once_with(make.return_value)
+        planned.assert_called_once_with(judged)
         return status
 
     @ddt.data(

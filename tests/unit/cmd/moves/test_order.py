@@ -256,22 +256,6 @@ class PlanTestCase(testtools.TestCase):
 
 @ddt.ddt
 class OrderTestCase(PlanTestCase):
-    def test_what_one_leaves_another_takes(self):
-        servers = {
-            'a': Server('h1', 2, 1),
-            'b': Server('h2', 2, 2),
-            'c': Server('h3', 2, 3),
-        }
-        hosts = {
-            'h1': Host(2, 9),
-            'h2': Host(2, 1),
-            'h3': Host(2, 2),
-            'h4': Host(2, 3),
-        }
-        made = self.make(hosts, servers)
-        self.assertEqual(['c', 'b', 'a'], [one.server for one in made.moves])
-        self.assertEqual([], made.without_place)
-
     def test_one_that_must_go_anyway_goes_first(self):
         servers = {
             'a': Server('h1', 1, 0, group=1),
@@ -290,24 +274,6 @@ class OrderTestCase(PlanTestCase):
         self.assertEqual('VCPU', one.cause)
         self.assertEqual('VCPU on 1 host', one.would_help)
         self.assertIn('1 is VCPU', one.reason)
-
-    def test_hosts_that_are_to_be_empty(self):
-        """Nothing goes there, whatever room the others leave."""
-        servers = {
-            'a': Server('h1', 2, 0),
-            'b': Server('h2', 2, 0),
-            'c': Server('h2', 1, 0, fixed=True),
-            'd': Server('h3', 1, 0),
-        }
-        hosts = {f'h{n}': Host(4, 0) for n in range(1, 4)}
-        made = self.empty(hosts, servers, ['h1', 'h2'])
-        self.assertEqual(
-            [('a', 'h3')], [(one.server, one.to) for one in made.moves]
-        )
-        self.assertEqual(
-            [('b', 'VCPU'), ('c', 'state')],
-            [(one.server, one.cause) for one in made.without_place],
-        )
 
     def test_what_a_group_loses(self):
         """A host that none of its members had before is no loss."""

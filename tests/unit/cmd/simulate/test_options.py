@@ -245,32 +245,6 @@ def faults(groups, **changes):
 
 @ddt.ddt
 class FaultsTest(unittest.TestCase):
-    def test_none(self):
-        self.assertEqual(
-            [],
-            faults(
-                {
-                    'nova_ext_sched': {
-                        'enable_isolated_aggregate_filtering': 'yes',
-                        'forbid_by_trait': ['CUSTOM_X'],
-                        'max_forbidden_aggregates': '3',
-                        'request_filters': 'isolate_aggregates',
-                    },
-                    'filter_scheduler': {
-                        'enabled_filters': 'ComputeFilter, IoOpsFilter'
-                    },
-                    'DEFAULT': {
-                        'reserved_host_memory_mb': '0',
-                        'cpu_allocation_ratio': '16.0',
-                        'resize_confirm_window': '010',
-                        'use_rootwrap_daemon': 'true',
-                        'force_config_drive': 'False',
-                    },
-                },
-                flavors={'f': {'extra_specs': {'hw:cpu_policy': 'shared'}}},
-            ),
-        )
-
     def test_nothing_stays_set(self):
         before = nova.conf.CONF.scheduler.max_attempts
         faults({'scheduler': {'max_attempts': '77'}})
