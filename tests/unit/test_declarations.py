@@ -66,18 +66,20 @@ def policy_pages():
 @ddt.ddt
 class DeclarationsTestCase(testtools.TestCase):
     @ddt.data(
-        (plugins.REQUEST_FILTERS, 'request_filter'),
-        (plugins.HOST_FILTERS, 'host_filter'),
+        (plugins.REQUEST_FILTERS, 'request_filter', 'request_filters'),
+        (plugins.HOST_FILTERS, 'host_filter', 'filters'),
     )
     @ddt.unpack
     def test_filters_are_plugins_and_declare_their_policies(
-        self, namespace, stage
+        self, namespace, stage, room
     ):
         named = entry_points(namespace)
         declared = {}
-        for policy in DECLARATIONS.values():
+        nouns = {}
+        for module, policy in DECLARATIONS.items():
             if name := getattr(policy, stage):
                 declared.setdefault(name, set()).add(policy)
+                nouns.setdefault(name, []).append(module)
         self.assertEqual(
             set(),
             declared.keys() - named.keys(),
@@ -92,36 +94,20 @@ class DeclarationsTestCase(testtools.TestCase):
                 f'name it as {stage} in a DECLARATION of '
                 f'nova_ext_sched/policy, and no others',
             )
-
-    def test_name_is_the_stem(self):
-        for module, policy in DECLARATIONS.items():
-            self.assertEqual(module.replace('_', '-'), policy.name)
+            # One noun in every folder; of two policies, that of either.
+            self.assertIn(
+                entry_point.module,
+                [f'nova_ext_sched.{room}.{noun}' for noun in nouns[name]],
+                f'setup.cfg: the module of {name}',
+            )
 
     @ddt.data(*sorted(DECLARATIONS))
     def test_words(self, module):
         policy = DECLARATIONS[module]
+        self.assertEqual(module.replace('_', '-'), policy.name)
         place = f'nova_ext_sched/policy/{module}.py'
         self.assertTrue(policy.summary.endswith('.'), f'{place}: summary')
         self.assertTrue(policy.refuses, f'{place}: refuses')
-
-    @ddt.data(
-        (plugins.REQUEST_FILTERS, 'request_filter', 'request_filters'),
-        (plugins.HOST_FILTERS, 'host_filter', 'filters'),
-    )
-    @ddt.unpack
-    def test_one_noun_in_every_folder(self, namespace, stage, room):
-        """Of two policies with one filter, it has the name of either."""
-        for name, entry_point in entry_points(namespace).items():
-            nouns = [
-                module
-                for module, policy in DECLARATIONS.items()
-                if getattr(policy, stage) == name
-            ]
-            self.assertIn(
-                entry_point.module,
-                [f'nova_ext_sched.{room}.{noun}' for noun in nouns],
-                f'setup.cfg: the module of {name}',
-            )
 
     @ddt.data(*sorted(DECLARATIONS))
     def test_its_modules_have_tests(self, module):
