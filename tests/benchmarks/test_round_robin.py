@@ -23,6 +23,7 @@ from nova_ext_sched import request_state
 from nova_ext_sched.weighers import round_robin
 from tests.benchmarks import many_hosts
 from tests.benchmarks import rows
+from tests.benchmarks import test_select_destinations
 
 ROUNDS = 5
 # Of half a second, for nova to do something.
@@ -61,16 +62,10 @@ class RoundRobinTest(many_hosts.ManyHostsTestCase):
         self.spent = []
         self.weighed = []
         select = manager.SchedulerManager.select_destinations
-
-        def select_timed(*args, **kwargs):
-            start = time.process_time()
-            try:
-                return select(*args, **kwargs)
-            finally:
-                self.spent.append(time.process_time() - start)
-
         self._patch(
-            manager.SchedulerManager, 'select_destinations', select_timed
+            manager.SchedulerManager,
+            'select_destinations',
+            test_select_destinations.timed(select, self.spent),
         )
         weigh = host_manager.HostManager.get_weighed_hosts
 

@@ -132,18 +132,8 @@ def fill_groups(
         how many servers nova-compute sent on; and the seconds until the last
         one ended, of the longer burst
     """
-    flavor = objects.Flavor(
-        ctxt,
-        name=uuidutils.generate_uuid(),
-        flavorid=uuidutils.generate_uuid(),
-        vcpus=1,
-        memory_mb=64,
-        root_gb=1,
-        ephemeral_gb=0,
-        swap=0,
-    )
-    flavor.create()
-    flavor = objects.Flavor.get_by_flavor_id(ctxt, flavor.flavorid)
+    name = flavor(ctxt, uuidutils.generate_uuid(), 1, {}, 1)
+    size = objects.Flavor.get_by_flavor_id(ctxt, name)
     created = [_create_group(ctxt, policy, rule) for _ in range(groups)]
     api = compute_api.API(image_api=_ImageAPI())
     sent_on = 0
@@ -152,7 +142,7 @@ def fill_groups(
         group, count = request
         made = _create(
             api,
-            flavor,
+            size,
             count,
             scheduler_hints={**(hints or {}), 'group': group},
             check_server_group_quota=True,
