@@ -133,8 +133,6 @@ class LogTestCase(testtools.TestCase):
         for text in shown:
             self.assertIn(text, patterns)
 
-
-class NamesTestCase(testtools.TestCase):
     def test_an_alert_stands_in_one_file_once(self):
         found = [
             rule['alert']

@@ -137,7 +137,6 @@ class MadeTestCase(testtools.TestCase):
         (['--aggregate-property', 'gpu', '=a'], 'KEY=VALUE'),
         (['--no-aggregate-property', 'gpu', 'b'], 'aggregate gpu: a, got'),
         (['--no-aggregate-property', 'bare', 'b'], 'bare: it has none'),
-        (['--aggregate-host', 'gpus', 'h1'], 'gpu, '),
         (['--aggregate-host', 'gpu', 'h5'], 'nova: h1, h2, h3, h4, got'),
         (['--no-aggregate-host', 'gpu', 'h3'], 'aggregate gpu: h1, h2, got'),
         (['--no-aggregate-host', 'bare', 'h3'], 'bare: none, got'),

@@ -100,12 +100,11 @@ class KindTestCase(testtools.TestCase):
         self.assertIn(said, self.find_kind(*state))
         self.assertIn(first, self.first)
 
-    def test_devices(self):
-        self.assertEqual('cold', self.find_kind(vm_states.ACTIVE, pci=True))
-
-    def test_locked(self):
-        """An administrator moves it all the same."""
+    def test_live_or_cold(self):
+        """An administrator moves a locked one all the same."""
         self.assertEqual('live', self.find_kind(vm_states.ACTIVE, locked=True))
+        # With a device.
+        self.assertEqual('cold', self.find_kind(vm_states.ACTIVE, pci=True))
 
     @ddt.data(vm_states.ACTIVE, vm_states.STOPPED)
     def test_the_host_is_down(self, vm_state):
