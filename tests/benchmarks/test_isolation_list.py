@@ -51,4 +51,3 @@ class IsolationListTest(many_hosts.ManyHostsTestCase):
                 f'{time.process_time() - cpu:.1f} s of CPU, status {status}; '
                 f'{len(output.splitlines())} lines'
             )
-            print(output[:3000])

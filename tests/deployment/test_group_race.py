@@ -184,14 +184,13 @@ NAMES = {case.name: case for case in CASES}
 class Run:
     """What became of the servers of one fill, of one group."""
 
-    def __init__(self, case, landed, sent_on, seconds):
+    def __init__(self, case, landed, sent_on):
         places = collections.Counter(
             place for place in landed if place in case.hosts
         )
         self.on = dict(places)
         self.active = places.total()
         self.sent_on = sent_on
-        self.seconds = seconds
         self.on_host = max(places.values(), default=0)
         up = case.hosts[: len(case.sizes) - case.down]
         #: How many more the fullest host has than the emptiest.
@@ -237,7 +236,7 @@ def fill(cloud, case, clients):
     hints = {}
     if case.limit:
         hints['max_server_per_failure_domain'] = [str(case.limit)]
-    ((landed, sent_on, seconds),) = cloud.client(
+    ((landed, sent_on),) = cloud.client(
         [
             'fill_groups',
             case.policy,
@@ -249,7 +248,7 @@ def fill(cloud, case, clients):
             case.churn,
         ]
     )
-    return [Run(case, one, sent_on, seconds) for one in landed]
+    return [Run(case, one, sent_on) for one in landed]
 
 
 def options(case, setup, schedulers):
@@ -340,7 +339,6 @@ def measure(cloud, arguments):
                         ),
                         ' '.join(str(run.sent_on) for run in runs),
                         *racks(runs),
-                        f'{max(run.seconds for run in runs):.0f} s',
                     )
 
 
@@ -378,7 +376,6 @@ def main():
             'sent on',
             'racks, by run',
             'above the limit',
-            'longest',
         )
     )
     with base.Deployment(hosts) as cloud:

@@ -256,6 +256,22 @@ class PlanTestCase(testtools.TestCase):
 
 @ddt.ddt
 class OrderTestCase(PlanTestCase):
+    def test_what_one_leaves_another_takes(self):
+        servers = {
+            'a': Server('h1', 2, 1),
+            'b': Server('h2', 2, 2),
+            'c': Server('h3', 2, 3),
+        }
+        hosts = {
+            'h1': Host(2, 9),
+            'h2': Host(2, 1),
+            'h3': Host(2, 2),
+            'h4': Host(2, 3),
+        }
+        made = self.make(hosts, servers)
+        self.assertEqual(['c', 'b', 'a'], [one.server for one in made.moves])
+        self.assertEqual([], made.without_place)
+
     def test_one_that_must_go_anyway_goes_first(self):
         servers = {
             'a': Server('h1', 1, 0, group=1),
