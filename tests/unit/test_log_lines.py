@@ -80,7 +80,6 @@ class LogLinesTestCase(test_base.RequestFilterTestCase):
         self.addCleanup(logger.setLevel, level)
         self.addCleanup(logger.removeHandler, self.records)
         self.items = []
-        self.known = frozenset()
         self.replace('queries.aggregates.get_metadata', lambda *_: self.items)
         self.replace('queries.aggregates.get_host_counts', lambda *_: {})
         self.useFixture(

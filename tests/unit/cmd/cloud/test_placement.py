@@ -14,9 +14,6 @@ from tests.unit.cmd.cloud.test_query import Form
 
 objects.register_all()
 
-A, B = 'a' * 8, 'b' * 8
-
-
 NOVA_GET = 'nova.scheduler.client.report.SchedulerReportClient.get'
 LONG = f'/allocation_candidates?{1000 * "x"}'
 
