@@ -141,7 +141,8 @@ def _check_options(
             except cfg.NoSuchOptError:
                 expected, got = f'an option of [{group}]', option
                 known = CONF[section] if section else CONF
-            except (TypeError, ValueError) as exc:
+            # Of oslo.config, where a boolean gets a list.
+            except (AttributeError, TypeError, ValueError) as exc:
                 expected = f'a value of its type ({messages.clean(exc)})'
                 got = schema.show(value)
             yield schema.KeywordError(

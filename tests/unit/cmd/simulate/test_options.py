@@ -255,6 +255,7 @@ class FaultsTest(unittest.TestCase):
         ('scheduler', 'max_attempts', ['1'], 'a value of its type (int'),
         ('scheduler', 'max_attempts', '0', 'a value of its type (Should be'),
         ('DEFAULT', 'cpu_allocation_ratio', 'x', 'a value of its type ('),
+        ('DEFAULT', 'allow_resize_to_same_host', ['a'], 'a value of its type'),
         (
             'DEFAULT',
             'force_config_drive',
