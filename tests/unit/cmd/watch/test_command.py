@@ -86,6 +86,16 @@ class CommandTestCase(testtools.TestCase):
             self.run_command(),
         )
 
+    def test_what_follows_from_one_option(self):
+        records, state = self.folder / 'records.json', self.folder / 'state'
+        beside = self.folder / 'records.json.state'
+        for option, expected in (
+            (f'--records={records}', ('Sink', '__init__', records, beside)),
+            (f'--state={state}', ('Sink', '__init__', None, state)),
+            ('--metrics-port=9', ('Metrics', 'serve', 9, '127.0.0.1')),
+        ):
+            self.assertIn(expected, self.run_command(option))
+
     def test_every_option(self):
         self.assertEqual(
             [
@@ -110,23 +120,6 @@ class CommandTestCase(testtools.TestCase):
             ),
         )
 
-    def test_metrics_are_for_this_machine(self):
-        self.assertIn(
-            ('Metrics', 'serve', 9653, '127.0.0.1'),
-            self.run_command('--metrics-port=9653'),
-        )
-
-    def test_the_state_stands_beside_the_records(self):
-        self.assertIn(
-            (
-                'Sink',
-                '__init__',
-                self.folder / 'records.json',
-                self.folder / 'records.json.state',
-            ),
-            self.run_command(f'--records={self.folder}/records.json'),
-        )
-
     def test_owner_and_group_alone_read_them(self):
         """Each file that it makes; not one that logrotate made."""
         made = self.folder / 'made'
@@ -143,12 +136,6 @@ class CommandTestCase(testtools.TestCase):
             state = self.folder / f'{name}.state'
             self.assertEqual(expected, records.stat().st_mode & 0o777)
             self.assertEqual(0o640, state.stat().st_mode & 0o777)
-
-    def test_a_state_without_records(self):
-        self.assertIn(
-            ('Sink', '__init__', None, self.folder / 'state'),
-            self.run_command(f'--state={self.folder}/state'),
-        )
 
     def assertUnusable(self, argument, cause):
         watch, parsed = self.parse(argument)
