@@ -66,35 +66,28 @@ class DescriptionTestCase(testtools.TestCase):
     """What tells two hosts apart."""
 
     @ddt.data(
-        {'host': 'other'},
-        {'nodename': 'other'},
-        {'uuid': 'other'},
-        {'instances': {'uuid': None}},
-        {'stats': {'num_proj_p': '1'}},
-        {'service': {'disabled': False}},
-        {'cell_uuid': 'other'},
-    )
-    def test_alike(self, fields):
-        self.assertEqual(
-            kind.describe(state()), kind.describe(state(**fields))
-        )
-
-    @ddt.data(
-        {'free_ram_mb': 1},
-        {'free_disk_mb': 1},
-        {'vcpus_used': 1},
-        {'num_instances': 1},
-        {'cpu_allocation_ratio': 2.0},
-        {'aggregates': [AGGREGATE]},
-        {'numa_topology': objects.NUMATopology(cells=[])},
+        ({'host': 'other'}, True),
+        ({'nodename': 'other'}, True),
+        ({'uuid': 'other'}, True),
+        ({'instances': {'uuid': None}}, True),
+        ({'stats': {'num_proj_p': '1'}}, True),
+        ({'service': {'disabled': False}}, True),
+        ({'cell_uuid': 'other'}, True),
+        ({'free_ram_mb': 1}, False),
+        ({'free_disk_mb': 1}, False),
+        ({'vcpus_used': 1}, False),
+        ({'num_instances': 1}, False),
+        ({'cpu_allocation_ratio': 2.0}, False),
+        ({'aggregates': [AGGREGATE]}, False),
+        ({'numa_topology': objects.NUMATopology(cells=[])}, False),
         # What a plugin adds, and nobody knows.
-        {'others_field': 1},
-        {'others_object': object()},
+        ({'others_field': 1}, False),
+        ({'others_object': object()}, False),
     )
-    def test_apart(self, fields):
-        self.assertNotEqual(
-            kind.describe(state()), kind.describe(state(**fields))
-        )
+    @ddt.unpack
+    def test_fields(self, fields, alike):
+        one, other = kind.describe(state()), kind.describe(state(**fields))
+        self.assertIs(alike, one == other)
 
     def test_devices(self):
         one, other = state(), state()
@@ -111,7 +104,7 @@ class DescriptionTestCase(testtools.TestCase):
 class KindsTestCase(testtools.TestCase):
     """Whether hosts a and b share an answer."""
 
-    def alike(self, host_filters=NOVAS, hints=None, group=None, **rooms):
+    def are_alike(self, more=NOVAS[0], hints=None, group=None, **rooms):
         spec = request_base.request_spec(
             scheduler_hints=hints or {}, instance_group=group
         )
@@ -130,37 +123,29 @@ class KindsTestCase(testtools.TestCase):
         one, other = (
             kind.get(
                 host,
-                rooms.get('described'),
+                None,
                 [test_claims.request(**{host: {'VCPU': 2}}, **shared)],
                 summaries,
             )
             for host in 'ab'
         )
-        return kind.are_shared(host_filters, spec) and one == other
-
-    def test_same_room(self):
-        self.assertTrue(self.alike())
-
-    @ddt.data((9, 2), (8, 3))
-    def test_another_room(self, room):
-        self.assertFalse(self.alike(b=room))
-
-    def test_a_sharing_provider(self):
-        self.assertFalse(self.alike(shared={'shared': {'DISK_GB': 1}}))
-
-    def test_a_server_group(self):
-        self.assertFalse(self.alike(group=objects.InstanceGroup()))
-
-    def test_the_hint_of_the_json_filter(self):
-        self.assertTrue(self.alike(hints={'other': ['x']}))
-        self.assertFalse(self.alike(hints={'query': ['["=", "$host", "x"]']}))
+        return kind.are_shared([*NOVAS, more], spec) and one == other
 
     @ddt.data(
-        (isolation.IsolatedAggregatesFilter(), True),
-        (OthersAggregatesFilter(), True),
-        (OthersFilter(), False),
-        (OthersBothFilter(), False),
+        ({}, True),
+        ({'b': (9, 2)}, False),
+        ({'b': (8, 3)}, False),
+        # A sharing provider.
+        ({'shared': {'shared': {'DISK_GB': 1}}}, False),
+        ({'group': objects.InstanceGroup()}, False),
+        # The hint of the JSON filter.
+        ({'hints': {'other': ['x']}}, True),
+        ({'hints': {'query': ['["=", "$host", "x"]']}}, False),
+        ({'more': isolation.IsolatedAggregatesFilter()}, True),
+        ({'more': OthersAggregatesFilter()}, True),
+        ({'more': OthersFilter()}, False),
+        ({'more': OthersBothFilter()}, False),
     )
     @ddt.unpack
-    def test_filters(self, host_filter, alike):
-        self.assertEqual(alike, self.alike([*NOVAS, host_filter]))
+    def test_alike(self, asked, expected):
+        self.assertIs(expected, self.are_alike(**asked))

@@ -301,7 +301,16 @@ class ImageTestCase(RequestTestCase):
 class GroupTestCase(RequestTestCase):
     """Conductor refuses a policy that no filter or weigher enforces."""
 
-    def set_up(self, policy, *enabled):
+    @ddt.data(
+        (None, '', True),
+        ('anti-affinity', 'ServerGroupAntiAffinityFilter', True),
+        ('affinity', 'ServerGroupAffinityFilter', True),
+        ('soft-affinity', '', True),
+        ('anti-affinity', 'ServerGroupAffinityFilter', False),
+        ('affinity', 'ServerGroupAntiAffinityFilter', False),
+    )
+    @ddt.unpack
+    def test_policy(self, policy, enabled, is_enforced):
         for name in ('ANTI_AFFINITY', 'AFFINITY', 'SOFT_AFFINITY'):
             # nova finds it out once a process.
             self.useFixture(
@@ -311,35 +320,21 @@ class GroupTestCase(RequestTestCase):
             )
         self.config.config(
             group='filter_scheduler',
-            enabled_filters=list(enabled),
+            enabled_filters=[enabled],
             weight_classes=['nova.scheduler.weights.all_weighers'],
         )
         set_up = self.patch(utils, 'setup_instance_group')
         spec = objects.RequestSpec(
             instance_group=policy and objects.InstanceGroup(policy=policy)
         )
-        request.set_up_group(self.ctxt, spec)
-        set_up.assert_called_once_with(self.ctxt, spec)
-
-    @ddt.data(
-        (None,),
-        ('anti-affinity', 'ServerGroupAntiAffinityFilter'),
-        ('affinity', 'ServerGroupAffinityFilter'),
-        ('soft-affinity',),
-    )
-    def test_enforced(self, arguments):
-        self.set_up(*arguments)
-
-    @ddt.data(
-        ('anti-affinity', 'ServerGroupAffinityFilter'),
-        ('affinity', 'ServerGroupAntiAffinityFilter'),
-    )
-    @ddt.unpack
-    def test_not_enforced(self, policy, enabled):
+        if is_enforced:
+            request.set_up_group(self.ctxt, spec)
+            set_up.assert_called_once_with(self.ctxt, spec)
+            return
         error = self.assertRaises(
             nova_exception.UnsupportedPolicyException,
-            self.set_up,
-            policy,
-            enabled,
+            request.set_up_group,
+            self.ctxt,
+            spec,
         )
         self.assertIn(f'no filter or weigher of {policy}', str(error))

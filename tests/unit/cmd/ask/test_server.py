@@ -143,16 +143,20 @@ class StoredTestCase(ServerTestCase):
         self.assertEqual([], server.spec_obj.requested_resources)
 
     @ddt.data(
-        (vm_states.ERROR, None, True),
-        (vm_states.ERROR, 'h1', False),
-        (vm_states.BUILDING, None, False),
-        (vm_states.ACTIVE, 'h1', False),
+        (vm_states.ERROR, None, True, None),
+        (vm_states.ERROR, 'h1', False, None),
+        (vm_states.BUILDING, None, False, CREATED),
+        (vm_states.BUILDING, 'h1', False, None),
+        (vm_states.ACTIVE, 'h1', False, None),
     )
     @ddt.unpack
-    def test_never_landed(self, state, host, expected):
+    def test_a_server_without_a_host(self, state, host, failed, since):
         self.instance.vm_state = state
         self.instance.host = host
-        self.assertIs(expected, self.server().never_landed)
+        self.instance.created_at = CREATED
+        server = self.server()
+        self.assertIs(failed, server.never_landed)
+        self.assertEqual(since, server.building_since)
 
     @ddt.data(
         nova_exception.RequestSpecNotFound(instance_uuid='x'),
@@ -198,36 +202,23 @@ class OperationsTestCase(ServerTestCase):
         self.assertEqual(['group'], self.calls)
 
     @ddt.data(
-        (vm_states.BUILDING, None, CREATED),
-        (vm_states.BUILDING, 'h1', None),
-        (vm_states.ERROR, None, None),
+        (False, None),
+        (True, None),
+        # What it has already, by another name.
+        (False, objects.Flavor(id=1, name='renamed')),
     )
     @ddt.unpack
-    def test_a_server_that_waits_for_a_host(self, state, host, expected):
-        self.instance.vm_state = state
-        self.instance.host = host
-        self.instance.created_at = CREATED
-        self.assertEqual(expected, self.server().building_since)
-
-    @ddt.data(False, True)
-    def test_migrate(self, stays):
+    def test_migrate(self, stays, flavor):
         self.stays = lambda cold: self.assertTrue(cold) or stays
         server = self.server()
+        spec, pci_requests = server.spec_obj, server.spec_obj.pci_requests
         destination = objects.Destination(host='h2')
-        server.migrate(destination)
-        spec = server.spec_obj
+        server.migrate(destination, flavor)
         self.assertEqual([] if stays else ['h1'], spec.ignore_hosts)
         self.assertEqual('small', spec.flavor.name)
+        self.assertIs(pci_requests, spec.pci_requests)
         self.assertIs(destination, spec.requested_destination)
         self.assertEqual(['execute'], self.calls)
-
-    def test_resize_to_the_same_flavor_is_a_migration(self):
-        self.stays = lambda cold: self.assertTrue(cold)
-        server = self.server()
-        pci_requests = server.spec_obj.pci_requests
-        server.resize(flavor=objects.Flavor(id=1, name='renamed'))
-        self.assertEqual('small', server.spec_obj.flavor.name)
-        self.assertIs(pci_requests, server.spec_obj.pci_requests)
 
     def test_live_migrate(self):
         self.useFixture(
