@@ -20,7 +20,6 @@ from nova_ext_sched.filters import blazar
 from nova_ext_sched.filters import isolation as isolation_filter
 from nova_ext_sched.policy import declaration
 from nova_ext_sched.policy import isolation
-from nova_ext_sched.policy import reservation
 from nova_ext_sched.policy import verdict
 from nova_ext_sched.request_filters import isolation as isolation_request
 from tests.unit.filters import base as filters_unit
@@ -296,10 +295,6 @@ class QuietFilter(filters.BaseHostFilter):
     policies = (QUIET,)
 
 
-class OtherFilter(filters.BaseHostFilter):
-    pass
-
-
 def function(name, **attributes):
     return types.SimpleNamespace(__name__=name, **attributes)
 
@@ -327,21 +322,6 @@ class PoliciesTestCase(testtools.TestCase):
         self.assertIs(
             expected, reasons.policy_of_request_filter(filter_, classes)
         )
-
-    def test_host_filter(self):
-        find = reasons.policy_of_host_filter
-        self.assertIs(QUIET, find(QuietFilter()))
-        self.assertIs(
-            isolation.DECLARATION,
-            find(isolation_filter.IsolatedAggregatesFilter()),
-        )
-        self.assertEqual(
-            (isolation.DECLARATION, reservation.DECLARATION),
-            filters_base.policies_of(
-                isolation_filter.IsolatedAggregatesFilter()
-            ),
-        )
-        self.assertEqual('OtherFilter', find(OtherFilter()).name)
 
     def test_novas_filters_exist(self):
         """A name that nova no longer has would explain nothing."""

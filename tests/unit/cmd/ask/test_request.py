@@ -85,22 +85,6 @@ class RequestTestCase(testtools.TestCase):
 
 @ddt.ddt
 class BuildTestCase(RequestTestCase):
-    def test_flavor_alone(self):
-        spec = self.build()
-        self.assertEqual(
-            (self.flavor, uuids.project, 1, False, None),
-            (
-                spec.flavor,
-                spec.project_id,
-                spec.num_instances,
-                spec.is_bfv,
-                spec.requested_destination,
-            ),
-        )
-        self.assertEqual({}, spec.scheduler_hints)
-        self.assertIsNone(spec.instance_group)
-        self.assertIsNone(spec.force_hosts)
-
     def test_everything_named(self):
         spec = self.build(
             hint=[('a', '1'), ('b', '2'), ('a', '3')],

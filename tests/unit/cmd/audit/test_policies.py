@@ -186,20 +186,6 @@ class JudgeTestCase(PoliciesTestCase):
             list(self.make(['QuietFilter']).judge(server)),
         )
 
-    def test_anti_affinity_leaves_the_server_out(self):
-        judging = self.make(['ServerGroupAntiAffinityFilter'])
-        state = filters_base.host_state('host1')
-        state.instances = {uuids.two: None}
-        group = objects.InstanceGroup(
-            uuid=uuids.group,
-            policy='anti-affinity',
-            members=[uuids.one, uuids.two],
-        )
-        ((name, reason),) = self.judge(judging, state, instance_group=group)
-        self.assertEqual('anti-affinity', name)
-        self.assertTrue(reason.startswith('not counting this server, '))
-        self.assertEqual([], self.judge(judging, state))
-
 
 @ddt.ddt
 class FailureDomainTestCase(PoliciesTestCase):

@@ -465,60 +465,33 @@ class DocumentTestCase(testtools.TestCase):
 
     def test_hosts(self):
         built = document.build(cloud(6), request(), ['0', '5'])
-        isolated = {
-            'verdict': 'refused',
-            'reason': 'is isolated (the request does not require '
+        small = (1, 'refused', 'is too small (MEMORY_MB)', ['MEMORY_MB'])
+        isolated = (
+            'refused',
+            'is isolated (the request does not require '
             'CUSTOM_LICENSED_WINDOWS)',
-            'causes': ['isolation'],
-        }
-        small = {
-            'constraint': 1,
-            'verdict': 'refused',
-            'reason': 'is too small (MEMORY_MB)',
-            'causes': ['MEMORY_MB'],
-        }
-        out = {'left': False, 'rank': None, 'loses': {}}
+            ['isolation'],
+        )
+        first, last = built['hosts']
         self.assertEqual(
-            [
-                {
-                    'host': 'host000',
-                    'uuid': '0',
-                    **out,
-                    'verdicts': [
-                        {'constraint': 0, **isolated},
-                        small,
-                        {'constraint': 3, **isolated},
-                    ],
-                },
-                {
-                    'host': 'host005',
-                    'uuid': '5',
-                    **out,
-                    'verdicts': [
-                        small,
-                        {
-                            'constraint': 2,
-                            'verdict': 'not judged',
-                            'reason': '',
-                            'causes': [],
-                        },
-                    ],
-                },
-            ],
-            built['hosts'],
+            [(0, *isolated), small, (3, *isolated)],
+            [tuple(one.values()) for one in first.pop('verdicts')],
+        )
+        self.assertEqual(
+            [small, (2, 'not judged', '', [])],
+            [tuple(one.values()) for one in last['verdicts']],
+        )
+        self.assertEqual(
+            {
+                'host': 'host000',
+                'uuid': '0',
+                'left': False,
+                'rank': None,
+                'loses': {},
+            },
+            first,
         )
         self.assertEqual(6, len(document.build(cloud(6), request())['hosts']))
-
-    def test_a_constraint(self):
-        found = document.build(cloud(6), request())['constraints']
-        self.assertEqual(
-            [(6, 2, 0, 4), (6, 6, 4, 0), (3, 0, 0, 0), (6, 2, 0, 0)],
-            [
-                tuple(one[k] for k in ('judged', 'refused', 'alone', 'left'))
-                for one in found
-            ],
-        )
-        self.assertEqual(['isolation'], found[0]['causes'])
 
     def test_freed_only_where_no_host_is_left(self):
         found = cloud(6)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import types
-import typing
 
 import ddt
 import testtools
@@ -9,6 +8,8 @@ import testtools
 from nova_ext_sched.cmd.status import operators_data
 
 TYPE = 'AggregateInstanceTypeFilter'
+W, X = 'trait:CUSTOM_W', 'trait:CUSTOM_X'
+OF_A_PORT = 'trait_NET:CUSTOM_X'
 
 
 def data(aggregates, flavors, enabled=(), **options):
@@ -39,19 +40,6 @@ def data(aggregates, flavors, enabled=(), **options):
 
 @ddt.ddt
 class OperatorsDataTestCase(testtools.TestCase):
-    def test_isolation(self):
-        """What is faulty is told in tests.unit.policy.test_isolation."""
-        aggregates = {
-            'fine': {'trait:CUSTOM_X': 'required', 'ssd': 'Required'},
-            'typo': {'trait:CUSTOM_X': 'Required'},
-        }
-        [found] = data(aggregates, {}).check_aggregates()
-        self.assertIn(
-            'aggregate typo: metadata trait:CUSTOM_X: expected '
-            "'trait:CUSTOM_X=required'",
-            found,
-        )
-
     @ddt.data(
         ('trait:CUSTOM_X', 'required', False),
         ('trait:CUSTOM_X', 'forbidden', False),
@@ -160,78 +148,27 @@ class OperatorsDataTestCase(testtools.TestCase):
         for fault in found:
             self.assertTrue(fault.isprintable(), ascii(fault))
 
-    def test_names(self):
-        aggregates = {
-            'b': {'trait:X': 'required', 'force_metadata_check': 'no'},
-            'a': {'trait:X': 'required', 'trait:Y': 'required'},
-            'c': {'trait:X': 'Required', 'force_metadata_check': 'yes'},
-            'd': {'trait:X': 'forbidden'},
-        }
-        found = [
-            *data(
-                aggregates, {}, isolation_trait_sources=['flavor']
-            ).check_uses()
-        ]
-        self.assertEqual(
-            ['a', 'b', 'c'],
-            [
-                fault.split()[1].rstrip(':')
-                for fault in found
-                if 'no flavor requires' in fault
-            ],
-        )
-        self.assertIn('force_metadata_check is on in c, but', ' '.join(found))
-
 
 @ddt.ddt
 class IsolationTraitsTestCase(testtools.TestCase):
-    AGGREGATES: typing.ClassVar = {
-        'windows': {
-            'trait:CUSTOM_W': 'required',
-            'trait:CUSTOM_X': 'required',
-        }
-    }
-
     @ddt.data(
         ({}, False),
-        ({'a': {'trait:CUSTOM_W': 'required'}}, False),
-        (
-            {
-                'a': {'trait:CUSTOM_W': 'required'},
-                'b': {'trait:CUSTOM_X': 'required'},
-            },
-            False,
-        ),
-        (
-            {
-                'a': {
-                    'trait:CUSTOM_W': 'required',
-                    'trait:CUSTOM_X': 'forbidden',
-                }
-            },
-            False,
-        ),
-        (
-            {
-                'a': {
-                    'trait:CUSTOM_W': 'required',
-                    'trait_NET:CUSTOM_X': 'required',
-                    'hw:mem': '1',
-                }
-            },
-            True,
-        ),
+        ({'a': {W: 'required'}}, False),
+        ({'a': {W: 'required'}, 'b': {X: 'required'}}, False),
+        ({'a': {W: 'required', X: 'forbidden'}}, False),
+        ({'a': {W: 'required', OF_A_PORT: 'required', 'hw:m': '1'}}, True),
     )
     @ddt.unpack
     def test_openers(self, flavors, opens):
+        aggregates = {'windows': {W: 'required', X: 'required'}}
         found = [
             *data(
-                self.AGGREGATES, flavors, isolation_trait_sources=['flavor']
+                aggregates, flavors, isolation_trait_sources=['flavor']
             ).check_uses()
         ]
         self.assertEqual(0 if opens else 1, len(found))
         # Images open them all.
-        self.assertEqual([], [*data(self.AGGREGATES, flavors).check_uses()])
+        self.assertEqual([], [*data(aggregates, flavors).check_uses()])
         if found:
             self.assertIn(
                 'aggregate windows: no flavor requires CUSTOM_W, CUSTOM_X in '

@@ -87,16 +87,6 @@ class CellsTestCase(testtools.TestCase):
             self.assertEqual(['a', 'b'], list(self.ask()))
             self.assertEqual(set(), self.cells.silent)
 
-    def test_one_that_hangs(self):
-        self.broken['b'] = cloud_cells.NoAnswerError('no answer')
-        self.assertEqual(['a'], list(self.ask()))
-        self.assertEqual({'b'}, self.cells.silent)
-        self.assertIn(
-            'Cell b does not answer. Its refusals are recorded when it does: '
-            'no answer\n',
-            self.log.output,
-        )
-
     def test_one_that_is_gone_is_not_silent(self):
         self.broken['a'] = LookupError('no table')
         self.ask()
