@@ -19,7 +19,6 @@ import testtools
 from nova_ext_sched import request_state
 from nova_ext_sched.cmd.ask import hosts
 from nova_ext_sched.cmd.ask import matrix
-from nova_ext_sched.cmd.ask import reasons
 from nova_ext_sched.cmd.ask import refusals
 from tests.unit.cmd.cloud import test_claims
 from tests.unit.request_filters import base
@@ -91,7 +90,6 @@ class HostsTestCase(testtools.TestCase):
             numa_topology=None,
             pci_requests=objects.InstancePCIRequests(requests=[]),
         )
-        self.capacity = {'used': 0, 'capacity': 9}
 
     def state(self, name):
         state = host_manager.HostState(name, name, uuids.cell)
@@ -110,7 +108,7 @@ class HostsTestCase(testtools.TestCase):
         candidates = types.SimpleNamespace(
             requests=[self.allocation(name) for name in self.candidates],
             summaries={
-                name: {'resources': {'VCPU': self.capacity}}
+                name: {'resources': {'VCPU': {'used': 0, 'capacity': 9}}}
                 for name in self.candidates
             },
         )
@@ -198,12 +196,6 @@ class FiltersTestCase(HostsTestCase):
         self.judge()
         self.assertEqual([{'h1', 'h2'}], host_filter.asked)
 
-    def test_a_filter_that_raises(self):
-        self.filters = [Refuses(raises=['h2'])]
-        error = self.assertRaises(reasons.FilterFailed, self.judge)
-        self.assertIn('Refuses', str(error))
-        self.assertIn('LookupError: broken', str(error))
-
     def test_a_filter_that_raises_where_nova_does_not_ask(self):
         """Of a host that it cannot judge nothing is said."""
         self.candidates = ['h1', 'h2']
@@ -227,32 +219,6 @@ class FiltersTestCase(HostsTestCase):
         self.assertEqual({'allocation candidates': {'h4'}}, self.judge())
         self.assertEqual(['h3', 'h2', 'h1'], self.order())
 
-    def test_no_filter_judges_a_forced_host(self):
-        host_filter = Refuses('h2')
-        self.filters = [host_filter]
-        self.request.force_hosts = ['h2']
-        self.assertEqual({'force_hosts': {'h1', 'h3', 'h4'}}, self.judge())
-        self.assertEqual([], host_filter.asked)
-        self.assertEqual(['h2'], self.order())
-
-    @ddt.data(
-        ({'ignore_hosts': ['h4']}, 'ignore_hosts', {'h4'}),
-        (
-            {
-                'requested_destination': objects.Destination(
-                    host='h1', node='h1'
-                )
-            },
-            'requested_destination',
-            {'h2', 'h3', 'h4'},
-        ),
-    )
-    @ddt.unpack
-    def test_hosts_that_are_named(self, named, name, expected):
-        for field, value in named.items():
-            setattr(self.request, field, value)
-        self.assertEqual({name: expected}, self.judge())
-
 
 @ddt.ddt
 class ClaimsTestCase(HostsTestCase):
@@ -260,31 +226,11 @@ class ClaimsTestCase(HostsTestCase):
 
     @ddt.data(
         # Two of 4 VCPUs fit into 9, on each of four hosts.
-        (0, 8, ''),
-        (
-            0,
-            9,
-            'Only 8 of 9 instances find a host, and nova then creates none',
-        ),
-        (
-            5,
-            5,
-            'Only 4 of 5 instances find a host, and nova then creates none',
-        ),
+        (8, ''),
+        (9, 'Only 8 of 9 instances find a host, and nova then creates none'),
     )
     @ddt.unpack
-    def test_shortage(self, used, number, expected):
-        self.capacity['used'] = used
+    def test_shortage(self, number, expected):
         self.request.num_instances = number
         self.judge()
         self.assertEqual(expected, self.matrix.shortage)
-
-    def test_all_are_members_of_the_group(self):
-        self.request.num_instances = 3
-        self.request.instance_group = objects.InstanceGroup(
-            uuid=uuids.group, members=['m'], hosts=[], policy='anti-affinity'
-        )
-        self.judge()
-        members = self.request.instance_group.members
-        self.assertEqual(['m', uuids.server], members[:2])
-        self.assertEqual(4, len({*members}))

@@ -144,18 +144,6 @@ class BuildTestCase(RequestTestCase):
         self.assertEqual(uuids.group, spec.instance_group.uuid)
         self.assertEqual(['group'], [*spec.scheduler_hints])
 
-    def test_server_group_that_is_not_there(self):
-        self.group.side_effect = nova_exception.InstanceGroupNotFound(
-            group_uuid='web'
-        )
-        error = self.assertInvalid(
-            '--server-group',
-            'the UUID of an existing server group',
-            self.build,
-            server_group='web',
-        )
-        self.assertEqual('web', error.got)
-
     def test_what_nova_api_refuses(self):
         self.flavor = flavor(**{'hw:numa_nodes': 'two'})
         self.assertInvalid(
@@ -182,15 +170,6 @@ class NamedTestCase(RequestTestCase):
         self.by_id.side_effect = nova_exception.FlavorNotFound(flavor_id='f')
         found = request.get_flavor(self.ctxt, 'f')
         self.assertIs(self.by_name.return_value, found)
-
-    def test_no_flavor(self):
-        self.by_id.side_effect = nova_exception.FlavorNotFound(flavor_id='f')
-        self.by_name.side_effect = nova_exception.FlavorNotFoundByName(
-            flavor_name='f'
-        )
-        self.assertInvalid(
-            '--flavor', 'the ID or name', request.get_flavor, self.ctxt, 'f'
-        )
 
     @ddt.data(('h', None), ('h:n', 'n'), ('h:', None))
     @ddt.unpack
@@ -266,10 +245,6 @@ class ImageTestCase(RequestTestCase):
         self.assertEqual(value, error.got)
         self.glance.return_value = {'properties': {key: value}}
         self.assertInvalid(f'--image: {key}', expected, self.image)
-
-    def test_not_there(self):
-        self.glance.side_effect = nova_exception.ImageNotFound(image_id='x')
-        self.assertInvalid('--image', 'Glance shows these', self.image)
 
     def test_no_answer(self):
         self.glance.side_effect = OSError('401')

@@ -231,25 +231,6 @@ class FailureDomainTestCase(PoliciesTestCase):
                 **spec_fields,
             )
 
-    def test_others_in_the_domain(self):
-        members = {uuids.two: {'a1'}, uuids.three: {'a2', 'b1'}}
-        self.assertEqual(
-            [
-                (
-                    'failure-domain-by-hint',
-                    f'not counting this server, failure domain a holds 2 '
-                    f'servers of server group {uuids.group} and the limit is '
-                    f'2',
-                )
-            ],
-            self.judge_on('a1', members),
-        )
-        self.get_members.assert_called_once_with(
-            self.ctxt, mock.ANY, [uuids.two, uuids.three]
-        )
-        self.assertEqual([], self.judge_on('b1', members))
-        self.assertEqual([], self.judge_on('a1', members, '3'))
-
     def test_the_operator_asks_too(self):
         self.config(group='nova_ext_sched', max_server_per_failure_domain=2)
         members = {uuids.two: {'a1'}, uuids.three: {'a2', 'b1'}}

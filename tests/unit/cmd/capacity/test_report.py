@@ -109,16 +109,6 @@ class AnswerTestCase(testtools.TestCase):
             self.rows(document(UNLIMITED, SMALL, FULL, ENDED, FAULTY)),
         )
 
-    def test_a_table(self):
-        self.assertEqual(
-            [
-                'Flavor  Servers  Hosts  Ends with',
-                'small         5      2  VCPU on 1 host; isolation on 3 hosts',
-                'large         0      0  2 are isolated; 1 has no VGPU',
-            ],
-            self.text(document(SMALL, FULL))[-3:],
-        )
-
     def test_rooms(self):
         rooms = [
             room('a', None),

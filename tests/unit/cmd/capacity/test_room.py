@@ -6,12 +6,10 @@ import math
 import types
 
 import fixtures
-from nova import objects
 from nova.scheduler import filters
 from nova.scheduler import host_manager
 import testtools
 
-from nova_ext_sched.cmd.ask import reasons
 from nova_ext_sched.cmd.capacity import room
 from tests.unit.cmd.cloud import test_claims
 from tests.unit.request_filters import base
@@ -33,11 +31,6 @@ class KnownFilter(AtMostFilter):
     """One of nova's."""
 
     __module__ = 'nova.x'
-
-
-class RaisingFilter(filters.BaseHostFilter):
-    def host_passes(self, host_state, spec_obj):
-        raise KeyError('x')
 
 
 class RoomsTestCase(testtools.TestCase):
@@ -85,22 +78,6 @@ class RoomsTestCase(testtools.TestCase):
             for host, one in rooms.measure().items()
         }
 
-    def test_until_placement_is_full(self):
-        self.assertEqual({'a': (4, 'VCPU'), 'b': (2, 'VCPU')}, self.measure())
-
-    def test_until_a_filter_refuses(self):
-        self.assertEqual(
-            {'a': (3, 'AtMostFilter'), 'b': (2, 'VCPU')},
-            self.measure(AtMostFilter(3)),
-        )
-
-    def test_a_forced_host_has_no_filters(self):
-        self.spec.force_hosts = ['a']
-        self.assertEqual(
-            {'a': (4, 'VCPU'), 'b': (2, 'VCPU')},
-            self.measure(AtMostFilter(0)),
-        )
-
     def test_hosts_of_one_kind_are_asked_once(self):
         self.summaries['b']['resources']['VCPU']['capacity'] = 8
         for class_, hosts in ((KnownFilter, {'a'}), (AtMostFilter, {*'ab'})):
@@ -144,23 +121,3 @@ class RoomsTestCase(testtools.TestCase):
         self.assertEqual(
             {'a': (math.inf, None), 'b': (math.inf, None)}, self.measure()
         )
-
-    def test_a_server_group_fills_one_host_after_the_other(self):
-        self.spec.instance_group = objects.InstanceGroup(members=[], hosts=[])
-
-        class TogetherFilter(filters.BaseHostFilter):
-            def host_passes(self, host_state, spec_obj):
-                group = spec_obj.instance_group
-                assert spec_obj.instance_uuid in group.members
-                return not group.hosts or host_state.host in group.hosts
-
-        self.assertEqual(
-            {'a': (4, 'VCPU'), 'b': (0, 'TogetherFilter')},
-            self.measure(TogetherFilter()),
-        )
-
-    def test_a_filter_that_raises(self):
-        exc = self.assertRaises(
-            reasons.FilterFailed, self.measure, RaisingFilter()
-        )
-        self.assertIn('RaisingFilter: expected an answer, got Key', str(exc))

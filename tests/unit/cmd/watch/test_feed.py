@@ -63,13 +63,6 @@ class PositionTestCase(testtools.TestCase):
             position.advance(rows, settled),
         )
 
-    def test_what_was_held_is_passed_later(self):
-        position = feed.Position(5).advance([row(7)], 9)
-        self.assertEqual(feed.Position(6), position)
-        self.assertEqual(
-            feed.Position(9), position.handle(7).advance([row(7)], 9)
-        )
-
     def test_each_id_settles_by_when_it_was_first_seen(self):
         seen = feed._Seen()
         for moment, newest in ((100, 6), (110, 6), (120, 8), (130, 9)):

@@ -445,28 +445,22 @@ class RecorderTestCase(testtools.TestCase):
         self.cells.add('b', 9)
         self.assertEqual(['b-fault-9'], self.turn())
 
-    def test_a_cell_that_is_unread(self):
+    def test_a_cell_that_goes_away(self):
+        """Before its rows are read, or what they are the refusals of."""
         self.cells.rows['b'] = {'fault': [], 'event': []}
         self.turn()
-        self.cells.add('a', 1)
-        self.cells.add('b', 2)
-        self.cells.silent.add('a')
-        self.assertEqual(['b-fault-2'], self.turn())
-        self.assertEqual(1, self.figure('cells_unread'))
-        self.cells.silent.clear()
-        self.assertEqual(['a-fault-1'], self.turn())
-        self.assertEqual(0, self.figure('cells_unread'))
-
-    def test_a_cell_that_goes_away_before_its_actions_are_read(self):
-        self.cells.rows['b'] = {'fault': [], 'event': []}
-        self.turn()
-        self.cells.add('a', 1, 20)
-        self.cells.add('b', 1, 10)
-        self.cells.add('a', 2)
-        self.cells.without_actions.add('a')
-        self.assertEqual(['b-fault-1'], self.turn())
-        self.cells.without_actions.clear()
-        self.assertEqual(['a-fault-1', 'a-fault-2'], self.turn())
+        for number, away, unread in (
+            (1, self.cells.silent, 1),
+            (2, self.cells.without_actions, 0),
+        ):
+            self.cells.add('a', number, 20)
+            self.cells.add('b', number, 10)
+            away.add('a')
+            self.assertEqual([f'b-fault-{number}'], self.turn())
+            self.assertEqual(unread, self.figure('cells_unread'))
+            away.clear()
+            self.assertEqual([f'a-fault-{number}'], self.turn())
+            self.assertEqual(0, self.figure('cells_unread'))
 
     def test_a_row_is_passed_a_minute_after_it_was_seen(self):
         """Conductor's clock may be an hour behind."""

@@ -174,16 +174,6 @@ class RefusalsMixin:
             refusals.complete(self.ctxt, row),
         )
 
-    def test_the_action_that_conductor_had_begun(self):
-        """The next one may begin before the refusal is read."""
-        for second, name in ((1, 'resize'), (3, 'migrate')):
-            action = self.action(name, NOW + second * SECOND, f'req-{name}')
-            self.event(
-                action, 'cold_migrate', start_time=NOW + second * SECOND
-            )
-            self.fault(NO_VALID_HOST, NOW + (second + 1) * SECOND)
-        self.assertEqual(['req-resize', 'req-migrate'], self.request_ids())
-
     @ddt.data((30, ['req-1']), (31, [None]))
     @ddt.unpack
     def test_a_clock_of_nova_api_that_is_ahead(self, seconds, expected):
