@@ -78,6 +78,13 @@ class RoomsTestCase(testtools.TestCase):
             for host, one in rooms.measure().items()
         }
 
+    def test_a_forced_host_has_no_filters(self):
+        self.spec.force_hosts = ['a']
+        self.assertEqual(
+            {'a': (4, 'VCPU'), 'b': (2, 'VCPU')},
+            self.measure(AtMostFilter(0)),
+        )
+
     def test_hosts_of_one_kind_are_asked_once(self):
         self.summaries['b']['resources']['VCPU']['capacity'] = 8
         for class_, hosts in ((KnownFilter, {'a'}), (AtMostFilter, {*'ab'})):

@@ -17,6 +17,8 @@ from tests import schemas
 from tests.unit.request_filters import base
 
 SERVER = '8d1f52c6-6b3a-4d0c-9c39-0f4c1c9a7e55'
+#: Of hosts, as shortage.explain counts them.
+NUMBERS = [0] * 5
 
 
 def request(**changed):
@@ -33,14 +35,6 @@ def request(**changed):
         )
     )
     return {**document.describe_request(spec), **changed}
-
-
-def capacity(resource, requested, **numbers):
-    """As shortage.explain."""
-    names = ('large_enough', 'full', 'too_small', 'without', 'unknown')
-    return matrix.Capacity(
-        resource, requested, **{**dict.fromkeys(names, 0), **numbers}
-    )
 
 
 def hosts(number, digits=1):
@@ -67,11 +61,6 @@ def cloud(number=300):
         )
         for uuid in sorted(found.names)[: number // 3]
     }
-    amount = capacity(
-        'MEMORY_MB',
-        requested=9999,
-        too_small=number,
-    )
     found.query = ['resources=MEMORY_MB%3A9999&member_of=' + 'x' * 300]
     found.add('request filter', 'isolate_aggregates', 'a', isolated)
     found.add(
@@ -83,7 +72,7 @@ def cloud(number=300):
                 'are too small (MEMORY_MB)', 'MEMORY_MB', lifts=False
             ),
         ),
-        capacity=amount,
+        capacity=matrix.Capacity('MEMORY_MB', 9999, *NUMBERS),
         free={
             uuid: 8192 if int(uuid) % 100 == 12 else 4096
             for uuid in found.names
@@ -154,13 +143,7 @@ host filter     IsolatedAggregatesFilter                        100      0     0
             refused={
                 uuid: full if uuid < '4' else small for uuid in found.names
             },
-            capacity=capacity(
-                'DISK_GB',
-                requested=50,
-                large_enough=4,
-                full=4,
-                too_small=5,
-            ),
+            capacity=matrix.Capacity('DISK_GB', 50, *NUMBERS),
             free={uuid: 49 - 10 * int(uuid) for uuid in found.names},
         )
         built = document.build(found, request())
@@ -182,15 +165,9 @@ host filter     IsolatedAggregatesFilter                        100      0     0
 
     def test_nothing_free(self):
         found = hosts(1)
-        amount = capacity('VCPU', requested=2, large_enough=1, full=1)
-        refuse(
-            found,
-            '0',
-            'are full (VCPU)',
-            'VCPU',
-            capacity=amount,
-            free={'0': 0},
-        )
+        amount = matrix.Capacity('VCPU', 2, *NUMBERS)
+        kind = 'are full (VCPU)'
+        refuse(found, '0', kind, 'VCPU', capacity=amount, free={'0': 0})
         text = tell(found)
         self.assertIn('  1  VCPU\n\n', text)
         self.assertNotIn('would fit', text)

@@ -62,11 +62,6 @@ class CellsTestCase(testtools.TestCase):
     def ask(self, *cell):
         return self.cells.ask(self.select, *cell)
 
-    def test_all_cells(self):
-        self.assertEqual({'a': 'answer of a', 'b': 'answer of b'}, self.ask())
-        self.assertEqual(set(), self.cells.silent)
-        self.assertEqual('', self.log.output)
-
     def test_one_alone(self):
         self.assertEqual({'b': 'answer of b'}, self.ask('b'))
         self.assertEqual(['b'], self.asked)
