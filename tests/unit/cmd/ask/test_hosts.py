@@ -219,6 +219,14 @@ class FiltersTestCase(HostsTestCase):
         self.assertEqual({'allocation candidates': {'h4'}}, self.judge())
         self.assertEqual(['h3', 'h2', 'h1'], self.order())
 
+    def test_the_requested_destination(self):
+        self.request.requested_destination = objects.Destination(
+            host='h1', node='h1'
+        )
+        self.assertEqual(
+            {'requested_destination': {'h2', 'h3', 'h4'}}, self.judge()
+        )
+
 
 @ddt.ddt
 class ClaimsTestCase(HostsTestCase):

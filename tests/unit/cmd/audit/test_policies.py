@@ -23,7 +23,6 @@ from nova_ext_sched.filters import blazar
 from nova_ext_sched.filters import failure_domain
 from nova_ext_sched.filters import isolation
 from nova_ext_sched.policy import declaration
-from nova_ext_sched.queries import group_members
 from tests.unit.filters import base as filters_base
 from tests.unit.request_filters import base as test_base
 
@@ -69,16 +68,14 @@ class PoliciesTestCase(testtools.TestCase):
         self.config = self.useFixture(config_fixture.Config(CONF)).config
         self.ctxt = mock.Mock()
 
-    def make(
-        self, filters, names=(), aggregates=(), classes=CLASSES, **options
-    ):
+    def make(self, filters, names=(), classes=CLASSES, **options):
         self.config(group='filter_scheduler', enabled_filters=list(filters))
         options = {'request_filters': [], **options}
         self.config(group='nova_ext_sched', **options)
         scheduler = mock.Mock(
             filter_cls_map={cls.__name__: cls for cls in classes},
             filter_obj_map={},
-            aggregates_copy=change.copy_aggregates(aggregates),
+            aggregates_copy=change.copy_aggregates(()),
         )
         with mock.patch.object(
             policies.process, 'context', return_value=self.ctxt
@@ -185,64 +182,6 @@ class JudgeTestCase(PoliciesTestCase):
             [('not-judged', 'no spec')],
             list(self.make(['QuietFilter']).judge(server)),
         )
-
-
-@ddt.ddt
-class FailureDomainTestCase(PoliciesTestCase):
-    """Where the members of a group stand, the judged server left out."""
-
-    RACKS = {'a1': 'a', 'a2': 'a', 'b1': 'b'}
-
-    def racks(self, *hosts):
-        return [
-            objects.Aggregate(
-                id=number,
-                uuid=getattr(uuids, rack),
-                name=f'rack-{rack}',
-                metadata={'failure_domain': rack},
-                hosts=[host for host in self.RACKS if host[0] == rack],
-            )
-            for number, rack in enumerate(
-                sorted({self.RACKS[host] for host in hosts})
-            )
-        ]
-
-    def judge_on(self, host, members, limit='2'):
-        self.judging = self.make(
-            ['FailureDomainFilter'], aggregates=self.racks(*self.RACKS)
-        )
-        spec_fields = {
-            'scheduler_hints': {'max_server_per_failure_domain': [limit]},
-            'instance_group': objects.InstanceGroup(
-                uuid=uuids.group,
-                policy='anti-affinity',
-                members=[uuids.one, uuids.two, uuids.three],
-            ),
-            'instance_uuid': uuids.one,
-        }
-        with mock.patch.object(
-            group_members,
-            'get_members',
-            return_value=group_members.Members(members, {}),
-        ) as self.get_members:
-            return self.judge(
-                self.judging,
-                filters_base.host_state(host, *self.racks(host)),
-                **spec_fields,
-            )
-
-    def test_the_operator_asks_too(self):
-        self.config(group='nova_ext_sched', max_server_per_failure_domain=2)
-        members = {uuids.two: {'a1'}, uuids.three: {'a2', 'b1'}}
-        ((name, _),) = self.judge_on('a1', members, '1')
-        self.assertEqual('failure-domain', name)
-        ((name, _),) = self.judge_on('b1', members, '1')
-        self.assertEqual('failure-domain-by-hint', name)
-
-    def test_malformed_hint(self):
-        ((_, reason),) = self.judge_on('a1', {}, 'many')
-        self.assertIn('expected one value, an integer, 1 or more', reason)
-        self.get_members.assert_not_called()
 
     def test_nothing_is_asked(self):
         judging = self.make(['FailureDomainFilter'])
