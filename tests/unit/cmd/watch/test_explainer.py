@@ -538,53 +538,31 @@ class ImageTestCase(testtools.TestCase):
 
 
 class NewFlavorTestCase(testtools.TestCase):
-    """The flavor of the last resize that had begun."""
+    """The flavor of a resize; tests/functional has two, one after another."""
 
-    def setUp(self):
-        super().setUp()
-        self.migrations = []
-        mapping = types.SimpleNamespace(cell_mapping='cell')
+    def test_none_that_had_begun(self):
+        time = datetime.datetime(2026, 1, 2, 3, 4, 11, tzinfo=datetime.UTC)
+        later = types.SimpleNamespace(
+            id=9, new_instance_type_id=9, created_at=time
+        )
+        asked = []
         for name, replacement in {
             'objects.InstanceMapping.get_by_instance_uuid': (
-                lambda *args: mapping
+                lambda *args: types.SimpleNamespace(cell_mapping='cell')
             ),
-            'objects.MigrationList.get_by_filters': self.get_migrations,
-            'objects.Flavor.get_by_id': lambda class_, _, id_: f'flavor {id_}',
+            'objects.MigrationList.get_by_filters': (
+                lambda *args: asked.append(args[-1]) or [later]
+            ),
             'context.target_cell': (
-                lambda ctxt, cell: contextlib.nullcontext(f'{ctxt} of {cell}')
+                lambda ctxt, cell: contextlib.nullcontext(cell)
             ),
         }.items():
             self.useFixture(fixtures.MonkeyPatch(f'nova.{name}', replacement))
-
-    def get_migrations(self, class_, ctxt, filters):
-        self.assertEqual('context of cell', ctxt)
-        self.assertEqual(
-            {'instance_uuid': 'server', 'migration_type': 'resize'}, filters
-        )
-        return self.migrations
-
-    def add(self, number, second):
-        self.migrations.append(
-            types.SimpleNamespace(
-                id=number,
-                new_instance_type_id=number,
-                created_at=datetime.datetime(
-                    2026, 1, 2, 3, 4, second, tzinfo=datetime.UTC
-                ),
-            )
-        )
-
-    def read(self):
         refusal = refuse('resize', datetime.datetime(2026, 1, 2, 3, 4, 10))
-        return explainer._read_new_flavor('context', refusal)
-
-    def test_the_latest_that_had_begun(self):
-        self.add(8, 10)
-        self.add(7, 9)
-        self.add(9, 11)
-        self.assertEqual('flavor 8', self.read())
-
-    def test_none(self):
-        self.add(9, 11)
-        error = self.assertRaises(explainer._Gone, self.read)
+        error = self.assertRaises(
+            explainer._Gone, explainer._read_new_flavor, 'context', refusal
+        )
         self.assertIn('server server', str(error))
+        self.assertEqual(
+            [{'instance_uuid': 'server', 'migration_type': 'resize'}], asked
+        )
