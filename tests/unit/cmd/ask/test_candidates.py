@@ -147,7 +147,6 @@ class PlacementTestCase(testtools.TestCase):
         }
 
 
-@ddt.ddt
 class ConstraintsTestCase(PlacementTestCase):
     def test_a_host_that_placement_does_not_know(self):
         self.client.candidates = ['h1', 'h2', 'h3']

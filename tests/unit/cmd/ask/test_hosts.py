@@ -139,7 +139,6 @@ class HostsTestCase(testtools.TestCase):
         return [place.uuid for place in self.matrix.order]
 
 
-@ddt.ddt
 class FiltersTestCase(HostsTestCase):
     def test_nothing_refuses(self):
         self.assertEqual({}, self.judge())

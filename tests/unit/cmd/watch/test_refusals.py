@@ -17,7 +17,6 @@ from tests import databases
 
 NOW = datetime.datetime(2026, 1, 2, 3, 4, 5)
 OLD = NOW - datetime.timedelta(minutes=5)
-BEFORE = NOW - datetime.timedelta(minutes=1)
 SECOND = datetime.timedelta(seconds=1)
 NONE = {'fault': 0, 'event': 0}
 NO_VALID_HOST = 'No valid host was found. There are not enough hosts.'
