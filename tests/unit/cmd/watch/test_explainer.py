@@ -330,6 +330,16 @@ class ExplainerTestCase(testtools.TestCase):
         self.assertEqual([''], self.reasons('a3'))
         self.assertEqual(['a1', 'b', 'c', 'a3'], self.asked)
 
+    def test_what_is_shared_says_whose_it_is(self):
+        """And what this request asked for itself."""
+        first, second = self.explain('a1'), self.explain('a2')
+        self.assertEqual(
+            (first.document, 'cell:fault:a1'), (second.document, second.source)
+        )
+        self.assertEqual('a1', first.asked['server'])
+        self.assertEqual('image of a2', second.asked['image'])
+        self.assertEqual(['a1'], self.asked)
+
     def test_operations_on_servers_that_exist_are_not_shared(self):
         """They depend on where the server is."""
         for _ in range(2):
