@@ -184,6 +184,14 @@ class ConstraintsTestCase(PlacementTestCase):
         self.assertIn('T', refused['h4'][0].kind)
         self.assertIn('U', refused['h3'][0].kind)
 
+    def test_a_label_is_not_what_a_member_writes(self):
+        self.first += '&required=CUSTOM_A'
+        self.client.candidates = []
+        self.client.satisfy['required', 'CUSTOM_A'] = ()
+        self.ask()
+        [refusal] = self.columns['required=CUSTOM_A'].refused['h1']
+        self.assertEqual('required traits', refusal.label)
+
     def test_the_answer_alone(self):
         """Nobody asks which filter added what, nor placement for it."""
         self.matrix.whole = False

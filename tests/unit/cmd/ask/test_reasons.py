@@ -323,6 +323,12 @@ class PoliciesTestCase(testtools.TestCase):
             expected, reasons.policy_of_request_filter(filter_, classes)
         )
 
+    def test_host_filter_of_two_policies(self):
+        found = reasons.policy_of_host_filter(
+            isolation_filter.IsolatedAggregatesFilter()
+        )
+        self.assertIs(isolation.DECLARATION, found)
+
     def test_novas_filters_exist(self):
         """A name that nova no longer has would explain nothing."""
         classes = filters.HostFilterHandler().get_matching_classes(

@@ -546,6 +546,11 @@ class ImageTestCase(testtools.TestCase):
             explainer._describe_image(image),
         )
 
+    def test_of_a_volume(self):
+        """It may have no more than properties."""
+        image = objects.ImageMeta(properties=objects.ImageMetaProps())
+        self.assertEqual({'properties': {}}, explainer._describe_image(image))
+
 
 class NewFlavorTestCase(testtools.TestCase):
     """The flavor of a resize; tests/functional has two, one after another."""
