@@ -24,7 +24,7 @@ class Placement(fixtures.Fixture):
 
     def __init__(self, maximum):
         super().__init__()
-        self._maximum = maximum
+        self.maximum = maximum
 
     def _setUp(self):
         versions = microversion.VERSIONS
@@ -32,7 +32,7 @@ class Placement(fixtures.Fixture):
             fixtures.MockPatchObject(
                 microversion,
                 'VERSIONS',
-                versions[: versions.index(self._maximum) + 1],
+                versions[: versions.index(self.maximum) + 1],
             )
         )
         endpoint = self.useFixture(fixture.PlacementFixture()).endpoint
