@@ -184,19 +184,6 @@ class KeystoneTest(unittest.TestCase):
         self.assertEqual(200, response.status_code, response.text)
         return provider
 
-    def test_nova_conf(self):
-        client = self.client()
-        provider = self.create_provider(client)
-        client.update_aggregates(provider, lambda _: [A])
-        self.assertEqual({A}, client.update_aggregates(provider, frozenset))
-
-    def test_session(self):
-        client = placement.PlacementClient.from_session(
-            session.Session(auth=self.keystone.password()),
-            region_name=REGION,
-        )
-        self.assertEqual(((1, 0), (1, 39)), client._transport.microversions)
-
     def test_clouds_yaml(self):
         try:
             import openstack.config  # noqa: F401
@@ -264,23 +251,15 @@ class KeystoneTest(unittest.TestCase):
             frozenset(), admin.update_aggregates(provider, frozenset)
         )
 
-    def test_a_token_that_is_revoked_is_replaced(self):
-        client = self.client()
-        client.resource_providers()
-        used = client._transport._adapter
-        token = used.get_token()
-        self.keystone.admin.delete(
-            '/auth/tokens', headers={'X-Subject-Token': token}
-        )
-        client.resource_providers()
-        self.assertNotEqual(token, used.get_token())
-
-    def test_secrets_are_in_no_log(self):
+    def test_nova_conf(self):
+        """It works, and its secrets are in no log."""
         records = support.record_logs(self)
         conf = self.nova_conf()
         client = placement.PlacementClient.from_conf(conf)
         provider = self.create_provider(client)
-        client.update_aggregates(provider, lambda _: [A])
+        self.assertEqual(
+            {A}, client.update_aggregates(provider, lambda _: [A])
+        )
         with self.assertRaises(errors.Refused):
             client.update_traits(str(uuid.uuid4()), frozenset)
         conf.log_opt_values(logging.getLogger('conf'), logging.DEBUG)
