@@ -16,8 +16,8 @@ class AggregateInstanceTypeFilterTestCase(base.CloudTestCase):
 
     def test_boots(self):
         """One row of each kind; all are in tests/unit/policy."""
-        for host in self.weights:
-            self.aggregate(host, [host])
+        # An availability zone is no metadata that can be forced.
+        self.aggregate('wrong', ['wrong'], zone='zone')
         server = self.assertLandsOn('wrong', {'key': '~'})
         # An update takes effect on the next request; a rebuild keeps its host.
         self.set_metadata('wrong', {'key': '1'})
@@ -26,12 +26,8 @@ class AggregateInstanceTypeFilterTestCase(base.CloudTestCase):
         self.assertEqual('wrong', rebuilt['OS-EXT-SRV-ATTR:host'])
         self.set_metadata('wrong', {'hw:cpu_policy': 'dedicated'})
         self.assertLandsOn('right', {'hw:cpu_policy': 'shared'})
-        # Metadata that is forced; an availability zone is not.
-        self.set_metadata('wrong', {'hw:cpu_policy': None})
-        self.set_metadata('wrong', {'force_metadata_check': 'yes'})
-        self.admin_api.put_aggregate(
-            self.aggregate_ids['wrong'],
-            {'aggregate': {'availability_zone': 'zone'}},
+        self.set_metadata(
+            'wrong', {'hw:cpu_policy': None, 'force_metadata_check': 'yes'}
         )
         self.assertLandsOn('wrong', {'key': '1'})
         self.assertLandsOn('right', {})

@@ -18,7 +18,7 @@ from tests.functional import server_groups
 
 
 class LimitTest(server_groups.AntiAffinityTestCase):
-    def test_ours_is_loaded_in_place_of_novas(self):
+    def test_limits(self):
         enabled = self.scheduler_service.manager.host_manager.enabled_filters
         ours = [
             type(filter_)
@@ -26,8 +26,6 @@ class LimitTest(server_groups.AntiAffinityTestCase):
             if type(filter_).__name__ == 'ServerGroupAntiAffinityFilter'
         ]
         self.assertEqual([anti_affinity.ServerGroupAntiAffinityFilter], ours)
-
-    def test_limits(self):
         # The default is one, of several servers in one request too. They are
         # the first: nova keeps what it picked for those that failed.
         group = self.create_group()

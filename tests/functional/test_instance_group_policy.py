@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Policy and rules in nova's API, its notifications and the client."""
+"""Policy and rules in nova's API."""
 
 from nova.tests.functional.api import client
 
 from nova_ext_sched import exception
 from nova_ext_sched import objects
-from tests.functional import openstackclient
 from tests.functional import server_groups
 
 BAD = [
@@ -56,38 +55,3 @@ class RulesInTheApiTest(server_groups.AntiAffinityTestCase):
                 ours.to_nova_body('test')['server_group'],
                 {key: created[key] for key in ('name', 'policy', 'rules')},
             )
-
-    def test_notifications_carry_policy_and_rules(self):
-        group = self.create_group({'max_server_per_host': 3})
-        self.boot(group)
-        self.api.delete_server_group(group['id'])
-        for event in ('create', 'add_member', 'delete'):
-            (notification,) = self.notifier.wait_for_versioned_notifications(
-                f'server_group.{event}'
-            )
-            data = notification['payload']['nova_object.data']
-            self.assertEqual('anti-affinity', data['policy'])
-            self.assertEqual({'max_server_per_host': '3'}, data['rules'])
-
-
-class OpenStackClientTest(server_groups.AntiAffinityTestCase):
-    microversion = '2.64'
-
-    def test_the_commands_of_the_documentation(self):
-        osc = self.useFixture(
-            openstackclient.OpenStackClient(self.api_fixture.base_url)
-        )
-        created = osc.json(
-            *'server group create --policy anti-affinity'.split(),
-            *'--rule max_server_per_host=3 web'.split(),
-        )
-        self.assertEqual('anti-affinity', created['policy'])
-        self.assertEqual({'max_server_per_host': 3}, created['rules'])
-        shown = osc.json('server', 'group', 'show', 'web')
-        self.assertEqual({'max_server_per_host': 3}, shown['rules'])
-        status, output = osc.run(
-            *'server group create --policy anti-affinity'.split(),
-            *'--rule max_server_per_host=0 web'.split(),
-        )
-        self.assertEqual(1, status)
-        self.assertIn('400', output)

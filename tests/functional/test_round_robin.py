@@ -208,14 +208,3 @@ class DomainsTest(RoundRobinTestCase):
             f'max_server_per_failure_domain (1) allows: ',
             self.log,
         )
-
-
-class NotConfiguredTest(RoundRobinTestCase):
-    weigher_classes = ()
-
-    def test_the_others_decide(self):
-        self.assertEqual(['a1'] * 3, self.boot_many(self.create_group(), 3))
-        self.assertIn(
-            'Add nova_ext_sched.weighers.all_weighers to weight_classes.',
-            self.log,
-        )
