@@ -14,6 +14,7 @@ import testtools
 from tests.cloud import configuration
 from tests.cloud import processes
 from tests.cloud import service
+from tests.cloud import world
 
 #: How much of each detail of a failed test is kept, from its end.
 SHOWN = 4000
@@ -47,14 +48,7 @@ class Tempest(service.Service):
         """Create images, flavors and a network; write tempest.conf."""
         admin = self.cloud.connect()
         images = [
-            admin.create_image(
-                f'tempest-{number}',
-                data=b'nothing',
-                disk_format='raw',
-                container_format='bare',
-                visibility='public',
-                wait=True,
-            ).id
+            world.create_image(admin, f'tempest-{number}').id
             for number in (1, 2)
         ]
         flavors = [
@@ -63,10 +57,7 @@ class Tempest(service.Service):
             ).id
             for number in (1, 2)
         ]
-        network = admin.network.create_network(name='tempest', is_shared=True)
-        admin.network.create_subnet(
-            network_id=network.id, ip_version=4, cidr='10.2.0.0/16'
-        )
+        world.create_network(admin, 'tempest', '10.2.0.0/16')
         configuration.write(
             self.workspace / 'etc' / 'tempest.conf',
             {

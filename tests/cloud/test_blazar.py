@@ -116,7 +116,7 @@ class BlazarTestCase(capacity.TruthMixin, base.CloudTestCase):
         """Create what servers need, and give Blazar its hosts."""
         for name, ram in (('plain', 64), ('half', capacity.HALF_A_HOST_MB)):
             self.world.create_flavor(name, ram)
-        self.world.create_image('linux', {})
+        world.create_image(self.world.admin, 'linux')
         self.world.create_network()
         self.blazar.take(*MANAGED)
         self.assertCountEqual(MANAGED, self.pools()[blazar.FREE_POOL])

@@ -160,20 +160,8 @@ class DocumentationTestCase(base.CloudTestCase):
         """Make what pages suppose; return the variables of their shell."""
         self.suppose_hosts()
         for name in IMAGES:
-            self.admin.create_image(
-                name,
-                data=b'nothing',
-                disk_format='raw',
-                container_format='bare',
-                visibility='public',
-                wait=True,
-            )
-        network = self.admin.network.create_network(
-            name='private', is_shared=True
-        )
-        self.admin.network.create_subnet(
-            network_id=network.id, ip_version=4, cidr='10.1.0.0/16'
-        )
+            world.create_image(self.admin, name)
+        world.create_network(self.admin, 'private', '10.1.0.0/16')
         group = self.member.compute.create_server_group(
             name='supposed', policies=['soft-anti-affinity']
         )

@@ -98,7 +98,7 @@ class World:
             self.create_flavor(name, 64, extra_specs)
             self.create_flavor(f'{name}-large', 128, extra_specs)
         for name, properties in IMAGES.items():
-            self.create_image(name, properties)
+            create_image(self.admin, name, properties)
         self.create_network()
         self.create_aggregates()
 
@@ -110,26 +110,9 @@ class World:
             compute.create_flavor_extra_specs(flavor, extra_specs)
         return flavor
 
-    def create_image(self, name, properties):
-        """Create an image that every project may use; return it."""
-        return self.admin.create_image(
-            name,
-            data=b'nothing',
-            disk_format='raw',
-            container_format='bare',
-            visibility='public',
-            wait=True,
-            meta=properties,
-        )
-
     def create_network(self):
         """Create the network that all servers are on."""
-        network = self.admin.network.create_network(
-            name='network', is_shared=True
-        )
-        self.admin.network.create_subnet(
-            network_id=network.id, ip_version=4, cidr='10.0.0.0/16'
-        )
+        create_network(self.admin, 'network', '10.0.0.0/16')
 
     def create_aggregates(self):
         """Create the aggregates, and the traits of those that isolate."""
@@ -417,6 +400,28 @@ class WorldTestCase(base.CloudTestCase):
         cls.world = World(cloud, cls.closed)
         cls.addClassCleanup(remove_everything, cls.world.admin)
         cls.world.create()
+
+
+def create_image(admin, name, properties=None):
+    """Create an image that every project may use; return it.
+
+    :param admin: a connection of an administrator
+    """
+    return admin.create_image(
+        name,
+        data=b'nothing',
+        disk_format='raw',
+        container_format='bare',
+        visibility='public',
+        wait=True,
+        meta=properties or {},
+    )
+
+
+def create_network(admin, name, cidr):
+    """Create a network that every project may use, with a subnet."""
+    network = admin.network.create_network(name=name, is_shared=True)
+    admin.network.create_subnet(network_id=network.id, ip_version=4, cidr=cidr)
 
 
 def delete_servers(admin, servers=None):

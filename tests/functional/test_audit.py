@@ -5,8 +5,31 @@
 from tests.functional import audits
 
 
-class PoliciesTestCase(audits.AuditTestCase):
-    def test_isolation(self):
+class AuditTestCase(audits.AuditTestCase):
+    def group(self, limit):
+        return self.api.post_server_groups(
+            {
+                'name': 'test',
+                'policy': 'anti-affinity',
+                'rules': {'max_server_per_host': limit},
+            }
+        )
+
+
+class PoliciesTestCase(AuditTestCase):
+    def test_policies(self):
+        # Otherwise nova-compute refuses what the forced host brings.
+        self.flags(disable_group_policy_check_upcall=True, group='workarounds')
+        for check in (
+            self.isolation,
+            self.anti_affinity_then_reservation,
+            self.failure_domain,
+        ):
+            check()
+            for server in self.admin_api.get_servers():
+                self._delete_server(server)
+
+    def isolation(self):
         server = self.boot(host='host2')
         self.boot(host='host1')
         self.assertEqual((0, []), self.audit())
@@ -27,6 +50,9 @@ class PoliciesTestCase(audits.AuditTestCase):
             ],
             rows,
         )
+        other = ('--host', 'host1', '--aggregate', 'windows')
+        for argv in (other, ('--project', 'f00d' * 8)):
+            self.assertEqual([], self.found(*argv))
         # The request filter alone keeps requests out, so it is on, ...
         enabled = 'filter_scheduler.enabled_filters='
         self.assertEqual(
@@ -39,8 +65,9 @@ class PoliciesTestCase(audits.AuditTestCase):
             *('--option', 'nova_ext_sched.request_filters='),
         )
         self.assertEqual((0, []), found)
+        self.set_metadata('windows', {'trait:CUSTOM_WINDOWS': None})
 
-    def test_one_after_the_other(self):
+    def anti_affinity_then_reservation(self):
         self.anti_affinity()
         self.reservation()
 
@@ -67,18 +94,11 @@ class PoliciesTestCase(audits.AuditTestCase):
             ),
             self.found(),
         )
+        self.set_metadata('db', {'reservation:db': None})
 
     def anti_affinity(self):
         """Each server of a crowded host is refused beside the others."""
-        # Otherwise nova-compute refuses what the forced host brings.
-        self.flags(disable_group_policy_check_upcall=True, group='workarounds')
-        group = self.api.post_server_groups(
-            {
-                'name': 'test',
-                'policy': 'anti-affinity',
-                'rules': {'max_server_per_host': 1},
-            }
-        )
+        group = self.group(1)
         hints = {'group': group['id']}
         crowded = [
             self.boot(hints=hints, az='nova:host1')['id'] for _ in range(2)
@@ -97,19 +117,13 @@ class PoliciesTestCase(audits.AuditTestCase):
         )
         self._delete_server({'id': crowded[0]})
 
-    def test_failure_domain(self):
+    def failure_domain(self):
         """Two of a group come to stand in one rack; the third is alone.
 
         By their hints; nothing of the operator's asks for that.
         """
         policy = 'failure-domain-by-hint'
-        group = self.api.post_server_groups(
-            {
-                'name': 'test',
-                'policy': 'anti-affinity',
-                'rules': {'max_server_per_host': 2},
-            }
-        )
+        group = self.group(2)
         hints = {'group': group['id'], 'different_failure_domain': 'true'}
         for host in self.weights:
             self.aggregate(f'of {host}', [host], failure_domain=host)
@@ -143,7 +157,7 @@ class PoliciesTestCase(audits.AuditTestCase):
         )
 
 
-class DomainsTestCase(audits.AuditTestCase):
+class DomainsTestCase(AuditTestCase):
     """Failure domains above their limit, as a race leaves them."""
 
     options = {}
@@ -153,16 +167,10 @@ class DomainsTestCase(audits.AuditTestCase):
         self.flags(disable_group_policy_check_upcall=True, group='workarounds')
         self.aggregate('rack1', ['host1', 'host2'], failure_domain='rack1')
         self.aggregate('rack2', ['host3'], failure_domain='rack2')
-        self.group = self.api.post_server_groups(
-            {
-                'name': 'test',
-                'policy': 'anti-affinity',
-                'rules': {'max_server_per_host': 2},
-            }
-        )['id']
+        self.members = {'group': self.group(2)['id']}
 
     def boot_on(self, host):
-        return self.boot(hints={'group': self.group}, az=f'nova:{host}')['id']
+        return self.boot(hints=self.members, az=f'nova:{host}')['id']
 
     def limit(self, servers):
         """Turn the policy on, which would have refused servers at boot."""

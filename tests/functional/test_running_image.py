@@ -4,7 +4,6 @@
 
 from nova import context
 from nova import objects
-from nova.tests.fixtures import cinder as cinder_fixture
 
 from tests.functional import base
 
@@ -57,6 +56,7 @@ class PlainServerTestCase(RefusedRebuildTestCase):
         )
 
     def test_its_owner_cannot_bring_it_into_the_aggregate(self):
+        self.its_image_is_gone()
         self.assertEqual('host3', self.host_of(self.resize(self.server)))
         self.assertRegex(
             self.log,
@@ -76,14 +76,12 @@ class PlainServerTestCase(RefusedRebuildTestCase):
         self._migrate_server(self.server)
         self.assertEqual('host3', self.host_of(self.server))
         self.assertNotIn('runs image', self.log.removeprefix(before))
+        self._confirm_resize(self.server)
+        self._delete_server(self.server)
+        self.evacuation()
 
-    def test_evacuation(self):
-        self.computes['host2'].stop()
-        self._force_down('host2')
-        self._evacuate_server(self.server, expected_host='host3')
-
-    def test_image_that_is_gone(self):
-        del self.glance.images[self.plain]
+    def its_image_is_gone(self):
+        image = self.glance.images.pop(self.plain)
         server = self.resize(self.server, 'ACTIVE')
         self.assertEqual('host2', self.host_of(server))
         self.assertIn(
@@ -93,11 +91,19 @@ class PlainServerTestCase(RefusedRebuildTestCase):
         )
         # Where nothing isolates, the image does not matter.
         self.set_metadata('windows', {f'trait:{WINDOWS}': 'forbidden'})
-        self.resize(self.server)
+        self._revert_resize(self.resize(self.server))
+        self.set_metadata('windows', {f'trait:{WINDOWS}': 'required'})
+        self.glance.images[self.plain] = image
 
-    def _force_down(self, host):
-        service = self.computes[host].service_ref.uuid
+    def evacuation(self):
+        """Of another server, which has moved nowhere."""
+        server = self.refuse_rebuild(
+            self.assertBootsOn('host2', image=self.plain), self.licensed
+        )
+        self.computes['host2'].stop()
+        service = self.computes['host2'].service_ref.uuid
         self.admin_api.put_service(service, {'forced_down': True})
+        self._evacuate_server(server, expected_host='host3')
 
 
 class LicensedServerTestCase(RefusedRebuildTestCase):
@@ -108,6 +114,3 @@ class LicensedServerTestCase(RefusedRebuildTestCase):
         server = self.assertBootsOn('host1', image=self.licensed)
         server = self.refuse_rebuild(server, self.plain)
         self.assertEqual('host3', self.host_of(self.resize(server)))
-
-
-CINDER = cinder_fixture.CinderFixture

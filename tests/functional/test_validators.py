@@ -45,5 +45,5 @@ class ValidatorsTestCase(base.CloudTestCase):
         self.assertEqual(
             before, self.admin_api.get_extra_specs(self.flavor_id)
         )
-        # What the API cannot reject: unscoped keys and scopes that nova does not know.
+        # The API rejects neither unscoped keys nor scopes unknown to nova.
         self.create(**{'key': '<or>', 'myscope:key': '<or>'})

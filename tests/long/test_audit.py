@@ -59,29 +59,3 @@ class BeforeAChangeTestCase(audits.AuditTestCase):
             ),
         )
         self.set_metadata('windows', {'reservation:a': None})
-
-
-class NarrowingTestCase(audits.AuditTestCase):
-    def setUp(self):
-        super().setUp()
-        for host in ('host1', 'host2'):
-            self.boot(flavor=self.flavor(ssd='true'), az=f'nova:{host}')
-        self.isolate('windows', ['host2', 'host3'], 'CUSTOM_WINDOWS')
-
-    def test_what_is_asked_for(self):
-        matching, isolation = 'aggregate-instance-type', 'isolation'
-        every = [
-            ('host1', matching),
-            ('host2', matching),
-            ('host2', isolation),
-        ]
-        for argv, expected in (
-            (['--host', 'host1'], every[:1]),
-            (['--aggregate', 'windows'], every[1:]),
-            (['--aggregate', 'windows', '--host', 'host1'], []),
-            (['--policy', isolation, '--policy', 'anti-affinity'], every[2:]),
-            (['--project', 'f00d' * 8], []),
-            (['--project', self.api.project_id], every),
-        ):
-            found = sorted(finding[1:] for finding in self.found(*argv))
-            self.assertEqual(expected, found, argv)

@@ -31,7 +31,6 @@ class AnswersTestCase(explain.ExplainTestCase):
 
     def test_one_after_the_other(self):
         self.the_weights_of_the_order()
-        self.hosts_that_are_named()
         self.table_of_chosen_columns()
         self.a_trait_that_placement_does_not_know()
         self.every_format_of_every_kind_of_request()
@@ -299,11 +298,6 @@ class AnswersTestCase(explain.ExplainTestCase):
             [one['weight'] for one in json_['order']],
             [one['weights'][weigher] for one in json_['order']],
         )
-
-    def hosts_that_are_named(self):
-        args = ('--flavor', self.flavor(), '--host', 'host2')
-        found = self.explain(*args).document['hosts']
-        self.assertEqual(['host2'], [one['host'] for one in found])
 
     def table_of_chosen_columns(self):
         answer = explain.run(

@@ -20,16 +20,9 @@ class FailureDomainsTestCase(base.CloudTestCase):
         self.assertBootsOn('host1', hints=hints)
 
         answer = explain.run(
-            '--flavor',
-            self.flavor(),
-            '--server-group',
-            group['id'],
-            '--hint',
-            'different_failure_domain=true',
-            '-f',
-            'json',
+            *('--flavor', self.flavor(), '--server-group', group['id']),
+            *('--hint', 'different_failure_domain=true', '-f', 'json'),
         )
-
         self.assertEqual(3, answer.status)
         [request_filter] = [
             row

@@ -8,10 +8,13 @@ import fixtures
 from nova import context
 from nova import exception as nova_exception
 from nova import objects
+from nova.tests.fixtures import cinder as cinder_fixture
 from nova.volume import cinder
 
 from tests.functional import explain
 from tests.functional import test_running_image
+
+CINDER = cinder_fixture.CinderFixture
 
 
 class VolumeTestCase(test_running_image.RefusedRebuildTestCase):
@@ -42,7 +45,7 @@ class VolumeTestCase(test_running_image.RefusedRebuildTestCase):
         self.cinder_fails()
 
     def explain_reads_the_volume_as_nova_s_own_user(self):
-        server = self.boot_refused(test_running_image.CINDER.IMAGE_BACKED_VOL)
+        server = self.boot_refused(CINDER.IMAGE_BACKED_VOL)
         get = cinder.API.get
         users = []
 
@@ -64,7 +67,7 @@ class VolumeTestCase(test_running_image.RefusedRebuildTestCase):
         self.assertRegex(self.log, f'INFO .*Server {server["id"]} runs image ')
 
     def volume_that_says_nothing(self):
-        volume = test_running_image.CINDER.ISCSI_BACKED_VOL
+        volume = CINDER.ISCSI_BACKED_VOL
         server = self.boot_refused(volume)
         server = self.resize(server, 'ACTIVE')
         self.assertEqual('host2', self.host_of(server))
@@ -77,7 +80,7 @@ class VolumeTestCase(test_running_image.RefusedRebuildTestCase):
 
     def test_rebuild_that_is_allowed_ends_it(self):
         """The instance then has the image of before the refused one."""
-        volume = test_running_image.CINDER.IMAGE_BACKED_VOL
+        volume = CINDER.IMAGE_BACKED_VOL
         server = self.boot_refused(volume)
         get = cinder.API.get
 
@@ -110,9 +113,7 @@ class VolumeTestCase(test_running_image.RefusedRebuildTestCase):
         self.assertNotIn('runs image', self.log.removeprefix(before))
 
     def cinder_fails(self):
-        server = self.boot_refused(
-            test_running_image.CINDER.IMAGE_BACKED_VOL_QUIESCE
-        )
+        server = self.boot_refused(CINDER.IMAGE_BACKED_VOL_QUIESCE)
         get = cinder.API.get
 
         def fail(api, ctxt, volume_id, microversion=None):
