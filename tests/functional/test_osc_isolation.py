@@ -73,12 +73,12 @@ class IsolationTestCase(base.CloudTestCase):
             ).body['aggregates']
         )
 
-    def forget_membership(self, host):
-        """Take a host out of every placement aggregate."""
+    def set_membership(self, host, *aggregates):
+        """Let a host be in these aggregates of placement, and no others."""
         url = f'/resource_providers/{self.providers[host]}/aggregates'
         body = self.placement.get(url, version='1.19').body
         response = self.placement.put(
-            url, body | {'aggregates': []}, version='1.19'
+            url, body | {'aggregates': [*aggregates]}, version='1.19'
         )
         self.assertEqual(200, response.status)
 
@@ -98,11 +98,8 @@ class IsolationTestCase(base.CloudTestCase):
                 )
                 for provider in providers
             ),
-            self._get_aggregates(),
+            self.admin_api.api_get('/os-aggregates').body['aggregates'],
         )
-
-    def _get_aggregates(self):
-        return self.admin_api.api_get('/os-aggregates').body['aggregates']
 
     def faults(self, *arguments):
         """Return (kind, hosts) of each fault by aggregate."""
@@ -137,17 +134,8 @@ class ListTest(IsolationTestCase):
         self.require('forced', ['host3'], SSD, force_metadata_check='yes')
         self.require('flag', [], WINDOWS, force_metadata_check='ja')
         self.add_traits('host3', WINDOWS, SSD)
-        self.forget_membership('host3')
-        self.placement.put(
-            f'/resource_providers/{self.providers["host2"]}/aggregates',
-            {
-                'aggregates': [fine],
-                'resource_provider_generation': self._get_resource_provider(
-                    'host2'
-                )['generation'],
-            },
-            version='1.19',
-        )
+        self.set_membership('host3')
+        self.set_membership('host2', fine)
 
         before = self.state()
         self.assertEqual(
@@ -177,20 +165,12 @@ class ListTest(IsolationTestCase):
         )
         self.assertEqual(before, self.state())
 
-    def _get_resource_provider(self, name):
-        [found] = [
-            provider
-            for provider in self._get_all_providers()
-            if provider['name'] == name
-        ]
-        return found
-
 
 class SyncTest(IsolationTestCase):
     def test_sets_up_what_the_scheduler_needs(self):
         uuid = self.require('windows', ['host1', 'host2'], WINDOWS, SSD)
         for host in self.weights:
-            self.forget_membership(host)
+            self.set_membership(host)
         windows = self.flavor(
             specs={f'trait:{trait}': 'required' for trait in (WINDOWS, SSD)}
         )

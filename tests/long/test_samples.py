@@ -230,7 +230,7 @@ class IsolationTestCase(SamplesTestCase):
     def test_the_page(self):
         self.require('windows', ['host1', 'host2'], TRAIT)
         self.add_traits('host1', TRAIT)
-        self.forget_membership('host2')
+        self.set_membership('host2')
         self.isolate('gpu', ['host3'], 'CUSTOM_GPU')
         list_ = 'openstack aggregate isolation list'
         self.show('cli/isolation/list.txt', list_, 'echo $?')
