@@ -184,6 +184,13 @@ class KeystoneTest(unittest.TestCase):
         self.assertEqual(200, response.status_code, response.text)
         return provider
 
+    def test_session(self):
+        client = placement.PlacementClient.from_session(
+            session.Session(auth=self.keystone.password()),
+            region_name=REGION,
+        )
+        self.assertEqual(((1, 0), (1, 39)), client._transport.microversions)
+
     def test_clouds_yaml(self):
         try:
             import openstack.config  # noqa: F401
