@@ -145,13 +145,6 @@ class PolicyFilterTestCase(testtools.TestCase):
         refused = request_state.of(spec).refused
         self.assertEqual(2 if counts_group else 0, len(refused))
 
-    def test_one_by_one(self):
-        spec = objects.RequestSpec()
-        self.assertEqual(
-            [True, False, True, False, True],
-            [OddFilter().host_passes(state, spec) for state in self.hosts],
-        )
-
     def test_no_reasons_are_made_up_where_nobody_reads_them(self):
         class Counting(OddFilter):
             counted = 0
@@ -207,12 +200,3 @@ class ByAggregatesTestCase(testtools.TestCase):
                 {'h0', 'h1', 'h3', 'h6'}, {state.host for state in passed}
             )
             self.assertEqual(5, filter_.decided)
-
-    def test_an_update_takes_effect_on_the_next_request(self):
-        aggregate = test_base.aggregate('good')
-        hosts = [test_base.host_state('h', aggregate)]
-        filter_ = CountingFilter()
-        spec = objects.RequestSpec()
-        self.assertEqual(hosts, filter_.filter_all(hosts, spec))
-        aggregate.name = 'bad'
-        self.assertEqual([], filter_.filter_all(hosts, spec))
