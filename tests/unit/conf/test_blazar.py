@@ -4,7 +4,10 @@ import subprocess
 import sys
 
 import ddt
+from oslo_config import cfg
 import testtools
+
+from nova_ext_sched.conf import blazar
 
 OURS = 'from nova_ext_sched import conf; conf.register_opts(CONF)'
 THEIRS = 'from blazarnova.scheduler.filters import blazar_filter'
@@ -39,3 +42,22 @@ class OptionsTestCase(testtools.TestCase):
             done.stdout,
             done.stderr,
         )
+
+    @ddt.data(
+        cfg.StrOpt('blazar_owner', default='other'),
+        cfg.BoolOpt('blazar_owner'),
+    )
+    def test_another_option_of_the_name_is_refused(self, option):
+        """The help alone may differ."""
+        for first, second in (
+            (blazar.OPTS, [option]),
+            ([option], blazar.OPTS),
+        ):
+            config = cfg.ConfigOpts()
+            config.register_opts(first, 'blazar:physical:host')
+            self.assertRaises(
+                cfg.DuplicateOptError,
+                config.register_opts,
+                second,
+                'blazar:physical:host',
+            )
