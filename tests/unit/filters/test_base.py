@@ -6,6 +6,7 @@ from unittest import mock
 import ddt
 import fixtures
 from nova import objects
+from nova.scheduler import filters
 from oslo_utils.fixture import uuidsentinel as uuids
 import testtools
 
@@ -178,6 +179,29 @@ class PolicyFilterTestCase(testtools.TestCase):
 
         self.assertEqual([], self.names(Reasons()))
         self.assertIn('4 because frequent; 1 because rare', self.output.output)
+
+
+class OthersTestCase(testtools.TestCase):
+    """A filter of another package is asked about one host."""
+
+    def test_answers(self):
+        state = test_base.host_state('h')
+
+        class Other(filters.BaseHostFilter):
+            def filter_all(self, hosts, spec_obj):
+                return self.answer
+
+        other = Other()
+
+        for other.answer, passes in (
+            ([state], True),
+            (iter([state]), True),
+            ([], False),
+            (iter(()), False),
+            (None, False),
+        ):
+            ((_, judge),) = base.decisions_of(other, objects.RequestSpec())
+            self.assertIs(passes, judge(state).passes)
 
 
 class ByAggregatesTestCase(testtools.TestCase):

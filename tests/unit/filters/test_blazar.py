@@ -90,7 +90,9 @@ class BlazarFilterTestCase(test_base.RequestFilterTestCase):
         unreadable = objects.Aggregate(
             hosts=[], **{k: v for k, v in fields.items() if v is not None}
         )
-        host = filters_base.host_state('h', unreadable)
+        host = filters_base.host_state(
+            'h', filters_base.aggregate('plain'), unreadable
+        )
         for hints in ({}, {'reservation': ['a']}):
             spec = blazar_spec(scheduler_hints=hints)
             self.assertEqual([], self.filter.filter_all([host], spec))

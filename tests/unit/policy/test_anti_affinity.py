@@ -40,6 +40,7 @@ class GroupTest(unittest.TestCase):
         ({'max_server_per_host': None}, (), False),
         ({'max_server_per_host': 2.5}, (), False),
         ({'max_server_per_rack': 2}, (), False),
+        ({'max_server_per_rack': ''}, (), False),
         ({'max_server_per_rack': 2}, ('x',), True),
     )
     @ddt.unpack
