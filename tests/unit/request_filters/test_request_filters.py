@@ -3,6 +3,8 @@
 """What an entry point of the request filters may be."""
 
 import ddt
+import fixtures
+from nova.scheduler import request_filter as nova_request_filter
 import testtools
 
 from nova_ext_sched import request_filters
@@ -21,4 +23,23 @@ class KindTestCase(testtools.TestCase):
     def test_kind(self, plugin, got):
         self.assertEqual(
             got, request_filters._not_a_request_filter('f', plugin)
+        )
+
+
+class InstallTestCase(testtools.TestCase):
+    def test_beside_one_of_nova_s_with_the_same_name(self):
+        found = [nova_request_filter.isolate_aggregates]
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova.scheduler.request_filter.ALL_REQUEST_FILTERS', found
+            )
+        )
+        for _ in range(2):
+            request_filters.install(['isolate_aggregates'])
+        self.assertEqual(
+            [
+                'nova.scheduler.request_filter',
+                'nova_ext_sched.request_filters.isolation',
+            ],
+            [one.__module__ for one in found],
         )
