@@ -114,6 +114,16 @@ class FaultsTestCase(testtools.TestCase):
                 declared=isolation.DeclaredTraits(['CUSTOM_*']),
             ),
         )
+        # Its own aggregate requires another trait.
+        self.assertIn(
+            ('trait-outside', 'carrier'),
+            self.find(
+                aggregate,
+                nodes,
+                [make_aggregate(2, ['carrier'], Y)],
+                isolation.DeclaredTraits([X]),
+            ),
+        )
 
     @hypothesis.given(
         st.lists(

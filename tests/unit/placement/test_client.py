@@ -57,12 +57,12 @@ class UpdateTestCase(testtools.TestCase):
         )
         self.seen = []
 
-    def update(self, *answers, add='CUSTOM_B'):
+    def update(self, *answers, add='CUSTOM_B', remove=None):
         """Add a trait; return the traits then, and what was sent."""
 
         def decide(traits):
             self.seen.append(traits)
-            return traits | {add}
+            return (traits | {add}) - {remove}
 
         client = placement.PlacementClient(adapter.Adapter(session.Session()))
         client._transport = transport = Transport(*answers)
@@ -91,6 +91,17 @@ class UpdateTestCase(testtools.TestCase):
     def test_nothing_is_sent_where_nothing_changes(self):
         self.assertEqual({'CUSTOM_B'}, self.update((['CUSTOM_B'], 4)))
         self.assertEqual([], self.sent())
+
+    def test_a_trait_less(self):
+        found = self.update(
+            (['CUSTOM_A', 'CUSTOM_B'], 4),
+            (['CUSTOM_B'], 5),
+            remove='CUSTOM_A',
+        )
+        self.assertEqual({'CUSTOM_B'}, found)
+        self.assertEqual(
+            [['CUSTOM_B']], [one['traits'] for one in self.sent()]
+        )
 
     @ddt.data(409, 500)
     def test_tried_again_from_a_fresh_read(self, status):

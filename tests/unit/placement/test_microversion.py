@@ -83,6 +83,12 @@ class MicroversionTest(unittest.TestCase):
             ),
         )
 
+    def test_none_later_than_the_client_knows(self):
+        server = (1, 0), (1, 99)
+        self.assertEqual('1.39', microversion.choose(server, {'a': (1, 32)}))
+        with self.assertRaises(errors.MicroversionUnsupported):
+            microversion.choose(server, {'a': (1, 40)})
+
     def test_what_the_server_lacks_is_told_together(self):
         needs = {'b': (1, 35), 'a': (1, 32), 'c': (1, 31)}
         with self.assertRaises(errors.MicroversionUnsupported) as caught:
