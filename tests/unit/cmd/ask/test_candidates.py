@@ -21,6 +21,7 @@ from nova_ext_sched.cmd.ask import reasons
 from nova_ext_sched.cmd.ask import refusals
 from nova_ext_sched.cmd.cloud import placement
 from nova_ext_sched.cmd.cloud import query
+from nova_ext_sched.policy import declaration
 from tests.unit.cmd.cloud import test_query
 
 objects.register_all()
@@ -271,6 +272,16 @@ class EndedTestCase(PlacementTestCase):
             self.stopped(error),
         )
         self.assertIsNone(self.matrix.failure)
+
+    def test_a_request_filter_of_a_policy(self):
+        def change(spec_obj):
+            raise nova_exception.RequestFilterFailed(reason='no key')
+
+        ending = a_filter('ends', change)
+        ending.policies = (declaration.Policy(name='keys', refuses='are'),)
+        self.filters.append(ending)
+        self.ask()
+        self.assertEqual('keys', self.matrix.end.cause)
 
     @ddt.data(True, False)
     def test_a_request_filter_that_cannot_decide(self, has_reason):

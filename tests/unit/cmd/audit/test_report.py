@@ -170,6 +170,26 @@ class TextTestCase(ReportTestCase):
         )
 
 
+@ddt.ddt
+class StatusTestCase(ReportTestCase):
+    @ddt.data(
+        # Policies that a server violates, whether all could judge it, what
+        # could not be read, and the exit status.
+        ([], True, [], 0),
+        (['isolation'], True, [], 3),
+        ([], False, [], 1),
+        (['isolation'], False, [], 1),
+        (['isolation'], True, ['Cell a is silent.'], 1),
+    )
+    @ddt.unpack
+    def test_status(self, policies, judged, faults, expected):
+        self.count(*policies, judged=judged)
+        self.auditing.faults = faults
+        for summary in (False, True):
+            found = report.make(self.auditing, [], summary)
+            self.assertEqual(expected, found.status)
+
+
 class DocumentTestCase(ReportTestCase):
     def document(self, rows, summary=False):
         found = report.make(self.auditing, rows, summary).document()

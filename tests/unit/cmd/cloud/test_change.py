@@ -115,6 +115,14 @@ class MadeTestCase(testtools.TestCase):
             self.assertEqual([['bare']] * 6, queries())
         self.assertEqual([[]] * 6, queries())
 
+    @ddt.data(('mysql', ['gpu']), ('postgresql', []), ('sqlite', []))
+    @ddt.unpack
+    def test_a_key_in_another_case(self, dialect, expected):
+        found = objects.AggregateList.get_all(self.ctxt)
+        with change.used(change.copy_aggregates(found, dialect), {}):
+            found = objects.AggregateList.get_by_metadata(self.ctxt, key='A')
+        self.assertEqual(expected, [one.name for one in found])
+
     def test_nothing_is_left_after_an_error(self):
         with (
             testtools.ExpectedException(ZeroDivisionError),

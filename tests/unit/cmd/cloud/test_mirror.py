@@ -105,6 +105,13 @@ class ReportClientTestCase(testtools.TestCase):
                 self.assertEqual(expected, sorted(uuids))
         self.assertNotIn('limit', dict(self.queries[0]))
 
+    def test_each_parameter_counts(self):
+        asked = ('member_of', 'in:a,b'), ('member_of', '!in:a')
+        found = self.get('/resource_providers', *asked, a={'host1': False})
+        self.assertEqual(
+            [{'uuid': 'host3'}], found.json()['resource_providers']
+        )
+
     def test_other_queries(self):
         """They go to placement as they are, and only once."""
         asked = [('member_of', 'in:a'), ('limit', '1'), ('resources', 'x')]

@@ -150,3 +150,12 @@ class CredentialsTestCase(testtools.TestCase):
         with mock.patch.object(cinder, '_load_auth_plugin') as load:
             for one in (ctxt, *self.copies(ctxt)):
                 self.assertIs(load.return_value, cinder._get_auth(one))
+
+
+class OverrideTestCase(testtools.TestCase):
+    def test_default_and_a_group(self):
+        conf = nova_conf.CONF
+        for name, group in (('host', None), ('workers', 'scheduler')):
+            self.addCleanup(conf.clear_override, name, group)
+        process.override({'host': 'here', 'scheduler.workers': '7'})
+        self.assertEqual(('here', 7), (conf.host, conf.scheduler.workers))

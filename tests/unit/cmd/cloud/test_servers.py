@@ -70,8 +70,23 @@ class ServersTestCase(testtools.TestCase):
         ):
             listed.get_uuids_by_host.return_value = ['b', 'a', 'other']
             listed.get_by_filters.return_value = instances
+            self.listed = listed
             self.ctxt = ctxt.return_value
             return list(servers.Servers(self.scheduler).read('cell', 'h'))
+
+    def test_pages(self):
+        with mock.patch.object(servers, 'PAGE', 2):
+            self.read()
+        self.assertEqual(
+            [['a', 'b'], ['other']],
+            [
+                filters['uuid']
+                for (
+                    _,
+                    filters,
+                ), _ in self.listed.get_by_filters.call_args_list
+            ],
+        )
 
     def test_servers(self):
         first, second = self.read()

@@ -337,6 +337,9 @@ host filter     IsolatedAggregatesFilter                        100      0     0
         text = tell(found)
         self.assertIn('No host for every instance: 1 of 1 host can', text)
         self.assertIn(' Only 1 of 2 instances finds\n  a host.\n', text)
+        self.assertEqual(
+            3, report.make(document.build(found, request())).status
+        )
 
     def test_names_of_users_are_quoted(self):
         found = matrix.Matrix({'1': 'a\nb'})

@@ -3,6 +3,7 @@
 import unittest
 from unittest import mock
 
+from nova_ext_sched.cmd.simulate import expectation
 from nova_ext_sched.cmd.simulate import scenario
 from nova_ext_sched.cmd.simulate import steps
 
@@ -39,3 +40,24 @@ class EvacuateTest(unittest.TestCase):
 
         api.get_services.assert_called_once_with('nova-compute', 'a')
         self.assertEqual({'a': 1}, outcome.hosts)
+
+
+class FailureTest(unittest.TestCase):
+    def test_words_of_nova(self):
+        """A fault has the sentence; an event's traceback the class."""
+        for detail, expected in (
+            ('No valid host was found. ', expectation.NO_VALID_HOST),
+            ('nova.exception_Remote.NoValidHost_Remote: No', 'no_valid_host'),
+            ('Disk is full', expectation.FAILED),
+        ):
+            found = steps._failure('vm', detail)
+            self.assertEqual((expected, detail), (found.failure, found.detail))
+
+
+class AggregateTest(unittest.TestCase):
+    def test_a_key_that_is_unset(self):
+        """nova-api removes a key whose value is null."""
+        self.assertEqual(
+            [{'set_metadata': {'metadata': {'a': '1', 'b': None}}}],
+            steps._aggregate_actions({'set': {'a': '1'}, 'unset': ['b']}),
+        )

@@ -68,6 +68,16 @@ class OperatorsDataTestCase(testtools.TestCase):
             found,
         )
 
+    def test_slip_in_an_aggregate(self):
+        """One prefix is enough, of either option."""
+        for option in ('required', 'default_forbidden'):
+            [found] = data(
+                {'lease': {'Pool:a': '1'}},
+                {},
+                **{f'placement_req_{option}_member_prefix': ['pool:']},
+            ).check_aggregates()
+            self.assertIn("'Pool:a': expected 'pool:a'", found)
+
     @ddt.data(
         ({'reservation:a': 'true'}, []),
         ({'reservation:a': 'no', 'ssd': 'true'}, []),

@@ -82,6 +82,12 @@ class CellsTestCase(testtools.TestCase):
             self.assertEqual(['a', 'b'], list(self.ask()))
             self.assertEqual(set(), self.cells.silent)
 
+    def test_one_alone_says_nothing_of_others(self):
+        self.broken['a'] = LookupError('no table')
+        self.ask()
+        self.ask('b')
+        self.assertEqual({'a'}, self.cells.silent)
+
     def test_one_that_is_gone_is_not_silent(self):
         self.broken['a'] = LookupError('no table')
         self.ask()
