@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import contextlib
+import io
 import pathlib
 import types
 
@@ -46,6 +48,29 @@ class DescribeTestCase(testtools.TestCase):
             f'Value for option number from {path} is not valid: ',
             base._describe(error),
         )
+
+
+@ddt.ddt
+class StatusTestCase(testtools.TestCase):
+    @ddt.data(
+        (base.UsageError('Say which.'), 2),
+        (exception.InvalidValue(where='x', expected='y', got='z'), 2),
+        (LookupError('no answer'), 1),
+        (None, 3),
+    )
+    @ddt.unpack
+    def test_how_a_command_ends(self, error, expected):
+        class Command(base.Command):
+            def take_action(self, parsed_args):
+                if error:
+                    raise error
+                self.status = base.SOME_FOUND
+
+        command = Command(types.SimpleNamespace(stdout=io.StringIO()), None)
+        command.cmd_name = 'c'
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            self.assertEqual(expected, command.run(types.SimpleNamespace()))
+        self.assertEqual(bool(error), str(error) in said.getvalue())
 
 
 @ddt.ddt

@@ -199,6 +199,20 @@ class ChooseTraitsTestCase(testtools.TestCase):
             )
 
 
+class ResolveTestCase(testtools.TestCase):
+    def test_what_no_chosen_trait_covers_is_forbidden(self):
+        lacking = {'1': {'A'}, '2': {'A', 'C'}, '3': {'B'}, '4': {'D'}}
+        for room, traits, forbidden in (
+            (0, '', '1234'),
+            (1, 'A', '34'),
+            (2, 'AB', '4'),
+        ):
+            found = isolation.resolve(lacking, set(), {'A', 'B'}, room)
+            self.assertEqual(
+                (set(traits), list(forbidden)), (found.traits, found.forbidden)
+            )
+
+
 @ddt.ddt
 class DeclaredTraitsTestCase(testtools.TestCase):
     @ddt.data(

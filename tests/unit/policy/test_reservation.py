@@ -126,6 +126,17 @@ class ProjectsTestCase(testtools.TestCase):
         resolution = request.resolve(items_of(host))
         self.assertIs(allowed, not resolution.unmet, resolution.detail)
 
+    def test_only_open_aggregates_are_required(self):
+        """And none whose key begins with the one that is asked for."""
+        metadata = [
+            {'reservation:a': '1', 'filter_tenant_id': 'q'},
+            {'reservation:a': '1', 'filter_tenant_id': 'p'},
+            {'reservation:ab': '1'},
+        ]
+        request = BOTH.request({'reservation:a'}, 'p')
+        resolution = request.resolve(items_of(host_of(*metadata)))
+        self.assertEqual([{'uuid-a2'}], resolution.required)
+
     def test_project_keys_of_aggregates_without_the_key_mean_nothing(self):
         request = BOTH.request({'reservation:a'}, 'p')
         aggregates = host_of({'reservation:a': '1'}, {'filter_tenant_id': 'q'})

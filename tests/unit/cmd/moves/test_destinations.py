@@ -41,6 +41,19 @@ class DestinationsTestCase(testtools.TestCase):
         self.destinations = destinations.Destinations(self.scheduler)
         self.answer = test_providers.make_answer()
 
+    def test_an_older_hypervisor_is_passed_over(self):
+        mine = types.SimpleNamespace(
+            spec_obj=SPEC, may_move_to=lambda _source, target: target == 'new'
+        )
+        with (
+            mock.patch.object(self.destinations, '_find_source'),
+            mock.patch.object(self.destinations, 'judge') as judge,
+        ):
+            judge.return_value = None, ['old', 'new']
+            self.assertEqual('new', self.destinations.find(mine))
+            judge.return_value = None, ['old']
+            self.assertIsNone(self.destinations.find(mine))
+
     def ask(self, *_, **__):
         nowhere = {'m': frozenset(), 'x': frozenset()}
         self.places = sources.current.place(nowhere)

@@ -291,6 +291,37 @@ class OrderTestCase(PlanTestCase):
         self.assertEqual('VCPU on 1 host', one.would_help)
         self.assertIn('1 is VCPU', one.reason)
 
+    def test_one_that_cannot_be_read(self):
+        def prepare(uuid):
+            raise LookupError('no request')
+
+        with self.cloud({'h': Host(1, 0)}, {}) as toy:
+            leaving = order.Leaving('a', '', 'p', 'h', [])
+            made = order.Order(toy, (), prepare=prepare).make([leaving])
+        [one] = made.without_place
+        self.assertEqual(
+            ('LookupError: no request', order.report.FAULT),
+            (one.reason, one.cause),
+        )
+
+    def test_hosts_that_are_to_be_empty(self):
+        """Nothing goes there, whatever room the others leave."""
+        servers = {
+            'a': Server('h1', 2, 0),
+            'b': Server('h2', 2, 0),
+            'c': Server('h2', 1, 0, fixed=True),
+            'd': Server('h3', 1, 0),
+        }
+        hosts = {f'h{n}': Host(4, 0) for n in range(1, 4)}
+        made = self.empty(hosts, servers, ['h1', 'h2'])
+        self.assertEqual(
+            [('a', 'h3')], [(one.server, one.to) for one in made.moves]
+        )
+        self.assertEqual(
+            [('b', 'VCPU'), ('c', 'state')],
+            [(one.server, one.cause) for one in made.without_place],
+        )
+
     def test_what_a_group_loses(self):
         """A host that none of its members had before is no loss."""
         racks = {'h1': 'r1', 'h2': 'r2', 'h3': 'r2', 'h4': 'r1,r3'}
@@ -300,6 +331,9 @@ class OrderTestCase(PlanTestCase):
             'c': Server('h3', 1, 0, group=2),
             'd': Server('h4', 1, 0, group=2),
             'e': Server('h4', 1, 0),
+            # As many hosts, of fewer racks.
+            'f': Server('h1', 1, 0, group=3),
+            'g': Server('h3', 1, 0, group=3),
         }
         hosts = {host: Host(9, 0) for host in racks}
         states = Toy.states.fget
@@ -321,8 +355,14 @@ class OrderTestCase(PlanTestCase):
             ),
         ):
             made = self.empty(hosts, servers, ['h1', 'h4'])
-        self.assertEqual(3, len(made.moves))
-        self.assertEqual([order.Group(2, 'group 2', 2, 3, 1, 3)], made.groups)
+        self.assertEqual(4, len(made.moves))
+        self.assertEqual(
+            [
+                order.Group(2, 'group 2', 2, 3, 1, 3),
+                order.Group(3, 'group 3', 2, 2, 1, 2),
+            ],
+            made.groups,
+        )
 
     def test_the_hardest_to_place_first(self):
         """One host takes the third; the second is larger than the first."""
