@@ -7,10 +7,13 @@ from unittest import mock
 import ddt
 from nova.scheduler import filters as nova_filters
 from nova.scheduler import request_filter
+from nova.scheduler.filters import affinity_filter
 import testtools
 
+from nova_ext_sched import conf
 from nova_ext_sched import filters
 from nova_ext_sched import plugins
+from nova_ext_sched.filters import anti_affinity
 from nova_ext_sched.policy import declaration
 
 
@@ -71,6 +74,26 @@ class PoliciesTestCase(testtools.TestCase):
         self.assertEqual(
             [declaration.undeclared(request_filter='theirs')], found
         )
+
+
+class ContradictionsTestCase(testtools.TestCase):
+    def test_a_later_class_of_the_same_name(self):
+        """nova uses it in place of ours."""
+        conf.register_opts(filters.CONF)
+        ours = anti_affinity.ServerGroupAntiAffinityFilter
+        nova_s = affinity_filter.ServerGroupAntiAffinityFilter
+        for in_use, expected in ((nova_s, True), (ours, False)):
+            found = filters.find_contradictions(
+                [ours], {ours.__name__: in_use}
+            )
+            self.assertIs(
+                expected,
+                any(
+                    f'nova uses {nova_s.__module__}.{nova_s.__name__}. It '
+                    f'keeps the rules of server groups too' in message
+                    for message in found
+                ),
+            )
 
 
 class AllFiltersTestCase(testtools.TestCase):

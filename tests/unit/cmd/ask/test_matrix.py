@@ -213,3 +213,14 @@ class FullTestCase(testtools.TestCase):
             refusals.Refusal('are full (DISK_GB, VCPU)', 'DISK_GB and VCPU'),
             refusals.full(['DISK_GB', 'VCPU']),
         )
+
+
+class DecidersTestCase(testtools.TestCase):
+    def test_a_weigher_without_which_hosts_are_equal(self):
+        found = matrix.Matrix({'a': 'h1', 'b': 'h2'})
+        for uuid, weight in (('a', 2.0), ('b', 1.0)):
+            found.prefer(uuid, weight).weights.update(w=weight, v=0.0)
+        found.conclude()
+        self.assertEqual(
+            [{'weigher': 'w', 'best': 'h2'}], found.answer.deciders
+        )

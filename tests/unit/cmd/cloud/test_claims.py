@@ -3,6 +3,7 @@
 """Claims that are counted and not made."""
 
 import types
+from unittest import mock
 
 from nova import objects
 from nova.scheduler import host_manager
@@ -124,6 +125,19 @@ class HostStateTestCase(testtools.TestCase):
         self.assertEqual(0, self.state.vcpus_used)
         self.assertEqual({}, self.state.instances)
         self.assertEqual(7, self.state.num_io_ops)
+
+    def test_numa_cells_are_for_one_server(self):
+        """nova writes those that it finds into the request."""
+
+        def consume(state, spec_obj, uuid):
+            spec_obj.numa_topology = objects.InstanceNUMATopology(cells=[])
+
+        with mock.patch.object(
+            claims.manager.SchedulerManager, '_consume_selected_host', consume
+        ):
+            copy = claims.copy_state(self.state)
+            claims.consume(copy, self.spec, request(), 'uuid')
+        self.assertIsNone(self.spec.numa_topology)
 
     def test_a_server_that_leaves(self):
         """Its CPUs are free again, and the NUMA cell is as it was."""
