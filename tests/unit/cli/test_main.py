@@ -2,7 +2,9 @@
 
 import contextlib
 import io
+import signal
 import unittest
+from unittest import mock
 
 import ddt
 
@@ -29,6 +31,15 @@ class MainTest(unittest.TestCase):
         self.assertEqual(0, status)
         for command in ('audit', 'explain', 'simulate'):
             self.assertRegex(text, rf'(?m)^  {command} +\w')
+
+    def test_cliff_was_interrupted(self):
+        """It ends as where nothing of cliff runs yet."""
+        with (
+            mock.patch('cliff.app.App.run', return_value=130),
+            mock.patch('signal.signal') as ignored,
+        ):
+            self.assertEqual((130, 'interrupted\n'), self.run_main('audit'))
+        ignored.assert_called_once_with(signal.SIGINT, signal.SIG_IGN)
 
     @ddt.data(
         (['--config-file', 'x', 'explain', '--all'],

@@ -59,11 +59,16 @@ class Manager(host_manager.HostManager):
     def __init__(self, test):
         self.hosts = {
             name: types.SimpleNamespace(
-                host=name, name=name, cell_uuid=uuids.cell
+                host=name,
+                name=name,
+                cell_uuid=test.cells.get(name, uuids.cell),
             )
             for name in test.names
         }
-        self.enabled_cells = [types.SimpleNamespace(uuid=uuids.cell)]
+        self.enabled_cells = [
+            types.SimpleNamespace(uuid=uuid)
+            for uuid in (uuids.cell, uuids.other)
+        ]
         self.enabled_filters = test.filters
         self.filter_handler = filters.HostFilterHandler()
         self.weighers = [Weigher()]
@@ -79,6 +84,8 @@ class HostsTestCase(testtools.TestCase):
         super().setUp()
         self.names = ['h1', 'h2', 'h3', 'h4']
         self.candidates = [*self.names]
+        #: Of hosts that are in another cell.
+        self.cells = {}
         self.filters = []
         self.matrix = matrix.Matrix({name: name for name in self.names})
         self.request = base.request_spec(
@@ -225,6 +232,14 @@ class FiltersTestCase(HostsTestCase):
         self.assertEqual(
             {'requested_destination': {'h2', 'h3', 'h4'}}, self.judge()
         )
+
+    def test_a_host_of_another_cell(self):
+        self.cells = {'h4': uuids.other}
+        self.candidates.remove('h4')
+        self.request.requested_destination = objects.Destination(
+            cell=objects.CellMapping(uuid=uuids.cell)
+        )
+        self.assertEqual({'requested cells': {'h4'}}, self.judge())
 
 
 @ddt.ddt

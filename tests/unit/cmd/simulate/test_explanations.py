@@ -77,6 +77,15 @@ class DescribeUnusedTest(unittest.TestCase):
             explanations.describe_unused(document_, ['a', 'b'], 'c'),
         )
 
+    def test_a_constraint_that_was_not_asked(self):
+        found = matrix.Matrix(HOSTS)
+        found.add('host filter', 'Filter0', refused={'u1': ISOLATED})
+        found.add('host filter', 'Filter1', judged={'u2'})
+        self.assertEqual(
+            ['a not used: Filter0: it is isolated (windows wants X)'],
+            explanations.describe_unused(document.build(found, {}), ['a']),
+        )
+
     def test_hosts_of_one_reason_together(self):
         document_ = explain([{'u1': ISOLATED, 'u2': ISOLATED}])
         (said,) = explanations.describe_unused(document_, ['a', 'b'], 'c')
