@@ -69,3 +69,25 @@ class KeyTestCase(testtools.TestCase):
     def test_no_request_is_stored(self):
         instance = types.SimpleNamespace(uuid=UUIDS[0])
         self.assertIsNone(shared.find_key('c', instance, None))
+
+
+class BeginTestCase(testtools.TestCase):
+    def test_hosts_are_as_before_the_last_plan(self):
+        states = {
+            uuid: types.SimpleNamespace(
+                host=f'host {uuid}', instances={}, pci_stats=None
+            )
+            for uuid in 'ab'
+        }
+        before = dict(states)
+        places = shared.Shared(
+            types.SimpleNamespace(states=states, placement=None)
+        )
+        places.begin({'host b'})
+        for _ in range(2):
+            places._replace('a').instances['new'] = None
+        places.moved['new'] = 'host a'
+        places.begin({'host a'})
+        self.assertEqual({}, places.moved)
+        for uuid, state in before.items():
+            self.assertIs(state, states[uuid])
