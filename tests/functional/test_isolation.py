@@ -148,6 +148,28 @@ class FlavorAloneTestCase(IsolationTestCase):
         self.assertEqual([f'!in:{uuid}'], self.queries[-1]['member_of'])
 
 
+class SnapshotTestCase(IsolationTestCase):
+    """What nova's non_inheritable_image_properties does, and does not."""
+
+    def boot_from_snapshot(self, image=None, **metadata):
+        """Boot a server from the snapshot of a new one; return its host."""
+        snapshot = self.api.post_server_action(
+            self.boot(image=image)['id'],
+            {'createImage': {'name': 'snapshot', 'metadata': metadata}},
+        )['image_id']
+        return self.host_of(self.boot(image=snapshot))
+
+    def test_the_owner_writes_the_trait_all_the_same(self):
+        self.isolate('windows', ['host1'], WINDOWS)
+        windows = self.image(props=required(WINDOWS))
+        self.assertEqual('host1', self.boot_from_snapshot(windows))
+        self.flags(non_inheritable_image_properties=[f'trait:{WINDOWS}'])
+        # The snapshot of a licensed server is plain, ...
+        self.assertEqual('host2', self.boot_from_snapshot(windows))
+        # ... and whoever names the trait has it.
+        self.assertEqual('host1', self.boot_from_snapshot(**required(WINDOWS)))
+
+
 class ForbidByTraitTestCase(IsolationTestCase):
     options = {
         **IsolationTestCase.options,

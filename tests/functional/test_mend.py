@@ -150,3 +150,17 @@ class PlanTestCase(plans.PlanTestCase):
         )
         self.assertEqual(3, len(self.plan()['moves']))
         self.assertEqual((2, 1), (len(asked), len(read)))
+
+
+class ByHintTestCase(plans.PlanTestCase):
+    weights = {'host1': 400, 'host2': 300, 'host3': 200, 'host4': 100}
+
+    def test_what_only_a_hint_asks_for(self):
+        for host in self.weights:
+            self.aggregate(f'of {host}', [host], failure_domain=host)
+        hints = {**self.group(limit=9), 'different_failure_domain': 'true'}
+        for host in ('host1', 'host2'):
+            self.boot(hints=hints, host=host)
+        self.set_metadata('of host2', {'failure_domain': 'host1'})
+        plan = self.mend()
+        self.assertEqual(1, len(plan['moves']))

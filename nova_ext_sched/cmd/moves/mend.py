@@ -35,7 +35,10 @@ def make(auditing: auditor.Auditor) -> order.Plan:
     for one in found:
         # The servers beside it decide, and nothing else.
         beside = all(
-            auditing.policies.on[name].counts_group for name in one.policies
+            auditing.policies.on[
+                name.removesuffix(policies.BY_HINT)
+            ].counts_group
+            for name in one.policies
         )
         (may if beside else must).append(
             order.Leaving(
