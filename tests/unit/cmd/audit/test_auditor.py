@@ -9,6 +9,7 @@ from nova_ext_sched import exception
 from nova_ext_sched.cmd.audit import auditor
 from nova_ext_sched.cmd.audit import command
 from nova_ext_sched.cmd.audit import policies
+from nova_ext_sched.cmd.cloud import cells
 from nova_ext_sched.cmd.cloud import servers
 from nova_ext_sched.cmd.cloud import snapshot
 
@@ -28,34 +29,52 @@ class Policies:
             yield 'even', 'odd'
 
 
+class Scheduler(mock.Mock):
+    faults = snapshot.Snapshot.faults
+
+
 class AuditorTestCase(testtools.TestCase):
-    def make(self, **cells):
-        """Make an auditor of the servers of cells, and count them."""
+    def make(self, hosts=None, **cells):
+        """Make an auditor of cells.
+
+        Each is what its reads yield or raise, or why it does not answer.
+        """
         self.read = []
+        silent = {
+            name: found
+            for name, found in cells.items()
+            if isinstance(found, str)
+        }
 
         def read(cell, host):
             for one in cells[cell]:
+                if isinstance(one, Exception):
+                    # As a Snapshot does.
+                    silent[cell] = one.cause
+                    raise one
                 self.read.append(one.uuid)
                 yield one
 
-        scheduler = mock.Mock()
+        scheduler = Scheduler(cell_name=str, silent_cells=silent)
         with (
             mock.patch.object(servers, 'Servers') as reading,
             mock.patch.object(policies, 'Policies') as judging,
         ):
             judging.return_value = Policies()
-            made = auditor.Auditor(scheduler, ['even'], {'host1'})
+            made = auditor.Auditor(scheduler, ['even'], hosts)
         judging.assert_called_once_with(scheduler, ['even'])
-        reading.assert_called_once_with(scheduler, {'host1'}, None)
+        reading.assert_called_once_with(scheduler, hosts, None)
         reading.return_value.read = read
         reading.return_value.count.return_value = {
-            name: {'host1': len(found)} for name, found in cells.items()
+            name: {'host1': len(found)}
+            for name, found in cells.items()
+            if name not in silent
         }
-        self.assertEqual(3, made.count())
         return made
 
     def test_findings(self):
         auditing = self.make(a=[server('1'), server('2')], b=[server('3')])
+        self.assertEqual(3, auditing.count())
         steps = mock.Mock()
         self.assertEqual(
             [('1', [('even', 'odd')]), ('3', [('even', 'odd')])],
@@ -70,8 +89,34 @@ class AuditorTestCase(testtools.TestCase):
     def test_stream(self):
         """A finding is there before the next server is read."""
         auditing = self.make(a=[server('1'), server('2'), server('3')])
+        auditing.count()
         next(auditing.judge())
         self.assertEqual(['1'], self.read)
+
+    def test_other_hosts(self):
+        self.make(hosts={'host2'}, a=[])
+
+    def test_cells_that_are_down(self):
+        auditing = self.make(
+            a='gone',
+            b=[
+                server('1'),
+                cells.CellFailed(cell='b', cause='going'),
+                server('3'),
+            ],
+            c=[server('5')],
+        )
+        auditing.count()
+        self.assertEqual(['1', '5'], [one.uuid for one in auditing.judge()])
+        self.assertEqual(
+            [
+                'Cell a cannot be read, and its servers are not judged: gone.',
+                'Cell b cannot be read, and its servers are not judged: '
+                'going.',
+            ],
+            auditing.faults,
+        )
+        self.assertEqual(2, auditing.totals.servers)
 
 
 class MakeTestCase(testtools.TestCase):
@@ -105,7 +150,7 @@ class MakeTestCase(testtools.TestCase):
         ):
             manager.return_value = self.scheduler
             auditor.make(parsed)
-        given, _, hosts, _ = made.call_args.args
+        given, self.names, hosts, self.project = made.call_args.args
         self.assertIs(self.scheduler, given)
         return hosts
 
@@ -126,3 +171,8 @@ class MakeTestCase(testtools.TestCase):
         # It may be one of a cell that does not answer.
         self.scheduler.silent_cells = {'cell': 'why'}
         self.assertEqual({'nohost'}, self.make('--host', 'nohost'))
+
+    def test_project_and_policies(self):
+        self.make('--project', 'p', '--policy', 'reservation')
+        self.assertEqual('p', self.project)
+        self.assertEqual(['reservation'], self.names)

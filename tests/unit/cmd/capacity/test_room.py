@@ -94,6 +94,18 @@ class RoomsTestCase(testtools.TestCase):
             )
             self.assertEqual(hosts, set(one.asked))
 
+    def test_what_hosts_share(self):
+        for number, host in enumerate(self.capacities):
+            self.requests[number] = test_claims.request(
+                **{host: {'VCPU': 2}, 'disks': {'DISK_GB': 10}}
+            )
+        self.summaries['disks'] = {
+            **test_claims.summary(DISK_GB=(35, 0)),
+            'root_provider_uuid': 'disks',
+        }
+        found = self.measure()
+        self.assertEqual(3, sum(servers for servers, _ in found.values()))
+
     def test_another_candidate_of_the_host(self):
         self.requests.append(
             test_claims.request(a={'VCPU': 1}, nic={'NET': 1})

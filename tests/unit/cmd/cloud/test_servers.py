@@ -6,6 +6,7 @@ import types
 from unittest import mock
 
 import ddt
+from nova import exception as nova_exception
 from nova import objects
 import nova.conf
 from oslo_config import fixture as config_fixture
@@ -197,3 +198,13 @@ class LoaderTestCase(testtools.TestCase):
         )
         _, read = self.load(spec, return_value=None)
         self.assertEqual([uuids.group], read)
+
+    def test_group_that_was_deleted(self):
+        group = objects.InstanceGroup(uuid=uuids.group)
+        loaded, _ = self.load(
+            objects.RequestSpec(instance_group=group),
+            side_effect=nova_exception.InstanceGroupNotFound(
+                group_uuid=uuids.group
+            ),
+        )
+        self.assertIsNone(loaded.instance_group)
