@@ -112,3 +112,10 @@ class Policies:
                     reason = f'not counting this server, {reason}'
                 if not answer.passes:
                     yield name, reason
+
+    def counts_group(self, name: str) -> bool:
+        """Return whether the servers beside one decide, and nothing else.
+
+        :param name: of a policy, as :meth:`judge` yields it
+        """
+        return self.on[name.removesuffix(BY_HINT)].counts_group

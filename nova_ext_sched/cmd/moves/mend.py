@@ -33,13 +33,7 @@ def make(auditing: auditor.Auditor) -> order.Plan:
     must: list[order.Leaving] = []
     may: list[order.Leaving] = []
     for one in found:
-        # The servers beside it decide, and nothing else.
-        beside = all(
-            auditing.policies.on[
-                name.removesuffix(policies.BY_HINT)
-            ].counts_group
-            for name in one.policies
-        )
+        beside = all(map(auditing.policies.counts_group, one.policies))
         (may if beside else must).append(
             order.Leaving(
                 one.uuid,
