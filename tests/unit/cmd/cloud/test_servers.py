@@ -81,11 +81,8 @@ class ServersTestCase(testtools.TestCase):
         self.assertEqual(
             [['a', 'b'], ['other']],
             [
-                filters['uuid']
-                for (
-                    _,
-                    filters,
-                ), _ in self.listed.get_by_filters.call_args_list
+                call.args[1]['uuid']
+                for call in self.listed.get_by_filters.call_args_list
             ],
         )
 
