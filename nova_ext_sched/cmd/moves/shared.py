@@ -39,9 +39,9 @@ from nova_ext_sched.cmd.moves import destinations
 
 CONF = nova.conf.CONF
 
-# Hosts that got no server yet, of which nova's weighers order the best: those
-# that were the best before any did.
-_WEIGHED = 10
+#: Hosts that got no server yet, of which nova's weighers order the best: those
+#: that were the best before any did.
+WEIGHED = 10
 
 # Hosts of all kinds that are kept; it bounds the memory.
 _MOST_KEPT = 300_000
@@ -209,7 +209,7 @@ class Shared(destinations.Destinations):
                     for state in passing
                     if mine.may_move_to(source, state)
                 ),
-                *itertools.islice(fresh, _WEIGHED),
+                *itertools.islice(fresh, WEIGHED),
             )
         }
         if not found:

@@ -3,9 +3,9 @@
 """How many more servers of a flavor may come, so that hosts can fail as now.
 
 They come one after the other, each to the host that nova's weighers prefer
-then, until no host takes one, as capacity counts, or there are 2,000. So many
-of them may come that no failure leaves more servers without a host than it
-leaves now, the new ones counted.
+then, as :class:`.shared.Shared` finds it, until no host takes one, as capacity
+counts, or there are 2,000. So many of them may come that no failure leaves
+more servers without a host than it leaves now, the new ones counted.
 
 The number is found by halving: with one more, the failure that is named is
 worse than now. With fewer each is taken to be as now. Where room is just
@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from collections.abc import Set
 import copy
 import dataclasses
+import itertools
 import typing
 import weakref
 
@@ -72,8 +73,12 @@ class Grown(shared.Shared):
         :param like: what they have in common
         """
         mine = shared.Evacuee('', like.spec_obj, like)
-        left = dict(like.requests)
+        fresh = dict(like.requests)
+        # Those that got one, and have room for another.
+        again: dict[str, list[claims.Request]] = {}
         for _ in range(_MOST):
+            best_first = itertools.islice(fresh.items(), shared.WEIGHED)
+            left = again | dict(best_first)
             if not left:
                 return
             # Of equal hosts nova takes the first.
@@ -82,11 +87,13 @@ class Grown(shared.Shared):
                 [self.scheduler.states[uuid] for uuid in order], like.judged
             )
             best = weighed[0].obj.uuid
-            takes = left.pop(best)[0]
+            takes = left[best][0]
+            for places in (fresh, again):
+                places.pop(best, None)
             self.add(like, best, takes)
             yield best, takes
             passing, _ = self._judge_again(mine, [best])
-            left |= {one.uuid: one.allocation_candidates for one in passing}
+            again |= {one.uuid: one.allocation_candidates for one in passing}
 
     def judge_again(self, mine: typing.Any) -> typing.Any:
         """Return a server that knows what hosts are left for it now.
