@@ -141,10 +141,12 @@ def _check_options(
             except cfg.NoSuchOptError:
                 expected, got = f'an option of [{group}]', option
                 known = CONF[section] if section else CONF
-            # Of oslo.config, where a boolean gets a list.
-            except (AttributeError, TypeError, ValueError) as exc:
+            except ValueError as exc:
                 expected = f'a value of its type ({messages.clean(exc)})'
                 got = schema.show(value)
+            # So oslo.config fails at a list in place of a boolean.
+            except (AttributeError, TypeError):
+                expected, got = 'a value of its type', schema.show(value)
             yield schema.KeywordError(
                 expected,
                 got + schema.suggest([got], [*known]),

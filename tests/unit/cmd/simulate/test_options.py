@@ -252,10 +252,15 @@ class FaultsTest(unittest.TestCase):
 
     @ddt.unpack
     @ddt.data(
-        ('scheduler', 'max_attempts', ['1'], 'a value of its type (int'),
+        ('scheduler', 'max_attempts', ['1'], "a value of its type, got ['1']"),
         ('scheduler', 'max_attempts', '0', 'a value of its type (Should be'),
         ('DEFAULT', 'cpu_allocation_ratio', 'x', 'a value of its type ('),
-        ('DEFAULT', 'allow_resize_to_same_host', ['a'], 'a value of its type'),
+        (
+            'DEFAULT',
+            'allow_resize_to_same_host',
+            ['a'],
+            "a value of its type, got ['a']",
+        ),
         (
             'DEFAULT',
             'force_config_drive',
