@@ -152,36 +152,24 @@ class SpecificationTestCase(testtools.TestCase):
 
 @ddt.ddt
 class DecisionTestCase(testtools.TestCase):
-    # Each row of the truth table in the module's docstring, both ways, as far
-    # as the specification has no example of it.
+    # Rows of the module's docstring of which neither the specification has an
+    # example nor DefinitionTestCase every case.
     @ddt.data(
-        # A regular key, and a key with nova's scope.
-        ({'k': '1'}, [{'k': '1'}], True),
-        ({'k': '1'}, [{'k': '2'}], False),
-        ({'k': '1'}, [{}], False),
         ({'k': '1'}, [], False),
         ({'k': '~'}, [], True),
-        ({}, [], True),
-        ({SCOPED: '1'}, [{'k': '1'}], True),
-        ({SCOPED: '1'}, [{'k': '2'}], False),
-        ({SCOPED: '1'}, [{}], False),
-        ({SCOPED: '!'}, [{}], True),
         # Another scope.
         ({'s:k': '1'}, [{'k': '2'}], True),
-        ({'s:k': '!'}, [{'s:k': '1'}], False),
         ({':k': '1'}, [{}], True),
         # Nova's scope makes another scope's key mandatory.
         ({'aggregate_instance_extra_specs:s:k': '1'}, [{}], False),
         ({'aggregate_instance_extra_specs:s:k': '1'}, [{'s:k': '1'}], True),
-        ({'aggregate_instance_extra_specs:s:k': '1'}, [{'k': '1'}], False),
         ({'aggregate_instance_extra_specs:': '1'}, [{'': '1'}], True),
         # Several colons.
-        ({'s:t:k': '1'}, [{'s:t:k': '1'}], True),
         ({'s:t:k': '1'}, [{'s:t:k': '2'}], False),
         ({'s:t:k': '1'}, [{'t:k': '2'}], True),
         # In metadata the scope is part of the key.
         ({SCOPED: '1'}, [{SCOPED: '1'}], False),
-        ({'k': '1'}, [{SCOPED: '1'}], False),
+        ({'k': '1'}, [{SCOPED: '1', **FORCE}], False),
         (
             {f'aggregate_instance_extra_specs:{SCOPED}': '1'},
             [{SCOPED: '1'}],
@@ -202,7 +190,6 @@ class DecisionTestCase(testtools.TestCase):
         ({'k': '*'}, [{'k': ''}], True),
         ({'k': '~'}, [{'k': ''}], False),
         # nova's own key, wherever it stands.
-        ({'group_policy': 'none'}, [{}], True),
         ({'group_policy': 'none'}, [{'group_policy': 'isolate'}], True),
         ({}, [{'group_policy': 'isolate', **FORCE}], True),
         (
@@ -211,59 +198,20 @@ class DecisionTestCase(testtools.TestCase):
             False,
         ),
         # The specification mentions it once: a key like any other.
-        ({'flavor_extra_spec': '1'}, [{'flavor_extra_spec': '1'}], True),
         ({'flavor_extra_spec': '1'}, [{'flavor_extra_spec': '2'}], False),
-        ({}, [{'flavor_extra_spec': '1'}], True),
-        ({}, [{'flavor_extra_spec': '1', **FORCE}], False),
         # Without the flag, the language of metadata is plain text.
-        ({'k': '*'}, [{'k': '!'}], True),
         ({'k': 's== *'}, [{'k': '*'}], True),
         ({'k': '1'}, [{'k': '>= x,1'}], True),
         # Forced: the other direction.
-        ({SCOPED: '1'}, [{'k': '1', **FORCE}], True),
-        ({}, [{'k': '~', **FORCE}], True),
-        ({'k': '!'}, [{'k': '!', **FORCE}], True),
-        ({'k': '~'}, [{'k': '1', **FORCE}], False),
-        ({'k': '~'}, [{'k': '<or> 1 <or> ~', **FORCE}], True),
-        ({'k': '<or> 3 <or> 4'}, [{'k': '<or> 1 <or> 2', **FORCE}], False),
-        ({'k': '>= 4'}, [{'k': '*', **FORCE}], True),
         ({'k': '>= 4'}, [{'k': '<= 4', **FORCE}], True),
         ({'k': '>= 4'}, [{'k': '<= 3', **FORCE}], False),
-        ({'k': '5'}, [{'k': '>= 4', **FORCE}], True),
-        ({'k': '3'}, [{'k': '>= 4', **FORCE}], False),
-        ({}, [{'k': '>= 4', **FORCE}], False),
-        ({}, [{'k': '1,~', **FORCE}], True),
-        ({}, [{'s:t:k': '1', **FORCE}], False),
-        ({}, [FORCE], True),
         ({'force_metadata_check': 'True'}, [FORCE], True),
-        ({'force_metadata_check': '1'}, [FORCE], False),
-        ({'k': '1'}, [{SCOPED: '1', **FORCE}], False),
-        # Several aggregates, the same key. DefinitionTestCase has all cases.
-        ({'k': '1'}, [{'k': '1'}, {'k': '2'}], True),
-        ({'k': '3'}, [{'k': '1'}, {'k': '2'}], False),
-        # What another aggregate offers lifts no restriction.
-        ({'k': '2'}, [{'k': '1', **FORCE}, {'k': '2'}], False),
-        ({'k': '1'}, [{'k': '1', **FORCE}, {'k': '2'}], True),
-        ({'k': '1'}, [{'k': '1', **FORCE}, {'k': '2', **FORCE}], False),
-        (
-            {'k': '<or> 1 <or> 2'},
-            [{'k': '1', **FORCE}, {'k': '2', **FORCE}],
-            True,
-        ),
-        # Absence wanted: one plain value refuses, whatever the others say.
-        ({'k': '!'}, [{'k': '~', **FORCE}, {'k': '1'}], False),
-        ({'k': '!'}, [{'k': '~', **FORCE}, {'k': '!', **FORCE}], True),
-        # Either: a value that is offered, or absence that all accept.
-        ({'k': '<or> 1 <or> ~'}, [{'k': '1'}, {'k': '2'}], True),
-        ({'k': '<or> 1 <or> ~'}, [{'k': '~', **FORCE}, {'k': '1'}], True),
-        ({'k': '<or> 1 <or> ~'}, [{'k': '~', **FORCE}, {'k': '2'}], False),
         # Two extra specs for one key: each forced aggregate accepts both.
         (
             {'k': '<or> 1 <or> 2', SCOPED: '2'},
             [{'k': '1', **FORCE}, {'k': '2', **FORCE}],
             False,
         ),
-        ({'k': '5'}, [{'k': '*'}, {'k': '1', **FORCE}], False),
         # Several aggregates, different keys: only the flag's are forced.
         ({}, [{'k': '1', **FORCE}, {'l': '1'}], False),
         ({'k': '1'}, [{'k': '1', **FORCE}, {'l': '1'}], True),
@@ -273,7 +221,6 @@ class DecisionTestCase(testtools.TestCase):
             [{'k': '1', **FORCE}, {'l': '1', **FORCE}],
             True,
         ),
-        ({'k': '1', 'm': '1'}, [{'k': '1', **FORCE}, {'m': '1'}], True),
         (
             {'k': '1'},
             [{'k': '1', 'force_metadata_check': 'no'}, {'l': '1'}],
@@ -310,40 +257,25 @@ class DecisionTestCase(testtools.TestCase):
         self.assertIs(not compared, found.passes)
 
     @ddt.data(
-        ({'k': '<or>'}, [{'k': '1'}]),
-        ({'k': '<or>'}, []),
-        ({'k': '>= x'}, [{'k': '1'}]),
-        ({'k': '! 1'}, []),
-        ({'s:k': '<or>'}, [{'s:k': '1'}]),
-        ({'k': '>= 4'}, [{'k': 'many'}]),
-        ({'k': '!= 4'}, [{'k': ''}]),
-        ({'k': '>= 4'}, [{'k': '8'}, {'k': 'many'}]),
-        ({'k': '>= 4'}, [{'k': '8,many'}]),
-        ({'k': 'many'}, [{'k': '>= 4', **FORCE}]),
-        ({'k': '<or> some <or> many'}, [{'k': '>= 4', **FORCE}]),
-        ({'k': '>= 4'}, [{'k': '<or> 8 <or> many', **FORCE}]),
-        ({'k': '1'}, [{'k': '<or>', **FORCE}]),
-        ({'k': '1'}, [{'k': '1'}, {'k': '<or>', **FORCE}]),
-        ({'k': '1'}, [{'k': '1', 'l': '! 1', **FORCE}]),
-        ({'k': '1'}, [{'k': '1,!', **FORCE}]),
-        ({}, [{'k': '<or> 1 <or> !', **FORCE}]),
-        ({'k': '*'}, [{'k': '>= x', **FORCE}]),
-    )
-    @ddt.unpack
-    def test_malformed_rejects(self, extra_specs, aggregates):
-        self.assertFalse(judge(extra_specs, *aggregates).passes)
-
-    @ddt.data(
-        ({'s:k': '<or>'}, [{'k': '1'}]),
-        ({}, [{'k': '<or>'}]),
-        ({'l': '1'}, [{'k': '<or>', 'l': '1'}]),
+        ({'k': '<or>'}, [{'k': '1'}], False),
+        ({'s:k': '<or>'}, [{'s:k': '1'}], False),
+        ({'k': '!= 4'}, [{'k': ''}], False),
+        ({'k': '>= 4'}, [{'k': '8,many'}], False),
+        ({'k': '<or> some <or> many'}, [{'k': '>= 4', **FORCE}], False),
+        ({'k': '>= 4'}, [{'k': '<or> 8 <or> many', **FORCE}], False),
+        ({'k': '1'}, [{'k': '1'}, {'k': '<or>', **FORCE}], False),
+        ({'k': '1'}, [{'k': '1', 'l': '! 1', **FORCE}], False),
+        ({}, [{'k': '<or> 1 <or> !', **FORCE}], False),
+        # It does not matter.
+        ({'s:k': '<or>'}, [{'k': '1'}], True),
+        ({'l': '1'}, [{'k': '<or>', 'l': '1'}], True),
         # A flavor's word is not accepted by >= 4; here something else is.
-        ({'k': '<or> 8 <or> many'}, [{'k': '>= 4', **FORCE}]),
-        ({'k': 'many'}, [{'k': '>= 4, many', **FORCE}]),
+        ({'k': '<or> 8 <or> many'}, [{'k': '>= 4', **FORCE}], True),
+        ({'k': 'many'}, [{'k': '>= 4, many', **FORCE}], True),
     )
     @ddt.unpack
-    def test_malformed_that_does_not_matter(self, extra_specs, aggregates):
-        self.assertTrue(judge(extra_specs, *aggregates).passes)
+    def test_malformed(self, extra_specs, aggregates, passes):
+        self.assertIs(passes, judge(extra_specs, *aggregates).passes)
 
 
 @ddt.ddt
@@ -381,18 +313,6 @@ class WordsTestCase(testtools.TestCase):
             [{'m': '1', **FORCE}],
             "flavor tiny wants 'k' to be '1' and no aggregate of the host has "
             'the key',
-        ),
-        (
-            {'k': '<or>'},
-            [{}],
-            "flavor tiny: extra spec 'k': expected '<or> VALUE [<or> VALUE "
-            "...]', got '<or>'",
-        ),
-        (
-            {'k': '>= 4'},
-            [{'k': '5'}, {'k': 'x\n'}],
-            "aggregate b: metadata 'k': expected numbers, because flavor "
-            "tiny compares them with '>= 4', got 'x'",
         ),
         (
             {'k': '1'},
