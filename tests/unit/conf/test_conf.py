@@ -84,7 +84,6 @@ class ValuesTestCase(testtools.TestCase):
         ('isolation_trait_sources', 'flavor', ['flavor']),
         ('isolation_trait_sources', 'image, flavor', ['image', 'flavor']),
         ('failure_domain_key', 'rack', 'rack'),
-        ('max_server_per_failure_domain', '0', 0),
         ('max_server_per_failure_domain', '2', 2),
     )
     @ddt.unpack
@@ -95,11 +94,9 @@ class ValuesTestCase(testtools.TestCase):
         ('forbid_by_trait', 'custom_windows', f"{TRAITS}'custom_windows'"),
         ('forbid_by_trait', 'X, CUSTOM-Y', f"{TRAITS}'CUSTOM-Y'"),
         ('forbid_by_trait', 'CUSTOM_*_X', f"{TRAITS}'CUSTOM_*_X'"),
-        ('forbid_by_trait', 'X, trait:Y', f"{TRAITS}'trait:Y'"),
-        ('forbid_by_trait', '!X', f"{TRAITS}'!X'"),
         *(
             (PREFIX, value, PREFIXES)
-            for value in (',', 'a,', ',a', 'a,,b', 'a, ,b', "a,''")
+            for value in (',', 'a,', 'a,,b', 'a, ,b', "a,''")
         ),
         *(
             ('member_project_keys', value, PREFIXES)
@@ -109,7 +106,6 @@ class ValuesTestCase(testtools.TestCase):
         ('isolation_trait_sources', 'image', f"{SOURCES}'image'"),
         # What oslo.config says of a choice or a number is its own.
         ('isolation_trait_sources', 'flavors', ''),
-        ('isolation_trait_sources', 'flavor,hint', ''),
         ('failure_domain_key', '', 'expected a metadata key, got'),
         ('failure_domain_key', '""', 'expected a metadata key, got'),
         ('max_server_per_failure_domain', '-1', ''),

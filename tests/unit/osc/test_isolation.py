@@ -243,23 +243,6 @@ Without faults:
             row['Faults'],
         )
 
-    def test_no_line_is_too_long(self):
-        aggregates = [
-            make_aggregate(
-                number,
-                [f'compute{n:03}.example.org' for n in range(300)],
-                X,
-                Y,
-            )
-            for number in range(100)
-        ]
-        cloud = make_cloud(aggregates, [], known=[X])
-        for columns in (80, 160):
-            self.run_command(cloud, columns=columns)
-            lines = self.out.getvalue().splitlines()
-            self.assertGreaterEqual(columns, max(map(len, lines)))
-            self.assertGreater(60, len(lines))
-
 
 @ddt.ddt
 class SyncTestCase(CommandTestCase):
@@ -320,16 +303,6 @@ With a trait sync gives CUSTOM_NOVA_EXT_SCHED_SYNCED_<trait>, by which sync
             '  remove traits CUSTOM_NOVA_EXT_SCHED_SYNCED_CUSTOM_X (1): a\n',
             self.out.getvalue(),
         )
-
-    def test_programs_get_every_change(self):
-        cloud = make_cloud(
-            [make_aggregate(1, ['a', 'b'], X)],
-            [make_node(host, aggregates=['uuid1']) for host in 'ab'],
-            known=[],
-        )
-        self.run_command(cloud, '--dry-run', '-f', 'json')
-        rows = json.loads(self.out.getvalue())
-        self.assertEqual(['', '', 'a', 'b'], [row['Host'] for row in rows])
 
     def test_aggregates_that_are_named(self):
         cloud = make_cloud(

@@ -30,15 +30,6 @@ class FaultsTestCase(testtools.TestCase):
             for fault in isolation_findings.find(aggregate, cloud, declared)
         ]
 
-    def test_none(self):
-        self.assertEqual(
-            [],
-            self.find(
-                make_aggregate(1, ['h'], X),
-                [make_node('h', X, aggregates=['uuid1']), make_node('other')],
-            ),
-        )
-
     @ddt.data(
         ({'trait:CUSTOM_X': 'Required'}, ['misspelt']),
         ({'trait:CUSTOM_X': 'forbidden'}, ['unread-value']),

@@ -120,33 +120,6 @@ class TableTestCase(testtools.TestCase):
 
 
 class PlanTestCase(testtools.TestCase):
-    def test_order_and_names(self):
-        cloud = make_cloud(
-            [
-                make_aggregate(1, ['h1', 'h2'], X, Y),
-                make_aggregate(2, ['h2'], Z),
-                make_aggregate(3, ['h3']),
-            ],
-            [make_node('h2'), make_node('h1', X), make_node('h3')],
-            known=[X, Z],
-        )
-        self.assertEqual(
-            [
-                ('create trait', [record(X)], ''),
-                ('create trait', [record(Y)], ''),
-                ('create trait', [record(Z)], ''),
-                ('create trait', [Y], ''),
-                ('add to aggregates', ['agg1'], 'h1'),
-                ('add to aggregates', ['agg1', 'agg2'], 'h2'),
-                ('add traits', [record(Y), Y], 'h1'),
-                (
-                    'add traits',
-                    sorted([X, record(X), Y, record(Y), Z, record(Z)]),
-                    'h2',
-                ),
-            ],
-            rows(plan.make(cloud)),
-        )
 
     def test_every_node_of_an_ironic_host(self):
         cloud = make_cloud(
@@ -161,14 +134,6 @@ class PlanTestCase(testtools.TestCase):
             [('add to aggregates', 'node1'), ('add traits', 'node2')],
             [(str(step.change), step.provider) for step in steps],
         )
-
-    def test_only_some_aggregates(self):
-        cloud = make_cloud(
-            [make_aggregate(1, ['h1'], X), make_aggregate(2, ['h2'], X)],
-            [make_node('h1'), make_node('h2', X, record(X))],
-        )
-        steps = plan.make(cloud, cloud.aggregates[:1], prune=True)
-        self.assertEqual({'h1', ''}, {step.host for step in steps} | {''})
 
     def test_pruning_is_bounded_to_the_selected_aggregates(self):
         stale = [X, record(X)]

@@ -119,17 +119,6 @@ class BlazarReservationsTestCase(test_base.RequestFilterTestCase):
             self.refusal(['b']),
         )
 
-    def test_nowhere_for_preemptible_servers(self):
-        self.config(
-            group='blazar:physical:host',
-            allow_preemptibles=True,
-            preemptible_aggregate='gone',
-        )
-        self.assertIn(
-            'no aggregate gone takes preemptible servers',
-            self.refusal((), PREEMPTIBLE),
-        )
-
     def test_bound(self):
         """The rest is left to BlazarFilter, on which stage 1 depends."""
         self.config(group='nova_ext_sched', max_forbidden_aggregates=2)

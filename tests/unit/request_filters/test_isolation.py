@@ -236,16 +236,6 @@ class ForbidByTraitTestCase(FilterTestCase):
         self.spec.image.properties.traits_required = ['CUSTOM_A']
         self.assertEqual(({'a'}, {'CUSTOM_B'}), self.filter())
 
-    def test_trait_that_covers_most_goes_in_first(self):
-        self.config(group='nova_ext_sched', max_forbidden_aggregates=2)
-        self.isolate('a', 'CUSTOM_A')
-        for uuid in ('c1', 'c2', 'c3'):
-            self.isolate(uuid, 'CUSTOM_C')
-        for uuid in ('b1', 'b2'):
-            self.isolate(uuid, 'CUSTOM_B')
-        self.assertEqual((set(), {'CUSTOM_B', 'CUSTOM_C'}), self.filter())
-        self.assertIn('the hosts of the other 1: ', self.output.output)
-
     def test_unknown_trait_is_warned_about_once(self):
         self.known = {'CUSTOM_B'}
         self.isolate('a', 'CUSTOM_A')
