@@ -14,7 +14,6 @@ class MessagesTestCase(testtools.TestCase):
         ('reservation:lease-42', 'reservation:lease-42'),
         ('', ''),
         ('b\u00fccher', 'b\u00fccher'),
-        ('x' * 255, 'x' * 255),
         ('a\nb', "'a\\nb'"),
         ('a\u2028b', "'a\\u2028b'"),
         ('\u00fc\n', "'\\xfc\\n'"),

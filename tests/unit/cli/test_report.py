@@ -106,12 +106,6 @@ class WriteTestCase(testtools.TestCase):
             ),
         )
 
-    def test_a_narrow_terminal(self):
-        self.assertEqual(
-            f'{" " * 30}some words\n',
-            write(Section(rows=['some words'], indent=30), width=10),
-        )
-
     @ddt.data(
         (2, '  a\n  b\n'),
         (3, '  a\n  b\n  c\n'),
@@ -149,9 +143,6 @@ class WriteTestCase(testtools.TestCase):
                 )
             ),
         )
-
-    def test_a_table_of_nothing(self):
-        self.assertEqual('', write(Section(columns=('Name', 'Count'))))
 
 
 class BeginTestCase(testtools.TestCase):

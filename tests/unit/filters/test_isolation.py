@@ -43,11 +43,6 @@ class IsolatedAggregatesFilterTestCase(test_base.RequestFilterTestCase):
         ]
         return [state.host for state in self.filter.filter_all(hosts, spec)]
 
-    def test_granular(self):
-        self.assertTrue(
-            self.passes(requiring('X'), {'trait_NIC:X': 'required'})
-        )
-
     def test_off(self):
         self.config(
             group='nova_ext_sched', enable_isolated_aggregate_filtering=False

@@ -43,16 +43,10 @@ QUERIES = [
             ('member_of', f'in:{C}'),
         ],
     ),
-    # The same aggregate on both sides: placement finds nothing.
-    (
-        {'required_aggregates': [[A]], 'forbidden_aggregates': {A}},
-        [('member_of', f'!in:{A}'), ('member_of', f'in:{A}')],
-    ),
     (
         {'required_aggregates': [[A, B], [B, A, A]]},
         [('member_of', f'in:{A},{B}')],
     ),
-    ({'in_tree': A}, [('in_tree', A)]),
     (
         {
             'suffix': '_net-1',
@@ -219,13 +213,6 @@ class RequestGroupTest(unittest.TestCase):
             self.assertEqual([[A, A], [B]], group.required_aggregates)
             self.assertEqual({C}, group.forbidden_aggregates)
             self.assertEqual(D, group.in_tree)
-
-    def test_what_is_added_later_is_checked(self):
-        group = objects.RequestGroup(required_traits={'A'})
-        with self.assertRaises(exception.InvalidValue) as caught:
-            group.required_traits.add('b')
-        self.assertEqual('required_traits[b]', caught.exception.where)
-        self.assertEqual('b', caught.exception.got)
 
     @ddt.data([[]], [[A], []])
     def test_an_empty_or_set_is_refused_when_built(self, or_sets):

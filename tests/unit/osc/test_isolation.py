@@ -192,29 +192,6 @@ Without faults:
         self.assertIn('  agg20, 1 host: requires CUSTOM_X', lines)
         self.assertIn('  and 5 more aggregates (-f json lists all)', lines)
 
-    def test_totals_for_programs(self):
-        self.run_command(self.cloud, '-f', 'csv', columns=400)
-        self.assertEqual(
-            '2 of 3 aggregates with a trait: key have faults, and no server '
-            'can land on 2 hosts: trait-missing 1, unknown-trait 1, '
-            'not-mirrored 1. openstack aggregate isolation sync repairs 2 '
-            'aggregates.\n',
-            self.err.getvalue(),
-        )
-
-    def test_no_fault(self):
-        cloud = make_cloud(
-            [make_aggregate(2, ['c'], X)],
-            [make_node('c', X, aggregates=['uuid2'])],
-            known=[X],
-        )
-        self.assertEqual(0, self.run_command(cloud))
-        self.assertIn('agg2', self.out.getvalue())
-        self.assertEqual(
-            '1 aggregate with a trait: key, no faults.',
-            self.out.getvalue().splitlines()[0],
-        )
-
     def test_nothing(self):
         self.assertEqual(0, self.run_command(make_cloud([], [])))
         self.assertEqual(

@@ -120,7 +120,6 @@ class TableTestCase(testtools.TestCase):
 
 
 class PlanTestCase(testtools.TestCase):
-
     def test_every_node_of_an_ironic_host(self):
         cloud = make_cloud(
             [make_aggregate(1, ['h'], X)],

@@ -43,10 +43,6 @@ class Refusing:
 
 
 class RunTestCase(testtools.TestCase):
-    def test_nothing(self):
-        self.assertIsNone(isolation_run.carry_out([], Refusing()))
-        self.assertEqual('Nothing to change', isolation_run.sum_up([]))
-
     def test_a_refusal_of_one_step(self):
         client = Refusing(B=400, C=404, D=409)
         steps = make_steps(*'ABCDE')

@@ -315,6 +315,12 @@ class WordsTestCase(testtools.TestCase):
             'the key',
         ),
         (
+            {'k': '<or>'},
+            [{}],
+            "flavor tiny: extra spec 'k': expected '<or> VALUE [<or> VALUE "
+            "...]', got '<or>'",
+        ),
+        (
             {'k': '1'},
             [{'k': '>= x', **FORCE}],
             "aggregate a: metadata 'k': expected '>= NUMBER', got '>= x'",

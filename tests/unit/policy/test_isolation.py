@@ -63,11 +63,8 @@ class ReadItemTestCase(testtools.TestCase):
         ('trait:X', 'required', 'X', False),
         # What a person reads as required.
         ('trait:X', 'Required', 'X', True),
-        ('trait:X', 'REQUIRED', 'X', True),
         ('trait:X', ' required\t', 'X', True),
-        ('trait:X', 'required ', 'X', True),
         ('Trait:X', 'required', 'X', True),
-        ('TRAIT:X', 'Required', 'X', True),
         (' trait:X', 'required', 'X', True),
         ('trait: X ', 'required', 'X', True),
         # No request can require these, so the aggregate takes none.
@@ -77,15 +74,11 @@ class ReadItemTestCase(testtools.TestCase):
         ('trait:' + 'X' * 256, 'required', 'X' * 256, True),
         # Nothing is isolated.
         ('trait:X', 'forbidden', None, True),
-        ('trait:X', 'require', None, True),
-        ('trait:X', 'true', None, True),
         ('trait:X', '', None, True),
         ('trait:X', None, None, True),
         ('traitX:X', 'required', None, False),
-        ('trait1:X', 'required', None, False),
         ('xtrait:X', 'required', None, False),
         ('trait', 'required', None, False),
-        ('availability_zone', 'required', None, False),
         ('', 'required', None, False),
     )
     @ddt.unpack
@@ -129,13 +122,6 @@ class ReadItemTestCase(testtools.TestCase):
         _, faults = isolation.read([('u', 'windows', key, value)])
         self.assertEqual([expected] if expected else [], faults)
 
-    def test_two_spellings_of_one_trait(self):
-        spellings = {'trait:X': 'required', 'Trait:X': 'Required'}
-        self.assertEqual(
-            {'agg': {'X'}},
-            lacking_traits({'agg': spellings}, ()),
-        )
-
 
 class JudgeTestCase(testtools.TestCase):
     def test_every_aggregate_of_the_host_counts(self):
@@ -162,9 +148,6 @@ class JudgeTestCase(testtools.TestCase):
         aggregates = [('b', metadata('X')), ('a', metadata('Y'))]
         for some in (aggregates, aggregates[::-1]):
             self.assertEqual('a', isolation.judge(some, set()).aggregate)
-
-    def test_no_aggregate(self):
-        self.assertTrue(isolation.judge([], set()).passes)
 
     def test_reason_lists_every_missing_trait_in_order(self):
         verdict = isolation.judge([('a', metadata('Z', 'Y', 'X'))], {'Y'})

@@ -367,12 +367,6 @@ class CellsTestCase(testtools.TestCase):
                 mock.sentinel.ctxt, [], mock.sentinel.select, wanted, False
             )
 
-    def test_all_answer(self):
-        self.assertEqual(
-            {'a': 'h1', 'b': 'h2'},
-            self.gather({'a', 'b', 'c'}, {'a': 'h1'}, {}, {'b': 'h2'}),
-        )
-
     @ddt.data(
         (context.did_not_respond_sentinel, nova_exception.CellTimeout),
         (ZeroDivisionError(), ZeroDivisionError),

@@ -36,9 +36,10 @@ class FailureDomainsTestCase(base.RequestFilterTestCase):
         ('ab', 'b'),
     )
 
+    level = logging.DEBUG
+
     def setUp(self):
         super().setUp()
-        self.log = self.useFixture(fixtures.FakeLogger(level=logging.DEBUG))
         self.config(group='filter_scheduler', enabled_filters=[HOST_FILTER])
         self.hosts = {}
         self.asked = []
@@ -156,7 +157,7 @@ class FailureDomainsTestCase(base.RequestFilterTestCase):
         self.assertRaises(
             nova_exception.RequestFilterFailed, self.filter, self.spec()
         )
-        self.assertIn('away', self.log.output)
+        self.assertIn('away', self.output.output)
 
     def test_a_group_whose_members_are_not_known(self):
         group = objects.InstanceGroup(uuid=uuids.group, policy='affinity')
@@ -182,9 +183,9 @@ class FailureDomainsTestCase(base.RequestFilterTestCase):
         most = group_members.MOST_UNCLAIMED
         for count in (most, most + 1):
             self.hosts = dict.fromkeys(map(str, range(count)))
-            self.assertEqual('', self.log.output.partition('More than')[1])
+            self.assertEqual('', self.output.output.partition('More than')[1])
             self.filter(self.spec())
-        self.assertIn('More than 50 servers of one', self.log.output)
+        self.assertIn('More than 50 servers of one', self.output.output)
 
     def test_a_spec_that_is_filtered_again_is_assigned_again(self):
         spec = self.spec()
@@ -209,7 +210,9 @@ class FailureDomainsTestCase(base.RequestFilterTestCase):
         self.useFixture(cached.Forgotten(member_of._count_hosts))
         self.hosts = {'m1': 'a1', 'm2': 'b1'}
         self.assertEqual((True, {'u-b'}), self.filter(self.spec()))
-        self.assertIn('FailureDomainFilter checks the hosts', self.log.output)
+        self.assertIn(
+            'FailureDomainFilter checks the hosts', self.output.output
+        )
 
     def test_log(self):
         self.hosts = {'m1': 'a1', 'm2': 'b1', 'm3': 'loose'}
@@ -219,16 +222,18 @@ class FailureDomainsTestCase(base.RequestFilterTestCase):
             'failure_domains: the limit of server group '
             f'{uuids.group} is 1 in each failure domain. Its servers by '
             'domain: a: 1, b: 1',
-            self.log.output,
+            self.output.output,
         )
-        self.assertEqual(1, self.log.output.count('and do not count'))
-        self.assertNotIn('Add FailureDomainFilter', self.log.output)
+        self.assertEqual(1, self.output.output.count('and do not count'))
+        self.assertNotIn('Add FailureDomainFilter', self.output.output)
 
     def test_warns_where_nobody_judges(self):
         self.config(group='filter_scheduler', enabled_filters=[])
         self.filter(self.spec())
         self.filter(self.spec())
-        self.assertEqual(1, self.log.output.count('Add FailureDomainFilter'))
+        self.assertEqual(
+            1, self.output.output.count('Add FailureDomainFilter')
+        )
 
     @ddt.data(
         # option, policy, members, warned
@@ -249,7 +254,7 @@ class FailureDomainsTestCase(base.RequestFilterTestCase):
             self.filter(self.spec(policy=policy))
         self.assertEqual(
             int(warned),
-            self.log.output.count(
+            self.output.output.count(
                 f'Failure domains hold more servers of server group '
                 f'{uuids.group} than max_server_per_failure_domain ({option}) '
                 f'allows: a: 2.'

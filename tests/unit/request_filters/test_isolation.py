@@ -105,12 +105,6 @@ class IsolateAggregatesTestCase(FilterTestCase):
         )
         self.assertNotIn('is refused, because', self.output.output)
 
-    def test_what_isolates_nothing_is_warned_about_once(self):
-        self.items = [('a', 'windows', 'trait:X', 'forbidden')]
-        for _ in range(2):
-            self.assertEqual((set(), set()), self.filter())
-        self.assertEqual(1, self.output.output.count('isolates nothing'))
-
     def test_slip_isolates_and_is_warned_about_once(self):
         self.items = [('a', 'windows', 'Trait:X', 'required')]
         for _ in range(2):

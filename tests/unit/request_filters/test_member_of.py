@@ -123,7 +123,6 @@ class ForbidTestCase(test_base.RequestFilterTestCase):
         self.assertEqual({'T'}, spec.root_forbidden)
 
     @ddt.data(
-        ({}, True),
         ({'force_hosts': []}, True),
         ({'force_hosts': ['h']}, False),
         ({'force_nodes': ['n']}, False),
@@ -135,7 +134,6 @@ class ForbidTestCase(test_base.RequestFilterTestCase):
             True,
         ),
         ({'force_hosts': ['h'], 'scheduler_hints': {'group': ['g']}}, False),
-        ({'force_hosts': ['h'], 'scheduler_hints': None}, False),
     )
     @ddt.unpack
     def test_host_filter_judges(self, fields, expected):
@@ -244,9 +242,6 @@ class WriteTestCase(test_base.RequestFilterTestCase):
             'agg-b\n',
             self.output.output,
         )
-
-    def test_nothing_to_ask_for_changes_nothing(self):
-        self.assertIsNone(self.write(test_base.request_spec()))
 
     def test_no_host_is_left(self):
         error = self.assertRaises(
