@@ -107,7 +107,6 @@ class WriteTestCase(testtools.TestCase):
         )
 
     @ddt.data(
-        (2, '  a\n  b\n'),
         (3, '  a\n  b\n  c\n'),
         (4, '  a\n  b\n  and 2 more xs (-f json lists all)\n'),
     )

@@ -20,6 +20,7 @@ ROOT = pathlib.Path(__file__).parents[3]
 SAMPLE = ROOT / 'etc' / 'nova-ext-sched' / 'nova-ext-sched.conf.sample'
 
 PREFIX = 'placement_req_required_member_prefix'
+MULTIPLIER = 'server_group_round_robin_weight_multiplier'
 # What is said of a value of another form.
 PREFIXES = (
     'expected prefixes of keys, separated by commas, none of them empty (to '
@@ -85,6 +86,8 @@ class ValuesTestCase(testtools.TestCase):
         ('isolation_trait_sources', 'image, flavor', ['image', 'flavor']),
         ('failure_domain_key', 'rack', 'rack'),
         ('max_server_per_failure_domain', '2', 2),
+        (MULTIPLIER, '0', 0.0),
+        (MULTIPLIER, '-2.5', -2.5),
     )
     @ddt.unpack
     def test_good(self, option, value, expected):
@@ -110,6 +113,10 @@ class ValuesTestCase(testtools.TestCase):
         ('failure_domain_key', '""', 'expected a metadata key, got'),
         ('max_server_per_failure_domain', '-1', ''),
         ('max_server_per_failure_domain', 'abc', ''),
+        *(
+            (MULTIPLIER, value, '')
+            for value in ('much', 'nan', 'inf', '-inf', '1e400')
+        ),
     )
     @ddt.unpack
     def test_refused(self, option, value, expected):
@@ -122,7 +129,9 @@ class ValuesTestCase(testtools.TestCase):
             rf'is not valid: {re.escape(expected)}',
         )
 
-    @ddt.data('max_forbidden_aggregates', 'max_server_per_failure_domain')
+    @ddt.data(
+        'max_forbidden_aggregates', 'max_server_per_failure_domain', MULTIPLIER
+    )
     def test_an_empty_number_is_refused(self, option):
         for value in ('', ' '):
             error = self.assertRaises(

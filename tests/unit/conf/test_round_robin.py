@@ -2,12 +2,10 @@
 
 import ddt
 import nova.conf
-from oslo_config import cfg
 from oslo_config import fixture as config_fixture
 import testtools
 
 from nova_ext_sched import conf
-from tests.unit.conf import nova_conf
 
 OPTION = 'server_group_round_robin_weight_multiplier'
 ANTI_AFFINITY = 'ServerGroupAntiAffinityFilter'
@@ -15,21 +13,6 @@ DOMAINS = 'FailureDomainFilter'
 NOVA = 'nova.scheduler.weights.all_weighers'
 OURS = 'nova_ext_sched.weighers.all_weighers'
 CLASS = 'nova_ext_sched.weighers.round_robin.ServerGroupRoundRobinWeigher'
-
-
-@ddt.ddt
-class MultiplierTestCase(testtools.TestCase):
-    @ddt.data(('0', 0.0), ('2.5', 2.5), ('-1', -1.0))
-    @ddt.unpack
-    def test_good(self, value, expected):
-        self.assertEqual(expected, nova_conf.read(OPTION, value))
-
-    @ddt.data('', 'much', '1,5', 'nan', 'inf', '-inf', '1e400')
-    def test_another_form_is_refused(self, value):
-        error = self.assertRaises(
-            cfg.ConfigFileValueError, nova_conf.read, OPTION, value
-        )
-        self.assertIn(OPTION, str(error))
 
 
 @ddt.ddt

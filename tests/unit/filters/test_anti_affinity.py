@@ -64,26 +64,6 @@ class ServerGroupAntiAffinityFilterTest(testtools.TestCase):
     def passing(self, spec):
         return [s.host for s in self.filter.filter_all(HOSTS, spec)]
 
-    @ddt.data(
-        # No group; one of a very old request spec, which has no UUID.
-        (None, ALL),
-        (group(), ['empty', 'stranger', 'its own']),
-        (group(members=[]), ALL),
-        (
-            group(uuid=uuids.g, rules={'max_server_per_host': '2'}),
-            ['empty', 'stranger', 'one', 'its own'],
-        ),
-        # Other policies.
-        (group(policy='affinity', rules={'max_server_per_host': 1}), ALL),
-    )
-    @ddt.unpack
-    def test_as_nova(self, instance_group, expected):
-        spec = request_spec(instance_group)
-        self.assertEqual(expected, self.passing(spec))
-        self.assertEqual(
-            expected, [s.host for s in self.nova.filter_all(HOSTS, spec)]
-        )
-
     # Where nova's raises: the host of the instance itself alone.
     @ddt.data(
         ({'rules': {'max_server_per_host': 'x'}}, "got 'x'"),

@@ -98,7 +98,6 @@ class PolicyFilterTestCase(testtools.TestCase):
 
     @ddt.data(
         (OddFilter, {}, 3),
-        (OddFilter, {'scheduler_hints': {}}, 3),
         (OddFilter, test_base.REBUILD, 5),
         (OddFilter, {'scheduler_hints': test_base.HINT}, 3),
         (OddFilter, {**test_base.REBUILD, 'id': 1}, 3),

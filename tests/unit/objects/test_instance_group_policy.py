@@ -227,22 +227,8 @@ class FaultsTest(unittest.TestCase):
             'one of the keys max_server_per_host',
             2,
         ),
-        (
-            NESTED,
-            nested(3),
-            f'{POLICY}.rules',
-            'an object of rules (max_server_per_host)',
-            3,
-        ),
         (NESTED, nested({}, name='affinity'), f'{POLICY}.rules', NO_RULES, {}),
         (NESTED, nested(name='legacy'), f'{POLICY}.name', ALL, 'legacy'),
-        (
-            NESTED,
-            flat(policy={}),
-            POLICY,
-            'the key name',
-            {},
-        ),
         (
             NESTED,
             flat(policy='affinity'),

@@ -122,7 +122,8 @@ class TableTestCase(testtools.TestCase):
 class PlanTestCase(testtools.TestCase):
     def test_every_node_of_an_ironic_host(self):
         cloud = make_cloud(
-            [make_aggregate(1, ['h'], X)],
+            # One without a trait is not mirrored.
+            [make_aggregate(1, ['h'], X), make_aggregate(2, ['h'])],
             [
                 make_node('h', name='node2', aggregates=['uuid1']),
                 make_node('h', X, name='node1'),

@@ -41,12 +41,9 @@ TABLE = [
     (isolation, ISOLATING, False, True, True, 'request'),
     (isolation, ISOLATING, False, False, False, 'request host'),
     (isolation, {}, True, True, False, ''),
-    (isolation, {}, False, True, False, ''),
     (reservation, REQUIRING, True, True, True, ''),
-    (reservation, FORBIDDING, True, True, True, ''),
     (reservation, FORBIDDING, True, False, True, 'host'),
     (reservation, FORBIDDING, False, True, True, 'request'),
-    (reservation, FORBIDDING, False, False, False, 'request host'),
     (reservation, {}, True, True, False, ''),
     # A hint may ask for it.
     (failure_domain, {}, True, False, True, ''),
@@ -56,7 +53,6 @@ TABLE = [
     (failure_domain, SPREADING, True, True, True, ''),
     (failure_domain, SPREADING, True, False, True, 'host'),
     (failure_domain, SPREADING, False, True, True, 'request'),
-    (failure_domain, SPREADING, False, False, False, 'request host'),
     # Its request filter does nothing alone.
     (blazar, {}, True, True, True, ''),
     (blazar, {}, False, True, True, 'request'),

@@ -108,12 +108,10 @@ class ProjectsTestCase(testtools.TestCase):
             False,
         ),
         ([{'filter_tenant_id': 'p'}, {}], 'q', True),
-        ([{'filter_tenant_id': 'pp'}], 'p', False),
         ([{'filter_tenant_id': 'P'}], 'p', False),
         ([{'filter_tenant_id': ''}], 'p', False),
         ([{'filter_tenant_id': None}], 'p', False),
         ([{'filter_tenant_id': ','}], None, False),
-        ([{'filter_tenant': 'q'}], 'p', True),
         ([{'Filter_tenant_id': 'q'}], 'p', False),
     )
     @ddt.unpack
@@ -325,7 +323,7 @@ class SlipTestCase(testtools.TestCase):
 
     @ddt.data(
         ((), {'Reservation:a': '1'}, False),
-        ((), {'RESERVATION:a ': '1'}, False),
+        ((), {' reservation:a': '1'}, False),
         ((), {'reservation: a': '1'}, False),
         ((), {'reservations:a': '1'}, True),
         (['reservation:a'], {'Reservation:a': '1'}, False),

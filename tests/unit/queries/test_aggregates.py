@@ -108,10 +108,6 @@ class AggregatesMixin:
         self.add('agg', metadata={'a': 'b'})
         self.assertEqual([], aggregates.get_metadata(self.ctxt, []))
 
-    def test_several_prefixes(self):
-        self.add('a', metadata={'trait:X': '1', 'r:1': '2', 'zone': '3'})
-        self.assertEqual({'trait:X', 'r:1'}, self.keys('trait:', 'r:'))
-
     def test_host_counts(self):
         two = self.add('two', ['h1', 'h2'])
         one = self.add('one', ['h1'])

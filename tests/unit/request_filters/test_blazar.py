@@ -82,9 +82,6 @@ class BlazarReservationsTestCase(test_base.RequestFilterTestCase):
 
     @ddt.data(
         ((), {}, None, {'A', 'B', 'C', 'F'}),
-        ((), PREEMPTIBLE, None, {'A', 'B', 'C', 'F'}),
-        (['a'], {}, ['A'], None),
-        (['c'], {}, ['C'], None),
         (['a', 'b', 'c', 'x'], {}, ['A,C'], None),
         (['a'], INSTANCE, ['A'], None),
     )

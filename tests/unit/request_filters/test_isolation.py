@@ -8,14 +8,12 @@ from nova import exception as nova_exception
 from nova import objects
 import requests
 
-from nova_ext_sched.filters import isolation as isolation_filter
 from nova_ext_sched.request_filters import (
     isolation as isolation_request_filter,
 )
 from nova_ext_sched.request_filters import member_of
 from tests import cached
 from tests import log_once
-from tests.unit.filters import base as filters_base
 from tests.unit.request_filters import base as test_base
 
 FILTER = 'IsolatedAggregatesFilter'
@@ -170,22 +168,6 @@ class TraitSourcesTestCase(FilterTestCase):
             'hw:tpm_model': 'tpm-crb',
         }
         self.assertIn('COMPUTE_SECURITY_TPM_2_0', self.required())
-
-    @ddt.data(
-        (['flavor', 'image'], set(), True),
-        (['flavor'], {'a'}, False),
-    )
-    @ddt.unpack
-    def test_image_in_both_stages(self, sources, forbidden, passes):
-        self.sources(*sources)
-        self.isolate('a', 'X')
-        self.image(traits_required=['X'])
-        self.assertEqual((forbidden, set()), self.filter())
-        host = filters_base.host_state(
-            'h', filters_base.aggregate('a', metadata={'trait:X': 'required'})
-        )
-        host_filter = isolation_filter.IsolatedAggregatesFilter()
-        self.assertEqual(passes, host_filter.host_passes(host, self.spec))
 
     @ddt.data((['flavor', 'image'], 1), (['flavor'], 0))
     @ddt.unpack
