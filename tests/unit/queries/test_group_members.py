@@ -157,7 +157,9 @@ class SelectsMixin:
                 ('running', 0, {'h1', 'h2'}),
                 ('finished', 0, {'h1', 'h2'}),
                 ('reverted', 0, {'h1'}),
-                *((status, 0, {'h1'}) for status in group_members.ENDED),
+                ('confirmed', 0, {'h1'}),
+                ('completed', 0, {'h1'}),
+                ('error', 0, {'h1'}),
                 ('running', 7, {'h1'}),
             ]
         ):
@@ -336,7 +338,7 @@ class CellsTestCase(testtools.TestCase):
         asked = []
 
         def gather(ctxt, cells, seconds, select, chunk):
-            asked.append([cell.uuid for cell in cells])
+            asked.append((chunk, [cell.uuid for cell in cells]))
             return {
                 cell.uuid: context.did_not_respond_sentinel
                 if cell.uuid == uuids.cell1
@@ -349,14 +351,17 @@ class CellsTestCase(testtools.TestCase):
             mock.patch.object(group_members, '_CHUNK', 1),
         ):
             found = group_members._gather(
-                None, self.cells[1:], None, 'abc', False
+                None, self.cells[1:], None, 'cab', False
             )
         self.assertEqual({'a': 'h', 'b': 'h', 'c': 'h'}, found)
         self.assertEqual(
-            [[uuids.cell1, uuids.disabled], [uuids.disabled]],
-            asked[:2],
+            [
+                (['a'], [uuids.cell1, uuids.disabled]),
+                (['b'], [uuids.disabled]),
+                (['c'], [uuids.disabled]),
+            ],
+            asked,
         )
-        self.assertEqual(asked[1:2] * 2, asked[1:])
 
     def gather(self, wanted, *answers):
         with mock.patch(

@@ -67,6 +67,7 @@ class FilterTestCase(test_base.RequestFilterTestCase):
         ), self.spec.root_forbidden
 
 
+@ddt.ddt
 class IsolateAggregatesTestCase(FilterTestCase):
     def test_off(self):
         self.config(
@@ -103,10 +104,12 @@ class IsolateAggregatesTestCase(FilterTestCase):
         )
         self.assertNotIn('is refused, because', self.output.output)
 
-    def test_slip_isolates_and_is_warned_about_once(self):
-        self.items = [('a', 'windows', 'Trait:X', 'required')]
+    @ddt.data(('Trait:X', 'required', {'a'}), ('trait:X', 'forbidden', set()))
+    @ddt.unpack
+    def test_slip_is_warned_about_once(self, key, value, forbidden):
+        self.items = [('a', 'windows', key, value)]
         for _ in range(2):
-            self.assertEqual(({'a'}, set()), self.filter())
+            self.assertEqual((forbidden, set()), self.filter())
         self.assertEqual(1, self.output.output.count('aggregate windows: '))
 
 

@@ -56,6 +56,7 @@ class ReservationTestCase(test_base.RequestFilterTestCase):
         return passed == [host]
 
 
+@ddt.ddt
 class RequestFilterTestCase(ReservationTestCase):
     def destination(self):
         destination = self.spec.requested_destination
@@ -131,21 +132,27 @@ class RequestFilterTestCase(ReservationTestCase):
             self.assertTrue(self.filter())
         self.assertEqual([('r:', 'filter_tenant_id')] * 2, self.asked)
 
-    def test_hint_of_a_user_cannot_flood_or_forge_the_log(self):
+    @ddt.data(
+        (
+            ['gone\n2026-01-01 CRITICAL nova ' + 'x' * 60_000],
+            'key of a reserved aggregate: expected a name of up to 255 '
+            "printable characters, got 'r:gone\\n2026-01-01 CRITICAL",
+        ),
+        (
+            [str(number) for number in range(101)],
+            'names 101 keys of reserved aggregates: expected at most 100',
+        ),
+    )
+    @ddt.unpack
+    def test_hint_of_a_user_cannot_flood_or_forge_the_log(self, hint, reason):
         self.config(group='nova_ext_sched', member_sources=['hint'])
-        self.spec.scheduler_hints = {
-            'r': ['gone\n2026-01-01 CRITICAL nova ' + 'x' * 60_000]
-        }
+        self.spec.scheduler_hints = {'r': hint}
         error = self.assertRaises(
             nova_exception.RequestFilterFailed, self.filter
         )
         for text in (str(error), self.output.output):
             self.assertNotIn('\n2026', text)
-            self.assertIn(
-                'key of a reserved aggregate: expected a name of up to 255 '
-                "printable characters, got 'r:gone\\n2026-01-01 CRITICAL",
-                text,
-            )
+            self.assertIn(reason, text)
         self.assertLess(len(self.output.output), 2000)
         self.assertNotIn('could land on any host', self.output.output)
         self.assertEqual([], self.asked)
