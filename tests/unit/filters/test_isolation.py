@@ -105,7 +105,6 @@ class IsolatedAggregatesFilterTestCase(test_base.RequestFilterTestCase):
         ('default_forbidden', False, ['plain']),
         ('required', True, ['a', 'b', 'plain']),
         ('default_forbidden', True, ['a', 'b', 'plain']),
-        (None, False, ['a', 'b', 'plain']),
     )
     @ddt.unpack
     def test_prefix_in_one_option_alone(self, option, other_side, expected):

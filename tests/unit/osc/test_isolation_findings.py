@@ -72,11 +72,9 @@ class FaultsTestCase(testtools.TestCase):
 
     @ddt.data(
         # Traits of this aggregate and of the other; whether it has a fault.
-        ([X], [X], False),
         ([X], [Y], True),
         ([X], [X, Y], True),
         ([X, Y], [X], False),
-        ([X], [], False),
     )
     @ddt.unpack
     def test_hosts_of_two_aggregates(self, traits, others, conflict):

@@ -29,8 +29,7 @@ _VERSIONS = (
 class FaultServer(fixtures.Fixture):
     """Serves on loopback; ``/`` has the versions that placement has.
 
-    Any other path gets the answers that were set, in their order and the
-    last of them again and again.
+    Any other path gets the answer that was set.
     """
 
     def _setUp(self):
@@ -42,38 +41,23 @@ class FaultServer(fixtures.Fixture):
         self.addCleanup(process.kill)
         self.url = f'http://127.0.0.1:{int(process.stdout.readline())}'
 
-    def answer(self, *answers):
-        """Set the answers: status, content type and body, or a constant."""
-        self._control(json.dumps(answers).encode())
-
-    def asked(self):
-        """Return how many requests came since the answers were set."""
-        return int(self._control(None))
-
-    def _control(self, data):
-        with urllib.request.urlopen(
-            f'{self.url}/_control', data, timeout=30
-        ) as response:
-            return response.read()
+    def answer(self, answer):
+        """Set the answer: status, content type and body, or a constant."""
+        data = json.dumps(answer).encode()
+        urllib.request.urlopen(self.url, data, timeout=30).close()
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         length = int(self.headers['Content-Length'])
-        self.server.answers = json.loads(self.rfile.read(length))
-        self.server.asked = 0
+        self.server.answer = json.loads(self.rfile.read(length))
         self._send(200, 'text/plain', '')
 
     def do_GET(self):
         if self.path == '/':
             self._send(*_VERSIONS)
             return
-        if self.path == '/_control':
-            self._send(200, 'text/plain', str(self.server.asked))
-            return
-        self.server.asked += 1
-        answers = self.server.answers
-        answer = answers.pop(0) if len(answers) > 1 else answers[0]
+        answer = self.server.answer
         if answer == HANG:
             time.sleep(30)
         elif answer == HANG_UP:

@@ -77,17 +77,6 @@ class UpdateTestCase(testtools.TestCase):
         self.assertEqual({'CUSTOM_B'}, self.update((['CUSTOM_B'], 4)))
         self.assertEqual([], self.sent())
 
-    def test_a_trait_less(self):
-        found = self.update(
-            (['CUSTOM_A', 'CUSTOM_B'], 4),
-            (['CUSTOM_B'], 5),
-            remove='CUSTOM_A',
-        )
-        self.assertEqual({'CUSTOM_B'}, found)
-        self.assertEqual(
-            [['CUSTOM_B']], [one['traits'] for one in self.sent()]
-        )
-
     @ddt.data(409, 500)
     def test_tried_again_from_a_fresh_read(self, status):
         found = self.update(

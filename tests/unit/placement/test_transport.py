@@ -123,13 +123,9 @@ class TransportTest(unittest.TestCase):
         cls.addClassCleanup(cls.server.cleanUp)
         cls.url = cls.server.url
 
-    def client(self, endpoint=None, **options):
+    def client(self, endpoint=None):
         auth = token_endpoint.Token(endpoint or self.url, TOKEN)
-        return make_client(
-            session.Session(auth=auth, timeout=0.3),
-            status_code_retry_delay=0.01,
-            **options,
-        )
+        return make_client(session.Session(auth=auth, timeout=0.3))
 
     def fault(self, answer, error_class, call):
         self.server.answer(answer)
@@ -180,16 +176,6 @@ class TransportTest(unittest.TestCase):
         with self.assertRaises(errors.ConnectionFailed) as caught:
             self.client(url).allocation_candidates([LONG])
         self.assertIn('Errno 111', str(caught.exception))
-
-    def test_a_503_is_tried_again(self):
-        self.server.answer(
-            (503, 'text/html', PROXY),
-            (503, 'text/html', PROXY),
-            (200, JSON, '{"resource_providers": []}'),
-        )
-        client = self.client(status_code_retries=2)
-        self.assertEqual([], client.resource_providers())
-        self.assertEqual(3, self.server.asked())
 
     @ddt.data(
         'http://me:hunter2@127.0.0.1/',

@@ -285,14 +285,6 @@ class ReasonTestCase(testtools.TestCase):
         )
         self.assertEqual(detail, found.detail)
 
-    def test_no_aggregate_for_preemptibles(self):
-        found = compile_request((), PREEMPTIBLE, **APART).resolve(
-            items([FREE, PLAIN])
-        )
-        self.assertEqual(
-            'no aggregate spot takes preemptible servers', found.unmet
-        )
-
     def test_what_others_wrote_is_quoted(self):
         name = 'a\nERROR forged'
         for found in (

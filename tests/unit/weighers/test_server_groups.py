@@ -252,11 +252,6 @@ class RoomTestCase(ServerGroupsTestCase):
                 {'a': room}, self.room(state('a', vcpus_used=used))
             )
 
-    def test_claimed_and_not_yet_reported(self):
-        """Another scheduler's server: nova's database knows it."""
-        self.places[A] = ['a']
-        self.assertEqual({'a': 2}, self.room(state('a', vcpus_used=7)))
-
 
 class PlacesTestCase(ServerGroupsTestCase):
     def places_of(self, *states, **kwargs):
@@ -296,13 +291,6 @@ class PlacesTestCase(ServerGroupsTestCase):
         )
         self.assertEqual(
             ['members', 'places', 'members'], [kind for kind, _ in self.asked]
-        )
-
-    def test_allocations_of_one_that_moves(self):
-        self.places = {A: ['a', None], B: ['b', None]}
-        self.allocated = {A: ['a'], B: ['b', 'c']}
-        self.assertEqual(
-            {A: {'a', None}, B: {'b', 'c'}}, self.places_of(state('x'))
         )
 
     def test_a_move_asks_about_all(self):
