@@ -89,6 +89,7 @@ class ReadDomainsTestCase(testtools.TestCase):
         self.assertEqual(expected, policy.read_domains(aggregates, KEY))
 
 
+@ddt.ddt
 class CountTestCase(testtools.TestCase):
     """How members count: the last table of the module."""
 
@@ -100,29 +101,27 @@ class CountTestCase(testtools.TestCase):
         'none': frozenset(),
     }
 
-    def count(self, **hosts):
+    @ddt.data(
+        ({}, [], {'m1': []}),
+        # In one domain and in several.
+        (
+            {'a': 3, 'b': 2},
+            [],
+            {'m1': ['a1'], 'm2': ['a2'], 'm3': ['b1'], 'm4': ['ab']},
+        ),
+        ({}, ['m1', 'm2'], {'m2': ['unknown'], 'm1': ['none']}),
+        # Both ends of a move.
+        (
+            {'a': 3, 'b': 1},
+            [],
+            {'m1': ['a1', 'b1'], 'm2': ['a1', 'a2'], 'm3': ['a1', 'none']},
+        ),
+    )
+    @ddt.unpack
+    def test_count(self, held, without_domain, hosts):
         spread = policy.Spread('g', 1, KEY, hosts, self.DOMAINS)
-        return spread.held, spread.without_domain
-
-    def test_one_domain_and_several(self):
-        self.assertEqual(
-            ({'a': 3, 'b': 2}, []),
-            self.count(m1=['a1'], m2=['a2'], m3=['b1'], m4=['ab']),
-        )
-
-    def test_no_domain(self):
-        self.assertEqual(
-            ({}, ['m1', 'm2']), self.count(m2=['unknown'], m1=['none'])
-        )
-
-    def test_no_host(self):
-        self.assertEqual(({}, []), self.count(m1=[]))
-
-    def test_both_ends_of_a_move(self):
-        self.assertEqual(
-            ({'a': 3, 'b': 1}, []),
-            self.count(m1=['a1', 'b1'], m2=['a1', 'a2'], m3=['a1', 'none']),
-        )
+        self.assertEqual(held, spread.held)
+        self.assertEqual(without_domain, spread.without_domain)
 
 
 def host_in(*values):
