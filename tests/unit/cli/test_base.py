@@ -18,21 +18,24 @@ GPU = types.SimpleNamespace(id=1, uuid='uuid1', name='gpu')
 ONE = types.SimpleNamespace(id=2, uuid='uuid2', name='1')
 
 
+@ddt.ddt
 class DescribeTestCase(testtools.TestCase):
-    def test_a_database_without_its_statement(self):
-        error = db_exception.DBError(
-            "(OperationalError) (2003, 'no route')\n[SQL: SELECT 1]"
-        )
-        self.assertEqual(
+    @ddt.data(
+        # A database, without its statement.
+        (
+            db_exception.DBError(
+                "(OperationalError) (2003, 'no route')\n[SQL: SELECT 1]"
+            ),
             '[api_database] connection in nova.conf: expected an answer of '
             "the database, got DBError: (OperationalError) (2003, 'no "
             "route')",
-            base._describe(error),
-        )
-
-    def test_anything_else(self):
-        self.assertEqual('KeyError', base._describe(KeyError()))
-        self.assertEqual('no', base._describe(OSError('no')))
+        ),
+        (KeyError(), 'KeyError'),
+        (OSError('no'), 'no'),
+    )
+    @ddt.unpack
+    def test_words(self, error, expected):
+        self.assertEqual(expected, base._describe(error))
 
     def test_an_option_of_nova_conf(self):
         folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)

@@ -214,18 +214,20 @@ class RequestGroupTest(unittest.TestCase):
             self.assertEqual({C}, group.forbidden_aggregates)
             self.assertEqual(D, group.in_tree)
 
-    @ddt.data([[]], [[A], []])
-    def test_an_empty_or_set_is_refused_when_built(self, or_sets):
-        group = objects.RequestGroup(required_aggregates=or_sets)
+    @ddt.data(
+        (
+            {'required_aggregates': [[A], []]},
+            'required_aggregates',
+            'one aggregate or more',
+        ),
+        ({'suffix': '1'}, 'request group 1', 'aggregates or in_tree'),
+    )
+    @ddt.unpack
+    def test_refused_when_built(self, asked, where, expected):
         with self.assertRaises(exception.InvalidValue) as caught:
-            group.to_queryparams()
-        self.assertEqual('required_aggregates', caught.exception.where)
-        self.assertIn('one aggregate or more', caught.exception.expected)
-
-    def test_a_suffix_alone_is_refused_when_built(self):
-        with self.assertRaises(exception.InvalidValue) as caught:
-            objects.RequestGroup(suffix='1').to_queryparams()
-        self.assertEqual('request group 1', caught.exception.where)
+            objects.RequestGroup(**asked).to_queryparams()
+        self.assertEqual(where, caught.exception.where)
+        self.assertIn(expected, caught.exception.expected)
 
     @hypothesis.given(strategies.request_groups())
     def test_round_trip(self, group):

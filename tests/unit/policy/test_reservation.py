@@ -136,6 +136,7 @@ class ProjectsTestCase(testtools.TestCase):
         self.assertEqual([{'uuid-a2'}], resolution.required)
 
 
+@ddt.ddt
 class ReasonTestCase(testtools.TestCase):
     def test_what_is_to_blame(self):
         """The first aggregate by name; or none, where the host lacks one."""
@@ -157,21 +158,22 @@ class ReasonTestCase(testtools.TestCase):
         )
         self.assertEqual(('', True), blame({'reservation:x'}, ('a', {})))
 
-    def test_reserved_by_others(self):
-        self.assertEqual(
+    @ddt.data(
+        (
+            (),
             'aggregate a2 is reserved by reservation:x=lease 7 and the '
             'request of project p has no key with that prefix',
-            BOTH.request((), 'p')
-            .judge(host_of({'zone': 'z'}, {'reservation:x': 'lease 7'}))
-            .reason,
-        )
-
-    def test_not_in_the_aggregate(self):
-        self.assertEqual(
-            'no aggregate of the host has the metadata key reservation:x, '
+        ),
+        (
+            {'reservation:y'},
+            'no aggregate of the host has the metadata key reservation:y, '
             'which the request of project p requires',
-            BOTH.request({'reservation:x'}, 'p').judge(host_of({})).reason,
-        )
+        ),
+    )
+    @ddt.unpack
+    def test_reason(self, keys, expected):
+        host = host_of({'zone': 'z'}, {'reservation:x': 'lease 7'})
+        self.assertEqual(expected, BOTH.request(keys, 'p').judge(host).reason)
 
     def test_no_aggregate_at_all(self):
         resolution = BOTH.request({'reservation:x'}, 'p').resolve([])

@@ -280,6 +280,12 @@ class PlacesTestCase(ServerGroupsTestCase):
             self.places_of(small),
         )
 
+    def test_on_two_hosts(self):
+        self.assertEqual(
+            {'a', 'b'},
+            self.places_of(state('a', held=[A]), state('b', held=[A]))[A],
+        )
+
     def test_placement_is_asked_once(self):
         """By a scheduler that is new to the group."""
         self.places = {A: [None]}
