@@ -91,6 +91,13 @@ class RequestFilterTestCase(ReservationTestCase):
         self.assertIs(True, self.filter())
         self.assertEqual((None, {'A', 'B'}), self.destination())
 
+    def test_a_hint_where_others_count(self):
+        self.config(group='nova_ext_sched', member_sources=['image'])
+        self.get_image.return_value = {'properties': {}}
+        self.spec.scheduler_hints = {'r': ['a']}
+        self.assertIs(True, self.filter())
+        self.assertEqual((None, {'A', 'B'}), self.destination())
+
     def test_required_prefix_alone(self):
         """Without project keys: all that is read of aggregates is by it."""
         self.config(
