@@ -166,6 +166,32 @@ Without faults:
         for kind in isolation_findings.KINDS:
             self.assertIn(f'   * - ``{kind}``\n', page)
 
+    def test_many_are_folded(self):
+        cloud = make_cloud(
+            [
+                *(make_aggregate(n, [f'h{n}'], X) for n in range(1, 13)),
+                *(make_aggregate(n, ['c'], X) for n in range(20, 30)),
+            ],
+            [
+                *(
+                    make_node(f'h{n}', aggregates=[f'uuid{n}'])
+                    for n in range(1, 13)
+                ),
+                make_node(
+                    'c', X, aggregates=[f'uuid{n}' for n in range(20, 30)]
+                ),
+            ],
+            known=[X],
+        )
+        self.run_command(cloud, columns=200)
+        lines = self.out.getvalue().splitlines()
+        self.assertEqual(
+            10, sum('lacks CUSTOM_X' in line for line in lines), lines
+        )
+        self.assertIn('  and 2 more aggregates (-f json lists all)', lines)
+        self.assertIn('  agg20, 1 host: requires CUSTOM_X', lines)
+        self.assertIn('  and 5 more aggregates (-f json lists all)', lines)
+
     def test_nothing(self):
         self.assertEqual(0, self.run_command(make_cloud([], [])))
         self.assertEqual(
