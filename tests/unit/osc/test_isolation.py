@@ -192,6 +192,19 @@ Without faults:
         self.assertIn('  agg20, 1 host: requires CUSTOM_X', lines)
         self.assertIn('  and 5 more aggregates (-f json lists all)', lines)
 
+    def test_no_fault(self):
+        cloud = make_cloud(
+            [make_aggregate(2, ['c'], X)],
+            [make_node('c', X, aggregates=['uuid2'])],
+            known=[X],
+        )
+        self.assertEqual(0, self.run_command(cloud))
+        self.assertIn('agg2', self.out.getvalue())
+        self.assertEqual(
+            '1 aggregate with a trait: key, no faults.',
+            self.out.getvalue().splitlines()[0],
+        )
+
     def test_nothing(self):
         self.assertEqual(0, self.run_command(make_cloud([], [])))
         self.assertEqual(
@@ -219,6 +232,23 @@ Without faults:
             ],
             row['Faults'],
         )
+
+    def test_no_line_is_too_long(self):
+        aggregates = [
+            make_aggregate(
+                number,
+                [f'compute{n:03}.example.org' for n in range(300)],
+                X,
+                Y,
+            )
+            for number in range(100)
+        ]
+        cloud = make_cloud(aggregates, [], known=[X])
+        for columns in (80, 160):
+            self.run_command(cloud, columns=columns)
+            lines = self.out.getvalue().splitlines()
+            self.assertGreaterEqual(columns, max(map(len, lines)))
+            self.assertGreater(60, len(lines))
 
 
 @ddt.ddt
