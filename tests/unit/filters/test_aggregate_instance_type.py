@@ -110,6 +110,20 @@ class AggregateInstanceTypeFilterTestCase(FilterTestCase):
         (found,) = conf.contradictions(test_base.CONF)
         self.assertIn('Remove AggregateInstanceExtraSpecsFilter', found)
 
+    def test_update_of_an_aggregate_takes_effect_on_the_next_request(self):
+        host_state = make_host({'key': '1'})
+        spec = make_spec({'key': '1'})
+        self.assertTrue(self.filter.host_passes(host_state, spec))
+        # As nova's host manager does it: the new object takes the place of
+        # the old one, and host states get it with their next update.
+        host_state.update(aggregates=make_host({'key': '2'}).aggregates)
+        self.assertFalse(self.filter.host_passes(host_state, spec))
+        # Changed in place.
+        host_state.aggregates[0].metadata = {'key': '1'}
+        self.assertTrue(self.filter.host_passes(host_state, spec))
+        host_state.aggregates[0].metadata['key'] = '2'
+        self.assertFalse(self.filter.host_passes(host_state, spec))
+
     def test_sets_of_one_size_are_judged_by_themselves(self):
         one, two = (base.aggregate('agg', key=value) for value in '12')
         hosts = [

@@ -555,6 +555,11 @@ class GoneTestCase(ReplacedTestCase):
         self.assertEqual({}, look(None, group('a'), ['a']))
         self.assertEqual([], group_members.get_living(group('a'), None))
 
+    def test_archived_members_are_forgotten(self):
+        group_members.get_places(None, group('a', 'b'), ['a', 'b'])
+        group_members.get_places(None, group('b', 'c'), ['c'])
+        self.assertEqual({'b', 'c'}, group_members._former.get(group()))
+
     def test_bounded(self):
         with mock.patch.object(group_members, '_MOST_FORMER', 5):
             gone = group_members._FormerMembers()
