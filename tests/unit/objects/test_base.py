@@ -31,9 +31,3 @@ class NovaExtSchedObjectTest(unittest.TestCase):
             'NovaExtSchedThing',
             Thing(size=3).obj_to_primitive()['nova_ext_sched_object.name'],
         )
-
-    def test_equality(self):
-        self.assertEqual(Thing(), Thing())
-        self.assertEqual(Thing(size=3), Thing(size=3))
-        for other in (Thing(), Thing(size=4), 3):
-            self.assertNotEqual(Thing(size=3), other)

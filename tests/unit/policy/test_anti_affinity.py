@@ -27,7 +27,6 @@ class GroupTest(unittest.TestCase):
         ({'max_server_per_host': 2}, ('a', 'b', 'c'), False),
         ({'max_server_per_host': 2}, ('a', 'b', 'x'), True),
         ({'max_server_per_host': '2'}, ('a',), True),
-        ({'max_server_per_host': '2'}, ('a', 'b'), False),
         ({'max_server_per_host': ' 2 '}, ('a',), True),
         # nova-api takes any number of digits. Python reads 4,300 of them.
         ({'max_server_per_host': '9' * 4300}, ('a', 'b', 'c'), True),
@@ -35,12 +34,10 @@ class GroupTest(unittest.TestCase):
         ({'max_server_per_host': 'two'}, (), False),
         ({'max_server_per_host': 'two'}, ('x',), True),
         ({'max_server_per_host': 0}, (), False),
-        ({'max_server_per_host': -1}, (), False),
         ({'max_server_per_host': True}, (), False),
         ({'max_server_per_host': None}, (), False),
         ({'max_server_per_host': 2.5}, (), False),
         ({'max_server_per_rack': 2}, (), False),
-        ({'max_server_per_rack': ''}, (), False),
         ({'max_server_per_rack': 2}, ('x',), True),
     )
     @ddt.unpack

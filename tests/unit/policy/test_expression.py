@@ -243,34 +243,6 @@ class MeetsTestCase(testtools.TestCase):
         self.assertEqual(expected, parse(one).unreadable(parse(other)))
 
 
-class TotalTestCase(testtools.TestCase):
-    anything = st.one_of(
-        st.text(st.characters()),
-        st.lists(
-            st.sampled_from((*OPERATORS, '*', '~', '!', ',')) | st.text(),
-            max_size=6,
-        ).map(' '.join),
-        st.sampled_from(('9', 'a', ' ', '*', '<or> 1 ')).map(
-            lambda part: part * 20000
-        ),
-    )
-
-    @hypothesis.given(anything, anything)
-    def test_nothing_raises_but_invalid_value(self, one, other):
-        expressions = []
-        for read, text in itertools.product(
-            (expression.parse, expression.parse_values), (one, other)
-        ):
-            try:
-                expressions.append(read(text))
-            except exception.InvalidValue as exc:
-                self.assertIn(exc.got, text)
-        expressions.append(expression.literal([one, other]))
-        for left, right in itertools.product(expressions, expressions):
-            left.meets(right)
-            left.unreadable(right)
-
-
 class OperatorTestCase(testtools.TestCase):
     """Two operators of one kind meet exactly where a value exists."""
 

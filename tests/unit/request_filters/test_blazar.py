@@ -128,16 +128,6 @@ class BlazarReservationsTestCase(test_base.RequestFilterTestCase):
         self.assertEqual((None, {'B', 'F'}), self.destination())
         self.assertIn('BlazarFilter checks the hosts', self.output.output)
 
-    def test_options(self):
-        self.config(
-            group='blazar:physical:host',
-            aggregate_freepool_name='spot',
-            preemptible_aggregate='spot',
-            blazar_az_prefix='nov',
-        )
-        self.filter()
-        self.assertEqual((None, {'P', 'S'}), self.destination())
-
     @ddt.data(
         (['\ud800'], "printable characters, got '\\ud800'"),
         # Of four bytes; what nova's tables in MySQL do not take.
