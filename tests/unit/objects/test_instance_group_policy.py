@@ -92,6 +92,20 @@ class InstanceGroupPolicyTest(unittest.TestCase):
                 getattr(Policy(policy='affinity'), method)(name)
             self.assertEqual('server_group.name', caught.exception.where)
 
+    def test_bodies(self):
+        for policy, name in (
+            ({'name': 'anti-affinity', 'rules': {}}, 'anti-affinity'),
+            ({'name': 'affinity'}, 'affinity'),
+        ):
+            self.assertEqual(
+                {'server_group': {'name': 'test', 'policy': policy}},
+                Policy(policy=name).to_nested_body('test'),
+            )
+        self.assertEqual(
+            flat(policy='affinity', rules={}),
+            Policy(policy='affinity').to_nova_body('test'),
+        )
+
     @hypothesis.settings(deadline=None)
     @hypothesis.given(policies)
     def test_round_trips(self, policy):

@@ -73,6 +73,21 @@ class UpdateTestCase(testtools.TestCase):
     def sent(self):
         return [json for method, json in self.requests if method == 'PUT']
 
+    def test_one_read_and_one_write(self):
+        self.assertEqual(
+            {'CUSTOM_A', 'CUSTOM_B'},
+            self.update((['CUSTOM_A'], 4), (['CUSTOM_A', 'CUSTOM_B'], 5)),
+        )
+        self.assertEqual(
+            [
+                {
+                    'traits': ['CUSTOM_A', 'CUSTOM_B'],
+                    'resource_provider_generation': 4,
+                }
+            ],
+            self.sent(),
+        )
+
     def test_nothing_is_sent_where_nothing_changes(self):
         self.assertEqual({'CUSTOM_B'}, self.update((['CUSTOM_B'], 4)))
         self.assertEqual([], self.sent())

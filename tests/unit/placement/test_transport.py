@@ -52,6 +52,7 @@ FAULTS = [
     ),
     ((204, JSON, ''), errors.UnexpectedAnswer, 'TypeError'),
     ((400, 'text/html', PROXY), errors.Refused, ': 502 Bad Gateway ('),
+    ((401, 'text/plain', 'who?'), errors.Refused, 'the test: who? ('),
     ((403, JSON, '{}'), errors.Refused, 'of the test: Forbidden ('),
     ((404, 'text/html', PROXY), errors.UnexpectedAnswer, 'got text/html'),
     (

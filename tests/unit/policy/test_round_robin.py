@@ -377,6 +377,11 @@ class WalkTestCase(testtools.TestCase):
             assignment.order_hosts(names, names[6])
             self.assertEqual(2, walk.call_count)
 
+    def test_a_host_that_takes_no_member(self):
+        hosts = even('abcd')
+        hosts['d'] = hosts['d']._replace(room=0)
+        self.assertEqual(list('acbd'), order(hosts))
+
 
 @ddt.ddt
 class DomainsTestCase(testtools.TestCase):

@@ -243,6 +243,9 @@ class WriteTestCase(test_base.RequestFilterTestCase):
             self.output.output,
         )
 
+    def test_nothing_to_ask_for_changes_nothing(self):
+        self.assertIsNone(self.write(test_base.request_spec()))
+
     def test_no_host_is_left(self):
         error = self.assertRaises(
             exception.RequestRefused,

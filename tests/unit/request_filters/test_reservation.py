@@ -125,18 +125,19 @@ class RequestFilterTestCase(ReservationTestCase):
             self.assertTrue(self.filter())
         self.assertEqual([('r:', 'filter_tenant_id')] * 2, self.asked)
 
-    @ddt.data(
-        (
+    @ddt.named_data(
+        [
+            'forged',
             ['gone\n2026-01-01 CRITICAL nova ' + 'x' * 60_000],
             'key of a reserved aggregate: expected a name of up to 255 '
             "printable characters, got 'r:gone\\n2026-01-01 CRITICAL",
-        ),
-        (
+        ],
+        [
+            'many',
             [str(number) for number in range(101)],
             'names 101 keys of reserved aggregates: expected at most 100',
-        ),
+        ],
     )
-    @ddt.unpack
     def test_hint_of_a_user_cannot_flood_or_forge_the_log(self, hint, reason):
         self.config(group='nova_ext_sched', member_sources=['hint'])
         self.spec.scheduler_hints = {'r': hint}

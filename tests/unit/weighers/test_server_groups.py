@@ -252,6 +252,10 @@ class RoomTestCase(ServerGroupsTestCase):
                 {'a': room}, self.room(state('a', vcpus_used=used))
             )
 
+    def test_nodes_of_one_host(self):
+        nodes = [state('s', vcpus_used=7) for _ in range(2)]
+        self.assertEqual({'s': 2}, self.room(*nodes))
+
 
 class PlacesTestCase(ServerGroupsTestCase):
     def places_of(self, *states, **kwargs):
@@ -270,6 +274,12 @@ class PlacesTestCase(ServerGroupsTestCase):
         )
         self.places_of(state('a', held=[A]))
         self.assertEqual([('members', [B])], self.asked)
+
+    def test_a_pick_on_a_host_with_room(self):
+        self.assertEqual(
+            {A: {'a'}}, self.places_of(state('a', sent=[A], vcpus_used=4))
+        )
+        self.assertEqual([('members', MEMBERS[1:])], self.asked)
 
     def test_a_pick_on_a_small_host(self):
         self.places = {A: [None], B: ['b'], C: ['b', None]}
@@ -297,6 +307,13 @@ class PlacesTestCase(ServerGroupsTestCase):
         )
         self.assertEqual(
             ['members', 'places', 'members'], [kind for kind, _ in self.asked]
+        )
+
+    def test_allocations_of_one_that_moves(self):
+        self.places = {A: ['a', None], B: ['b', None]}
+        self.allocated = {A: ['a'], B: ['b', 'c']}
+        self.assertEqual(
+            {A: {'a', None}, B: {'b', 'c'}}, self.places_of(state('x'))
         )
 
     def test_a_move_asks_about_all(self):
@@ -365,6 +382,9 @@ class HostsTestCase(ServerGroupsTestCase):
         self.assertEqual(
             {'a': 3, 'full': 2, 'small': 2}, self.room(state('a'))
         )
+
+    def test_more_stand_there_than_the_rule_allows(self):
+        self.assertEqual({'a': 3}, self.room(state('a', held=MEMBERS[:4])))
 
     def test_more_stand_there_than_was_room(self):
         self.room(state('small', vcpus_used=7))
