@@ -90,6 +90,7 @@ LONG_FAULTS = [
     ((413, 'text/plain', ''), errors.QueryTooLong),
     ((431, 'text/html', PROXY), errors.QueryTooLong),
     ((500, 'text/html', PROXY), errors.QueryTooLong),
+    ((502, 'text/html', PROXY), errors.QueryTooLong),
     (HANG_UP, errors.QueryTooLong),
     (
         (

@@ -105,6 +105,7 @@ class SelectsMixin:
             ('building', 'deleting', {None}),
             # nova-api and conductor, and nova-compute before it claims.
             ('shelved_offloaded', 'unshelving', {None}),
+            ('shelved_offloaded', 'spawning', {None}),
             ('shelved_offloaded', None, set()),
             ('shelved_offloaded', 'deleting', set()),
             ('shelved_offloaded', 'soft-deleting', set()),
