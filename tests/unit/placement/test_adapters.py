@@ -2,11 +2,15 @@
 
 """Tests of adapters from configuration."""
 
+import os
+import pathlib
+import tempfile
 import unittest
 import unittest.mock
 
 import ddt
 from nova.conf import utils as nova_conf
+from openstack import exceptions as sdk_exc
 
 from nova_ext_sched import exception
 from nova_ext_sched import placement
@@ -88,3 +92,18 @@ class FromConfTest(unittest.TestCase):
         )
         self.assertIn(got, caught.exception.got)
         self.assertNotIn('S3cr3tT0k3n', str(caught.exception))
+
+
+class FromCloudTest(unittest.TestCase):
+    def test_a_cloud_that_is_not_there(self):
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        file = pathlib.Path(folder, 'clouds.yaml')
+        # openstacksdk 4.5 takes no empty file.
+        file.write_text('clouds: {}\n')
+        with (
+            unittest.mock.patch.dict(
+                os.environ, {'OS_CLIENT_CONFIG_FILE': str(file)}
+            ),
+            self.assertRaisesRegex(sdk_exc.ConfigException, 'nowhere'),
+        ):
+            placement.PlacementClient.from_cloud('nowhere')
