@@ -71,9 +71,7 @@ class ManyHostsTestCase(base.CloudTestCase):
             self.many(
                 name, range(number, self.hosts, RACKS), failure_domain=name
             )
-        self.admin_api.add_host_to_aggregate(
-            self.aggregate_ids['rack0'], 'host0'
-        )
+        self.add_host('rack0', 'host0')
 
     def engine(self, name):
         """Return the engine of a database, as nova-manage names them."""

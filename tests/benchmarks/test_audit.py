@@ -39,16 +39,7 @@ class AuditBenchmark(many_hosts.ManyHostsTestCase, audits.AuditTestCase):
         chooser = random.Random(7)
         self._create_trait('CUSTOM_A')
         self.add_traits('host0', 'CUSTOM_A')
-        groups = [
-            self.api.post_server_groups(
-                {
-                    'name': f'group{number}',
-                    'policy': 'anti-affinity',
-                    'rules': {'max_server_per_host': 2},
-                }
-            )['id']
-            for number in range(GROUPS)
-        ]
+        groups = [self.create_group(2) for _ in range(GROUPS)]
         kinds = [
             self.boot(**kind)['id']
             for kind in (

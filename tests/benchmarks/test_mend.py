@@ -30,8 +30,8 @@ class MendBenchmark(many_hosts.ManyHostsTestCase, plans.PlanTestCase):
         super().setUp()
         logging.getLogger('nova').setLevel(logging.ERROR)
         self.flags(server_groups=-1, group='quota')
-        groups = [self.group()['group'] for _ in range(GROUPS)]
-        flavor = self.sized(3)
+        groups = [self.create_group() for _ in range(GROUPS)]
+        flavor = self.flavor(vcpu=3)
         kinds = [
             self.boot(flavor=flavor, az='nova:host0')['id'],
             self.boot(

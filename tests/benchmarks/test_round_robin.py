@@ -96,15 +96,9 @@ class RoundRobinTest(many_hosts.ManyHostsTestCase):
 
         :param gone: how many members are deleted besides
         """
-        created = self.api.post_server_groups(
-            {
-                'name': 'test',
-                'policy': 'anti-affinity',
-                'rules': {'max_server_per_host': 3},
-            }
-        )
+        created = self.create_group(3)
         groups = rows.read_ids(*self.table('nova_api.instance_groups'))
-        group = groups[created['id']]
+        group = groups[created]
         members = [
             server
             for number, server in enumerate(self.servers[: self.hosts])
@@ -114,7 +108,7 @@ class RoundRobinTest(many_hosts.ManyHostsTestCase):
             *self.table('nova_api.instance_group_member'),
             [{'group_id': group, 'instance_uuid': one} for one in members],
         )
-        return created['id']
+        return created
 
     def select(self, hints):
         """Let nova place a server; return the time."""

@@ -112,9 +112,7 @@ class SelectDestinationsTest(base.CloudTestCase):
                 failure_domain=f'r{rack}',
                 ssd='true',
             )
-        group = self.api.post_server_groups(
-            {'name': 'test', 'policy': 'anti-affinity'}
-        )['id']
+        group = self.create_group()
         flavor = self.flavor(ssd='true')
 
         def boot():

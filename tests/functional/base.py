@@ -15,6 +15,7 @@ import urllib.parse
 
 import fixtures
 from nova import context
+from nova import objects
 import nova.conf
 from nova.db.main import api as main_db
 from nova.scheduler.client import report
@@ -115,6 +116,18 @@ class PluginMixin:
         if method is not None:
             self.__dict__[name] = method
 
+    def set_service(self, host, **fields):
+        """Disable a host's nova-compute, or force it down."""
+        [service] = self.admin_api.get_services(
+            binary='nova-compute', host=host
+        )
+        self.admin_api.put_service(service['id'], fields)
+
+    def lose(self, host):
+        """Stop a host's nova-compute, and tell nova that it is down."""
+        self.computes[host].stop()
+        self.set_service(host, forced_down=True)
+
 
 class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
     """A cloud with a compute for each host of ``weights``, or of ``started``.
@@ -130,6 +143,8 @@ class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
     weigher_classes: typing.ClassVar[tuple[str, ...]] = ()
     #: The hosts to start; None for all that have a weight.
     started: typing.ClassVar[tuple[str, ...] | None] = None
+    #: The cell of each host that is not in cell1.
+    cells: typing.ClassVar[dict[str, str]] = {}
 
     def setUp(self):
         if self.weights:
@@ -152,7 +167,7 @@ class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
         self.aggregate_ids = {}
         self.queries = self._record_queries()
         for host in self.weights if self.started is None else self.started:
-            self._start_compute(host)
+            self._start_compute(host, cell_name=self.cells.get(host))
 
     def _record_queries(self):
         """Keep the query string of every request for candidates."""
@@ -201,9 +216,19 @@ class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
         )
         self.aggregate_ids[name] = created['id']
         for host in hosts:
-            self.admin_api.add_host_to_aggregate(created['id'], host)
+            self.add_host(name, host)
         self.set_metadata(name, metadata)
         return created['uuid']
+
+    def add_host(self, name, host):
+        """Add a host to an aggregate."""
+        self.admin_api.add_host_to_aggregate(self.aggregate_ids[name], host)
+
+    def remove_host(self, name, host):
+        """Remove a host from an aggregate."""
+        self.admin_api.remove_host_from_aggregate(
+            self.aggregate_ids[name], host
+        )
 
     def set_metadata(self, name, metadata):
         """Set items of an aggregate's metadata, remove those that are None."""
@@ -232,12 +257,29 @@ class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
             provider, sorted({*self._get_provider_traits(provider), *traits})
         )
 
-    def flavor(self, **extra_specs):
-        """Create a small flavor; extra specs with a colon as ``specs={}``."""
+    def flavor(
+        self, *, name=None, vcpu=1, memory_mb=64, disk=0, **extra_specs
+    ):
+        """Create a flavor; extra specs with a colon as ``specs={}``."""
         extra_specs.update(extra_specs.pop('specs', {}))
         return self._create_flavor(
-            memory_mb=64, vcpu=1, disk=0, ephemeral=0, extra_spec=extra_specs
+            name=name,
+            vcpu=vcpu,
+            memory_mb=memory_mb,
+            disk=disk,
+            ephemeral=0,
+            extra_spec=extra_specs,
         )
+
+    def create_group(self, limit=None, policy='anti-affinity', name='group'):
+        """Create a server group, with a rule where it has a limit.
+
+        :returns: its UUID
+        """
+        group = {'name': name, 'policy': policy}
+        if limit is not None:
+            group['rules'] = {'max_server_per_host': limit}
+        return self.api.post_server_groups(group)['id']
 
     def image(self, **properties):
         """Create an image; properties with a colon as ``props={}``."""
@@ -341,6 +383,13 @@ class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
                 return
             time.sleep(0.1)
         self.fail(f'expected {count} servers in ERROR, got {states}')
+
+    @staticmethod
+    def stored_spec(server):
+        """Return the request spec of a server, as nova has stored it."""
+        return objects.RequestSpec.get_by_instance_uuid(
+            context.get_admin_context(), server['id']
+        )
 
     def host_of(self, server):
         return self.admin_api.get_server(server['id'])['OS-EXT-SRV-ATTR:host']

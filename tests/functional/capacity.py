@@ -3,6 +3,7 @@
 """The command ``nova-ext-sched capacity`` in the process of a test."""
 
 from nova_ext_sched.cmd.capacity import command
+from tests.functional import base
 from tests.functional import explain
 
 
@@ -89,7 +90,7 @@ class TruthMixin:
         return answer
 
 
-class CapacityTestCase(TruthMixin, explain.ExplainTestCase):
+class CapacityTestCase(TruthMixin, base.CloudTestCase):
     """Three hosts of 10 CPUs, 8 GiB and 1 TiB, none of them overcommitted."""
 
     weights = {'host1': 100, 'host2': 50, 'host3': 10}
@@ -102,30 +103,17 @@ class CapacityTestCase(TruthMixin, explain.ExplainTestCase):
         )
         super().setUp()
 
-    def large(self, vcpu=4, disk=0, specs=None):
+    def large(self, vcpu=4, **kwargs):
         """Create a flavor; two of four CPUs fit on a host."""
-        return self._create_flavor(
-            vcpu=vcpu,
-            memory_mb=512,
-            disk=disk,
-            ephemeral=0,
-            extra_spec=specs or {},
-        )
+        return self.flavor(vcpu=vcpu, **kwargs)
 
     def assertCapacity(
-        self, number, *args, vcpu=4, disk=0, specs=None, **server
+        self, number, *args, vcpu=4, disk=0, specs=(), **server
     ):
         """See assertTruth; the flavor is one of ``large``."""
         return self.assertTruth(
-            number, self.large(vcpu, disk, specs), *args, **server
+            number, self.large(vcpu, disk=disk, specs=specs), *args, **server
         )
-
-    def group(self, rules=None, policy='anti-affinity'):
-        """Create a server group; return its UUID."""
-        group = {'name': 'group', 'policy': policy}
-        if rules:
-            group['rules'] = rules
-        return self.api.post_server_groups(group)['id']
 
     def limit(self, host, class_, **fields):
         """Change a host's inventory of a resource class in placement."""

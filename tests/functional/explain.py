@@ -11,7 +11,6 @@ import warnings
 
 from nova_ext_sched.cmd.explain import command
 from tests import schemas
-from tests.functional import base
 
 #: Options of isolation and reservation.
 OPTIONS = {
@@ -58,28 +57,6 @@ class Answer(Output):
     @property
     def sentence(self):
         return self.document['answer']['sentence']
-
-
-class ExplainTestCase(base.CloudTestCase):
-    """A cloud whose nova-compute services can be disabled or go down."""
-
-    def set_service(self, host, **fields):
-        """Disable a host's service, or force it down."""
-        [service] = self.admin_api.get_services(
-            binary='nova-compute', host=host
-        )
-        self.admin_api.put_service(service['id'], fields)
-
-    def named(self, name, vcpu=1, memory_mb=64, disk=1, **specs):
-        """Return the ID of a new flavor."""
-        return self._create_flavor(
-            name=name,
-            vcpu=vcpu,
-            memory_mb=memory_mb,
-            disk=disk,
-            ephemeral=0,
-            extra_spec=specs,
-        )
 
 
 def run(*args):

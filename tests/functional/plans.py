@@ -107,19 +107,6 @@ class PlanTestCase(audits.AuditTestCase):
         """Return server, source and destination of each move."""
         return [(m['server'], m['host'], m['to']) for m in plan['moves']]
 
-    def group(self, limit=None, policy='anti-affinity'):
+    def group(self, limit=None):
         """Create a server group; return the hint of its members."""
-        group = {'name': 'group', 'policy': policy}
-        if limit:
-            group['rules'] = {'max_server_per_host': limit}
-        return {'group': self.api.post_server_groups(group)['id']}
-
-    def sized(self, vcpus, specs=None):
-        """Create a flavor that is of one size but for its CPUs."""
-        return self._create_flavor(
-            vcpu=vcpus,
-            memory_mb=64,
-            disk=0,
-            ephemeral=0,
-            extra_spec=specs or {},
-        )
+        return {'group': self.create_group(limit)}

@@ -27,16 +27,10 @@ class AntiAffinityTestCase(base.CloudTestCase):
             )
         )
 
-    def create_group(self, rules=None, policy='anti-affinity'):
-        group = {'name': 'test', 'policy': policy}
-        if rules is not None:
-            group['rules'] = rules
-        return self.api.post_server_groups(group)
-
     def post(self, group, **extra):
         server = {**self._build_server(networks='none'), **extra}
         return self.api.post_server(
-            {'server': server, 'os:scheduler_hints': {'group': group['id']}}
+            {'server': server, 'os:scheduler_hints': {'group': group}}
         )
 
     def boot(self, group, expected='ACTIVE'):

@@ -47,7 +47,7 @@ class LimitTest(server_groups.AntiAffinityTestCase):
         # Other groups and policies are not limited by it.
         other = self.create_group(policy='affinity')
         self.assertEqual(['host1'], self.hosts(self.boot(other)))
-        group = self.create_group({'max_server_per_host': 2})
+        group = self.create_group(2)
         servers = [self.boot(group) for _ in range(4)]
         self.assertEqual(['host1'] * 2 + ['host2'] * 2, self.hosts(*servers))
         self.boot(group, expected='ERROR')
@@ -100,10 +100,7 @@ class MoveTest(server_groups.AntiAffinityTestCase):
         self._unshelve_server(server)
         self.assertEqual(['host3'], self.hosts(server))
         self._delete_server(server)
-        self.computes['host1'].stop()
-        self.api.put_service_force_down(
-            self.computes['host1'].service_ref.uuid, True
-        )
+        self.lose('host1')
         self._evacuate_server(taking, expected_host='host3')
 
 
@@ -132,7 +129,7 @@ class LateCheckTest(server_groups.AntiAffinityTestCase):
                 first_is_built.wait(30)
             return build(context, instance, *args, **kwargs)
 
-        group = self.create_group({'max_server_per_host': 1})
+        group = self.create_group(1)
         with mock.patch.object(
             self.computes['host1'].manager,
             '_do_build_and_run_instance',

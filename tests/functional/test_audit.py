@@ -5,18 +5,7 @@
 from tests.functional import audits
 
 
-class AuditTestCase(audits.AuditTestCase):
-    def group(self, limit):
-        return self.api.post_server_groups(
-            {
-                'name': 'test',
-                'policy': 'anti-affinity',
-                'rules': {'max_server_per_host': limit},
-            }
-        )
-
-
-class PoliciesTestCase(AuditTestCase):
+class PoliciesTestCase(audits.AuditTestCase):
     def test_policies(self):
         # Otherwise nova-compute refuses what the forced host brings.
         self.flags(disable_group_policy_check_upcall=True, group='workarounds')
@@ -98,8 +87,8 @@ class PoliciesTestCase(AuditTestCase):
 
     def anti_affinity(self):
         """Each server of a crowded host is refused beside the others."""
-        group = self.group(1)
-        hints = {'group': group['id']}
+        group = self.create_group(1)
+        hints = {'group': group}
         crowded = [
             self.boot(hints=hints, az='nova:host1')['id'] for _ in range(2)
         ]
@@ -111,7 +100,7 @@ class PoliciesTestCase(AuditTestCase):
         self.assertEqual(
             {
                 f'not counting this server, the host holds 1 server of '
-                f'server group {group["id"]} and max_server_per_host is 1'
+                f'server group {group} and max_server_per_host is 1'
             },
             {row['reason'] for row in rows},
         )
@@ -123,15 +112,15 @@ class PoliciesTestCase(AuditTestCase):
         By their hints; nothing of the operator's asks for that.
         """
         policy = 'failure-domain-by-hint'
-        group = self.group(2)
-        hints = {'group': group['id'], 'different_failure_domain': 'true'}
+        group = self.create_group(2)
+        hints = {'group': group, 'different_failure_domain': 'true'}
         for host in self.weights:
             self.aggregate(f'of {host}', [host], failure_domain=host)
         servers = {
             host: self.boot(hints=hints, host=host)['id']
             for host in self.weights
         }
-        self.boot(hints={'group': group['id']}, host='host1')
+        self.boot(hints={'group': group}, host='host1')
         self.assertEqual(
             [(servers['host1'], 'host1', policy)],
             self.found(),
@@ -141,7 +130,7 @@ class PoliciesTestCase(AuditTestCase):
         self.assertEqual(
             [
                 f'not counting this server, failure domain host3 holds 1 '
-                f'server of server group {group["id"]} and the limit is 1'
+                f'server of server group {group} and the limit is 1'
             ],
             [row['reason'] for row in rows],
         )
@@ -157,7 +146,7 @@ class PoliciesTestCase(AuditTestCase):
         )
 
 
-class DomainsTestCase(AuditTestCase):
+class DomainsTestCase(audits.AuditTestCase):
     """Failure domains above their limit, as a race leaves them."""
 
     options = {}
@@ -167,7 +156,7 @@ class DomainsTestCase(AuditTestCase):
         self.flags(disable_group_policy_check_upcall=True, group='workarounds')
         self.aggregate('rack1', ['host1', 'host2'], failure_domain='rack1')
         self.aggregate('rack2', ['host3'], failure_domain='rack2')
-        self.members = {'group': self.group(2)['id']}
+        self.members = {'group': self.create_group(2)}
 
     def boot_on(self, host):
         return self.boot(hints=self.members, az=f'nova:{host}')['id']

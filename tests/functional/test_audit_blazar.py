@@ -30,9 +30,7 @@ class BlazarTestCase(audits.AuditTestCase):
         self.assertEqual([], self.findings())
 
         # The operator gives Blazar a host that has a server.
-        self.admin_api.add_host_to_aggregate(
-            self.aggregate_ids['freepool'], 'host2'
-        )
+        self.add_host('freepool', 'host2')
         (finding,) = self.findings('--policy', 'blazar')
         self.assertEqual((early['id'], 'host2', 'blazar'), finding[:3])
         self.assertIn(

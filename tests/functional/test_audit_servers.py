@@ -3,7 +3,6 @@
 """Which servers the audit judges, by which request, and what it cannot."""
 
 from nova import context as nova_context
-from nova import objects
 from nova.db.api import models as api_models
 import sqlalchemy as sa
 
@@ -110,10 +109,7 @@ class JudgedServersTestCase(audits.AuditTestCase):
             server['id'], {'rebuild': {'imageRef': self.image()}}
         )
         self._wait_for_state_change(server, 'ERROR')
-        spec = objects.RequestSpec.get_by_instance_uuid(
-            nova_context.get_admin_context(), server['id']
-        )
-        self.assertNotEqual(licensed, spec.image.id)
+        self.assertNotEqual(licensed, self.stored_spec(server).image.id)
         self.assertEqual([], self.found())
         self.glance.delete(None, licensed)
         status, rows = self.audit()
@@ -131,9 +127,7 @@ class JudgedServersTestCase(audits.AuditTestCase):
         self.flags(member_sources=['flavor', 'image'], group='nova_ext_sched')
         self.set_metadata('windows', {'reservation:a': 'true'})
         # Its group is deleted, which makes no difference.
-        group = self.api.post_server_groups(
-            {'name': 'test', 'policy': 'anti-affinity'}
-        )['id']
+        group = self.create_group()
         image = self.image(props={'reservation:a': 'true'})
         self.boot(image=image, hints={'group': group})
         self.api.delete_server_group(group)
@@ -142,11 +136,8 @@ class JudgedServersTestCase(audits.AuditTestCase):
 
     def request_specs(self):
         """In bulk they are as nova itself loads them."""
-        group = self.api.post_server_groups(
-            {'name': 'test', 'policy': 'anti-affinity'}
-        )
         uuids = [
-            self.boot(hints={'group': group['id']})['id'],
+            self.boot(hints={'group': self.create_group()})['id'],
             self.boot(flavor=self.flavor(ssd='true'), az='nova:host2')['id'],
         ]
         ctxt = nova_context.get_admin_context()
@@ -155,7 +146,7 @@ class JudgedServersTestCase(audits.AuditTestCase):
         loader = servers.Loader(ctxt)
         for uuid, text in stored.items():
             spec = loader.load(uuid, text)
-            loaded = objects.RequestSpec.get_by_instance_uuid(ctxt, uuid)
+            loaded = self.stored_spec({'id': uuid})
             for field in spec.fields:
                 # What is not stored is of one request alone.
                 if field not in NOT_STORED:

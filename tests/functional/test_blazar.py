@@ -105,9 +105,7 @@ class RequestsTestCase(BlazarTestCase):
         self._confirm_resize(server)
         plain = self.assertBootsOn('plain')
         # Where it stands is Blazar's matter, not a rebuild's.
-        self.admin_api.add_host_to_aggregate(
-            self.aggregate_ids['freepool'], 'plain'
-        )
+        self.add_host('freepool', 'plain')
         self.rebuild_server(plain, self.image())
         self.assertEqual('plain', self.host_of(plain))
 

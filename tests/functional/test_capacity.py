@@ -113,7 +113,7 @@ class SituationsTestCase(capacity.CapacityTestCase):
     def test_groups(self):
         self.set_service('host3', status='disabled')
         self.boot(az='nova:host1', flavor=self.large(vcpu=5))
-        group = self.group({'max_server_per_host': 2})
+        group = self.create_group(2)
         of_group = ('--server-group', group)
         answer = self.assertCapacity(
             3, *of_group, vcpu=3, hints={'group': group}
@@ -128,7 +128,7 @@ class SituationsTestCase(capacity.CapacityTestCase):
             {'are full for the server group': 1, 'are disabled': 1},
             answer.refused,
         )
-        affinity = self.group(policy='affinity')
+        affinity = self.create_group(policy='affinity')
         answer = self.ask('--server-group', affinity, vcpu=2)
         self.assertEqual({'VCPU': 1}, answer.ends)
         self.assertEqual(

@@ -20,16 +20,6 @@ from tests.functional import capacity
 class CommandTestCase(capacity.CapacityTestCase):
     host_filters = ('JsonFilter',)
 
-    def flavor_named(self, name, vcpu=4, specs=None):
-        return self._create_flavor(
-            name=name,
-            vcpu=vcpu,
-            memory_mb=512,
-            disk=0,
-            ephemeral=0,
-            extra_spec=specs or {},
-        )
-
     def test_command(self):
         self.every_flavor()
         self.usage()
@@ -40,15 +30,16 @@ class CommandTestCase(capacity.CapacityTestCase):
     def every_flavor(self):
         for flavor in self.admin_api.get_flavors():
             self.admin_api.delete_flavor(flavor['id'])
-        self.flavor_named('large')
-        self.flavor_named('small', vcpu=1)
-        self.flavor_named('huge', vcpu=11)
+        self.flavor(name='large', vcpu=4)
+        self.flavor(name='small')
+        self.flavor(name='huge', vcpu=11)
         # nova-api refuses servers of it: two cells of one CPU each.
-        self.flavor_named('odd', vcpu=1, specs={'hw:numa_nodes': '2'})
+        self.flavor(name='odd', specs={'hw:numa_nodes': '2'})
         # It has nothing that placement could be asked for.
         resources = ('VCPU', 'MEMORY_MB', 'DISK_GB')
-        self.flavor_named(
-            'none', specs={f'resources:{name}': '0' for name in resources}
+        self.flavor(
+            name='none',
+            specs={f'resources:{name}': '0' for name in resources},
         )
         # The API can disable no flavor.
         objects.Flavor(

@@ -13,6 +13,7 @@ from nova_ext_sched.cmd.audit import command as audit
 from nova_ext_sched.cmd.capacity import command as capacity
 from nova_ext_sched.cmd.explain import command as explain_command
 from nova_ext_sched.cmd.moves import command as moves
+from tests.functional import base
 from tests.functional import capacity as capacity_run
 from tests.functional import explain
 
@@ -21,7 +22,7 @@ TRAIT = 'CUSTOM_WINDOWS'
 ISOLATING = f'trait:{TRAIT}'
 
 
-class ChangeTestCase(explain.ExplainTestCase):
+class ChangeTestCase(base.CloudTestCase):
     weights = {'host1': 300, 'host2': 200, 'host3': 100}
     host_filters = (
         'IsolatedAggregatesFilter',

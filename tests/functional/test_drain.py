@@ -34,7 +34,7 @@ class DrainTestCase(plans.PlanTestCase):
     def disable_others(self, *hosts):
         for one in self.admin_api.get_services(binary='nova-compute'):
             status = 'enabled' if one['host'] in hosts else 'disabled'
-            self.admin_api.put_service(one['id'], {'status': status})
+            self.set_service(one['host'], status=status)
 
     def held(self, host):
         """Return what holds room of a host in placement, by the server."""
@@ -61,12 +61,12 @@ class StoryTestCase(DrainTestCase):
         self.isolate('windows', ['host1', 'host4'], 'CUSTOM_WINDOWS')
         self.aggregate('lease', ['host2', 'host5'], metadata=reserved)
         hints = self.group(limit=1)
-        plain, other = self.sized(1), self.sized(1)
+        plain, other = self.flavor(vcpu=1), self.flavor(vcpu=1)
         licensed, leased, stopped, failed, resized = (
             self.boot(flavor=flavor, az=f'nova:{host}')
             for flavor, host in (
-                (self.sized(1, required), 'host1'),
-                (self.sized(1, reserved), 'host2'),
+                (self.flavor(vcpu=1, specs=required), 'host1'),
+                (self.flavor(vcpu=1, specs=reserved), 'host2'),
                 (plain, 'host1'),
                 (plain, 'host2'),
                 (plain, 'host1'),

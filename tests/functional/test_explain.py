@@ -36,7 +36,7 @@ def reasons(answer, host):
     }
 
 
-class ExplainTestCase(explain.ExplainTestCase):
+class ExplainTestCase(base.CloudTestCase):
     weights = {'host1': 100, 'host2': 50, 'host3': 10}
     host_filters = ('IsolatedAggregatesFilter', 'JsonFilter')
     options = {
@@ -71,9 +71,7 @@ class MatrixTestCase(ExplainTestCase):
     def test_isolation(self):
         self.isolate('windows', ['host1'], TRAIT)
         self.traits_of_images_open_nothing()
-        self.admin_api.add_host_to_aggregate(
-            self.aggregate_ids['windows'], 'host2'
-        )
+        self.add_host('windows', 'host2')
         self.isolation_and_a_resource()
         self.every_constraint_says_its_word_of_a_host()
 
@@ -237,9 +235,7 @@ class MatrixTestCase(ExplainTestCase):
             )
 
         for host in ('host2', 'host3'):
-            self.admin_api.add_host_to_aggregate(
-                self.aggregate_ids['earth'], host
-            )
+            self.add_host('earth', host)
         # No host is outside the zones.
         for run in (explain.run, run_capacity):
             self.assertUsage(
@@ -312,9 +308,7 @@ class MatrixTestCase(ExplainTestCase):
 
     def a_group_whose_policy_is_not_configured(self):
         # As the weigher of the tests is the only one.
-        group = self.api.post_server_groups(
-            {'name': 'soft', 'policy': 'soft-anti-affinity'}
-        )['id']
+        group = self.create_group(policy='soft-anti-affinity')
         flavor = self.flavor()
         server = self.boot(
             flavor=flavor, hints={'group': group}, expected_state='ERROR'

@@ -40,12 +40,6 @@ class FailureDomainsTestCase(base.CloudTestCase):
             for rack in 'ab'
         }
 
-    def create_group(self, policy='anti-affinity', rules=None):
-        group = {'name': 'test', 'policy': policy}
-        if rules:
-            group['rules'] = rules
-        return self.api.post_server_groups(group)['id']
-
     def post(self, group, hints, **server):
         """Send the request for servers of a group, and wait for nothing."""
         return self.api.post_server(
@@ -127,16 +121,15 @@ class BootTest(FailureDomainsTestCase):
         self._delete_server(first)
         self.assertEqual(['a1'], self.hosts(group, DIFFERENT, 1))
         # A member counts where placement left its host out.
-        service = self.computes['a1'].service_ref.uuid
-        self.api.put_service(service, {'status': 'disabled'})
+        self.set_service('a1', status='disabled')
         self.assertEqual([None], self.hosts(group, DIFFERENT, 1))
 
     def the_strictest_wins(self):
-        group = self.create_group(rules={'max_server_per_host': 9})
+        group = self.create_group(9)
         self.assertEqual(
             ['a1', 'b1'], self.hosts(group, {**DIFFERENT, **at_most('9')}, 2)
         )
-        group = self.create_group(rules={'max_server_per_host': 9})
+        group = self.create_group(9)
         self.assertEqual(
             ['a1', 'a1', 'b1'], self.hosts(group, at_most('9'), 3)
         )
@@ -146,7 +139,7 @@ class BootTest(FailureDomainsTestCase):
             'nova_ext_sched.queries.group_members._gather',
             side_effect=AssertionError('the cells were asked'),
         ):
-            group = self.create_group(rules={'max_server_per_host': 9})
+            group = self.create_group(9)
             self.assertEqual(['loose'], self.hosts(group, {}, 1))
             self.assertBootsOn('loose', flavor=self.small, hints=DIFFERENT)
         self.assertEqual([], self.member_of())
@@ -199,9 +192,7 @@ class PairTestCase(FailureDomainsTestCase):
 class MoveTest(PairTestCase):
     def start_a2(self):
         self.start_service('compute', host='a2')
-        self.admin_api.add_host_to_aggregate(
-            self.aggregate_ids['rack a'], 'a2'
-        )
+        self.add_host('rack a', 'a2')
 
     def test_moves(self):
         # A rebuild asks nothing.
@@ -234,10 +225,7 @@ class MoveTest(PairTestCase):
 
     def test_evacuate(self):
         self.start_a2()
-        self.computes['a1'].stop()
-        self.api.put_service_force_down(
-            self.computes['a1'].service_ref.uuid, True
-        )
+        self.lose('a1')
         self._evacuate_server(self.server, expected_host='a2')
         self.api.post_server_action(self.server['id'], {'migrate': None})
         self._assert_resize_migrate_action_fail(

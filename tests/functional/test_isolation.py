@@ -12,7 +12,6 @@ from nova.tests.fixtures import cinder as cinder_fixture
 from oslo_utils import uuidutils
 import sqlalchemy as sa
 
-from nova_ext_sched.queries import sources
 from tests.functional import base
 
 X = 'HW_CPU_X86_VMX'
@@ -187,7 +186,7 @@ class ForbidByTraitTestCase(IsolationTestCase):
     def test_trait_stands_for_a_thousand_aggregates(self):
         # Past nova, which would take most of the test's time.
         numbers = range(1, 1001)
-        engine = sources.api_db.context_manager.writer.get_engine()
+        engine = self.api_engine()
         with engine.begin() as connection:
             connection.execute(
                 sa.insert(models.Aggregate),

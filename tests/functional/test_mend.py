@@ -14,12 +14,12 @@ class PlanTestCase(plans.PlanTestCase):
 
     def test_isolation_over_a_filled_aggregate(self):
         """The third finds the best host full, by the first two."""
-        flavor = self.sized(4)
+        flavor = self.flavor(vcpu=4)
         servers = [
             self.boot(flavor=flavor, host=host)
             for host in ('host2', 'host2', 'host3')
         ]
-        suspended = self.boot(flavor=self.sized(1), host='host3')
+        suspended = self.boot(flavor=self.flavor(vcpu=1), host='host3')
         for server, action, state in (
             (servers[0], 'os-stop', 'SHUTOFF'),
             (suspended, 'suspend', 'SUSPENDED'),
@@ -67,7 +67,8 @@ class PlanTestCase(plans.PlanTestCase):
     def test_a_full_destination_that_an_order_resolves(self):
         """Each of three takes the place that the one before it left."""
         flavors = [
-            self.sized(10, {f'reservation:{name}': 'true'}) for name in 'abc'
+            self.flavor(vcpu=10, specs={f'reservation:{name}': 'true'})
+            for name in 'abc'
         ]
         servers = [
             self.boot(flavor=flavor, az=f'nova:{host}')['id']

@@ -221,9 +221,7 @@ class SyncTest(IsolationTestCase):
             {WINDOWS, GPU, record(GPU), 'CUSTOM_MINE'}, self.traits('host2')
         )
         for host in ('host1', 'host2'):
-            self.admin_api.remove_host_from_aggregate(
-                self.aggregate_ids['windows'], host
-            )
+            self.remove_host('windows', host)
         self.assertEqual([], self.sync())
         before = self.state()
         expected = [
@@ -250,9 +248,7 @@ class SyncTest(IsolationTestCase):
         self.assertEqual([], self.sync('--prune'))
 
         # The aggregate is gone, the record is not.
-        self.admin_api.remove_host_from_aggregate(
-            self.aggregate_ids['windows'], 'host3'
-        )
+        self.remove_host('windows', 'host3')
         self.admin_api.delete_aggregate(self.aggregate_ids['windows'])
         self.sync('--prune')
         self.assertEqual(set(), self.traits('host3'))

@@ -76,11 +76,6 @@ class RebuildHintTestCase(base.CloudTestCase):
         self.plain = self.image()
         self.licensed = self.image(props=LICENSED)
 
-    def create_group(self):
-        return self.api.post_server_groups(
-            {'name': 'test', 'policy': 'anti-affinity'}
-        )['id']
-
 
 class BootTestCase(RebuildHintTestCase):
     def setUp(self):

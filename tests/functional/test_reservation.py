@@ -19,9 +19,7 @@ class StoryTestCase(reservations.ReservationTestCase):
         self.assertBootsOn('reserved', flavor=mine, az='nova:reserved')
         self.assertBootsOn('plain', host='plain')
         for name in 'ab':
-            self.admin_api.add_host_to_aggregate(
-                self.aggregate_ids[name], 'plain'
-            )
+            self.add_host(name, 'plain')
         both = self.consuming('a', 'b')
         self.assertBootsOn('reserved', flavor=mine)
         # Two keys are ANDed.

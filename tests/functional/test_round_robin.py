@@ -17,7 +17,7 @@ from nova_ext_sched.policy import round_robin
 from tests.functional import base
 
 HOSTS = ('a1', 'a2', 'a3', 'b1', 'b2')
-MANY = {'max_server_per_host': 9}
+MANY = 9
 #: Of a host, as nova's fake driver has them.
 VCPUS = 10
 
@@ -41,11 +41,10 @@ class RoundRobinTestCase(base.CloudTestCase):
                 failure_domain=rack,
             )
 
-    def create_group(self, policy='anti-affinity', rules=MANY):
-        group = {'name': 'test', 'policy': policy}
-        if rules and policy == 'anti-affinity':
-            group['rules'] = rules
-        return self.api.post_server_groups(group)['id']
+    def create_group(self, limit=MANY, policy='anti-affinity'):
+        # Other policies have no rule.
+        rule = limit if policy == 'anti-affinity' else None
+        return super().create_group(rule, policy)
 
     def boot_in(self, group, hints=None, **kwargs):
         return self.boot(
@@ -132,12 +131,12 @@ class HostsTest(RoundRobinTestCase):
         self.assertIn(first['id'], self.members(group))
 
     def others_are_not_concerned(self):
-        group = self.create_group('soft-affinity')
+        group = self.create_group(policy='soft-affinity')
         self.assertEqual(['a1'] * 2, self.boot_many(group, 2))
         self.assertBootsOn('a1', flavor=self.small)
 
     def a_full_host_has_no_slot(self):
-        group = self.create_group(rules={'max_server_per_host': 1})
+        group = self.create_group(1)
         circle = self.circle(group)
         self.boot_in(group, az=f'nova:{circle[2]}')
         self.assertEqual(
@@ -146,7 +145,7 @@ class HostsTest(RoundRobinTestCase):
 
     def a_soft_group_that_schedulers_do_not_see_whole(self):
         """One member is gone, one not placed yet; on after a round."""
-        group = self.create_group('soft-anti-affinity')
+        group = self.create_group(policy='soft-anti-affinity')
         circle = self.circle(group)
         gone = self.boot_in(group)
         self._delete_server(gone)
@@ -187,7 +186,7 @@ class DomainsTest(RoundRobinTestCase):
         self.the_next_request_warns_of_too_many()
 
     def a_soft_group_with_a_limit(self):
-        group = self.create_group('soft-anti-affinity')
+        group = self.create_group(policy='soft-anti-affinity')
         hosts = self.boot_many(group, 4, max_server_per_failure_domain='3')
         self.assertEqual(
             {'a': 2, 'b': 2}, collections.Counter(h[0] for h in hosts)

@@ -2,9 +2,6 @@
 
 """Moves of a server that was refused a rebuild."""
 
-from nova import context
-from nova import objects
-
 from tests.functional import base
 
 WINDOWS = 'CUSTOM_LICENSED_WINDOWS'
@@ -31,11 +28,8 @@ class RefusedRebuildTestCase(base.CloudTestCase):
         server = self.rebuild_server(server, image, 'ERROR')
         self.assertEqual(running, server['image']['id'])
         server = self.rebuild_server(server, running, 'ACTIVE')
-        spec = objects.RequestSpec.get_by_instance_uuid(
-            context.get_admin_context(), server['id']
-        )
         # Without this the tests prove nothing: nova has mended it.
-        self.assertEqual(image, spec.image.id)
+        self.assertEqual(image, self.stored_spec(server).image.id)
         return server
 
     def resize(self, server, expected_state='VERIFY_RESIZE'):
@@ -100,9 +94,7 @@ class PlainServerTestCase(RefusedRebuildTestCase):
         server = self.refuse_rebuild(
             self.assertBootsOn('host2', image=self.plain), self.licensed
         )
-        self.computes['host2'].stop()
-        service = self.computes['host2'].service_ref.uuid
-        self.admin_api.put_service(service, {'forced_down': True})
+        self.lose('host2')
         self._evacuate_server(server, expected_host='host3')
 
 

@@ -54,11 +54,7 @@ class EvacuationMixin:
         :param failure: of the document
         """
         for host in failure['hosts']:
-            self.computes[host].stop()
-            [service] = self.admin_api.get_services(
-                binary='nova-compute', host=host
-            )
-            self.admin_api.put_service_force_down(service['id'], True)
+            self.lose(host)
         went, said = {}, {}
         for one in (*failure['moves'], *failure['without_place']):
             server = {'id': one['server']}
@@ -130,12 +126,15 @@ class SituationsTestCase(SurviveTestCase):
         hints = self.group(limit=1)
         for host in ('host1', 'host3'):
             self.add_traits(host, 'CUSTOM_WINDOWS')
-        large, small = self.sized(2, licensed), self.sized(1, leased)
+        large, small = (
+            self.flavor(vcpu=2, specs=licensed),
+            self.flavor(vcpu=1, specs=leased),
+        )
         for flavor, host in (
             *((large, 'host1'), (large, 'host1')),
             *((small, 'host1'), (small, 'host1')),
-            (self.sized(8, leased), 'host2'),
-            (self.sized(8, licensed), 'host3'),
+            (self.flavor(vcpu=8, specs=leased), 'host2'),
+            (self.flavor(vcpu=8, specs=licensed), 'host3'),
         ):
             self.boot(flavor=flavor, az=f'nova:{host}')
         for host in ('host1', 'host2', 'host4'):
@@ -172,8 +171,8 @@ class CommandTestCase(SurviveTestCase):
     def test_command(self):
         image = self.image()
         for flavor, hosts in (
-            (self.sized(1), ('host1', 'host2')),
-            (self.sized(4), ('host2', 'host4')),
+            (self.flavor(vcpu=1), ('host1', 'host2')),
+            (self.flavor(vcpu=4), ('host2', 'host4')),
         ):
             for host in hosts:
                 self.boot(flavor=flavor, image=image, az=f'nova:{host}')

@@ -82,14 +82,6 @@ class WatchTestCase(base.CloudTestCase):
             expected_state='ERROR',
         )
 
-    def disable(self, *hosts):
-        """Disable hosts; the scheduler's request filter keeps them out."""
-        for host in hosts:
-            [service] = self.admin_api.get_services(
-                binary='nova-compute', host=host
-            )
-            self.admin_api.put_service(service['id'], {'status': 'disabled'})
-
     def request_ids(self, server, action):
         """Return the IDs of requests for an action, the first one first."""
         return [
@@ -145,13 +137,13 @@ class OperationsTest(WatchTestCase):
         self.api.post_server_action(shelved['id'], {'shelve': {}})
         self._wait_for_state_change(shelved, 'SHELVED_OFFLOADED')
         self.resize_twice(server)
-        self.disable('host2')
+        self.set_service('host2', status='disabled')
         self.migrate(server)
         self.live_migrate(server)
         self.isolate('windows', ['host1'], TRAIT)
         self.boot_of_one()
         self.rebuild()
-        self.disable('host1')
+        self.set_service('host1', status='disabled')
         self.unshelve(shelved)
         self.evacuate(server)
 
@@ -275,11 +267,7 @@ class OperationsTest(WatchTestCase):
         self.assertRecorded('unshelve', 'unshelve', 'disabled service', server)
 
     def evacuate(self, server):
-        self.computes['host1'].stop()
-        [service] = self.admin_api.get_services(
-            binary='nova-compute', host='host1'
-        )
-        self.admin_api.put_service(service['id'], {'forced_down': True})
+        self.lose('host1')
         self.admin_api.post_server_action(server['id'], {'evacuate': {}})
         self._wait_for_action_fail_completion(
             server, 'evacuate', 'rebuild_server'

@@ -14,7 +14,7 @@ class OldRowTest(server_groups.AntiAffinityTestCase):
     """Rules that stand in the database in a form that the API refuses."""
 
     def test_a_limit_that_is_no_number(self):
-        group = self.create_group({'max_server_per_host': 2})
+        group = self.create_group(2)
         server = self.boot(group)
         # nova's versioned notifications raise on such a limit before any
         # filter is asked; unversioned is its default.
@@ -36,13 +36,13 @@ class OldRowTest(server_groups.AntiAffinityTestCase):
     def assert_warned_once(self, group):
         warning = (
             f'ServerGroupAntiAffinityFilter rejects every host for server '
-            f'group {group["id"]}'
+            f'group {group}'
         )
         self.assertEqual(1, self.stdlog.logger.output.count(warning))
 
     def store_rules(self, group, text):
         """Write the rules into the row that nova's API checked once."""
-        self._store_rules(nova_context.get_admin_context(), group['id'], text)
+        self._store_rules(nova_context.get_admin_context(), group, text)
 
     @staticmethod
     @api_db.context_manager.writer

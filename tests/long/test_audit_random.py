@@ -127,14 +127,7 @@ class CloudMixin:
         image = self.image()
         self.limits = {}
         for limit in (1, 2):
-            group = self.api.post_server_groups(
-                {
-                    'name': f'at most {limit}',
-                    'policy': 'anti-affinity',
-                    'rules': {'max_server_per_host': limit},
-                }
-            )
-            self.limits[group['id']] = limit
+            self.limits[self.create_group(limit)] = limit
         plain = flavors[0]
         servers = [(group, plain) for group in self.limits for _ in range(3)]
         servers += [(None, rng.choice(flavors)) for _ in range(6)]

@@ -10,12 +10,11 @@ from tests.functional import base
 
 class CellsTestCase(audits.AuditTestCase):
     NUMBER_OF_CELLS = 2
-    started = ()
+    started = ('host1', 'host2')
+    cells = {'host2': 'cell2'}
 
     def setUp(self):
         super().setUp()
-        self._start_compute('host1')
-        self._start_compute('host2', cell_name='cell2')
         self.aggregate('windows', ['host1', 'host2'])
         self.servers = {
             host: self.boot(host=host)['id'] for host in ('host1', 'host2')

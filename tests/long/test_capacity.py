@@ -16,7 +16,7 @@ class DomainsTestCase(capacity.CapacityTestCase):
     def test_racks(self):
         for rack, hosts in (('a', ['host1', 'host2']), ('b', ['host3'])):
             self.aggregate(rack, hosts, failure_domain=rack)
-        group = self.group({'max_server_per_host': 9})
+        group = self.create_group(9)
         self.boot(flavor=self.large(vcpu=5), az='nova:host3')
         answer = self.assertCapacity(
             4,
@@ -32,16 +32,7 @@ class DomainsTestCase(capacity.CapacityTestCase):
 
 class TwoCellsTestCase(capacity.CapacityTestCase):
     NUMBER_OF_CELLS = 2
-    started = ()
-
-    def setUp(self):
-        super().setUp()
-        for host, cell in (
-            ('host1', 'cell1'),
-            ('host2', 'cell2'),
-            ('host3', 'cell2'),
-        ):
-            self._start_compute(host, cell_name=cell)
+    cells = {'host2': 'cell2', 'host3': 'cell2'}
 
     def test_two_cells(self):
         self.assertCapacity(3, vcpu=6)

@@ -47,7 +47,7 @@ class PageTestCase(capacity.CapacityTestCase):
         self.isolate('windows', ['host5', 'host6', 'host7'], TRAIT)
         self.aggregate('gpu', ['host8'], metadata=RESERVED)
         for name, vcpu, memory_mb, specs in FLAVORS:
-            self.named(name, vcpu, memory_mb, disk=0, **specs)
+            self.flavor(name=name, vcpu=vcpu, memory_mb=memory_mb, specs=specs)
         self.set_service('host9', forced_down=True)
         self._check('flavors', '')
         self._check('hosts', ' --flavor medium --hosts')

@@ -94,7 +94,7 @@ class OptionsTestCase(test_change.ChangeTestCase):
         )
         self.assertEqual(3, len(self.order()))
         self.clear()
-        flavor = ('--flavor', self.named('large', 4), '--hosts', '-f', 'json')
+        flavor = ('--flavor', self.flavor(vcpu=4), '--hosts', '-f', 'json')
 
         def count(*args):
             answer = capacity_run.run(*flavor, *args)

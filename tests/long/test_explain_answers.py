@@ -17,7 +17,7 @@ from tests.functional import explain
 TRAIT = 'CUSTOM_LICENSED_WINDOWS'
 
 
-class AnswersTestCase(explain.ExplainTestCase):
+class AnswersTestCase(base.CloudTestCase):
     weights = {'host1': 100, 'host2': 50, 'host3': 10}
     host_filters = ('IsolatedAggregatesFilter',)
     options = explain.OPTIONS
@@ -38,9 +38,7 @@ class AnswersTestCase(explain.ExplainTestCase):
 
     def test_instances_of_one_request_are_members_of_the_group(self):
         self.set_service('host3', forced_down=True)
-        group = self.api.post_server_groups(
-            {'name': 'apart', 'policy': 'anti-affinity'}
-        )['id']
+        group = self.create_group()
         args = ('--flavor', self.flavor(), '--server-group', group)
         answer = self.explain(*args, '--num-instances', '2')
         self.assertEqual(0, answer.status, answer.out)
@@ -56,9 +54,7 @@ class AnswersTestCase(explain.ExplainTestCase):
     def test_a_scheduler_that_failed_several_instances(self):
         """nova keeps what it picked for them until a host's next report."""
         self.set_service('host3', forced_down=True)
-        group = self.api.post_server_groups(
-            {'name': 'apart', 'policy': 'anti-affinity'}
-        )['id']
+        group = self.create_group()
 
         manager = self.scheduler_service.manager.host_manager
 
@@ -136,9 +132,7 @@ class AnswersTestCase(explain.ExplainTestCase):
         large = self._create_flavor(vcpu=1, memory_mb=99999, disk=0)
         self.assertFreed(self.explain('--flavor', large))
         # Two causes of one host.
-        self.admin_api.add_host_to_aggregate(
-            self.aggregate_ids['windows'], 'host3'
-        )
+        self.add_host('windows', 'host3')
         answer = self.explain('--flavor', self.flavor())
         self.assertFreed(answer, isolation=2)
         for host in ('host1', 'host2'):
@@ -259,9 +253,7 @@ class AnswersTestCase(explain.ExplainTestCase):
 
     def every_format_of_every_kind_of_request(self):
         flavor = self.flavor(specs={'hw:cpu_policy': 'shared'})
-        group = self.api.post_server_groups(
-            {'name': 'apart', 'policy': 'anti-affinity'}
-        )['id']
+        group = self.create_group()
         server = self.boot(
             flavor=flavor, hints={'group': group, 'rack': ['1', '2']}
         )['id']
@@ -326,7 +318,7 @@ class AnswersTestCase(explain.ExplainTestCase):
             self.assertEqual(1, answer.err.count('\n'))
 
 
-class PinnedCpusTestCase(explain.ExplainTestCase):
+class PinnedCpusTestCase(base.CloudTestCase):
     """nova asks with PCPU, then with VCPU; a host passes with either."""
 
     weights = {'host1': 100, 'host2': 50, 'host3': 10}
@@ -372,7 +364,7 @@ class PinnedCpusTestCase(explain.ExplainTestCase):
         )
 
 
-class OperationsTestCase(explain.ExplainTestCase):
+class OperationsTestCase(base.CloudTestCase):
     weights = {'host1': 100, 'host2': 50}
 
     def explain(self, server, operation, *args):
@@ -414,7 +406,7 @@ class OperationsTestCase(explain.ExplainTestCase):
         """A migration has the server's, whatever the request says."""
         server = self.server
         ctxt = nova_context.get_admin_context()
-        spec = objects.RequestSpec.get_by_instance_uuid(ctxt, server['id'])
+        spec = self.stored_spec(server)
         spec.flavor = objects.Flavor.get_by_flavor_id(
             ctxt, self._create_flavor(vcpu=1, memory_mb=99999, disk=0)
         )
@@ -424,9 +416,7 @@ class OperationsTestCase(explain.ExplainTestCase):
         self.assertEqual(64, answer.document['request']['flavor']['memory_mb'])
 
     def test_conductor_checks_the_image_before_the_group(self):
-        group = self.api.post_server_groups(
-            {'name': 'apart', 'policy': 'anti-affinity'}
-        )['id']
+        group = self.create_group()
         server = self.boot(hints={'group': group})
         self.useFixture(
             fixtures.MonkeyPatch(

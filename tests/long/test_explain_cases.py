@@ -7,12 +7,13 @@ import shlex
 import fixtures
 
 from tests import samples
+from tests.functional import base
 from tests.functional import explain
 
 TRAIT = 'CUSTOM_LICENSED_WINDOWS'
 
 
-class PageTestCase(explain.ExplainTestCase):
+class PageTestCase(base.CloudTestCase):
     maxDiff = None
     weights = {f'host{number}': 20 - number for number in range(1, 10)}
     host_filters = ('IsolatedAggregatesFilter', 'AggregateInstanceTypeFilter')
@@ -32,13 +33,8 @@ class PageTestCase(explain.ExplainTestCase):
         self.flags(initial_cpu_allocation_ratio=1.0)
         self.isolate('windows', ['host5', 'host6', 'host7'], TRAIT)
         self.aggregate('gpu', ['host8'], metadata={'reservation:gpu': 'true'})
-        self.group = self.api.post_server_groups(
-            {'name': 'web', 'policy': 'anti-affinity'}
-        )
-        hints = {'group': self.group['id']}
-        small = self._create_flavor(
-            name='small', vcpu=1, memory_mb=64, disk=0, ephemeral=0
-        )
+        hints = {'group': self.create_group(name='web')}
+        small = self.flavor(name='small')
         web = [
             self.boot(
                 flavor=small,

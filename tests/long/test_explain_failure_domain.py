@@ -13,14 +13,12 @@ class FailureDomainsTestCase(base.CloudTestCase):
 
     def test_both_stages(self):
         self.aggregate('rack-a', ['host1', 'host2'], failure_domain='a')
-        group = self.api.post_server_groups(
-            {'name': 'apart', 'policy': 'anti-affinity'}
-        )
-        hints = {'group': group['id'], 'different_failure_domain': 'true'}
+        group = self.create_group()
+        hints = {'group': group, 'different_failure_domain': 'true'}
         self.assertBootsOn('host1', hints=hints)
 
         answer = explain.run(
-            *('--flavor', self.flavor(), '--server-group', group['id']),
+            *('--flavor', self.flavor(), '--server-group', group),
             *('--hint', 'different_failure_domain=true', '-f', 'json'),
         )
         self.assertEqual(3, answer.status)

@@ -22,14 +22,14 @@ MANAGER = 'nova.compute.manager.ComputeManager'
 DRIVER = 'nova.virt.fake.FakeDriver'
 
 
-class UnheldTestCase(explain.ExplainTestCase):
+class UnheldTestCase(base.CloudTestCase):
     """Each server fills a host."""
 
     weights = {'host1': 50, 'host2': 40, 'host3': 30, 'host4': 20, 'host5': 10}
 
     def setUp(self):
         super().setUp()
-        self.big = self.named('big', memory_mb=7000)
+        self.big = self.flavor(name='big', memory_mb=7000, disk=1)
 
     def patch(self, name, new):
         return fixtures.MonkeyPatch(name, new)
@@ -182,7 +182,7 @@ class FreedTestCase(UnheldTestCase):
             self.boot(flavor=self.big, az=f'nova:{host}')
         consumer = uuidutils.generate_uuid()
         self.allocate('host2', consumer)
-        small = self.named('small', memory_mb=512)
+        small = self.flavor(name='small', memory_mb=512, disk=1)
         server = self.boot(flavor=small, az='nova:host1')
         with self.patch(
             f'{CLIENT}.delete_allocation_for_instance', lambda *_, **__: None

@@ -6,6 +6,7 @@ import fixtures
 from nova.scheduler import weights
 
 from tests import samples
+from tests.functional import base
 from tests.functional import explain
 
 
@@ -19,7 +20,7 @@ class Magnet(weights.BaseHostWeigher):
         return float(host_state.host == 'host3')
 
 
-class WeighersTestCase(explain.ExplainTestCase):
+class WeighersTestCase(base.CloudTestCase):
     weights = {'host1': 100, 'host2': 50, 'host3': 10}
     weigher_classes = (f'{__name__}.Magnet',)
 
@@ -58,7 +59,7 @@ class WeighersTestCase(explain.ExplainTestCase):
         )
 
 
-class PageTestCase(explain.ExplainTestCase):
+class PageTestCase(base.CloudTestCase):
     """nova's own weighers."""
 
     started = ('host1', 'host2', 'host3')
@@ -66,13 +67,13 @@ class PageTestCase(explain.ExplainTestCase):
     @samples.compares('cli/explain/weighers.txt')
     def test_the_page(self):
         samples.skip_other_releases(self)
-        self.named('small', memory_mb=512)
+        self.flavor(name='small', memory_mb=512, disk=1)
         for number, vcpu, memory_mb in (
             (1, 1, 4096),
             (2, 8, 1024),
             (3, 4, 2048),
         ):
-            flavor = self.named(f'f{number}', vcpu, memory_mb)
+            flavor = self.flavor(vcpu=vcpu, memory_mb=memory_mb, disk=1)
             self.boot(flavor=flavor, az=f'nova:host{number}')
         self.useFixture(fixtures.EnvironmentVariable('COLUMNS', '80'))
         command = '--flavor small --host host3'

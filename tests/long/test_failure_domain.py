@@ -63,7 +63,7 @@ class BoundTest(test_failure_domain.FailureDomainsTestCase):
     def test_the_bound_holds_together_with_isolation(self):
         isolated = self.isolate('windows', ['loose'], 'HW_CPU_X86_VMX')
         self.set_metadata('windows', {'failure_domain': 'w'})
-        group = self.create_group(rules={'max_server_per_host': 9})
+        group = self.create_group(9)
         self.assertEqual(
             ['a1', 'b1', None],
             self.hosts(group, test_failure_domain.DIFFERENT, 3),
@@ -88,13 +88,8 @@ class CellsTest(test_failure_domain.FailureDomainsTestCase):
     """A rack whose hosts are in two cells."""
 
     NUMBER_OF_CELLS = 2
-    started = ('a1',)
-
-    def set_up_racks(self):
-        for host in ('a2', 'b1'):
-            self._start_compute(host, cell_name='cell2')
-        self.aggregate('rack a', ['a1', 'a2'], failure_domain='a')
-        self.aggregate('rack b', ['b1'], failure_domain='b')
+    started = ('a1', 'a2', 'b1')
+    cells = {'a2': 'cell2', 'b1': 'cell2'}
 
     def test_a_cell_that_does_not_answer(self):
         self.assertEqual(
@@ -122,7 +117,7 @@ class OneStageTest(test_failure_domain.FailureDomainsTestCase):
     options = {'request_filters': ['isolate_aggregates']}
 
     def test_the_host_filter_alone_refuses(self):
-        group = self.create_group(rules={'max_server_per_host': 9})
+        group = self.create_group(9)
         self.assertEqual(
             [None, None], self.hosts(group, test_failure_domain.DIFFERENT, 2)
         )

@@ -53,11 +53,10 @@ class CellsTestCase(plans.PlanTestCase):
     """Most hosts are in another cell, where no move goes."""
 
     NUMBER_OF_CELLS = 2
-    weights = {'host1': 200, 'host2': 100}
+    weights = {'host1': 200, 'host2': 100, 'host3': 20, 'host4': 10}
+    cells = {'host3': 'cell2', 'host4': 'cell2'}
 
     def test_the_cause_is_not_the_cell(self):
-        for name in ('host3', 'host4'):
-            self._start_compute(name, cell_name='cell2')
         hints = self.group(limit=1)
         for host in ('host1', 'host1', 'host2'):
             self.boot(hints=hints, az=f'nova:{host}')

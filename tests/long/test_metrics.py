@@ -60,9 +60,7 @@ class MetricsTestCase(audits.AuditTestCase):
         for flavor in self.admin_api.get_flavors():
             self.admin_api.delete_flavor(flavor['id'])
         return [
-            self._create_flavor(
-                name=name, vcpu=vcpu, memory_mb=512, disk=0, ephemeral=0
-            )
+            self.flavor(name=name, vcpu=vcpu)
             for name, vcpu in (('small', 4), ('large', 400))
         ]
 

@@ -2,11 +2,8 @@
 
 """Servers that have nova's internal hint in their record."""
 
-from nova import context as nova_context
-from nova import objects
 import sqlalchemy as sa
 
-from nova_ext_sched.queries import sources
 from tests import documentation
 from tests.functional import explain
 from tests.functional import test_rebuild_hint
@@ -17,9 +14,7 @@ class StoredTestCase(test_rebuild_hint.RebuildHintTestCase):
 
     def store(self, server):
         """Write the hint into the stored request of a server."""
-        spec = objects.RequestSpec.get_by_instance_uuid(
-            nova_context.get_admin_context(), server['id']
-        )
+        spec = self.stored_spec(server)
         spec.scheduler_hints = {'_nova_check_type': ['rebuild']}
         spec.save()
         return server
@@ -66,10 +61,7 @@ class StoredTestCase(test_rebuild_hint.RebuildHintTestCase):
         self._shelve_server(server)
         self._unshelve_server(server)
         self.assertGoesTo('a', server)
-        self.computes['a'].stop()
-        self.api.put_service_force_down(
-            self.computes['a'].service_ref.uuid, True
-        )
+        self.lose('a')
         self._evacuate_server(server, expected_host='b')
         self.assertGoesTo('b', server)
 
@@ -83,9 +75,7 @@ class StoredTestCase(test_rebuild_hint.RebuildHintTestCase):
         self.assertGoesTo('b', server)
         self._confirm_resize(server)
         # Those are rebuilds: the server stays, whatever became of its host.
-        self.admin_api.add_host_to_aggregate(
-            self.aggregate_ids['freepool'], 'b'
-        )
+        self.add_host('freepool', 'b')
         self.set_metadata('rack b', {'ssd': '1', **test_rebuild_hint.FORCE})
         self.rebuild_server(server, self.image())
         self.rebuild_server(server, self.licensed, expected_state='ERROR')
@@ -105,9 +95,7 @@ class StoredTestCase(test_rebuild_hint.RebuildHintTestCase):
             for block in documentation.blocks('sql')
             if '_nova_check_type' in block.text
         )
-        with sources.api_db.context_manager.writer.get_engine().begin() as (
-            connection
-        ):
+        with self.api_engine().begin() as connection:
             found = connection.execute(sa.text(select)).scalars().all()
             connection.execute(sa.text(update))
             rest = connection.execute(sa.text(select)).scalars().all()

@@ -4,7 +4,6 @@
 
 import sqlalchemy as sa
 
-from nova_ext_sched.queries import sources
 from tests.functional import reservations
 from tests.functional import test_reservation
 
@@ -59,7 +58,7 @@ class TogetherTestCase(reservations.ReservationTestCase):
         self.isolate('windows', ['h1'], test_reservation.WINDOWS)
         self.reserve('a', ['h2'])
         statements = []
-        engine = sources.api_db.context_manager.writer.get_engine()
+        engine = self.api_engine()
 
         @sa.event.listens_for(engine, 'before_cursor_execute')
         def record(conn, cursor, statement, parameters, context, many):

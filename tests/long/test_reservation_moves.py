@@ -20,17 +20,6 @@ class MoveTestCase(reservations.ReservationTestCase):
     def assertOn(self, host):
         self.assertEqual(host, self.host_of(self.server))
 
-    def take_away(self, host):
-        self.admin_api.remove_host_from_aggregate(
-            self.aggregate_ids['a'], host
-        )
-
-    def lose(self, host):
-        self.computes[host].stop()
-        self.admin_api.put_service_force_down(
-            self.computes[host].service_ref.uuid, True
-        )
-
     def assertRefused(self, action):
         self._assert_resize_migrate_action_fail(
             self.server, action, 'NoValidHost'
@@ -50,7 +39,7 @@ class MoveTestCase(reservations.ReservationTestCase):
         self.assertOn('a2')
         self._confirm_resize(self.server)
         self._shelve_server(self.server)
-        self.take_away('a2')
+        self.remove_host('a', 'a2')
         self._unshelve_server(self.server)
         self.assertOn('a1')
         self._resize_server(self.server, self.consuming('b'))
@@ -71,7 +60,7 @@ class MoveTestCase(reservations.ReservationTestCase):
                 self.server, {'OS-EXT-STS:task_state': None}
             )
             self.assertOn('a1')
-        self.take_away('a2')
+        self.remove_host('a', 'a2')
         self.api.post_server_action(self.server['id'], {'migrate': None})
         self.assertRefused('migrate')
         self.api.post_server_action(
@@ -81,7 +70,7 @@ class MoveTestCase(reservations.ReservationTestCase):
         self._live_migrate(self.server, 'error')
         self.assertOn('a1')
         self._shelve_server(self.server)
-        self.take_away('a1')
+        self.remove_host('a', 'a1')
         self.api.post_server_action(self.server['id'], {'unshelve': None})
         self._wait_for_action_fail_completion(
             self.server, 'unshelve', 'schedule_instances'
@@ -92,7 +81,7 @@ class MoveTestCase(reservations.ReservationTestCase):
         other = self.assertBootsOn('a1', flavor=self.consuming('a'))
         self.lose('a1')
         self._evacuate_server(other, expected_host='a2')
-        self.take_away('a2')
+        self.remove_host('a', 'a2')
         self._evacuate_server(
             self.server,
             expected_state='ERROR',

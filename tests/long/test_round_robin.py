@@ -19,31 +19,25 @@ class DownTest(test_round_robin.RoundRobinTestCase):
         self.evacuated_members_go_to_different_hosts()
 
     def a_soft_group_is_refused_nothing(self):
-        group = self.create_group('soft-anti-affinity')
+        group = self.create_group(policy='soft-anti-affinity')
         circle = self.circle(group)
         for _ in range(3):
             self.boot_in(group, host=circle[1])
         # Its host has the most members, and all others are down.
         for host in {*circle} - {circle[1]}:
-            self.force_down(host)
+            self.set_service(host, forced_down=True)
         self.assertEqual([circle[1]] * 2, self.boot_many(group, 2))
-        self.force_down(circle[0], False)
+        self.set_service(circle[0], forced_down=False)
         self.assertEqual([circle[0]] * 2, self.boot_many(group, 2))
         for host in circle:
-            self.force_down(host, False)
-
-    def force_down(self, host, down=True):
-        self.admin_api.put_service_force_down(
-            self.computes[host].service_ref.uuid, down
-        )
+            self.set_service(host, forced_down=False)
 
     def evacuated_members_go_to_different_hosts(self):
-        group = self.create_group(rules={'max_server_per_host': 2})
+        group = self.create_group(2)
         hosts = self.boot_at_once(group, 6)
         down = hosts[0]
         self.assertEqual(2, hosts.count(down))
-        self.computes[down].stop()
-        self.force_down(down)
+        self.lose(down)
         for uuid, host in zip(self.members(group), hosts, strict=True):
             if host == down:
                 self._evacuate_server({'id': uuid})
@@ -74,7 +68,7 @@ class SizesTest(test_round_robin.RoundRobinTestCase):
     @ddt.data(('anti-affinity', 3), ('soft-anti-affinity', 9))
     @ddt.unpack
     def test_full_hosts_keep_their_slots(self, policy, most):
-        group = self.create_group(policy, {'max_server_per_host': most})
+        group = self.create_group(most, policy)
         assignment = self.assignment(
             group, {host: min(most, n) for host, n in self.sizes.items()}
         )
@@ -88,12 +82,7 @@ class SizesTest(test_round_robin.RoundRobinTestCase):
 
 class CellsTest(test_round_robin.RoundRobinTestCase):
     NUMBER_OF_CELLS = 2
-    started = ('a1', 'a2', 'b1')
-
-    def setUp(self):
-        super().setUp()
-        for host in ('a3', 'b2'):
-            self._start_compute(host, cell_name='cell2')
+    cells = {'a3': 'cell2', 'b2': 'cell2'}
 
     def test_the_hosts_of_every_cell(self):
         group = self.create_group()

@@ -5,9 +5,7 @@
 from unittest import mock
 
 import fixtures
-from nova import context
 from nova import exception as nova_exception
-from nova import objects
 from nova.tests.fixtures import cinder as cinder_fixture
 from nova.volume import cinder
 
@@ -29,9 +27,7 @@ class VolumeTestCase(test_running_image.RefusedRebuildTestCase):
         self.admin_api.post_server_action(
             server['id'], {'os-resetState': {'state': 'active'}}
         )
-        ctxt = context.get_admin_context()
-        spec = objects.RequestSpec.get_by_instance_uuid(ctxt, server['id'])
-        self.assertEqual(image, spec.image.id)
+        self.assertEqual(image, self.stored_spec(server).image.id)
         return self._wait_for_state_change(server, 'ACTIVE')
 
     def boot_refused(self, volume):

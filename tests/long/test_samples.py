@@ -60,11 +60,9 @@ class SamplesTestCase(
             out, err, self.status = explain.run(*words[1:])
         return out + err
 
-    def small(self, name='small'):
+    def small(self):
         """Create a flavor of which each host takes ten."""
-        return self._create_flavor(
-            name=name, vcpu=1, memory_mb=512, disk=1, ephemeral=0
-        )
+        return self.flavor(name='small', memory_mb=512, disk=1)
 
     def rename(self, servers, name):
         """Name servers in the order in which commands list them."""
@@ -97,15 +95,13 @@ class AuditTestCase(SamplesTestCase):
         self.rename(
             [self.boot(flavor=flavor, host='host2') for _ in range(2)], 'web'
         )
-        group = self.api.post_server_groups(
-            {'name': 'db', 'policy': 'anti-affinity'}
-        )
+        group = self.create_group(name='db')
         self.rename(
             [
                 self.boot(
                     flavor=flavor,
                     az='nova:host3',
-                    hints={'group': group['id']},
+                    hints={'group': group},
                 )
                 for _ in range(2)
             ],
@@ -149,14 +145,8 @@ class DrainTestCase(SamplesTestCase):
     @samples.compares('cli/drain/drain.txt')
     def test_the_page(self):
         flavor = self.small()
-        group = self.api.post_server_groups(
-            {
-                'name': 'db',
-                'policy': 'anti-affinity',
-                'rules': {'max_server_per_host': 2},
-            }
-        )
-        hints = {'group': group['id']}
+        group = self.create_group(2, name='db')
+        hints = {'group': group}
         for name, host in (('db-1', 'host1'), ('db-2', 'host2')):
             self.boot(flavor=flavor, az=f'nova:{host}', hints=hints, name=name)
         for name, action in (
@@ -185,23 +175,20 @@ class SurviveTestCase(SamplesTestCase):
             enable_isolated_aggregate_filtering=False, group='nova_ext_sched'
         )
         flavor = self.small()
-        group = self.api.post_server_groups(
-            {'name': 'db', 'policy': 'anti-affinity'}
-        )
+        group = self.create_group(name='db')
         for number in (1, 2, 3):
             self.boot(
                 flavor=flavor,
                 az=f'nova:host{number}',
-                hints={'group': group['id']},
+                hints={'group': group},
                 name=f'db-{number}',
             )
-        licensed = self._create_flavor(
+        licensed = self.flavor(
             name='licensed',
             vcpu=4,
             memory_mb=5000,
             disk=1,
-            ephemeral=0,
-            extra_spec={f'trait:{TRAIT}': 'required'},
+            specs={f'trait:{TRAIT}': 'required'},
         )
         self.isolate('windows', ['host5', 'host6'], TRAIT)
         for number in (5, 6):
@@ -257,13 +244,11 @@ class RunbookTestCase(SamplesTestCase):
     def test_the_page(self):
         self.flags(initial_cpu_allocation_ratio=1.0)
         small = self.small()
-        windows = self._create_flavor(
+        windows = self.flavor(
             name='windows',
-            vcpu=1,
             memory_mb=512,
             disk=1,
-            ephemeral=0,
-            extra_spec={f'trait:{TRAIT}': 'required'},
+            specs={f'trait:{TRAIT}': 'required'},
         )
         self._create_trait(TRAIT)
         web = self.boot(flavor=small, host='host1', name='web-1')
@@ -291,10 +276,8 @@ class RunbookTestCase(SamplesTestCase):
             'admin/runbook/used.txt', 'nova-ext-sched explain --flavor windows'
         )
 
-        group = self.api.post_server_groups(
-            {'name': 'db', 'policy': 'anti-affinity'}
-        )
-        hints = {'group': group['id']}
+        group = self.create_group(name='db')
+        hints = {'group': group}
         for number in (1, 2):
             self.boot(flavor=small, hints=hints, name=f'db-{number}')
         server = self.assertNoValidHost(flavor=small, hints=hints, name='db-3')
@@ -303,9 +286,7 @@ class RunbookTestCase(SamplesTestCase):
             f'nova-ext-sched explain --server {server["id"]}',
         )
 
-        large = self._create_flavor(
-            name='large', vcpu=4, memory_mb=7400, disk=10, ephemeral=0
-        )
+        large = self.flavor(name='large', vcpu=4, memory_mb=7400, disk=10)
         server = self.assertNoValidHost(flavor=large, name='erp')
         self.show(
             'admin/runbook/no_valid_host.txt',

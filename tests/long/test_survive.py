@@ -16,8 +16,8 @@ class RackTestCase(test_survive.SurviveTestCase):
         hints = self.group(limit=9)
         for host in ('host1', 'host3', 'host2'):
             self.boot(hints=hints, az=f'nova:{host}')
-        self.boot(flavor=self.sized(7), az='nova:host1')
-        self.boot(flavor=self.sized(9), az='nova:host4')
+        self.boot(flavor=self.flavor(vcpu=7), az='nova:host1')
+        self.boot(flavor=self.flavor(vcpu=9), az='nova:host4')
         document = self.assertFailure(
             'rack1',
             '--by',
@@ -62,46 +62,45 @@ class FlavorTestCase(test_survive.SurviveTestCase):
 
     def test_no_more_than_may_come(self):
         for number, host in ((4, 'host1'), (3, 'host2'), (6, 'host3')):
-            self.boot(flavor=self.sized(number), az=f'nova:{host}')
+            self.boot(flavor=self.flavor(vcpu=number), az=f'nova:{host}')
         # Two on host1, two on host2, one on host3; then host4 gets one.
-        self.assertSpare(5, 8, 'host1', self.sized(3), more=0)
+        self.assertSpare(5, 8, 'host1', self.flavor(vcpu=3), more=0)
 
     def test_isolated(self):
         self.isolate('windows', ['host1', 'host3'], 'CUSTOM_WINDOWS')
         specs = {'trait:CUSTOM_WINDOWS': 'required'}
-        self.boot(flavor=self.sized(1), host='host2')
-        self.assertSpare(3, 6, 'host1', self.sized(3, specs))
+        self.boot(flavor=self.flavor(vcpu=1), host='host2')
+        self.assertSpare(3, 6, 'host1', self.flavor(vcpu=3, specs=specs))
 
     def test_a_group_whose_rule_is_just_met(self):
         hints = self.group(limit=2)
-        member = self.sized(3)
+        member = self.flavor(vcpu=3)
         for host in (*self.weights, 'host1'):
             self.boot(flavor=member, hints=hints, az=f'nova:{host}')
         for number, host in ((6, 'host2'), (4, 'host3')):
-            self.boot(flavor=self.sized(number), az=f'nova:{host}')
+            self.boot(flavor=self.flavor(vcpu=number), az=f'nova:{host}')
         # Two on host1; the next takes the room on host3, and host4 may have
         # one of the group alone.
-        self.assertSpare(2, 6, 'host1', self.sized(2))
+        self.assertSpare(2, 6, 'host1', self.flavor(vcpu=2))
 
     def test_a_rack(self):
         self.racks()
-        self.boot(flavor=self.sized(3), az='nova:host1')
-        self.boot(flavor=self.sized(8), az='nova:host4')
+        self.boot(flavor=self.flavor(vcpu=3), az='nova:host1')
+        self.boot(flavor=self.flavor(vcpu=8), az='nova:host4')
         # Two on host1; the next takes the room on host2.
-        self.assertSpare(2, 8, 'rack1', self.sized(3), '--by', 'domain')
+        self.assertSpare(2, 8, 'rack1', self.flavor(vcpu=3), '--by', 'domain')
 
 
 class CellsTestCase(test_survive.EvacuationMixin, plans.PlanTestCase):
     NUMBER_OF_CELLS = 2
-    weights = {'host1': 200, 'host2': 100}
+    weights = {'host1': 200, 'host2': 100, 'host3': 20, 'host4': 10}
+    cells = {'host3': 'cell2', 'host4': 'cell2'}
 
     def test_no_server_leaves_its_cell(self):
-        for name in ('host3', 'host4'):
-            self._start_compute(name, cell_name='cell2')
-        self.boot(flavor=self.sized(4), az='nova:host1')
-        self.boot(flavor=self.sized(3), az='nova:host1')
-        self.boot(flavor=self.sized(5), az='nova:host2')
-        self.boot(flavor=self.sized(5), az='nova:host3')
+        self.boot(flavor=self.flavor(vcpu=4), az='nova:host1')
+        self.boot(flavor=self.flavor(vcpu=3), az='nova:host1')
+        self.boot(flavor=self.flavor(vcpu=5), az='nova:host2')
+        self.boot(flavor=self.flavor(vcpu=5), az='nova:host3')
         document = self.assertFailure(
             'host1', moves=['host2'], stuck=[('VCPU', '')]
         )
@@ -111,10 +110,8 @@ class CellsTestCase(test_survive.EvacuationMixin, plans.PlanTestCase):
         )
 
     def test_more_servers_stay_in_their_cell_too(self):
-        for name in ('host3', 'host4'):
-            self._start_compute(name, cell_name='cell2')
         # Two on host1; the next takes the room of one of them on host2.
-        flavor = self.sized(5)
+        flavor = self.flavor(vcpu=5)
         self.assertEqual((2, 8, 'host1'), self.count_spare(flavor))
         for most, expected in (
             (2, (2, 2, True, '')),

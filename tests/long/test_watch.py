@@ -278,12 +278,9 @@ class MembersTest(test_watch.WatchTestCase):
         self.assertEqual('isolation', record['constraint'])
 
     def what_most_hosts_are(self):
-        self.disable('host1')
+        self.set_service('host1', status='disabled')
         for host in ('host2', 'host3'):
-            [service] = self.admin_api.get_services(
-                binary='nova-compute', host=host
-            )
-            self.admin_api.put_service_force_down(service['id'], True)
+            self.set_service(host, forced_down=True)
         self.assertNoValidHost()
         [record] = self.recorded()
         self.assertEqual('service that is down', record['constraint'])
@@ -309,11 +306,9 @@ class PageTest(test_watch.WatchTestCase):
     @samples.compares('cli/watch/recorded.txt')
     def test_the_page(self):
         self.isolate('windows', ['host1', 'host2', 'host3'], test_watch.TRAIT)
-        self.disable('host4')
+        self.set_service('host4', status='disabled')
         server = self.assertNoValidHost(
-            flavor=self._create_flavor(
-                name='small', memory_mb=64, vcpu=1, disk=0, ephemeral=0
-            ),
+            flavor=self.flavor(name='small'),
             name='web-7',
         )
         [record] = self.recorded()
