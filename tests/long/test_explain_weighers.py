@@ -2,10 +2,8 @@
 
 """Which weigher decides, beside a weigher of others."""
 
-import fixtures
 from nova.scheduler import weights
 
-from tests import samples
 from tests.functional import base
 from tests.functional import explain
 
@@ -57,26 +55,3 @@ class WeighersTestCase(base.CloudTestCase):
             [{'weigher': 'HostNameWeigher', 'best': 'host2'}],
             found['answer']['deciders'],
         )
-
-
-class PageTestCase(base.CloudTestCase):
-    """nova's own weighers."""
-
-    started = ('host1', 'host2', 'host3')
-
-    @samples.compares('cli/explain/weighers.txt')
-    def test_the_page(self):
-        samples.skip_other_releases(self)
-        self.flavor(name='small', memory_mb=512, disk=1)
-        for number, vcpu, memory_mb in (
-            (1, 1, 4096),
-            (2, 8, 1024),
-            (3, 4, 2048),
-        ):
-            flavor = self.flavor(vcpu=vcpu, memory_mb=memory_mb, disk=1)
-            self.boot(flavor=flavor, az=f'nova:host{number}')
-        self.useFixture(fixtures.EnvironmentVariable('COLUMNS', '80'))
-        command = '--flavor small --host host3'
-        text = f'$ nova-ext-sched explain {command}\n'
-        text += explain.run(*command.split()).out
-        samples.check(self, 'cli/explain/weighers.txt', text)

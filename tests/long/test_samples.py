@@ -2,63 +2,29 @@
 
 """What pages show of commands, from one cloud for each page."""
 
-import contextlib
-import io
-import shlex
-
-import fixtures
-
-from nova_ext_sched.cmd.moves import command
-from tests import documentation
 from tests import samples
-from tests.functional import audits
+from tests.functional import base
+from tests.functional import capacity
 from tests.functional import explain
+from tests.functional import pages
 from tests.functional import test_osc_isolation
 
 TRAIT = 'CUSTOM_LICENSED_WINDOWS'
+LICENSED = {f'trait:{TRAIT}': 'required'}
+RESERVED = {'reservation:gpu': 'true'}
+# Names and CPUs, MiB and extra specs, of the page about capacity.
+FLAVORS = (
+    ('small', 1, 512, {}),
+    ('medium', 2, 2048, {}),
+    ('large', 4, 4096, {}),
+    ('huge', 16, 2048, {}),
+    ('windows', 4, 2048, LICENSED),
+    ('gpu', 8, 4096, RESERVED),
+)
 
 
-class SamplesTestCase(
-    audits.AuditTestCase, test_osc_isolation.IsolationTestCase
-):
-    """Three hosts, and a terminal of 80 columns."""
-
-    maxDiff = None
-    host_filters = ('IsolatedAggregatesFilter',)
-    options = {'enable_isolated_aggregate_filtering': True}
-
-    def setUp(self):
-        super().setUp()
-        samples.skip_other_releases(self)
-        self.useFixture(
-            fixtures.EnvironmentVariable('COLUMNS', str(samples.WIDTH))
-        )
-
-    def show(self, name, *lines):
-        """Compare a sample with what lines of a shell print."""
-        text = ''.join(f'$ {line}\n{self._type(line)}' for line in lines)
-        samples.check(self, name, text, self.api.project_id)
-
-    def _type(self, line):
-        if line == 'echo $?':
-            return f'{self.status}\n'
-        block = documentation.Block('', 1, 'console', f'$ {line}')
-        program, *words = shlex.split(*documentation.command_lines(block))
-        if program == 'openstack':
-            self.status, out, err = self.openstack.run_apart(*words)
-        elif words[0] == 'audit':
-            with contextlib.redirect_stderr(io.StringIO()) as stderr:
-                self.status, out = self.run_audit(*words[1:])
-            err = stderr.getvalue()
-        elif class_ := {
-            'mend': command.Mend,
-            'drain': command.Drain,
-            'survive': command.Survive,
-        }.get(words[0]):
-            out, err, self.status = explain.call(class_, *words)
-        else:
-            out, err, self.status = explain.run(*words[1:])
-        return out + err
+class SamplesTestCase(pages.PagesMixin, test_osc_isolation.IsolationTestCase):
+    """Three hosts."""
 
     def small(self):
         """Create a flavor of which each host takes ten."""
@@ -121,7 +87,7 @@ class AuditTestCase(SamplesTestCase):
         self.flags(
             enable_isolated_aggregate_filtering=True, group='nova_ext_sched'
         )
-        self.set_metadata('windows', {f'trait:{TRAIT}': 'required'})
+        self.set_metadata('windows', LICENSED)
         self.show('cli/audit/all.txt', 'nova-ext-sched audit', 'echo $?')
         self.show('cli/audit/summary.txt', 'nova-ext-sched audit --summary')
         self.show(
@@ -188,7 +154,7 @@ class SurviveTestCase(SamplesTestCase):
             vcpu=4,
             memory_mb=5000,
             disk=1,
-            specs={f'trait:{TRAIT}': 'required'},
+            specs=LICENSED,
         )
         self.isolate('windows', ['host5', 'host6'], TRAIT)
         for number in (5, 6):
@@ -248,7 +214,7 @@ class RunbookTestCase(SamplesTestCase):
             name='windows',
             memory_mb=512,
             disk=1,
-            specs={f'trait:{TRAIT}': 'required'},
+            specs=LICENSED,
         )
         self._create_trait(TRAIT)
         web = self.boot(flavor=small, host='host1', name='web-1')
@@ -291,4 +257,96 @@ class RunbookTestCase(SamplesTestCase):
         self.show(
             'admin/runbook/no_valid_host.txt',
             f'nova-ext-sched explain --server {server["id"]}',
+        )
+
+
+class ExplainTestCase(pages.PagesMixin, base.CloudTestCase):
+    weights = {f'host{number}': 20 - number for number in range(1, 10)}
+    host_filters = ('IsolatedAggregatesFilter', 'AggregateInstanceTypeFilter')
+    options = explain.OPTIONS
+
+    @samples.compares(
+        'cli/explain/boot.txt',
+        'cli/explain/host.txt',
+        'cli/explain/all.txt',
+        'cli/explain/migration.txt',
+    )
+    def test_the_page(self):
+        self.flags(initial_cpu_allocation_ratio=1.0)
+        self.isolate('windows', ['host5', 'host6', 'host7'], TRAIT)
+        self.aggregate('gpu', ['host8'], metadata=RESERVED)
+        hints = {'group': self.create_group(name='web')}
+        small = self.flavor(name='small')
+        web, _ = (
+            self.boot(flavor=small, hints=hints, az=f'nova:{host}', name='web')
+            for host in ('host1', 'host2')
+        )
+        self.set_service('host9', forced_down=True)
+        flavor = self._create_flavor(
+            name='large', vcpu=4, memory_mb=7680, disk=0
+        )
+        for host in ('host3', 'host4'):
+            self.boot(az=f'nova:{host}')
+        server = self.assertNoValidHost(flavor=flavor, name='db-1')
+        boot = f'nova-ext-sched explain --server {server["id"]}'
+        self.show('cli/explain/boot.txt', boot, 'echo $?')
+        self.show('cli/explain/host.txt', f'{boot} --host host6', 'echo $?')
+        self.show('cli/explain/all.txt', f'{boot} --all', 'echo $?')
+        for host in ('host3', 'host4'):
+            self.set_service(host, forced_down=True)
+        self.show(
+            'cli/explain/migration.txt',
+            f'nova-ext-sched explain --server {web["id"]} '
+            '--operation live-migrate',
+            'echo $?',
+        )
+
+
+class CapacityTestCase(pages.PagesMixin, capacity.CapacityTestCase):
+    weights = {f'host{number}': 20 - number for number in range(1, 10)}
+    host_filters = ('IsolatedAggregatesFilter',)
+    options = explain.OPTIONS
+
+    @samples.compares(
+        'cli/capacity/flavors.txt',
+        'cli/capacity/hosts.txt',
+        'cli/capacity/aggregates.txt',
+    )
+    def test_the_page(self):
+        for host, vcpu in (('host1', 8), ('host2', 5), ('host6', 9)):
+            self.boot(az=f'nova:{host}', flavor=self.large(vcpu=vcpu))
+        for flavor in self.admin_api.get_flavors():
+            self.admin_api.delete_flavor(flavor['id'])
+        self.isolate('windows', ['host5', 'host6', 'host7'], TRAIT)
+        self.aggregate('gpu', ['host8'], metadata=RESERVED)
+        for name, vcpu, memory_mb, specs in FLAVORS:
+            self.flavor(name=name, vcpu=vcpu, memory_mb=memory_mb, specs=specs)
+        self.set_service('host9', forced_down=True)
+        command = 'nova-ext-sched capacity'
+        self.show('cli/capacity/flavors.txt', command)
+        command += ' --flavor medium'
+        self.show('cli/capacity/hosts.txt', f'{command} --hosts')
+        self.aggregate('rack1', [f'host{n}' for n in (1, 2, 3, 5)])
+        self.aggregate('ssd', ['host2'])
+        self.show('cli/capacity/aggregates.txt', f'{command} --by aggregate')
+
+
+class WeighersTestCase(pages.PagesMixin, base.CloudTestCase):
+    """nova's own weighers."""
+
+    started = ('host1', 'host2', 'host3')
+
+    @samples.compares('cli/explain/weighers.txt')
+    def test_the_page(self):
+        self.flavor(name='small', memory_mb=512, disk=1)
+        for host, vcpu, memory_mb in (
+            ('host1', 1, 4096),
+            ('host2', 8, 1024),
+            ('host3', 4, 2048),
+        ):
+            flavor = self.flavor(vcpu=vcpu, memory_mb=memory_mb, disk=1)
+            self.boot(flavor=flavor, az=f'nova:{host}')
+        self.show(
+            'cli/explain/weighers.txt',
+            'nova-ext-sched explain --flavor small --host host3',
         )

@@ -18,6 +18,7 @@ import yaml
 from tests import samples
 from tests.functional import base
 from tests.functional import explain
+from tests.functional import pages
 from tests.functional import test_watch
 
 
@@ -290,18 +291,10 @@ class MembersTest(test_watch.WatchTestCase):
         )
 
 
-class PageTest(test_watch.WatchTestCase):
+class PageTest(pages.PagesMixin, test_watch.WatchTestCase):
     """What the page about watch shows."""
 
-    maxDiff = None
     weights = {f'host{number}': 10 - number for number in range(1, 5)}
-
-    def setUp(self):
-        super().setUp()
-        samples.skip_other_releases(self)
-        self.useFixture(
-            fixtures.EnvironmentVariable('COLUMNS', str(samples.WIDTH))
-        )
 
     @samples.compares('cli/watch/recorded.txt')
     def test_the_page(self):

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Base of the tests of what pages show of commands."""
+
+import shlex
+
+import fixtures
+
+from nova_ext_sched.cmd.audit import command as audit
+from nova_ext_sched.cmd.capacity import command as capacity
+from nova_ext_sched.cmd.explain import command as explain_command
+from nova_ext_sched.cmd.moves import command as moves
+from tests import documentation
+from tests import samples
+from tests.functional import explain
+
+COMMANDS = {
+    'audit': audit.Audit,
+    'capacity': capacity.Capacity,
+    'drain': moves.Drain,
+    'explain': explain_command.Explain,
+    'mend': moves.Mend,
+    'survive': moves.Survive,
+}
+
+
+class PagesMixin:
+    """A terminal of 80 columns."""
+
+    maxDiff = None
+
+    def setUp(self):
+        super().setUp()
+        samples.skip_other_releases(self)
+        self.useFixture(
+            fixtures.EnvironmentVariable('COLUMNS', str(samples.WIDTH))
+        )
+
+    def show(self, name, *lines):
+        """Compare a sample with what lines of a shell print."""
+        text = ''.join(f'$ {line}\n{self._type(line)}' for line in lines)
+        samples.check(self, name, text, self.api.project_id)
+
+    def _type(self, line):
+        if line == 'echo $?':
+            return f'{self.status}\n'
+        block = documentation.Block('', 1, 'console', f'$ {line}')
+        program, *words = shlex.split(*documentation.command_lines(block))
+        if program == 'openstack':
+            self.status, out, err = self.openstack.run_apart(*words)
+        else:
+            out, err, self.status = explain.call(COMMANDS[words[0]], *words)
+        return out + err
