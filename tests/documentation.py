@@ -109,12 +109,6 @@ def output(block: Block) -> list[str]:
     return sum(_split(block)[1], [])
 
 
-def shown(block: Block) -> dict[str, list[str]]:
-    """Return the lines that follow each one that is typed."""
-    typed, printed = _split(block)
-    return dict(zip(typed, printed[1:], strict=True))
-
-
 def _split(block: Block) -> tuple[list[str], list[list[str]]]:
     typed: list[str] = []
     # Before the first line that is typed, and after each.

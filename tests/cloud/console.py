@@ -59,29 +59,6 @@ class Typed(typing.NamedTuple):
         return self.status == 0
 
 
-def shown(block):
-    """Return what a block shows, by the line that is typed.
-
-    Blanks are one: lines are as wide as the names in them let them be.
-    """
-    return {
-        line: as_shown('\n'.join(output))
-        for line, output in documentation.shown(block).items()
-    }
-
-
-def as_shown(text, names=()):
-    """Return an output in a form in which two clouds can be compared.
-
-    :param names: what stands on this cloud for a word of the pages
-    """
-    for word, name in dict(names).items():
-        text = re.sub(rf'\b{re.escape(name)}\b', word, text)
-    text = _UUID.sub('UUID', text)
-    text = re.sub(r'"ID": \d+', '"ID": 1', text)
-    return ' '.join(text.split())
-
-
 def is_for_a_cloud(line):
     """Tell whether a line is typed where a cloud is."""
     words = [

@@ -77,30 +77,29 @@ class MariaDB(service.Service):
 
     def execute(self, *statements):
         """Run statements as the server's administrator."""
-        engine = self._engine()
-        try:
-            with engine.connect() as connection:
-                for statement in statements:
-                    connection.execute(sa.text(statement))
-        finally:
-            engine.dispose()
+        with self.connect() as connection:
+            for statement in statements:
+                connection.execute(sa.text(statement))
 
     def count(self, table):
         """Return the number of rows of a table, DATABASE.TABLE."""
-        engine = self._engine()
-        try:
-            with engine.connect() as connection:
-                return connection.execute(
-                    sa.text(f'SELECT COUNT(*) FROM {table}')
-                ).scalar()
-        finally:
-            engine.dispose()
+        with self.connect() as connection:
+            return connection.execute(
+                sa.text(f'SELECT COUNT(*) FROM {table}')
+            ).scalar()
 
-    def _engine(self):
-        return sa.create_engine(
+    @contextlib.contextmanager
+    def connect(self):
+        """Connect as the server's administrator, for a while."""
+        engine = sa.create_engine(
             f'mysql+pymysql://root@127.0.0.1:{self.port}/',
             isolation_level='AUTOCOMMIT',
         )
+        try:
+            with engine.connect() as connection:
+                yield connection
+        finally:
+            engine.dispose()
 
     def dump(self, name, path):
         """Write a database to a file of SQL."""

@@ -118,10 +118,7 @@ class MovesTestCase(world.WorldTestCase):
         self.world.enable(self.world.hosts)
         metadata = {
             'windows': world.WINDOWS,
-            'lease': {
-                'reservation:lease': 'true',
-                'filter_tenant_id': self.world.projects['member'],
-            },
+            'lease': self.world.lease,
             'fast': {'ssd': 'true'},
             'tape': {'tape': 'true'},
         }
@@ -130,13 +127,7 @@ class MovesTestCase(world.WorldTestCase):
                 name: oracle.Aggregate(hosts, metadata[name])
                 for name, hosts in self.closing.items()
             },
-            **{
-                f'rack-{number}': oracle.Aggregate(
-                    (f'compute{number}', f'compute{number + 3}'),
-                    {'failure_domain': f'rack-{number}'},
-                )
-                for number in (1, 2, 3)
-            },
+            **world.RACKS,
         }
         self.world.create_aggregates()
         for name, (_, rule) in self.rules.items():
@@ -310,12 +301,7 @@ class MovesTestCase(world.WorldTestCase):
     def check_by_oracle(self, stuck):
         """Check where servers stand by the sentences of the documentation."""
         aggregates = self.world.aggregates
-        racks = {
-            host: name
-            for name, rack in aggregates.items()
-            if name.startswith('rack')
-            for host in rack.hosts
-        }
+        racks = self.world.racks
         members = {name: [] for name in ('', *self.rules)}
         for server in {*self.row_of} - stuck:
             row = self.row_of[server]

@@ -282,7 +282,6 @@ class Nova(service.Service):
         self.process, self.port = web.start(
             self,
             'nova.wsgi.osapi_compute',
-            port=getattr(self, 'port', None),
             OS_NOVA_CONFIG_DIR='/',
             OS_NOVA_CONFIG_FILES=';'.join(
                 [
@@ -307,10 +306,6 @@ class Nova(service.Service):
             with self.away():
                 self.write('api.conf')
 
-    def stop(self):
-        """Stop the API."""
-        self.cloud.processes.stop(self.process)
-
     def _computes_are_mapped(self):
         count = self.cloud.mariadb.count
         if count('nova_api.host_mappings') < count(
@@ -330,20 +325,15 @@ class Nova(service.Service):
 
     # Schedulers.
 
-    def configure(self, *options):
-        """Write a nova.conf for nova-scheduler; return its path.
-
-        :param options: by group and name, over those of nova.conf
-        """
-        return self.write('scheduler.conf', self.options(), *options)
-
     def start_schedulers(self, *options):
         """Start the schedulers, stopping those that run.
 
         :param options: by group and name, over those of nova.conf
         """
         self.stop_schedulers()
-        self.scheduler_conf = self.configure(*options)
+        self.scheduler_conf = self.write(
+            'scheduler.conf', self.options(), *options
+        )
         for name in self.schedulers:
             (self.cloud.folder / f'{name}.out').unlink(missing_ok=True)
             self.write(
@@ -394,16 +384,6 @@ class Nova(service.Service):
             for name in names or self.schedulers
             if (path := self.cloud.folder / f'{name}.out').exists()
         )
-
-    @contextlib.contextmanager
-    def scheduling(self, *options):
-        """Run schedulers with options for the length of a ``with``."""
-        self.start_schedulers(*options)
-        try:
-            self.wait_for_schedulers()
-            yield
-        finally:
-            self.stop_schedulers()
 
     # Commands of this package.
 

@@ -3,7 +3,6 @@
 """placement under gunicorn with its default limits."""
 
 from tests.cloud import cloud
-from tests.cloud import environments
 from tests.cloud import processes
 from tests.cloud import service
 from tests.cloud import web
@@ -44,9 +43,7 @@ class Placement(service.Service):
         process = self.cloud.processes.start(
             name,
             [
-                environments.program(
-                    self.cloud.programs(type(self)), 'gunicorn'
-                ),
+                self.program('gunicorn'),
                 f'--bind=127.0.0.1:{port}',
                 *options,
                 'placement.wsgi.api:application',

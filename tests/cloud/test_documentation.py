@@ -3,7 +3,6 @@
 """The console blocks of README and documentation do what they say."""
 
 import ddt
-from openstack import exceptions
 
 from tests import documentation
 from tests.cloud import base
@@ -87,29 +86,6 @@ class DocumentationTestCase(base.CloudTestCase):
         ]
         self.assertEqual([], failed, '\n\n'.join(failed))
 
-    def test_isolation_prints_what_is_shown(self):
-        """The page of ``openstack aggregate isolation``, on its own cloud."""
-        compute = self.admin.compute
-        self.isolate_windows()
-        gpu = compute.create_aggregate(name='gpu')
-        compute.set_aggregate_metadata(gpu, {'trait:CUSTOM_GPU': 'required'})
-        compute.add_host_to_aggregate(gpu, 'compute3')
-        traits = {'compute1': [TRAIT], 'compute3': ['CUSTOM_GPU']}
-        for name in (TRAIT, 'CUSTOM_GPU'):
-            self.admin.placement.create_trait(name)
-        world.change_traits(self.admin, lambda name: traits.get(name, []))
-        self.forget_membership('compute2')
-        shell = console.Console(self.cloud, NAMES, self.variables)
-        shown, printed = [], []
-        for typed in shell.type(self.lines(ISOLATION)):
-            if output := console.shown(typed.block)[typed.line]:
-                shown.append((typed.line, output))
-                printed.append(
-                    (typed.line, console.as_shown(typed.output, NAMES))
-                )
-        self.assertLess(3, len(shown))
-        self.assertEqual(shown, printed)
-
     def test_placement_knows_what_the_page_says(self):
         """What osc-placement and placement itself answer on that page."""
         self.isolate_windows()
@@ -140,21 +116,6 @@ class DocumentationTestCase(base.CloudTestCase):
             for provider in self.admin.placement.resource_providers()
             if provider.id in output
         }
-
-    def forget_membership(self, host):
-        """Take a host out of the aggregates of placement."""
-        placement = self.admin.placement
-        (provider,) = placement.resource_providers(name=host)
-        url = f'/resource_providers/{provider.id}/aggregates'
-        answer = placement.put(
-            url,
-            json={
-                'aggregates': [],
-                'resource_provider_generation': provider.generation,
-            },
-            headers=world.PLACEMENT,
-        )
-        exceptions.raise_from_response(answer)
 
     def suppose(self):
         """Make what pages suppose; return the variables of their shell."""

@@ -9,7 +9,6 @@ and nothing else.
 """
 
 import collections
-import contextlib
 
 import ddt
 from openstack import exceptions
@@ -33,7 +32,6 @@ LIVES = (
 EXPLAINED = {
     'host': '--destination',
     'availability_zone': '--availability-zone',
-    'min_count': '--num-instances',
 }
 #: Glance's rules by which administrators alone write traits.
 PROTECTED = {
@@ -62,7 +60,7 @@ class PoliciesTestCase(world.WorldTestCase):
         if server.hypervisor_hostname is not None:
             self.assertIn(server.hypervisor_hostname, allowed, what)
 
-    def explained(self, flavor, image, user, *arguments, conf=None):
+    def explained(self, flavor, image, user, *arguments):
         """Return the hosts that explain names for a request."""
         done = self.cloud.nova.command(
             'explain',
@@ -74,7 +72,6 @@ class PoliciesTestCase(world.WorldTestCase):
             *arguments,
             '-f',
             'json',
-            conf=conf,
             user='admin',
             status=None,
         )
@@ -238,14 +235,6 @@ class PoliciesTestCase(world.WorldTestCase):
         )
 
     # Policies.
-
-    def test_multi_create(self):
-        allowed = self.world.allowed('windows', 'linux')
-        servers = self.boot('windows', 'linux', min_count=4, max_count=4)
-        self.assertEqual(4, len(servers))
-        for server in servers:
-            self.assertEqual('ACTIVE', server.status, server.fault)
-            self.check('multi-create', server, allowed)
 
     @ddt.data('host', 'availability_zone')
     def test_named_host(self, key):
@@ -446,17 +435,6 @@ class PoliciesTestCase(world.WorldTestCase):
                 answer = self.act(licensed, {'shelve': None})
                 self.assertEqual(403, answer.status_code, answer.text)
 
-    def test_properties_that_snapshots_do_not_inherit(self):
-        (licensed,) = self.boot('plain', 'windows-image')
-        key = f'trait:{world.TRAIT}'
-        self.assertIn(key, self.snapshot(licensed))
-        with self.cloud.nova.api_options(
-            {'DEFAULT': {'non_inheritable_image_properties': key}}
-        ):
-            self.assertNotIn(key, self.snapshot(licensed))
-            image = self.snapshot(licensed, world.WINDOWS)
-            self.assertEqual('required', image[key])
-
     def act(self, server, body, user='member'):
         return self.world.act(server.id, body, user)
 
@@ -522,7 +500,7 @@ class PoliciesTestCase(world.WorldTestCase):
         finally:
             compute.remove_host_from_aggregate(windows, 'compute3')
 
-    def audited(self, status, conf=None):
+    def audited(self, status):
         """Return the servers that audit names."""
         done = self.cloud.nova.command(
             'audit',
@@ -530,65 +508,10 @@ class PoliciesTestCase(world.WorldTestCase):
             'value',
             '-c',
             'Server',
-            conf=conf,
             user='admin',
             status=status,
         )
         return done.stdout.split()
-
-    def test_commands_with_an_account_that_only_reads(self):
-        """Of the API database and of every cell."""
-        self.boot('windows', 'linux', 'admin', host='compute1')
-        (wrong,) = self.boot('plain', 'linux', 'admin', host='compute5')
-        databases = self.cloud.nova.databases
-        names = [f'nova_{name}' for name in databases]
-        urls = self.cloud.mariadb.create_reader('reader', *names)
-        self.addCleanup(
-            self.cloud.mariadb.execute, "DROP USER reader@'127.0.0.1'"
-        )
-        conf = self.cloud.nova.write(
-            'reader.conf',
-            self.cloud.nova.options(),
-            nova.EVERYTHING,
-            {
-                'api_database': {'connection': urls['nova_api']},
-                'database': {'connection': urls['nova_cell0']},
-            },
-        )
-        compute = self.world.admin.compute
-        windows = compute.find_aggregate('windows')
-        compute.add_host_to_aggregate(windows, 'compute5')
-        with self.cells({name: urls[f'nova_{name}'] for name in databases}):
-            try:
-                self.assertEqual([wrong.id], self.audited(3, conf))
-            finally:
-                compute.remove_host_from_aggregate(windows, 'compute5')
-            self.assertEqual(
-                self.world.allowed('plain', 'linux'),
-                self.explained('plain', 'linux', 'member', conf=conf),
-            )
-
-    @contextlib.contextmanager
-    def cells(self, urls):
-        """Change for a while where the cells' databases are read.
-
-        The services have read it before.
-        """
-        self.point_cells_to(urls)
-        try:
-            yield
-        finally:
-            self.point_cells_to(self.cloud.nova.databases)
-
-    def point_cells_to(self, urls):
-        self.cloud.mariadb.execute(
-            *(
-                'UPDATE nova_api.cell_mappings '
-                f"SET database_connection = '{urls[name]}' "
-                f"WHERE name = '{name}'"
-                for name in ('cell0', *self.cloud.nova.cells)
-            )
-        )
 
     def test_evacuate(self):
         """A compute that is gone; its servers go where they may stand."""

@@ -8,18 +8,18 @@ import urllib.request
 from tests.cloud import processes
 
 
-def start(service, module, *options, name=None, port=None, **variables):
+def start(service, module, *options, **variables):
     """Start an API under uwsgi; return its process and the port.
+
+    The port is the service's, a free one for the first start.
 
     :param service: the ``Service`` whose environment has module and uwsgi
     :param module: has the WSGI application
     :param options: further ones of uwsgi
-    :param name: of the process, where it is not the service's and "-api"
-    :param port: where it is not the service's; a free one for the first start
     :param variables: of the environment
     """
-    name = name or f'{service.name}-api'
-    port = port or service.port or processes.free_port()
+    name = f'{service.name}-api'
+    port = service.port or processes.free_port()
     process = service.cloud.processes.start(
         name,
         [
@@ -49,10 +49,10 @@ def start(service, module, *options, name=None, port=None, **variables):
     return process, port
 
 
-def answers(port, path='/'):
+def answers(port):
     """Tell whether an HTTP server answers, with any status below 500."""
     try:
-        url = f'http://127.0.0.1:{port}{path}'
+        url = f'http://127.0.0.1:{port}/'
         with urllib.request.urlopen(url, timeout=30):
             return True
     except urllib.error.HTTPError as exc:

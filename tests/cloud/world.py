@@ -37,6 +37,14 @@ FILLING = (
     ('lease', 'linux', 'member'),
     ('ssd', 'linux', 'member'),
 )
+#: The hosts of each rack are of two cells.
+RACKS = {
+    f'rack-{number}': oracle.Aggregate(
+        (f'compute{number}', f'compute{number + 3}'),
+        {'failure_domain': f'rack-{number}'},
+    )
+    for number in (1, 2, 3)
+}
 #: The API of placement that knows generations of resource providers.
 PLACEMENT = {'OpenStack-API-Version': 'placement 1.19'}
 ACTIVE_SECONDS = processes.WAIT_SECONDS
@@ -74,21 +82,15 @@ class World:
         }
         self.image_ids = {}
         self.flavor_ids = {}
-        lease = {
+        self.lease = {
             'reservation:lease': 'true',
             'filter_tenant_id': self.projects['member'],
         }
         closing = {
             'windows': oracle.Aggregate(('compute1', 'compute2'), WINDOWS),
-            'lease': oracle.Aggregate(('compute4',), lease),
+            'lease': oracle.Aggregate(('compute4',), self.lease),
             'fast': oracle.Aggregate(('compute6',), {'ssd': 'true'}),
-            **{
-                f'rack-{number}': oracle.Aggregate(
-                    (f'compute{number}', f'compute{number + 3}'),
-                    {'failure_domain': f'rack-{number}'},
-                )
-                for number in (1, 2, 3)
-            },
+            **RACKS,
         }
         self.aggregates = closing if closed else {}
 
@@ -193,21 +195,14 @@ class World:
             ).id
         return self.flavor_ids[name]
 
-    def request(self, flavor, image, user='member'):
-        """Return what the oracle is asked for a server."""
-        return oracle.Request(
+    def allowed(self, flavor, image, user='member'):
+        """Return the hosts where the oracle lets a server stand."""
+        request = oracle.Request(
             FLAVORS[flavor.removesuffix('-large')],
             IMAGES[image],
             self.projects[user],
         )
-
-    def allowed(self, flavor, image, user='member'):
-        """Return the hosts where the oracle lets a server stand."""
-        return oracle.hosts(
-            self.request(flavor, image, user),
-            self.aggregates.values(),
-            self.hosts,
-        )
+        return oracle.hosts(request, self.aggregates.values(), self.hosts)
 
     def set_service(self, host, **body):
         """Change the service of a host's nova-compute.
@@ -373,12 +368,11 @@ class World:
 
     def act(self, server, body, user='admin', microversion='2.90'):
         """Ask nova-api for an action of a server; return its answer."""
-        answer = self.users[user].compute.post(
+        return self.users[user].compute.post(
             f'/servers/{server}/action',
             json=body,
             headers={'X-OpenStack-Nova-API-Version': microversion},
         )
-        return answer
 
     def delete(self, *servers):
         """Delete servers and wait until nova does not know them."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``nova-ext-sched explain`` as a process, with a database it may only read.
+"""Commands as processes, with a database that they may only read.
 
-MariaDB's account has SELECT alone, so that a write would be an error. The
-command asks a placement of its own, whose log shows what was asked.
+MariaDB's account has SELECT alone, so that a write would be an error. They
+ask a placement of their own, whose log shows what was asked.
 """
 
 import json
@@ -61,7 +61,7 @@ class ProcessTestCase(testtools.TestCase):
             hide_password=False
         )
 
-    def explain(self, *args, password=PASSWORD):
+    def explain(self, *args, command='explain', password=PASSWORD):
         url = {
             name: self._url(name).replace(PASSWORD, password)
             for name in ('api', 'cell1')
@@ -79,7 +79,7 @@ class ProcessTestCase(testtools.TestCase):
                 'placement': {'endpoint': f'http://127.0.0.1:{self.port}'},
             },
         )
-        return deployed.command('explain', *args, conf=conf, status=None)
+        return deployed.command(command, *args, conf=conf, status=None)
 
     def test_the_command(self):
         self.cloud.client(
@@ -94,6 +94,9 @@ class ProcessTestCase(testtools.TestCase):
             r'^2 of 3 hosts can take it\. The scheduler prefers host[23].*\. '
             r'1 is isolated .*windows.*\.$',
         )
+
+        done = self.explain(command='audit')
+        self.assertEqual(0, done.returncode, done.stderr)
 
         # Glance is asked as a user, and there is none.
         done = self.explain('--flavor', 'small', '--image', str(uuid.uuid4()))

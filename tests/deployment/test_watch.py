@@ -98,10 +98,6 @@ class FaultsTestCase(testtools.TestCase):
         self.cloud = self.useFixture(
             base.Deployment(base.HOSTS[:2], schedulers=2)
         )
-        self.engine = sa.create_engine(
-            f'mysql+pymysql://root@127.0.0.1:{self.cloud.mariadb.port}/'
-        )
-        self.addCleanup(self.engine.dispose)
         self.records = self.cloud.folder / 'records'
         hosts = list(self.cloud.hosts)
         self.cloud.client(
@@ -127,7 +123,7 @@ class FaultsTestCase(testtools.TestCase):
 
     def refused(self):
         """Return the cause of each refusal that nova noted, by its ID."""
-        with self.engine.connect() as connection:
+        with self.cloud.mariadb.connect() as connection:
             rows = [
                 row
                 for cell in ('cell0', 'cell1')
