@@ -12,6 +12,7 @@ from nova import utils
 from nova.tests import fixtures as nova_fixtures
 
 from tests.functional import base
+from tests.functional import explain
 
 DIFFERENT = {'different_failure_domain': 'true'}
 
@@ -118,11 +119,32 @@ class BootTest(FailureDomainsTestCase):
         self.assertEqual(['b1', None], self.hosts(group, DIFFERENT, 2))
         both = ','.join(sorted(self.racks.values()))
         self.assertEqual([f'!in:{both}'], self.member_of())
+        self.explain_counts_by_domain(group)
         self._delete_server(first)
         self.assertEqual(['a1'], self.hosts(group, DIFFERENT, 1))
         # A member counts where placement left its host out.
         self.set_service('a1', status='disabled')
         self.assertEqual([None], self.hosts(group, DIFFERENT, 1))
+
+    def explain_counts_by_domain(self, group):
+        answer = explain.run(
+            *('--flavor', self.small, '--server-group', group),
+            *('--hint', 'different_failure_domain=true', '-f', 'json'),
+        )
+        self.assertEqual(3, answer.status)
+        [stage1] = [
+            row
+            for row in answer.rows
+            if row['constraint'].startswith('failure_domains')
+        ]
+        self.assertEqual(
+            'not in aggregates rack a, rack b; servers of the group by '
+            'failure domain: a: 1, b: 1',
+            stage1['asks'],
+        )
+        self.assertEqual(4, stage1['refused'])
+        self.assertIn('4 are in a full failure domain', answer.sentence)
+        self.assertIn('1 is in no failure domain', answer.sentence)
 
     def the_strictest_wins(self):
         group = self.create_group(9)

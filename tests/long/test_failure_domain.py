@@ -53,37 +53,6 @@ class OneRequestTest(test_failure_domain.FailureDomainsTestCase):
         self.assertEqual('b1', self.host_of(second))
 
 
-class BoundTest(test_failure_domain.FailureDomainsTestCase):
-    host_filters = ('FailureDomainFilter', 'IsolatedAggregatesFilter')
-    options = {
-        'enable_isolated_aggregate_filtering': True,
-        'max_forbidden_aggregates': 2,
-    }
-
-    def test_the_bound_holds_together_with_isolation(self):
-        isolated = self.isolate('windows', ['loose'], 'HW_CPU_X86_VMX')
-        self.set_metadata('windows', {'failure_domain': 'w'})
-        group = self.create_group(9)
-        self.assertEqual(
-            ['a1', 'b1', None],
-            self.hosts(group, test_failure_domain.DIFFERENT, 3),
-        )
-        # Racks a and b are full, and only one of them goes in.
-        (forbidden,) = self.member_of()
-        uuids = set(forbidden.removeprefix('!in:').split(','))
-        self.assertEqual(2, len(uuids))
-        self.assertIn(isolated, uuids)
-        self.assertIn(
-            'FailureDomainFilter checks the hosts of the other 1: ', self.log
-        )
-        self.assertRegex(
-            self.log,
-            'FailureDomainFilter rejected 2 of 2 hosts: 2 because failure '
-            f'domain [ab] holds 1 server of server group {group} and the '
-            f'limit is 1',
-        )
-
-
 class CellsTest(test_failure_domain.FailureDomainsTestCase):
     """A rack whose hosts are in two cells."""
 
@@ -111,38 +80,6 @@ class CellsTest(test_failure_domain.FailureDomainsTestCase):
             )
         self.assertIn('failure_domains cannot decide', self.log)
         self.assertIn('cell1 is away', self.log)
-
-
-class OneStageTest(test_failure_domain.FailureDomainsTestCase):
-    options = {'request_filters': ['isolate_aggregates']}
-
-    def test_the_host_filter_alone_refuses(self):
-        group = self.create_group(9)
-        self.assertEqual(
-            [None, None], self.hosts(group, test_failure_domain.DIFFERENT, 2)
-        )
-        self.assertEqual(['loose'], self.hosts(group, {}, 1))
-        self.assertEqual(
-            1,
-            self.log.count(
-                'Add failure_domains to [nova_ext_sched] request_filters.'
-            )
-            # The line at start says it too.
-            - self.log.count('does not have failure_domains'),
-        )
-
-
-class OtherStageTest(test_failure_domain.FailureDomainsTestCase):
-    host_filters = ()
-
-    def test_the_request_filter_alone_forbids(self):
-        group = self.create_group()
-        # Nobody refuses the host without a domain.
-        self.assertEqual(
-            ['loose', 'a1', 'b1', None],
-            self.hosts(group, test_failure_domain.DIFFERENT, 4),
-        )
-        self.assertIn('Add FailureDomainFilter to', self.log)
 
 
 class MoveTest(test_failure_domain.PairTestCase):

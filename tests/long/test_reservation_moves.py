@@ -20,15 +20,6 @@ class MoveTestCase(reservations.ReservationTestCase):
     def assertOn(self, host):
         self.assertEqual(host, self.host_of(self.server))
 
-    def assertRefused(self, action):
-        self._assert_resize_migrate_action_fail(
-            self.server, action, 'NoValidHost'
-        )
-        self._wait_for_server_parameter(
-            self.server, {'OS-EXT-STS:task_state': None}
-        )
-        self.assertOn('a1')
-
     def test_moves_stay_inside(self):
         self._live_migrate(self.server)
         self.assertOn('a2')
@@ -47,35 +38,6 @@ class MoveTestCase(reservations.ReservationTestCase):
         self._confirm_resize(self.server)
         self._resize_server(self.server, self.flavor())
         self.assertOn('plain')
-
-    def test_moves_that_are_refused(self):
-        for host in ('plain', 'b1'):
-            self.api.post_server_action(
-                self.server['id'], {'migrate': {'host': host}}
-            )
-            self._wait_for_action_fail_completion(
-                self.server, 'migrate', 'conductor_migrate_server'
-            )
-            self._wait_for_server_parameter(
-                self.server, {'OS-EXT-STS:task_state': None}
-            )
-            self.assertOn('a1')
-        self.remove_host('a', 'a2')
-        self.api.post_server_action(self.server['id'], {'migrate': None})
-        self.assertRefused('migrate')
-        self.api.post_server_action(
-            self.server['id'], {'resize': {'flavorRef': self.consuming('c')}}
-        )
-        self.assertRefused('resize')
-        self._live_migrate(self.server, 'error')
-        self.assertOn('a1')
-        self._shelve_server(self.server)
-        self.remove_host('a', 'a1')
-        self.api.post_server_action(self.server['id'], {'unshelve': None})
-        self._wait_for_action_fail_completion(
-            self.server, 'unshelve', 'schedule_instances'
-        )
-        self.assertOn(None)
 
     def test_evacuations(self):
         other = self.assertBootsOn('a1', flavor=self.consuming('a'))

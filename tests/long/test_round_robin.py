@@ -6,10 +6,7 @@ import collections
 import typing
 
 import ddt
-import fixtures
-from nova import context as nova_context
 
-from nova_ext_sched.queries import group_members
 from tests.functional import test_round_robin
 
 
@@ -87,35 +84,3 @@ class CellsTest(test_round_robin.RoundRobinTestCase):
     def test_the_hosts_of_every_cell(self):
         group = self.create_group()
         self.assertEqual(self.circle(group), self.boot_many(group, 5))
-        self.a_disabled_cell_is_not_waited_for()
-
-    def a_disabled_cell_is_not_waited_for(self):
-        """nova no longer asks it, dead or not; members may stand in it."""
-        group = self.create_group()
-        self._delete_server(self.boot_in(group))
-        self.boot_in(group, az='nova:a3')
-        asked = []
-        gather = nova_context.scatter_gather_cells
-
-        def recorded(ctxt, cells, seconds, select, *args, **kwargs):
-            if select is group_members._select_places:
-                asked.append((seconds, {cell.name for cell in cells}))
-            return gather(ctxt, cells, seconds, select, *args, **kwargs)
-
-        self.useFixture(
-            fixtures.MonkeyPatch('nova.context.scatter_gather_cells', recorded)
-        )
-        cell = self.cell_mappings['cell2']
-        for disabled, expected in (
-            (True, [(2, {'cell1'})]),
-            (True, [(2, {'cell1'})]),
-            (False, [(2, {'cell1', 'cell2'})]),
-            # All know now that the first member is gone.
-            (False, []),
-        ):
-            cell.disabled = disabled
-            cell.save()
-            self.scheduler_service.manager.host_manager.refresh_cells_caches()
-            asked.clear()
-            self.boot_in(group)
-            self.assertEqual(expected, asked)

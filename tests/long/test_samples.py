@@ -2,11 +2,16 @@
 
 """What pages show of commands, from one cloud for each page."""
 
+import pathlib
+
+import fixtures
+
 from tests import samples
 from tests.functional import base
 from tests.functional import capacity
 from tests.functional import explain
 from tests.functional import pages
+from tests.functional import test_isolation
 from tests.functional import test_osc_isolation
 
 TRAIT = 'CUSTOM_LICENSED_WINDOWS'
@@ -350,3 +355,38 @@ class WeighersTestCase(pages.PagesMixin, base.CloudTestCase):
             'cli/explain/weighers.txt',
             'nova-ext-sched explain --flavor small --host host3',
         )
+
+
+class MetricsTestCase(pages.PagesMixin, test_isolation.IsolationTestCase):
+    def run_command(self, name, path):
+        """Run a command; return what it writes for Prometheus."""
+        explain.call(pages.COMMANDS[name], name, '--metrics', str(path))
+        return path.read_text()
+
+    @samples.compares('cli/audit/metrics.txt', 'cli/capacity/metrics.txt')
+    def test_the_page(self):
+        folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        for flavor in self.admin_api.get_flavors():
+            self.admin_api.delete_flavor(flavor['id'])
+        small = self.flavor(name='small', vcpu=4)
+        self.flavor(name='large', vcpu=400)
+        self.boot(flavor=small, host='host1')
+        self.isolate('windows', ['host1'], TRAIT)
+        for name, metric in (
+            ('audit', 'nova_ext_sched_policy_violations'),
+            ('capacity', 'nova_ext_sched_capacity_servers'),
+        ):
+            path = folder / f'nova-ext-sched-{name}.prom'
+            lines = [
+                line
+                for line in self.run_command(name, path).splitlines()
+                if line.startswith(metric)
+            ]
+            samples.check(
+                self,
+                f'cli/{name}/metrics.txt',
+                '\n'.join([f'$ grep ^{metric} {path.name}', *lines, '']),
+                width=120,
+            )
+        with fixtures.MonkeyPatch('nova_ext_sched.cmd.capacity.room.MOST', 1):
+            self.assertIn('flavor="small"} +Inf', self.run_command(name, path))
