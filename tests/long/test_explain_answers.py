@@ -3,6 +3,8 @@
 """Corners of explain that were wrong once, or that only one test sees."""
 
 import fixtures
+from nova import context
+from nova import objects
 
 from tests.functional import base
 from tests.functional import explain
@@ -80,6 +82,7 @@ class AnswersTestCase(base.CloudTestCase):
     def test_of_a_server(self):
         server = self.boot(hints={'group': self.create_group()})
         self.a_database_that_is_down(server)
+        self.the_flavor_after_a_resize(server)
         self.conductor_checks_the_image_before_the_group(server)
 
     def a_database_that_is_down(self, server):
@@ -93,6 +96,19 @@ class AnswersTestCase(base.CloudTestCase):
             self.assertIn(expected, answer.err)
             self.assertNotIn('SELECT', answer.err)
             self.assertEqual(1, answer.err.count('\n'))
+
+    def the_flavor_after_a_resize(self, server):
+        """A migration has the server's, whatever the request says."""
+        spec = self.stored_spec(server)
+        spec.flavor = objects.Flavor.get_by_flavor_id(
+            context.get_admin_context(), self.flavor(memory_mb=99999)
+        )
+        spec.save()
+        answer = self.explain(
+            '--server', server['id'], '--operation', 'migrate'
+        )
+        self.assertEqual(['host2', 'host3'], answer.order)
+        self.assertEqual(64, answer.document['request']['flavor']['memory_mb'])
 
     def conductor_checks_the_image_before_the_group(self, server):
         self.useFixture(
