@@ -224,3 +224,14 @@ class DecidersTestCase(testtools.TestCase):
         self.assertEqual(
             [{'weigher': 'w', 'best': 'h2'}], found.answer.deciders
         )
+
+    def test_what_a_host_loses(self):
+        """By a weigher that gives it less, not by one that gives it more."""
+        found = matrix.Matrix({'a': 'h1', 'b': 'h2'})
+        for uuid, w, v in (('a', 2.0, 0.0), ('b', 1.0, 0.5)):
+            found.prefer(uuid, w + v).weights.update(w=w, v=v)
+        found.conclude()
+        self.assertEqual(
+            [(1, {}), (2, {'w': 1.0})],
+            [(one.rank, one.loses) for one in found.hosts],
+        )
