@@ -130,9 +130,7 @@ class ListTest(IsolationTestCase):
         self.aggregate('plain', ['host3'], metadata={'ssd': 'true'})
         self.require('gpu', ['host1', 'host2'], GPU, VMX, 'gpu')
         self.require('typo', [], **{'trait:CUSTOM_A': 'forbidden'})
-        self.require('slip', [], **{f'Trait:{WINDOWS}': 'Required'})
         self.require('forced', ['host3'], SSD, force_metadata_check='yes')
-        self.require('flag', [], WINDOWS, force_metadata_check='ja')
         self.add_traits('host3', WINDOWS, SSD)
         self.set_membership('host3')
         self.set_membership('host2', fine)
@@ -141,7 +139,6 @@ class ListTest(IsolationTestCase):
         self.assertEqual(
             {
                 'fine': [('conflict', 'host1'), ('stray-member', 'host2')],
-                'flag': [('force-metadata-check',)],
                 'forced': [('not-mirrored', 'host3'), ('conflict',)],
                 'gpu': [
                     ('unknown-trait',),
@@ -150,7 +147,6 @@ class ListTest(IsolationTestCase):
                     ('not-mirrored', 'host2'),
                     ('conflict', 'host1'),
                 ],
-                'slip': [('misspelt',)],
                 'typo': [('unread-value',)],
             },
             self.faults(),

@@ -13,7 +13,6 @@ from nova.scheduler.client import report
 from nova.tests.unit import fake_requests
 from oslo_db import exception as db_exception
 import sqlalchemy as sa
-import yaml
 
 from tests import samples
 from tests.functional import base
@@ -280,27 +279,3 @@ class PageTest(pages.PagesMixin, test_watch.WatchTestCase):
             f'$ nova-ext-sched {command}\n{answer.out}',
             self.api.project_id,
         )
-        self.every_format(record)
-
-    def every_format(self, record):
-        """Of the document and of the rows; with the time in the sentence."""
-        shown = {
-            name: explain.run(
-                '--recorded',
-                record['server'],
-                '--records',
-                str(self.records),
-                '-f',
-                name,
-            )
-            for name in ('json', 'yaml', 'csv', 'value')
-        }
-        document = shown['json'].document
-        kept = record['explanation']
-        self.assertEqual(kept['constraints'], document['constraints'])
-        said = f'explained at {kept["time"]}'
-        self.assertIn(said, document['answer']['sentence'])
-        self.assertEqual(document, yaml.safe_load(shown['yaml'].out))
-        for name in ('csv', 'value'):
-            self.assertIn('3 are isolated (windows)', shown[name].out)
-            self.assertIn(said, shown[name].err)

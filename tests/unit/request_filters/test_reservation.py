@@ -85,16 +85,27 @@ class RequestFilterTestCase(ReservationTestCase):
         self.assertEqual((['A,C'], None), self.destination())
         self.assertIn('2 aggregates: agg-a, agg-c\n', self.output.output)
 
+    def test_a_slip_in_an_aggregate(self):
+        self.items.append(('C', 'agg-c', 'R:c', '1'))
+        self.replace('queries.aggregates.get_metadata', lambda *_: self.items)
+        for _ in range(2):
+            self.assertIs(True, self.filter())
+        self.assertEqual((None, {'A', 'B', 'C'}), self.destination())
+        self.assertEqual(
+            1, self.output.output.count("aggregate agg-c: metadata 'R:c'")
+        )
+
     def test_hints_that_are_not_set(self):
         self.config(group='nova_ext_sched', member_sources=['hint'])
         self.spec.scheduler_hints = None
         self.assertIs(True, self.filter())
         self.assertEqual((None, {'A', 'B'}), self.destination())
 
-    def test_a_hint_where_others_count(self):
+    def test_a_key_of_a_source_that_does_not_count(self):
         self.config(group='nova_ext_sched', member_sources=['image'])
         self.get_image.return_value = {'properties': {}}
         self.spec.scheduler_hints = {'r': ['a']}
+        self.spec.flavor.extra_specs = {'r:a': '1'}
         self.assertIs(True, self.filter())
         self.assertEqual((None, {'A', 'B'}), self.destination())
 
