@@ -31,6 +31,14 @@ LOADED = {
         ],
     }
 }
+#: What nova enables by itself.
+ENABLED = (
+    'ComputeFilter',
+    'ComputeCapabilitiesFilter',
+    'ImagePropertiesFilter',
+    'ServerGroupAntiAffinityFilter',
+    'ServerGroupAffinityFilter',
+)
 #: Everything of ours on but Blazar's, beside what nova enables.
 EVERYTHING = configuration.merge(
     LOADED,
@@ -38,11 +46,7 @@ EVERYTHING = configuration.merge(
         'filter_scheduler': {
             'enabled_filters': ','.join(
                 [
-                    'ComputeFilter',
-                    'ComputeCapabilitiesFilter',
-                    'ImagePropertiesFilter',
-                    'ServerGroupAntiAffinityFilter',
-                    'ServerGroupAffinityFilter',
+                    *ENABLED,
                     'AggregateInstanceTypeFilter',
                     'IsolatedAggregatesFilter',
                     'FailureDomainFilter',

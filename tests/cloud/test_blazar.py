@@ -46,11 +46,7 @@ OPTIONS = configuration.merge(
         'filter_scheduler': {
             'enabled_filters': ','.join(
                 [
-                    'ComputeFilter',
-                    'ComputeCapabilitiesFilter',
-                    'ImagePropertiesFilter',
-                    'ServerGroupAntiAffinityFilter',
-                    'ServerGroupAffinityFilter',
+                    *nova.ENABLED,
                     'AggregateMultiTenancyIsolation',
                     'AggregateInstanceExtraSpecsFilter',
                     'BlazarFilter',

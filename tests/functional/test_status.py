@@ -175,12 +175,6 @@ class OptionsTest(StatusTestCase):
         )
         self.assertCheck('Host filters', WARNING, 'is misspelt')
 
-    def test_nothing_to_judge(self):
-        self.filters(NOVA, OURS, enabled=['IsolatedAggregatesFilter'])
-        self.assertCheck(
-            'Options of nova.conf', WARNING, 'so it checks nothing'
-        )
-
     def test_a_plugin_that_is_missing(self):
         self.ours(request_filters=['isolate_agregates'])
         self.assertCheck(
@@ -211,23 +205,6 @@ class OptionsTest(StatusTestCase):
             WARNING,
             'Both [scheduler] enable_isolated_aggregate_filtering',
         )
-
-    def test_prefixes_on_one_side(self):
-        both = {
-            'placement_req_required_member_prefix': ['reservation:'],
-            'placement_req_default_forbidden_member_prefix': ['reservation:'],
-        }
-        self.filters(NOVA, OURS, enabled=['IsolatedAggregatesFilter'])
-        self.ours(**both)
-        self.assertCheck('Options of nova.conf', SUCCESS)
-        for option in both:
-            self.ours(**both | {option: []})
-            self.assertCheck(
-                'Options of nova.conf',
-                WARNING,
-                'placement_req_required_member_prefix',
-                'placement_req_default_forbidden_member_prefix',
-            )
 
 
 class DataTestCase(StatusTestCase):
@@ -443,16 +420,6 @@ class PagesTest(DataTestCase):
                 if '[filter_scheduler]' in block.text:
                     before = block
         self.assertGreaterEqual(count, 12)
-
-    def test_a_block_that_warns(self):
-        block = documentation.Block(
-            'page',
-            1,
-            'ini',
-            '[filter_scheduler]\n'
-            f'available_filters = {NOVA}\navailable_filters = {OURS}\n',
-        )
-        self.assertEqual({'Options of nova.conf'}, {*self.pasted(block, None)})
 
 
 class PlacementTest(test_base.BaseTestCase):

@@ -146,22 +146,6 @@ class CommandTest(test_base.BaseTestCase):
             f'$ {command} | {grep}\n{found.stdout}',
         )
 
-    def test_config_file_before_the_end(self):
-        # Every place: tests/unit/cmd/status/test_main.py.
-        file = self.write_conf()
-        done = self.run_command(
-            'upgrade', '--config-file', file, 'check', '--json'
-        )
-        self.assertEqual(2, done.returncode, done.stdout + done.stderr)
-        checks = {
-            check['check']: check
-            for check in json.loads(done.stdout)['checks']
-        }
-        for name in ('Configuration files', 'Host filters'):
-            self.assertEqual(test_status.SUCCESS, checks[name]['result'])
-        # Nobody listens there.
-        self.assertIn('ConnectFailure', checks['Placement']['details'])
-
     def test_no_nova_conf(self):
         if os.path.exists('/etc/nova'):
             self.skipTest('there is a configuration of nova here')

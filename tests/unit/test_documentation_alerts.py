@@ -18,7 +18,6 @@ from tests import documentation
 from tests.unit import test_documentation_messages as messages
 
 ETC = documentation.ROOT / 'etc' / 'nova-ext-sched'
-OPERATING = documentation.ROOT / 'doc/source/admin/operating.rst'
 
 # |= is a piece of a line of the log, |~ a regular expression.
 FILTER = re.compile(r'\|([=~]) "([^"]*)"')
@@ -118,20 +117,6 @@ class LogTestCase(testtools.TestCase):
             forged = f'{TIME} 7 {level} nova_ext_sched.x [-] {text}'
             line = LINE.format(time=TIME, level='INFO', text=f'got {forged}')
             self.assertFalse(matches(rule, line), line)
-
-    def test_the_page_names_the_patterns(self):
-        page = OPERATING.read_text()
-        section = page[page.index('What to watch in the log') :]
-        section = section[: section.index('\nAlerts\n')]
-        shown = re.findall(r'^``(.+)``$', section, re.MULTILINE)
-        self.assertEqual(3, len(shown))
-        patterns = ' '.join(
-            text
-            for rule in rules('alerts-log.yaml').values()
-            for _, text in FILTER.findall(rule['expr'])
-        )
-        for text in shown:
-            self.assertIn(text, patterns)
 
     def test_an_alert_stands_in_one_file_once(self):
         found = [

@@ -63,8 +63,3 @@ class ValidatorsTestCase(testtools.TestCase):
         message = error.format_message()
         self.assertTrue(message.isprintable(), ascii(message))
         self.assertLess(len(message), 1500)
-
-    def test_documented(self):
-        for validator in validators.register():
-            for form in ('*', '~', '!', '<or>', '<all-in>', 's=='):
-                self.assertIn(f'``{form}', validator.description)
