@@ -2,19 +2,11 @@
 
 """Base of the functional tests of the audit."""
 
-import io
 import json
-import types
 
 from nova_ext_sched.cmd.audit import command
 from tests.functional import base
-
-
-class Audit(command.Audit):
-    """The command in a process whose nova is configured already."""
-
-    def configure(self, parsed_args):
-        pass
+from tests.functional import explain
 
 
 class AuditTestCase(base.CloudTestCase):
@@ -31,18 +23,11 @@ class AuditTestCase(base.CloudTestCase):
     }
     weights = {'host1': 300, 'host2': 200, 'host3': 100}
 
-    def run_audit(self, *argv):
-        """Run the command; return its exit status and what it writes."""
-        stdout = io.StringIO()
-        audit = Audit(types.SimpleNamespace(stdout=stdout), None)
-        audit.cmd_name = 'audit'
-        parsed = audit.get_parser('audit').parse_args(argv)
-        status = audit.run(parsed)
-        return status, stdout.getvalue()
-
     def audit(self, *argv):
         """Run the command; return its exit status and its findings."""
-        status, text = self.run_audit(*argv, '-f', 'json')
+        text, _, status = explain.call(
+            command.Audit, 'audit', *argv, '-f', 'json'
+        )
         return status, json.loads(text)['findings'] if text else []
 
     def found(self, *argv):

@@ -137,7 +137,7 @@ class FormatsTestCase(plans.PlanTestCase):
         names = script['main'].__globals__
         names.update(
             openstack=openstack,
-            ask=lambda words: self.run_audit(*words)[0],
+            ask=lambda words: self.audit(*words)[0],
             SECONDS=0.1,
         )
         for migrations in (2, 0):

@@ -42,7 +42,11 @@ LONG = objects.RequestGroup(
 
 # The answer to a short query; the error; what its text has.
 FAULTS = [
-    ((200, 'text/html', PROXY), errors.UnexpectedAnswer, 'got text/html: 502'),
+    (
+        (200, 'text/html', PROXY),
+        errors.UnexpectedAnswer,
+        'got text/html: 502 Bad Gateway (ValueError: no JSON object)',
+    ),
     ((200, JSON, '{"resource_prov'), errors.UnexpectedAnswer, 'resource_prov'),
     ((200, JSON, '{}'), errors.UnexpectedAnswer, "KeyError: 'resource_prov"),
     (
