@@ -16,7 +16,7 @@ from nova_ext_sched.cmd.capacity import command as capacity
 from tests import samples
 from tests.functional import base
 from tests.functional import explain
-from tests.functional import pages
+from tests.long import pages
 
 CLIENT = 'nova.scheduler.client.report.SchedulerReportClient'
 MANAGER = 'nova.compute.manager.ComputeManager'

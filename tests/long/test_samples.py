@@ -10,9 +10,9 @@ from tests import samples
 from tests.functional import base
 from tests.functional import capacity
 from tests.functional import explain
-from tests.functional import pages
 from tests.functional import test_isolation
 from tests.functional import test_osc_isolation
+from tests.long import pages
 
 TRAIT = 'CUSTOM_LICENSED_WINDOWS'
 LICENSED = {f'trait:{TRAIT}': 'required'}

@@ -216,12 +216,13 @@ class CommandTest(test_base.BaseTestCase):
         self.assertIn('Check: API database', done.stdout)
 
     def test_an_empty_number(self):
-        # oslo.config takes it, and no check reads this one.
-        done = self.run_script(
-            'upgrade',
-            'check',
-            more='[nova_ext_sched]\nmax_forbidden_aggregates =',
-        )
+        """oslo.config takes it; nothing of ours is loaded, and it is read."""
+        path = self.write_conf('[nova_ext_sched]\nmax_forbidden_aggregates =')
+        with open(path) as stream:
+            text = stream.read()
+        with open(path, 'w') as stream:
+            stream.write(text.replace(test_status.OURS, test_status.NOVA))
+        done = self.run_command(f'--config-file={path}', 'upgrade', 'check')
         self.assertEqual(255, done.returncode, done.stdout + done.stderr)
         self.assertEqual(
             'nova-ext-sched-status: [nova_ext_sched] max_forbidden_aggregates:'

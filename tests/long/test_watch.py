@@ -17,8 +17,8 @@ import sqlalchemy as sa
 from tests import samples
 from tests.functional import base
 from tests.functional import explain
-from tests.functional import pages
 from tests.functional import test_watch
+from tests.long import pages
 
 
 class ResilienceTest(test_watch.WatchTestCase):

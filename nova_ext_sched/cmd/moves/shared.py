@@ -214,13 +214,16 @@ class Shared(destinations.Destinations):
         }
         if not found:
             return None
-        # Of equal hosts nova takes the first.
-        order = sorted(found, key=self._place.__getitem__)
-        states = [found[uuid][0] for uuid in order]
-        best = self.scheduler.get_weighed_hosts(states, like.judged)[0].obj
+        best = self._choose([state for state, _ in found.values()], like)
         target = copy.copy(best)
         target.allocation_candidates = found[best.uuid][1]
         return target
+
+    def _choose(self, states: list[typing.Any], like: Kind) -> typing.Any:
+        """Return the HostState that nova's weighers prefer."""
+        # Of equal hosts nova takes the first.
+        states = sorted(states, key=lambda state: self._place[state.uuid])
+        return self.scheduler.get_weighed_hosts(states, like.judged)[0].obj
 
     def explain(
         self, mine: typing.Any

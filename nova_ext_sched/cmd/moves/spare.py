@@ -77,19 +77,12 @@ class Grown(shared.Shared):
         # Those that got one, and have room for another.
         again: dict[str, list[claims.Request]] = {}
         for _ in range(_MOST):
-            best_first = itertools.islice(fresh.items(), shared.WEIGHED)
-            left = again | dict(best_first)
+            left = [*again, *itertools.islice(fresh, shared.WEIGHED)]
             if not left:
                 return
-            # Of equal hosts nova takes the first.
-            order = sorted(left, key=self._place.__getitem__)
-            weighed = self.scheduler.get_weighed_hosts(
-                [self.scheduler.states[uuid] for uuid in order], like.judged
-            )
-            best = weighed[0].obj.uuid
-            takes = left[best][0]
-            for places in (fresh, again):
-                places.pop(best, None)
+            states = [self.scheduler.states[uuid] for uuid in left]
+            best = self._choose(states, like).uuid
+            takes = (again.pop(best, None) or fresh.pop(best))[0]
             self.add(like, best, takes)
             yield best, takes
             passing, _ = self._judge_again(mine, [best])

@@ -51,6 +51,9 @@ def main() -> int:
         # As nova's own commands do: libraries of nova's, osprofiler for one,
         # read options that only this registers.
         config.parse_args(files_first(sys.argv), init_rpc=False)
+        # A value of ours that is not of its form, as what nova itself reads;
+        # where nothing of ours is loaded, no check reads all of them.
+        conf.check_values(checks.CONF)
         return checks.CONF.command.action_fn()
     except cfg.Error as exc:
         text = messages.describe_option(exc)
