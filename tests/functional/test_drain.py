@@ -2,6 +2,8 @@
 
 """Hosts that are to be empty: nova makes the moves, and refuses none."""
 
+import time
+
 from nova_ext_sched.cmd.moves import command
 from tests.functional import plans
 
@@ -21,14 +23,18 @@ class DrainTestCase(plans.PlanTestCase):
         plan = self.plan(*argv, by=command.Drain)
         self.carry_out(plan)
         for host in set(argv) & self.weights.keys():
-            self.assertEqual(
-                sorted(
-                    one['server']
-                    for one in plan['without_place']
-                    if one['host'] == host
-                ),
-                sorted(self.held(host)),
+            expected = sorted(
+                one['server']
+                for one in plan['without_place']
+                if one['host'] == host
             )
+            # nova clears the source after the server is ACTIVE.
+            deadline = time.monotonic() + 10
+            while (
+                held := sorted(self.held(host))
+            ) != expected and time.monotonic() < deadline:
+                time.sleep(0.1)
+            self.assertEqual(expected, held)
         return plan
 
     def disable_others(self, *hosts):
