@@ -10,13 +10,13 @@ from urllib import parse
 import jsonschema
 import referencing
 
-ROOT = pathlib.Path(__file__).parent.parent.joinpath('nova_ext_sched', 'cmd')
+ROOT = pathlib.Path(__file__).parent.parent.joinpath('nova_ext_sched')
 
 
 def validate(document, name):
     """Fail unless a document has the form that a schema describes.
 
-    :param name: path of the schema, below nova_ext_sched/cmd
+    :param name: path of the schema, below nova_ext_sched
     """
     _validator(name).validate(document)
 

@@ -8,7 +8,7 @@ from docutils import statemachine
 from sphinx.util import docutils
 
 from nova_ext_sched import plugins
-from nova_ext_sched.cmd.watch import metrics
+from nova_ext_sched.watch import metrics
 
 project = 'nova-ext-sched'
 copyright = 'nova-ext-sched developers'

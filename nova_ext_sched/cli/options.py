@@ -2,11 +2,8 @@
 
 """The options that several commands have.
 
-They describe a server which is yet to be created
-(:func:`nova_ext_sched.cmd.ask.request.build` makes nova's request of them),
-choose servers (:func:`nova_ext_sched.cmd.audit.auditor.make` reads them), or
-name a change before it is made
-(:func:`nova_ext_sched.cmd.cloud.change.made`).
+They describe a server which is yet to be created, choose servers, or name a
+change before it is made.
 """
 
 import argparse

@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The operator's commands, a folder for each, and what they share."""
+"""What operators type: a folder for each command."""

@@ -14,8 +14,8 @@ import sys
 import time
 import tracemalloc
 
-from nova_ext_sched.cmd.audit import auditor
-from nova_ext_sched.cmd.cloud import snapshot
+from nova_ext_sched.dryrun.audit import auditor
+from nova_ext_sched.dryrun.cloud import snapshot
 from tests.benchmarks import many_hosts
 from tests.benchmarks import standing
 from tests.functional import audits

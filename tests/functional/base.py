@@ -27,10 +27,10 @@ import sqlalchemy as sa
 
 from nova_ext_sched import conf
 from nova_ext_sched import filters
-from nova_ext_sched.cmd.simulate import fixtures as sim_fixtures
 from nova_ext_sched.queries import sources
 from nova_ext_sched.request_filters import base as request_filters_base
 from nova_ext_sched.request_filters import member_of
+from nova_ext_sched.simulator import fixtures as sim_fixtures
 from tests import cached
 from tests import log_once
 from tests.functional import shared  # noqa: F401

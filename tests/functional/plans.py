@@ -40,7 +40,7 @@ class PlanTestCase(audits.AuditTestCase):
             **audits.AuditTestCase.options,
         )
         found = explain.Output(*explain.call(by, 'mend', *argv, '-f', 'json'))
-        plan = found.read('moves/schema.json')
+        plan = found.read('cmd/moves/schema.json')
         self.assertEqual([], plan['faults'])
         self.assertEqual(3 if plan['without_place'] else 0, found.status)
         return plan

@@ -6,7 +6,7 @@ from nova import context as nova_context
 from nova.db.api import models as api_models
 import sqlalchemy as sa
 
-from nova_ext_sched.cmd.cloud import servers
+from nova_ext_sched.dryrun.cloud import servers
 from tests.functional import audits
 
 # nova.objects.RequestSpec._from_db_object leaves them out or empties them.

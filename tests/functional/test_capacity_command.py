@@ -13,7 +13,7 @@ from nova.tests import fixtures as nova_fixtures
 from oslo_db import exception as db_exception
 from oslo_utils import fixture as utils_fixture
 
-from nova_ext_sched.cmd.capacity import survey
+from nova_ext_sched.dryrun.capacity import survey
 from tests.functional import capacity
 
 
@@ -138,7 +138,8 @@ class CommandTestCase(capacity.CapacityTestCase):
         with (
             utils_fixture.TimeFixture() as clock,
             fixtures.MonkeyPatch(
-                'nova_ext_sched.cmd.capacity.survey.Survey.count', count_later
+                'nova_ext_sched.dryrun.capacity.survey.Survey.count',
+                count_later,
             ),
         ):
             answer = capacity.run('--flavor', 'large', '-f', 'json')

@@ -13,7 +13,7 @@ from nova.tests import fixtures as nova_fixtures
 import sqlalchemy as sa
 
 from nova_ext_sched.cmd.capacity import command as capacity
-from nova_ext_sched.cmd.cloud import snapshot
+from nova_ext_sched.dryrun.cloud import snapshot
 from tests.functional import base
 from tests.functional import explain
 

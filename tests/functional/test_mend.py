@@ -4,8 +4,8 @@
 
 import fixtures
 
-from nova_ext_sched.cmd.cloud import placement
-from nova_ext_sched.cmd.cloud import snapshot
+from nova_ext_sched.dryrun.cloud import placement
+from nova_ext_sched.dryrun.cloud import snapshot
 from tests.functional import plans
 
 
@@ -138,14 +138,14 @@ class PlanTestCase(plans.PlanTestCase):
         candidates = placement.Candidates
         self.useFixture(
             fixtures.MonkeyPatch(
-                'nova_ext_sched.cmd.cloud.placement.Candidates',
+                'nova_ext_sched.dryrun.cloud.placement.Candidates',
                 lambda *args: asked.append(args) or candidates(*args),
             )
         )
         states = snapshot.Snapshot._get_host_states
         self.useFixture(
             fixtures.MonkeyPatch(
-                'nova_ext_sched.cmd.cloud.snapshot.Snapshot._get_host_states',
+                'nova_ext_sched.dryrun.cloud.snapshot.Snapshot._get_host_states',
                 lambda *args: read.append(args) or states(*args),
             )
         )

@@ -11,11 +11,11 @@ import fixtures
 from nova.tests.functional.api import client
 from prometheus_client import parser
 
-from nova_ext_sched.cmd.ask import candidates
 from nova_ext_sched.cmd.capacity import command as capacity_command
-from nova_ext_sched.cmd.cloud import servers
 from nova_ext_sched.cmd.moves import command
-from nova_ext_sched.cmd.moves import shared
+from nova_ext_sched.dryrun.cloud import servers
+from nova_ext_sched.dryrun.decision import candidates
+from nova_ext_sched.dryrun.plan import shared
 from tests.functional import audits
 from tests.functional import explain
 from tests.functional import plans
@@ -27,7 +27,7 @@ class EvacuationMixin:
         found = explain.Output(
             *explain.call(command.Survive, 'survive', *argv, '-f', 'json')
         )
-        document = found.read('moves/schema.json')
+        document = found.read('cmd/moves/schema.json')
         stuck = [one for one in document['failures'] if one['without_place']]
         none = [one for one in document['flavors'] if one['spare'] == 0]
         self.assertEqual(3 if stuck or none else 0, found.status, found.err)

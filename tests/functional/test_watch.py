@@ -10,14 +10,14 @@ import fixtures
 from nova.db.main import models
 import sqlalchemy as sa
 
-from nova_ext_sched.cmd.cloud import cells
-from nova_ext_sched.cmd.watch import cells as watched_cells
-from nova_ext_sched.cmd.watch import explainer
-from nova_ext_sched.cmd.watch import feed
-from nova_ext_sched.cmd.watch import interrupt
-from nova_ext_sched.cmd.watch import metrics
-from nova_ext_sched.cmd.watch import recorder
-from nova_ext_sched.cmd.watch import sink
+from nova_ext_sched.dryrun.cloud import cells
+from nova_ext_sched.watch import cells as watched_cells
+from nova_ext_sched.watch import explainer
+from nova_ext_sched.watch import feed
+from nova_ext_sched.watch import interrupt
+from nova_ext_sched.watch import metrics
+from nova_ext_sched.watch import recorder
+from nova_ext_sched.watch import sink
 from tests import schemas
 from tests.functional import base
 

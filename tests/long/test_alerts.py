@@ -17,8 +17,8 @@ import yaml
 
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import metrics as run_metrics
-from nova_ext_sched.cmd.audit import policies
-from nova_ext_sched.cmd.watch import metrics
+from nova_ext_sched.dryrun.audit import policies
+from nova_ext_sched.watch import metrics
 from tests import documentation
 from tests import promtool
 

@@ -2,8 +2,8 @@
 
 """Servers of two cells, one of which does not answer."""
 
-from nova_ext_sched.cmd.audit import auditor
-from nova_ext_sched.cmd.cloud import snapshot
+from nova_ext_sched.dryrun.audit import auditor
+from nova_ext_sched.dryrun.cloud import snapshot
 from tests.functional import audits
 from tests.functional import base
 

@@ -10,9 +10,9 @@ from oslo_utils.fixture import uuidsentinel as uuids
 import sqlalchemy as sa
 import testtools
 
-from tests.unit.cmd.watch import test_refusals
 from tests.unit.queries import test_aggregates
 from tests.unit.queries import test_group_members
+from tests.unit.watch import test_refusals
 
 
 class AggregatesMysqlTestCase(

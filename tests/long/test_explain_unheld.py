@@ -39,7 +39,8 @@ class UnheldTestCase(base.CloudTestCase):
         """Let what has ended count as ended long ago."""
         self.useFixture(
             self.patch(
-                'nova_ext_sched.cmd.ask.unheld._CLEARING', datetime.timedelta()
+                'nova_ext_sched.dryrun.decision.unheld._CLEARING',
+                datetime.timedelta(),
             )
         )
 

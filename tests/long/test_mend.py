@@ -12,7 +12,7 @@ import fixtures
 from nova.tests.functional.api import client
 from oslo_utils import fixture as utils_fixture
 
-from nova_ext_sched.cmd.moves import destinations
+from nova_ext_sched.dryrun.plan import destinations
 from tests.functional import openstackclient
 from tests.functional import plans
 from tests.unit import test_carry_out
@@ -41,7 +41,7 @@ class LongTestCase(plans.PlanTestCase):
 
         self.useFixture(
             fixtures.MonkeyPatch(
-                'nova_ext_sched.cmd.moves.destinations.Destinations.judge',
+                'nova_ext_sched.dryrun.plan.destinations.Destinations.judge',
                 judge_later,
             )
         )

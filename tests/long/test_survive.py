@@ -4,7 +4,7 @@
 
 from unittest import mock
 
-from nova_ext_sched.cmd.moves import spare
+from nova_ext_sched.dryrun.plan import spare
 from tests.functional import plans
 from tests.functional import test_survive
 from tests.long import test_capacity_devices

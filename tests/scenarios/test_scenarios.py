@@ -17,10 +17,10 @@ from nova.scheduler import manager
 
 from nova_ext_sched.cli import report as cli_report
 from nova_ext_sched.cmd import simulate
-from nova_ext_sched.cmd.simulate import check
 from nova_ext_sched.cmd.simulate import report
-from nova_ext_sched.cmd.simulate import scenario
-from nova_ext_sched.cmd.simulate import worker
+from nova_ext_sched.simulator import check
+from nova_ext_sched.simulator import scenario
+from nova_ext_sched.simulator import worker
 from tests.functional import shared  # noqa: F401
 
 SCENARIOS = pathlib.Path(simulate.__file__).parent / 'scenarios'

@@ -34,7 +34,7 @@ import yaml
 
 from nova_ext_sched import conf
 from nova_ext_sched.cli import main
-from nova_ext_sched.cmd.simulate import check
+from nova_ext_sched.simulator import check
 from tests import documentation
 
 # Languages whose blocks are looked at here; others fail.

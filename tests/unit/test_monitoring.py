@@ -18,7 +18,7 @@ import yaml
 from nova_ext_sched.cmd.audit import command as audit
 from nova_ext_sched.cmd.capacity import command as capacity
 from nova_ext_sched.cmd.watch import command as watch
-from nova_ext_sched.cmd.watch import metrics
+from nova_ext_sched.watch import metrics
 from tests import documentation
 
 ETC = documentation.ROOT / 'etc' / 'nova-ext-sched'

@@ -26,8 +26,10 @@ NEEDS = {
     'request_filters': ['nova'],
     'validators': ['nova'],
     'weighers': ['nova'],
-    # Its folder simulate alone needs the extra of that name.
-    'cmd': ['nova', 'commands', 'simulator'],
+    'cmd': ['nova', 'commands'],
+    'dryrun': ['nova', 'commands'],
+    'watch': ['nova', 'commands'],
+    'simulator': ['nova', 'simulator'],
     # What all three extras have.
     'cli': ['commands', 'openstackclient', 'simulator'],
     'osc': ['openstackclient'],

@@ -13,11 +13,11 @@ from nova_ext_sched.cli import metrics
 from nova_ext_sched.cli import options
 from nova_ext_sched.cli import progress
 from nova_ext_sched.cli import report
+from nova_ext_sched.cmd import scheduler
 from nova_ext_sched.cmd.audit import report as audit_report
-from nova_ext_sched.cmd.cloud import process
 
 
-class Audit(metrics.Command, process.Command, report.Lister):
+class Audit(metrics.Command, scheduler.Command, report.Lister):
     """List the servers that violate the policies where they stand.
 
     Judges every server of every cell by the policies that nova.conf turns on,
@@ -51,8 +51,8 @@ class Audit(metrics.Command, process.Command, report.Lister):
     def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
         # Not before the process is configured: they import nova.
         self.configure(parsed_args)
-        from nova_ext_sched.cmd.audit import auditor
-        from nova_ext_sched.cmd.cloud import change
+        from nova_ext_sched.dryrun.audit import auditor
+        from nova_ext_sched.dryrun.cloud import change
 
         findings: list[audit_report.Finding] = []
         with change.made(parsed_args):

@@ -11,11 +11,11 @@ from nova_ext_sched.cli import base
 from nova_ext_sched.cli import metrics
 from nova_ext_sched.cli import options
 from nova_ext_sched.cli import report
+from nova_ext_sched.cmd import scheduler
 from nova_ext_sched.cmd.capacity import report as capacity_report
-from nova_ext_sched.cmd.cloud import process
 
 
-class Capacity(metrics.Command, process.Command, report.Lister):
+class Capacity(metrics.Command, scheduler.Command, report.Lister):
     """Say how many more servers fit, and what ends it.
 
     Runs nova-scheduler's own code on nova's own request, with its nova.conf,
@@ -61,8 +61,8 @@ class Capacity(metrics.Command, process.Command, report.Lister):
     def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
         self.configure(parsed_args)
         # Not before the process is configured: they import nova.
-        from nova_ext_sched.cmd.capacity import survey
-        from nova_ext_sched.cmd.cloud import change
+        from nova_ext_sched.dryrun.capacity import survey
+        from nova_ext_sched.dryrun.cloud import change
 
         with change.made(parsed_args):
             self._document, is_complete = survey.make_document(parsed_args)

@@ -12,7 +12,7 @@ import typing
 from nova_ext_sched import messages
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import report
-from nova_ext_sched.cmd.ask import document as explain_document
+from nova_ext_sched.dryrun.decision import document as explain_document
 
 Document = dict[str, typing.Any]
 

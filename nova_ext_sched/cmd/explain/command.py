@@ -14,10 +14,11 @@ from nova_ext_sched.cli import base
 from nova_ext_sched.cli import options
 from nova_ext_sched.cli import progress
 from nova_ext_sched.cli import report
-from nova_ext_sched.cmd import records
-from nova_ext_sched.cmd.cloud import process
+from nova_ext_sched.cmd import scheduler
 from nova_ext_sched.cmd.explain import recorded
 from nova_ext_sched.cmd.explain import report as explain_report
+from nova_ext_sched.dryrun.cloud import process
+from nova_ext_sched.watch import records
 
 # What describes a request, as far as --server and --recorded do not.
 _DESCRIBING = (
@@ -27,7 +28,7 @@ _DESCRIBING = (
     'destination',
 )
 # The operations on a server, methods of
-# nova_ext_sched.cmd.ask.server.Server, and the ones that go with each.
+# nova_ext_sched.dryrun.decision.server.Server, and the ones that go with each.
 _OF_OPERATIONS: dict[str, tuple[str, ...]] = {
     'boot': (),
     'migrate': ('destination',),
@@ -39,7 +40,7 @@ _OF_OPERATIONS: dict[str, tuple[str, ...]] = {
 }
 
 
-class Explain(process.Command, report.Lister):
+class Explain(scheduler.Command, report.Lister):
     """Say why a request has no valid host, or where it would go.
 
     Runs nova-scheduler's own code on nova's own request, with its nova.conf;
@@ -139,11 +140,11 @@ class Explain(process.Command, report.Lister):
     ) -> explain_report.Document:
         self.configure(parsed_args)
         # Not before: they import nova.
-        from nova_ext_sched.cmd.ask import document
-        from nova_ext_sched.cmd.ask import stages
-        from nova_ext_sched.cmd.ask import unheld
-        from nova_ext_sched.cmd.cloud import change
-        from nova_ext_sched.cmd.cloud import snapshot
+        from nova_ext_sched.dryrun.cloud import change
+        from nova_ext_sched.dryrun.cloud import snapshot
+        from nova_ext_sched.dryrun.decision import document
+        from nova_ext_sched.dryrun.decision import stages
+        from nova_ext_sched.dryrun.decision import unheld
 
         with change.made(parsed_args):
             scheduler = snapshot.Snapshot()

@@ -8,7 +8,7 @@ import typing
 from nova_ext_sched import exception
 from nova_ext_sched import messages
 from nova_ext_sched.cli import base
-from nova_ext_sched.cmd import records
+from nova_ext_sched.watch import records
 
 # What nova itself said of the cause, by the record's constraint.
 _SAID = {

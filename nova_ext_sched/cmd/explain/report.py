@@ -2,7 +2,8 @@
 
 """What is told of an explanation: the answer first, then the table.
 
-Everything comes from the document (:mod:`nova_ext_sched.cmd.ask.document`).
+Everything comes from the document
+(:mod:`nova_ext_sched.dryrun.decision.document`).
 """
 
 from collections.abc import Iterator
@@ -13,8 +14,8 @@ from urllib import parse
 from nova_ext_sched import messages
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import report
-from nova_ext_sched.cmd.ask import document
-from nova_ext_sched.cmd.ask import matrix
+from nova_ext_sched.dryrun.decision import document
+from nova_ext_sched.dryrun.decision import matrix
 
 Document = document.Document
 

@@ -11,11 +11,11 @@ from nova_ext_sched.cli import base
 from nova_ext_sched.cli import metrics
 from nova_ext_sched.cli import options
 from nova_ext_sched.cli import report
-from nova_ext_sched.cmd.cloud import process
+from nova_ext_sched.cmd import scheduler
 from nova_ext_sched.cmd.moves import report as plan_report
 
 
-class _Moves(process.Command, report.Lister):
+class _Moves(scheduler.Command, report.Lister):
     """A command that makes a plan."""
 
     _epilog = (
@@ -44,9 +44,9 @@ class Mend(_Moves):
     def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
         # Not before the process is configured: they import nova.
         self.configure(parsed_args)
-        from nova_ext_sched.cmd.audit import auditor
-        from nova_ext_sched.cmd.cloud import change
-        from nova_ext_sched.cmd.moves import mend
+        from nova_ext_sched.dryrun.audit import auditor
+        from nova_ext_sched.dryrun.cloud import change
+        from nova_ext_sched.dryrun.plan import mend
 
         with change.made(parsed_args):
             auditing = auditor.make(parsed_args)
@@ -93,10 +93,10 @@ class Drain(_Moves):
             )
         # Not before the process is configured: they import nova.
         self.configure(parsed_args)
-        from nova_ext_sched.cmd.cloud import change
-        from nova_ext_sched.cmd.cloud import chosen
-        from nova_ext_sched.cmd.cloud import snapshot
-        from nova_ext_sched.cmd.moves import drain
+        from nova_ext_sched.dryrun.cloud import change
+        from nova_ext_sched.dryrun.cloud import chosen
+        from nova_ext_sched.dryrun.cloud import snapshot
+        from nova_ext_sched.dryrun.plan import drain
 
         with change.made(parsed_args):
             scheduler = snapshot.Snapshot(settled=True)
@@ -107,7 +107,7 @@ class Drain(_Moves):
         return plan_report.make(plan, found, scheduler.faults, bool(unread))
 
 
-class Survive(metrics.Command, process.Command, report.Lister):
+class Survive(metrics.Command, scheduler.Command, report.Lister):
     """Say which hosts can fail, so that each server finds another host.
 
     One host fails after the other; its servers are evacuated, the hardest to
@@ -158,8 +158,8 @@ class Survive(metrics.Command, process.Command, report.Lister):
     def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
         # Not before the process is configured: they import nova.
         self.configure(parsed_args)
-        from nova_ext_sched.cmd.cloud import change
-        from nova_ext_sched.cmd.moves import survive
+        from nova_ext_sched.dryrun.cloud import change
+        from nova_ext_sched.dryrun.plan import survive
 
         with change.made(parsed_args):
             self._failures, flavors, *said = survive.make(parsed_args)

@@ -11,17 +11,10 @@ import typing
 from nova_ext_sched import messages
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import report
-
-if typing.TYPE_CHECKING:
-    # They import nova.
-    from nova_ext_sched.cmd.moves import order
-    from nova_ext_sched.cmd.moves import survive
+from nova_ext_sched.dryrun.plan import plans
 
 #: Changes when a reader of the document must change.
 FORMAT = 1
-
-#: The cause of a server that nova or a filter could not be asked about.
-FAULT = 'fault'
 
 #: The columns of the moves, in their order.
 COLUMNS = (
@@ -58,7 +51,7 @@ _MOST_DETAILED = 3
 
 
 def make(
-    plan: 'order.Plan',
+    plan: plans.Plan,
     found: Iterable[str],
     faults: Sequence[str],
     not_judged: bool = False,
@@ -99,7 +92,7 @@ def make(
 
 
 def make_survival(
-    failures: Sequence['survive.Failure'],
+    failures: Sequence[plans.Failure],
     by: str,
     flavors: Sequence[dict[str, typing.Any]],
     remarks: Sequence[str],
@@ -176,9 +169,9 @@ def make_survival(
     return report.Report(sentence, sections, rows, make_document, status)
 
 
-def _find_status(stuck: Iterable['order.Stuck'], is_fault: bool) -> int:
+def _find_status(stuck: Iterable[plans.Stuck], is_fault: bool) -> int:
     causes = {one.cause for one in stuck}
-    if is_fault or FAULT in causes:
+    if is_fault or plans.FAULT in causes:
         return base.FAULT
     return base.SOME_FOUND if causes else base.FINE
 
@@ -198,7 +191,7 @@ def _list_flavors(
     return report.Section(title, lines)
 
 
-def _list_moves(moves: Sequence['order.Move']) -> report.Section:
+def _list_moves(moves: Sequence[plans.Move]) -> report.Section:
     lines = [
         report.Line(f'{_at(one)} to {one.to}, {one.kind}', turn, one.name)
         for turn, one in enumerate(moves, 1)
@@ -206,7 +199,7 @@ def _list_moves(moves: Sequence['order.Move']) -> report.Section:
     return report.Section('One after the other:', lines, _MOST_MOVES, 'move')
 
 
-def _list_stuck(title: str, stuck: Sequence['order.Stuck']) -> report.Section:
+def _list_stuck(title: str, stuck: Sequence[plans.Stuck]) -> report.Section:
     lines = [
         report.Line(_at(one), name=one.name, notes=_explain(one))
         for one in stuck
@@ -214,7 +207,7 @@ def _list_stuck(title: str, stuck: Sequence['order.Stuck']) -> report.Section:
     return report.Section(title, lines, _MOST_SERVERS, 'server')
 
 
-def _count_causes(stuck: Iterable['order.Stuck']) -> str:
+def _count_causes(stuck: Iterable[plans.Stuck]) -> str:
     """Return the causes, each with its number where there are several."""
     causes = collections.Counter(
         one.cause + f' ({one.name_of_cause})' * bool(one.name_of_cause)
@@ -226,7 +219,7 @@ def _count_causes(stuck: Iterable['order.Stuck']) -> str:
     )
 
 
-def _sum_up(plan: 'order.Plan', not_judged: bool) -> str:
+def _sum_up(plan: plans.Plan, not_judged: bool) -> str:
     moving, stuck = len(plan.moves), len(plan.without_place)
     text = 'No server has to move' + ', of those judged' * not_judged
     if whole := moving + stuck:
@@ -244,11 +237,11 @@ def _sum_up(plan: 'order.Plan', not_judged: bool) -> str:
     return text
 
 
-def _at(one: 'order.Leaving') -> str:
+def _at(one: plans.Leaving) -> str:
     return f'{one.server}  {one.host}'
 
 
-def _compare(one: 'order.Group') -> str:
+def _compare(one: plans.Group) -> str:
     text = (
         f'group {one.name}: on {messages.count("host", one.hosts)} after '
         f'these moves; {one.hosts_before} before'
@@ -259,6 +252,6 @@ def _compare(one: 'order.Group') -> str:
     return text
 
 
-def _explain(one: 'order.Stuck') -> list[str]:
+def _explain(one: plans.Stuck) -> list[str]:
     helps = [f'What would help: {one.would_help}.'] if one.would_help else []
     return [f'{one.reason}.', *helps]

@@ -16,6 +16,7 @@ import sys
 
 from nova_ext_sched import messages
 from nova_ext_sched import schema
+from nova_ext_sched import simulator
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import options
 from nova_ext_sched.cli import report
@@ -91,11 +92,11 @@ class Simulate(report.Lister):
         if parsed_args.list:
             return _list()
         from nova_ext_sched.cli import progress
-        from nova_ext_sched.cmd.simulate import check
         from nova_ext_sched.cmd.simulate import report as steps_report
-        from nova_ext_sched.cmd.simulate import runner
-        from nova_ext_sched.cmd.simulate import scenario
-        from nova_ext_sched.cmd.simulate import worker
+        from nova_ext_sched.simulator import check
+        from nova_ext_sched.simulator import runner
+        from nova_ext_sched.simulator import scenario
+        from nova_ext_sched.simulator import worker
 
         if parsed_args.nova_log not in (None, worker.STDERR):
             # A cloud takes seconds to come so far.
@@ -126,7 +127,7 @@ class Simulate(report.Lister):
 
 
 def _list() -> report.Report:
-    from nova_ext_sched.cmd.simulate import document
+    from nova_ext_sched.simulator import document
 
     rows = [
         (name, document.load(str(file))['description'])
@@ -141,7 +142,7 @@ def _list() -> report.Report:
 
 
 def _shipped() -> dict[str, pathlib.Path]:
-    folder = pathlib.Path(__file__).parent / 'scenarios'
+    folder = pathlib.Path(simulator.__file__).parent / 'scenarios'
     return {file.stem: file for file in sorted(folder.glob('*.yaml'))}
 
 

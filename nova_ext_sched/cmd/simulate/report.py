@@ -9,8 +9,8 @@ import typing
 from nova_ext_sched import messages
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import report
-from nova_ext_sched.cmd.simulate import expectation
-from nova_ext_sched.cmd.simulate import scenario
+from nova_ext_sched.simulator import expectation
+from nova_ext_sched.simulator import scenario
 
 _LAST = ('Reasons', 'Warnings')
 COLUMNS = ('Step', 'Action', 'Expected', 'Actual', 'Result', *_LAST)

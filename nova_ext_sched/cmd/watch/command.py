@@ -10,8 +10,8 @@ import typing
 
 from nova_ext_sched import exception
 from nova_ext_sched.cli import base
-from nova_ext_sched.cmd.cloud import process
-from nova_ext_sched.cmd.watch import interrupt
+from nova_ext_sched.cmd import scheduler
+from nova_ext_sched.watch import interrupt
 
 # time.sleep() does not take every number.
 _MOST_SECONDS = 365 * 86400.0
@@ -19,7 +19,7 @@ _MOST_SECONDS = 365 * 86400.0
 _LAST_PORT = 65535
 
 
-class Watch(process.Command):
+class Watch(scheduler.Command):
     """Record why nova refuses requests, as soon as it does.
 
     Reads nova's databases every few seconds, asks explain about each new
@@ -76,13 +76,13 @@ class Watch(process.Command):
     def take_action(self, parsed_args: argparse.Namespace) -> typing.NoReturn:
         self.configure(parsed_args)
         # Not before: they import nova.
-        from nova_ext_sched.cmd.cloud import cells
-        from nova_ext_sched.cmd.watch import cells as watched_cells
-        from nova_ext_sched.cmd.watch import explainer
-        from nova_ext_sched.cmd.watch import feed
-        from nova_ext_sched.cmd.watch import metrics
-        from nova_ext_sched.cmd.watch import recorder
-        from nova_ext_sched.cmd.watch import sink
+        from nova_ext_sched.dryrun.cloud import cells
+        from nova_ext_sched.watch import cells as watched_cells
+        from nova_ext_sched.watch import explainer
+        from nova_ext_sched.watch import feed
+        from nova_ext_sched.watch import metrics
+        from nova_ext_sched.watch import recorder
+        from nova_ext_sched.watch import sink
 
         signals = interrupt.Interrupt()
         path, state = parsed_args.records, parsed_args.state

@@ -6,7 +6,7 @@ import uuid
 
 from nova.tests.functional.api import client
 
-from nova_ext_sched.cmd.simulate import providers
+from nova_ext_sched.simulator import providers
 from tests.functional.placement import base
 
 TRAIT = 'HW_CPU_X86_AVX2'

@@ -12,7 +12,7 @@ from sqlalchemy import exc as sa_exc
 from sqlalchemy import orm
 import testtools
 
-from nova_ext_sched.cmd.cloud import change
+from nova_ext_sched.dryrun.cloud import change
 from nova_ext_sched.queries import aggregates
 from tests import databases
 

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy import orm
 import testtools
 
-from nova_ext_sched.cmd.cloud import change
+from nova_ext_sched.dryrun.cloud import change
 from nova_ext_sched.queries import group_members
 from tests import databases
 

@@ -8,11 +8,11 @@ from unittest import mock
 import ddt
 import testtools
 
-from nova_ext_sched.cmd.audit import auditor
 from nova_ext_sched.cmd.audit import command
-from nova_ext_sched.cmd.audit import totals
-from nova_ext_sched.cmd.cloud import servers
-from tests.unit.cmd.audit import test_totals
+from nova_ext_sched.dryrun.audit import auditor
+from nova_ext_sched.dryrun.audit import totals
+from nova_ext_sched.dryrun.cloud import servers
+from tests.unit.dryrun.audit import test_totals
 
 
 def finding(number, policy='isolation', name='web'):

@@ -8,10 +8,10 @@ import testtools
 
 from nova_ext_sched.cli import report as cli_report
 from nova_ext_sched.cmd.audit import report
-from nova_ext_sched.cmd.audit import totals
-from nova_ext_sched.cmd.cloud import servers
+from nova_ext_sched.dryrun.audit import totals
+from nova_ext_sched.dryrun.cloud import servers
 from tests import schemas
-from tests.unit.cmd.audit import test_totals
+from tests.unit.dryrun.audit import test_totals
 
 PROJECT = '6f70656e737461636b20342065766572'
 
@@ -157,7 +157,7 @@ class TextTestCase(ReportTestCase):
             stream.getvalue().splitlines(),
         )
         document = made.document()
-        schemas.validate(document, 'audit/schema.json')
+        schemas.validate(document, 'cmd/audit/schema.json')
         self.assertEqual(
             [('project', 'project'), ('host', 'host1')],
             [(one['by'], one['name']) for one in document['summary']],
@@ -193,7 +193,7 @@ class StatusTestCase(ReportTestCase):
 class DocumentTestCase(ReportTestCase):
     def document(self, rows, summary=False):
         found = report.make(self.auditing, rows, summary).document()
-        schemas.validate(found, 'audit/schema.json')
+        schemas.validate(found, 'cmd/audit/schema.json')
         return found
 
     def test_findings(self):

@@ -9,10 +9,10 @@ from nova import objects
 import testtools
 
 from nova_ext_sched.cli import report as cli_report
-from nova_ext_sched.cmd.ask import document
-from nova_ext_sched.cmd.ask import matrix
-from nova_ext_sched.cmd.ask import refusals
 from nova_ext_sched.cmd.explain import report
+from nova_ext_sched.dryrun.decision import document
+from nova_ext_sched.dryrun.decision import matrix
+from nova_ext_sched.dryrun.decision import refusals
 from tests import schemas
 from tests.unit.request_filters import base
 
@@ -86,7 +86,7 @@ def cloud(number=300):
 
 
 def write(built, width=80, **kwargs):
-    schemas.validate(built, 'ask/schema.json')
+    schemas.validate(built, 'dryrun/decision/schema.json')
     made = report.make(built, **kwargs)
     stream = io.StringIO()
     cli_report.write(stream, made.sections, width)

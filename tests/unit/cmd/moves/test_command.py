@@ -8,11 +8,11 @@ from unittest import mock
 import ddt
 import testtools
 
-from nova_ext_sched.cmd.audit import auditor
-from nova_ext_sched.cmd.audit import totals
 from nova_ext_sched.cmd.moves import command
-from nova_ext_sched.cmd.moves import mend
-from nova_ext_sched.cmd.moves import report
+from nova_ext_sched.dryrun.audit import auditor
+from nova_ext_sched.dryrun.audit import totals
+from nova_ext_sched.dryrun.plan import mend
+from nova_ext_sched.dryrun.plan import plans
 from tests.unit.cmd.moves import test_report
 
 NOTHING = test_report.make_plan()
@@ -21,7 +21,7 @@ STUCK = test_report.make_plan(
     [test_report.make_move(1)], [test_report.make_stuck(2, cause='VCPU')]
 )
 FAULT = test_report.make_plan(
-    [], [test_report.make_stuck(2, cause=report.FAULT)]
+    [], [test_report.make_stuck(2, cause=plans.FAULT)]
 )
 
 

@@ -7,29 +7,28 @@ import ddt
 import testtools
 
 from nova_ext_sched.cli import report as cli_report
-from nova_ext_sched.cmd.moves import order
 from nova_ext_sched.cmd.moves import report
-from nova_ext_sched.cmd.moves import survive
+from nova_ext_sched.dryrun.plan import plans
 from tests import schemas
 
 UUID = 'af497212-0000-4000-8000-{:012}'
 
 
-def make_leaving(number, name='db', class_=order.Leaving, **kwargs):
+def make_leaving(number, name='db', class_=plans.Leaving, **kwargs):
     return class_(
         UUID.format(number), name, 'project', 'host1', ['isolation'], **kwargs
     )
 
 
 def make_move(number, kind='live', name='web', to='host2'):
-    return make_leaving(number, name, order.Move, to=to, kind=kind)
+    return make_leaving(number, name, plans.Move, to=to, kind=kind)
 
 
 def make_stuck(number, name='db', reason='', cause='', helps=''):
     return make_leaving(
         number,
         name,
-        order.Stuck,
+        plans.Stuck,
         reason=reason,
         cause=cause,
         would_help=helps,
@@ -37,19 +36,19 @@ def make_stuck(number, name='db', reason='', cause='', helps=''):
 
 
 def make_plan(moves=(), without_place=(), mended=(), groups=()):
-    return order.Plan([*moves], [*without_place], [*mended], [*groups])
+    return plans.Plan([*moves], [*without_place], [*mended], [*groups])
 
 
 def make_failure(name, *causes):
     """Return a failure with one move, and a server without place by cause."""
-    return survive.Failure(
+    return plans.Failure(
         name,
         [name],
         [make_move(1, 'evacuate')],
         [
             make_leaving(
                 number,
-                class_=order.Stuck,
+                class_=plans.Stuck,
                 reason='why',
                 cause=cause.partition('/')[0],
                 would_help='',
@@ -83,8 +82,8 @@ FULL = make_plan(
     ],
     [make_leaving(5)],
     [
-        order.Group('uuid', 'web', 2, 3, 2, 2),
-        order.Group('uuid', 'db', 1, 1, 1, 2),
+        plans.Group('uuid', 'web', 2, 3, 2, 2),
+        plans.Group('uuid', 'db', 1, 1, 1, 2),
     ],
 )
 
@@ -160,7 +159,7 @@ class ReportTestCase(testtools.TestCase):
 
     def test_document(self):
         document = self.made.document()
-        schemas.validate(document, 'moves/schema.json')
+        schemas.validate(document, 'cmd/moves/schema.json')
         self.assertEqual(['Cell a is silent.'], document['faults'])
         self.assertTrue(
             document['answer']['sentence'].endswith('moves. Two of three.')
@@ -206,10 +205,10 @@ class SurvivalTestCase(testtools.TestCase):
         self.assertEqual(1, self.made.status)
         self.assertNotIn('One after the other:', lines)
         document = self.made.document()
-        schemas.validate(document, 'moves/schema.json')
+        schemas.validate(document, 'cmd/moves/schema.json')
         self.assertEqual(8, len(list(self.made.rows)))
 
-    @ddt.data((3, 'VCPU', []), (1, report.FAULT, []), (1, 'VCPU', ['Down.']))
+    @ddt.data((3, 'VCPU', []), (1, plans.FAULT, []), (1, 'VCPU', ['Down.']))
     @ddt.unpack
     def test_exit_status(self, status, cause, faults):
         self.tell([make_failure('host1', cause)], faults=faults)
@@ -244,7 +243,7 @@ class SurvivalTestCase(testtools.TestCase):
         )
         self.assertEqual(0, self.made.status)
         document = self.made.document()
-        schemas.validate(document, 'moves/schema.json')
+        schemas.validate(document, 'cmd/moves/schema.json')
         self.assertEqual(flavors, document['flavors'])
 
     def test_a_flavor_of_which_none_may_come(self):

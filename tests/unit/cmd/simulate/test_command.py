@@ -14,8 +14,8 @@ import ddt
 
 from nova_ext_sched import exception
 from nova_ext_sched.cli import main
-from nova_ext_sched.cmd.simulate import expectation
-from nova_ext_sched.cmd.simulate import runner
+from nova_ext_sched.simulator import expectation
+from nova_ext_sched.simulator import runner
 
 PREFIX = 'nova-ext-sched simulate: '
 SCENARIO = """

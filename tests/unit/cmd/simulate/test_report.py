@@ -4,9 +4,9 @@ import io
 import unittest
 
 from nova_ext_sched.cli import report as cli_report
-from nova_ext_sched.cmd.simulate import expectation
 from nova_ext_sched.cmd.simulate import report
-from nova_ext_sched.cmd.simulate import scenario
+from nova_ext_sched.simulator import expectation
+from nova_ext_sched.simulator import scenario
 
 
 def outcome(host=None, failure=None, detail='', reason='', **more):

@@ -10,11 +10,11 @@ import testtools
 
 from nova_ext_sched import exception
 from nova_ext_sched.cmd.watch import command
-from nova_ext_sched.cmd.watch import explainer
-from nova_ext_sched.cmd.watch import interrupt
-from nova_ext_sched.cmd.watch import metrics
-from nova_ext_sched.cmd.watch import recorder
-from nova_ext_sched.cmd.watch import sink
+from nova_ext_sched.watch import explainer
+from nova_ext_sched.watch import interrupt
+from nova_ext_sched.watch import metrics
+from nova_ext_sched.watch import recorder
+from nova_ext_sched.watch import sink
 
 CONF = nova.conf.CONF
 

@@ -1,7 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-
-"""What there is: nova's code in this process, and what it reads of the cloud.
-
-Read-only. Nothing here asks the scheduler a question; that is
-:mod:`nova_ext_sched.cmd.ask`'s.
-"""

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What the commands share that use nova-scheduler's code."""
+
+import argparse
+import logging
+import sys
+
+from nova_ext_sched import exception
+from nova_ext_sched.cli import base
+from nova_ext_sched.dryrun.cloud import process
+
+
+class Command(base.Command):
+    """A command that uses nova-scheduler's code, with its nova.conf."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            '--config-file',
+            metavar='FILE',
+            action='append',
+            default=[],
+            help="nova-scheduler's nova.conf; by default where nova-scheduler "
+            'finds it (may be repeated)',
+        )
+        parser.add_argument(
+            '--config-dir',
+            metavar='DIRECTORY',
+            action='append',
+            default=[],
+            help='a directory of files that end in .conf (may be repeated)',
+        )
+        return parser
+
+    def configure(self, parsed_args: argparse.Namespace) -> None:
+        """Make this process what nova-scheduler's is.
+
+        :raises exception.InvalidValue: there is no nova, or no nova.conf
+        """
+        try:
+            process.patch()
+        except ImportError as exc:
+            raise exception.InvalidValue(
+                where='nova',
+                expected="the Python of nova-scheduler's environment",
+                got=f'a Python without nova ({sys.executable})',
+            ) from exc
+        if not self.app_args or not self.app_args.debug:
+            # nova has lines for each host, which cliff would let through, and
+            # neutronclient says at each call that it is deprecated.
+            logging.getLogger('nova').setLevel(logging.ERROR)
+            logging.getLogger('neutronclient').setLevel(logging.ERROR)
+            # It has a traceback for each cell that does not answer. The
+            # commands name these cells in a sentence.
+            logging.getLogger('nova.context').setLevel(logging.CRITICAL)
+        process.configure(parsed_args.config_file, parsed_args.config_dir)

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Every server of every cell against the policies that are on."""
+
+import argparse
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterator
+
+from nova_ext_sched.dryrun.audit import policies
+from nova_ext_sched.dryrun.audit import totals
+from nova_ext_sched.dryrun.cloud import cells
+from nova_ext_sched.dryrun.cloud import chosen
+from nova_ext_sched.dryrun.cloud import servers
+from nova_ext_sched.dryrun.cloud import snapshot
+
+
+class Auditor:
+    """Judges servers, cell by cell and host by host.
+
+    What it holds in memory grows with the hosts and the aggregates, not with
+    the servers.
+
+    :param scheduler: what nova-scheduler has in memory
+    :param names: the policies to judge by; empty for all that are on
+    :param hosts: the hosts to look at; None for all
+    :param project: the ID of the project to look at; None for all
+    :ivar totals: the servers judged so far, counted
+    :raises exception.InvalidValue: a name is not that of a policy that is on
+    """
+
+    def __init__(
+        self,
+        scheduler: snapshot.Snapshot,
+        names: Collection[str] = (),
+        hosts: Collection[str] | None = None,
+        project: str | None = None,
+    ) -> None:
+        self.scheduler = scheduler
+        self.policies = policies.Policies(scheduler, names)
+        self.totals = totals.Totals(self.policies.names)
+        self._servers = servers.Servers(scheduler, hosts, project)
+        self._counts: dict[str, dict[str, int]] = {}
+
+    @property
+    def faults(self) -> list[str]:
+        """What could not be read, a sentence each."""
+        return self.scheduler.faults
+
+    def count(self) -> int:
+        """Return the number of servers to judge, for a progress bar."""
+        self._counts = self._servers.count()
+        return sum(sum(counts.values()) for counts in self._counts.values())
+
+    def judge(
+        self, advance: Callable[[], object] = lambda: None
+    ) -> Iterator[servers.Server]:
+        """Yield the servers found, as they are found; after :meth:`count`.
+
+        A cell that stops answering goes to ``faults``, and the next one
+        follows.
+
+        :param advance: called after each server
+        """
+        for cell, counts in self._counts.items():
+            try:
+                for host in counts:
+                    for server in self._servers.read(cell, host):
+                        server.found = list(self.policies.judge(server))
+                        self.totals.add(server)
+                        if server.found:
+                            yield server
+                        advance()
+            except cells.CellFailed:
+                continue
+
+
+def make(wanted: argparse.Namespace) -> Auditor:
+    """Return an auditor of what the arguments of the command choose.
+
+    :raises exception.InvalidValue: what they name does not exist
+    """
+    scheduler = snapshot.Snapshot(settled=True)
+    hosts = None
+    if wanted.host is not None:
+        hosts = chosen.find(scheduler, [wanted.host], (), where='--host')
+    if wanted.aggregate is not None:
+        found = chosen.find(scheduler, (), [wanted.aggregate])
+        hosts = found & (hosts or found)
+    return Auditor(scheduler, wanted.policy, hosts, wanted.project)

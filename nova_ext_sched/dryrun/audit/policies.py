@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The policies that are on, judged by the scheduler's own host filters."""
+
+from collections.abc import Collection
+from collections.abc import Iterator
+from collections.abc import Mapping
+import types
+
+import nova.conf
+
+from nova_ext_sched import exception
+from nova_ext_sched import filters
+from nova_ext_sched import messages
+from nova_ext_sched.dryrun.cloud import change
+from nova_ext_sched.dryrun.cloud import process
+from nova_ext_sched.dryrun.cloud import servers
+from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.filters import base
+
+CONF = nova.conf.CONF
+
+#: Follows the name of a policy where only the scheduler hint of a server asks
+#: for what it violates: a member of a project can make such findings.
+BY_HINT = '-by-hint'
+
+
+class Policies:
+    """The policies that nova.conf turns on, whoever wrote them.
+
+    One of its two filters is enough to keep a request out, so a policy is
+    judged by its host filter even where that is not enabled.
+
+    :param scheduler: its aggregates count, not those of the database
+    :param names: the policies to judge by; empty for all that are on
+    :ivar names: the names of the policies, in the scheduler's order
+    :ivar on: all policies that are on, by their names
+    :raises exception.InvalidValue: a name is not that of a policy that is on
+    """
+
+    def __init__(
+        self,
+        scheduler: snapshot.Snapshot,
+        names: Collection[str] = (),
+    ) -> None:
+        self._ctxt = process.context()
+        self._aggregates = scheduler.aggregates_copy
+        available = scheduler.filter_cls_map
+        self.on = {
+            policy.name: policy
+            for policy in filters.declared_policies(
+                cls
+                for cls in available.values()
+                if getattr(cls, 'policies', ())
+            )
+            if policy.host_filter in available and policy.is_on(CONF)
+        }
+        if off := sorted(set(names) - self.on.keys()):
+            raise exception.InvalidValue(
+                where='--policy',
+                expected=f'a policy that is on ({", ".join(self.on) or "none"}'
+                f'; --option judges as if another were)',
+                got=', '.join(map(messages.clean, off)),
+            )
+        self.names = [name for name in self.on if not names or name in names]
+        # Two policies may share a filter.
+        self._filters = {
+            name: scheduler.filter_obj_map.get(name) or available[name]()
+            for name in dict.fromkeys(
+                self.on[name].host_filter for name in self.names
+            )
+        }
+
+    def judge(
+        self,
+        server: servers.Server,
+        moved: Mapping[str, str] = types.MappingProxyType({}),
+    ) -> Iterator[tuple[str, str]]:
+        """Yield what the policies say against a server where it stands.
+
+        :param moved: names of hosts, by the UUIDs of servers that count there
+            and not where they are
+        :returns: the name of each policy that refuses the host, with
+            :data:`BY_HINT` where only a hint asks for that, or
+            :data:`.servers.NOT_JUDGED` where nobody knows; and why
+        """
+        if server.fault:
+            yield servers.NOT_JUDGED, server.fault
+            return
+        spec_obj = server.request_spec
+        for name, host_filter in self._filters.items():
+            try:
+                if isinstance(host_filter, base.PolicyFilter):
+                    with change.used(self._aggregates, moved):
+                        host_filter.prepare(self._ctxt, spec_obj)
+                found = [
+                    (policy, judge(server.host_state))
+                    for policy, judge in base.decisions_of(
+                        host_filter, spec_obj
+                    )
+                    if policy.name in self.names
+                ]
+            except Exception as exc:
+                # Silence would say that all is well.
+                problem = messages.describe(exc)
+                yield servers.NOT_JUDGED, f'{name} fails: {problem}'
+                continue
+            for policy, answer in found:
+                name = policy.name + (BY_HINT if answer.by_hint else '')
+                reason = answer.reason
+                if policy.counts_group:
+                    reason = f'not counting this server, {reason}'
+                if not answer.passes:
+                    yield name, reason
+
+    def counts_group(self, name: str) -> bool:
+        """Return whether the servers beside one decide, and nothing else.
+
+        :param name: of a policy, as :meth:`judge` yields it
+        """
+        return self.on[name.removesuffix(BY_HINT)].counts_group

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""How many servers of a flavor fit, of all that is asked about it."""
+
+import argparse
+import collections
+from collections.abc import Collection
+from collections.abc import Sequence
+import dataclasses
+import functools
+import gc
+import sys
+import typing
+
+from nova import exception as nova_exception
+from nova import objects
+import nova.conf
+
+from nova_ext_sched import messages
+from nova_ext_sched.cli import progress
+from nova_ext_sched.dryrun.capacity import document
+from nova_ext_sched.dryrun.capacity import room
+from nova_ext_sched.dryrun.cloud import chosen
+from nova_ext_sched.dryrun.cloud import process
+from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.decision import candidates
+from nova_ext_sched.dryrun.decision import hosts
+from nova_ext_sched.dryrun.decision import kind
+from nova_ext_sched.dryrun.decision import matrix
+from nova_ext_sched.dryrun.decision import reasons
+from nova_ext_sched.dryrun.decision import request
+from nova_ext_sched.dryrun.decision import stages
+from nova_ext_sched.dryrun.decision import unheld
+
+CONF = nova.conf.CONF
+
+
+def make_document(
+    wanted: argparse.Namespace,
+) -> tuple[dict[str, typing.Any], bool]:
+    """Return the document of what the arguments of the command ask for.
+
+    :returns: it, and whether every enabled cell answered
+    :raises exception.InvalidValue: what they name does not exist
+    :raises placement.PlacementFailed: placement does not answer
+    """
+    scheduler = snapshot.Snapshot(settled=True)
+    survey = Survey(wanted, scheduler, wanted.hosts)
+    flavors = survey.get_flavors(wanted.flavor)
+    hosts = len(scheduler.hosts)
+    if flavors and scheduler.states:
+        # They stay until the process ends. Python would else look for garbage
+        # among them again and again, for a fifth of the time.
+        gc.freeze()
+    described = []
+    with progress.bar(
+        sys.stderr, 'Counting servers of flavors', len(flavors)
+    ) as advance:
+        for flavor in flavors:
+            described.append(survey.count(flavor))
+            advance()
+    survey.look_for_unheld()
+    found = document.build(wanted, described, hosts, survey.remarks)
+    return found, not any(
+        cell.uuid in scheduler.silent_cells for cell in scheduler.enabled_cells
+    )
+
+
+@dataclasses.dataclass
+class Survey:
+    """Counts the servers that fit, for one flavor after the other.
+
+    :param wanted: the arguments of :mod:`nova_ext_sched.cli.options`
+    :param scheduler: reads the hosts, aggregates and cells once, when the
+        first flavor is counted; several surveys may share it
+    :param by_host: whether to describe the room of each host
+    :ivar remarks: sentences about what could not be seen, each once
+    :raises exception.InvalidValue: Glance does not show the image
+    :raises request.GlanceFailed: it does not answer
+    """
+
+    wanted: argparse.Namespace
+    scheduler: snapshot.Snapshot
+    by_host: bool = False
+
+    def __post_init__(self) -> None:
+        self._ctxt = process.context(self.wanted.project)
+        self._image = request.get_image(self._ctxt, self.wanted)
+        self.remarks: dict[str, None] = {}
+        self._full: unheld.Lacking = {}
+        # The same for every flavor.
+        self._describe_kind = functools.cache(
+            lambda uuid: kind.describe(self.scheduler.states[uuid])
+        )
+
+    def get_flavors(self, names: Sequence[str]) -> list[typing.Any]:
+        """Return nova Flavors by their IDs or names, each once.
+
+        :param names: empty for every flavor that is not disabled
+        :raises exception.InvalidValue: there is none of a name
+        """
+        if not names:
+            return list(
+                objects.FlavorList.get_all(
+                    self._ctxt, filters={'disabled': False}
+                )
+            )
+        found = [request.get_flavor(self._ctxt, name) for name in names]
+        return list({flavor.flavorid: flavor for flavor in found}.values())
+
+    def look_for_unheld(self) -> None:
+        """Add to the remarks what nobody holds on full hosts.
+
+        A host counts as it is for the first flavor that it is full for.
+
+        :raises placement.PlacementFailed: placement does not answer
+        """
+        if found := unheld.find(self.scheduler, self._full):
+            self.remarks[found['sentence']] = None
+
+    def count(self, flavor: typing.Any) -> dict[str, typing.Any]:
+        """Count how many servers of a flavor fit.
+
+        :returns: what :func:`.document.describe` does
+        :raises placement.PlacementFailed: placement does not answer
+        """
+        try:
+            known = self._count(flavor)
+        except reasons.FilterFailed as exc:
+            known = {'fault': str(exc)}
+        hosts = self.scheduler.hosts if self.by_host else None
+        return document.describe(flavor, hosts, self._groups, **known)
+
+    @functools.cached_property
+    def _groups(self) -> dict[str, set[str]] | None:
+        """The UUIDs of hosts by what ``--by`` asks for."""
+        if not self.wanted.by:
+            return None
+        found: dict[str, set[str]] = collections.defaultdict(set)
+        for uuid, host in self.scheduler.hosts.items():
+            aggregates = self.scheduler.aggregates_of(host.host)
+            names: Collection[str] = [one.name for one in aggregates]
+            if self.wanted.by == 'zone':
+                zones = {one.availability_zone for one in aggregates} - {None}
+                names = zones or {CONF.default_availability_zone}
+            elif self.wanted.by == 'domain':
+                names = chosen.domains_of(aggregates)
+            for name in names or ('',):
+                found[name].add(uuid)
+        return found
+
+    def _count(self, flavor: typing.Any) -> dict[str, typing.Any]:
+        """Return what :func:`.document.describe` wants to know."""
+        try:
+            spec_obj = request.build(
+                self._ctxt, self.scheduler, self.wanted, flavor, self._image
+            )
+            request.set_up_group(self._ctxt, spec_obj)
+        except request.Refused as exc:
+            return {'end': f'nova-api refuses it: {exc.got}'}
+        except nova_exception.UnsupportedPolicyException as exc:
+            return {'end': exc.format_message()}
+        if spec_obj.instance_group is None:
+            # The order of the hosts counts for a server group alone.
+            self.scheduler.weighers = []
+        found = stages.start(self.scheduler)
+        stages.remark(self.scheduler, found, 'boot', spec_obj, None)
+        self.remarks |= dict.fromkeys(found.remarks)
+        offered = candidates.ask(
+            self.scheduler, found, self._ctxt, spec_obj, is_limited=False
+        )
+        if offered is None:
+            end = typing.cast(matrix.End, found.end)
+            text = f'{end.name} ends the request: {end.reason}'
+            if found.failure is None:
+                return {'end': text}
+            # nova creates none either, as long as it lasts.
+            cause = messages.describe(found.failure)
+            return {'found': found, 'fault': f'{text}: {cause}'}
+        limit = CONF.scheduler.max_placement_results
+        if len(offered.requests) > limit:
+            self.remarks[
+                'A request gets at most '
+                f'{messages.count("allocation candidate", limit)} of '
+                'placement (max_placement_results), and there are more: '
+                'nova may refuse a request while hosts have room'
+            ] = None
+        judging = hosts.Hosts(
+            self.scheduler, found, self._ctxt, spec_obj, offered
+        )
+        left = judging.judge()
+        self._full = unheld.find_full(found) | self._full
+        rooms = room.Rooms(
+            self.scheduler.enabled_filters,
+            self._describe_kind,
+            spec_obj,
+            left,
+            offered,
+        )
+        known = {'found': found, 'rooms': rooms.measure()}
+        if rooms.depend_on_order:
+            self.remarks[
+                'The order in which the scheduler takes hosts for a server '
+                'group decides how many each gets: only the sum is counted'
+            ] = None
+            known['by_host'] = False
+        return known

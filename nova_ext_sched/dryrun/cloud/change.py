@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Another state of the cloud, in the place of nova's databases.
+
+For commands that ask what a change of options, of aggregates, or moves would
+change. nova's own objects and our queries read it, in this process alone.
+"""
+
+import argparse
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+import contextlib
+import types
+import typing
+
+from nova import objects
+from nova.db.api import api as api_db
+from nova.db.api import models
+from nova.objects import aggregate
+import sqlalchemy as sa
+from sqlalchemy import orm
+
+from nova_ext_sched import exception
+from nova_ext_sched import messages
+from nova_ext_sched.cli import base
+from nova_ext_sched.cli import options
+from nova_ext_sched.dryrun.cloud import mirror
+from nova_ext_sched.dryrun.cloud import process
+from nova_ext_sched.queries import sources
+
+
+class OtherState(sources.Sources):
+    """What the scheduler's code reads there.
+
+    :param engine: a database that has the aggregates; :func:`copy_aggregates`
+        makes it
+    :param moved: names of hosts, by the UUIDs of servers that count there and
+        not where they are
+    """
+
+    def __init__(self, engine: sa.Engine, moved: Mapping[str, str]) -> None:
+        self._engine = engine
+        self._moved = moved
+
+    def open_aggregates(
+        self, context: typing.Any
+    ) -> contextlib.AbstractContextManager[typing.Any]:
+        return orm.Session(self._engine)
+
+    def place(
+        self, places: Mapping[str, sources.Places]
+    ) -> Mapping[str, sources.Places]:
+        return {
+            uuid: frozenset((self._moved[uuid],))
+            if uuid in self._moved
+            else on
+            for uuid, on in places.items()
+        }
+
+
+def _elsewhere(query: typing.Any) -> Callable[..., typing.Any]:
+    """Return a query of nova's that asks the database of another state."""
+
+    def ask(
+        context: typing.Any, *args: typing.Any, **kw: typing.Any
+    ) -> object:
+        with sources.current.open_aggregates(context) as session:
+            # Without the decorator that opens nova's own database.
+            return query.__wrapped__(
+                types.SimpleNamespace(session=session), *args, **kw
+            )
+
+    return ask
+
+
+# All that nova's AggregateList reads, by name.
+_QUERIES = {
+    query.__name__: _elsewhere(query)
+    for query in (
+        aggregate._get_all_from_db,
+        aggregate._get_by_host_from_db,
+        aggregate._get_by_metadata_from_db,
+        aggregate._get_non_matching_by_metadata_keys_from_db,
+    )
+}
+
+
+@contextlib.contextmanager
+def used(engine: sa.Engine, moved: Mapping[str, str]) -> Iterator[None]:
+    """Let the scheduler's code read another state, as :class:`OtherState`.
+
+    nova's request filters read it too: both stages decide on the same
+    aggregates.
+    """
+    before = sources.current
+    of_nova = vars(aggregate)
+    queries = {name: of_nova[name] for name in _QUERIES}
+    sources.current = OtherState(engine, moved)
+    of_nova.update(_QUERIES)
+    try:
+        yield
+    finally:
+        of_nova.update(queries)
+        sources.current = before
+
+
+@contextlib.contextmanager
+def made(wanted: argparse.Namespace) -> Iterator[None]:
+    """Let a change be made, before a :class:`.snapshot.Snapshot` is.
+
+    :param wanted: the arguments of :func:`.options.add_change`
+    :raises exception.InvalidValue: what they name does not exist, or has
+        another form
+    """
+    process.override(dict(wanted.option))
+    if not any(getattr(wanted, name) for name in options.OF_AGGREGATES):
+        yield
+        return
+    aggregates = objects.AggregateList.get_all(process.context())
+    _set_metadata(aggregates, wanted)
+    changes = _set_hosts(aggregates, wanted)
+    dialect = api_db.get_engine().dialect.name
+    copy = copy_aggregates(aggregates, dialect)
+    with used(copy, {}), mirror.used(changes):
+        yield
+
+
+def _set_metadata(
+    aggregates: Collection[typing.Any], wanted: argparse.Namespace
+) -> None:
+    for name, item in wanted.aggregate_property:
+        key, equals, value = item.partition('=')
+        if not key or not equals:
+            raise exception.InvalidValue(
+                where='--aggregate-property', expected='KEY=VALUE', got=item
+            )
+        one = base.find_aggregate(aggregates, name)
+        one.metadata = {**(one.metadata or {}), key: value}
+    for name, key in wanted.no_aggregate_property:
+        one = base.find_aggregate(aggregates, name)
+        metadata = dict(one.metadata or {})
+        if metadata.pop(key, None) is None:
+            raise exception.InvalidValue(
+                where='--no-aggregate-property',
+                expected=f'a metadata key of aggregate '
+                f'{messages.clean(one.name)}: '
+                f'{messages.first_few(sorted(metadata)) or "it has none"}',
+                got=key,
+            )
+        one.metadata = metadata
+
+
+def _set_hosts(
+    aggregates: Collection[typing.Any], wanted: argparse.Namespace
+) -> mirror.Changes:
+    changes: mirror.Changes = {}
+    if wanted.aggregate_host:
+        # nova-api, too, takes no other.
+        mapped = objects.HostMappingList.get_all(process.context())
+        known = [mapping.host for mapping in mapped]
+    for name, host in wanted.aggregate_host:
+        one = base.find_aggregate(aggregates, name)
+        if host not in known:
+            raise exception.InvalidValue(
+                where='--aggregate-host',
+                expected=f'a host of nova: {messages.nearest(host, known)}',
+                got=host,
+            )
+        one.hosts = list({*one.hosts, host})
+        changes.setdefault(one.uuid, {})[host] = True
+    for name, host in wanted.no_aggregate_host:
+        one = base.find_aggregate(aggregates, name)
+        if host not in one.hosts:
+            raise exception.InvalidValue(
+                where='--no-aggregate-host',
+                expected=f'a host of aggregate {messages.clean(one.name)}: '
+                f'{messages.nearest(host, one.hosts)}',
+                got=host,
+            )
+        one.hosts = [other for other in one.hosts if other != host]
+        changes.setdefault(one.uuid, {})[host] = False
+    return changes
+
+
+def _compare(*texts: str) -> int:
+    one, other = (text.rstrip(' ').lower() for text in texts)
+    return (one > other) - (one < other)
+
+
+# MySQL knows no case, and no blanks at the end; PostgreSQL's LIKE knows case.
+_LIKE_ITS_DATABASE: dict[str, Callable[[typing.Any, object], object]] = {
+    'mysql': lambda raw, _: raw.create_collation('mysql', _compare),
+    'postgresql': lambda raw, _: raw.execute('PRAGMA case_sensitive_like = 1'),
+}
+
+
+def copy_aggregates(
+    aggregates: Iterable[typing.Any], dialect: str = 'sqlite'
+) -> sa.Engine:
+    """Return a database in memory that has some aggregates.
+
+    :param aggregates: nova Aggregate objects
+    :param dialect: SQLAlchemy's name of the kind of nova's database; the copy
+        compares text as that does
+    """
+    engine = sa.create_engine(
+        'sqlite://',
+        poolclass=sa.StaticPool,
+        connect_args={'check_same_thread': False},
+    )
+    if dialect in _LIKE_ITS_DATABASE:
+        sa.event.listen(engine, 'connect', _LIKE_ITS_DATABASE[dialect])
+    collation = 'mysql' if dialect == 'mysql' else None
+    items, members = models.AggregateMetadata, models.AggregateHost
+    tables = sa.MetaData()
+    for model in (models.Aggregate, items, members):
+        for column in model.__table__.to_metadata(tables).columns:
+            if isinstance(column.type, sa.String):
+                column.type = sa.String(255, collation)
+    tables.create_all(engine)
+    with orm.Session(engine) as session, session.begin():
+        for one in aggregates:
+            session.add(
+                models.Aggregate(id=one.id, uuid=one.uuid, name=one.name)
+            )
+            session.add_all(
+                items(aggregate_id=one.id, key=key, value=value)
+                for key, value in (one.metadata or {}).items()
+            )
+            session.add_all(
+                members(aggregate_id=one.id, host=host) for host in one.hosts
+            )
+    return engine

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The hosts that a command is about: by names, aggregates or domains."""
+
+import collections
+from collections.abc import Iterable
+import typing
+
+import nova.conf
+
+from nova_ext_sched import exception
+from nova_ext_sched import messages
+from nova_ext_sched.cli import base
+from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.policy import failure_domain
+
+CONF = nova.conf.CONF
+
+
+def find(
+    scheduler: snapshot.Snapshot,
+    names: Iterable[str],
+    aggregates: Iterable[str],
+    domains: Iterable[str] = (),
+    where: str = 'host',
+) -> set[str]:
+    """Return the names of hosts that are named, or in what is named.
+
+    :param names: of hosts
+    :param aggregates: names, UUIDs or IDs
+    :param domains: values of ``failure_domain_key``
+    :param where: what names hosts, for messages
+    :raises exception.InvalidValue: it does not exist
+    """
+    known = {host.host for host in scheduler.hosts.values()}
+    found = set()
+    for name in names:
+        # It may be one of a cell that does not answer.
+        if name not in known and not scheduler.silent_cells:
+            raise exception.InvalidValue(
+                where=where,
+                expected='a host of a compute node: '
+                + messages.nearest(name, known),
+                got=name,
+            )
+        found.add(name)
+    for name in aggregates:
+        found |= {
+            *base.find_aggregate(scheduler.aggs_by_id.values(), name).hosts
+        }
+    by_domain = group(scheduler) if domains else {}
+    for name in domains:
+        if name not in by_domain:
+            raise exception.InvalidValue(
+                where='--domain',
+                expected=f'a value of {CONF.nova_ext_sched.failure_domain_key}'
+                f' in the metadata of an aggregate: '
+                f'{messages.nearest(name, by_domain)}',
+                got=name,
+            )
+        found |= by_domain[name]
+    return found
+
+
+def group(scheduler: snapshot.Snapshot) -> dict[str, set[str]]:
+    """Return the names of hosts by failure domain."""
+    found = collections.defaultdict(set)
+    for aggregate in scheduler.aggs_by_id.values():
+        for name in domains_of([aggregate]):
+            found[name].update(aggregate.hosts)
+    return found
+
+
+def domains_of(aggregates: Iterable[typing.Any]) -> frozenset[str]:
+    """Return the failure domains of a host in some nova Aggregates."""
+    return failure_domain.read_domains(
+        (one.metadata for one in aggregates),
+        CONF.nova_ext_sched.failure_domain_key,
+    )

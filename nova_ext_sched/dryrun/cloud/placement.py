@@ -1,0 +1,352 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What placement says: nova's client of it, and each question asked once."""
+
+import contextlib
+import functools
+import sys
+import typing
+from urllib import parse
+
+from keystoneauth1 import exceptions as ks_exc
+from nova.scheduler.client import report
+import os_traits
+
+from nova_ext_sched import exception
+from nova_ext_sched import messages
+from nova_ext_sched.dryrun.cloud import query
+
+# What a server answers that does not take a query for its length.
+_TOO_LONG = (413, 414, 431)
+
+# Characters of a query that every server takes: uwsgi's buffer is the
+# smallest. For a longer one a server in front of placement may also close the
+# connection, or answer one of these, with a page of its own.
+_TAKEN_BY_ALL = 1000
+_MAY_BE_TOO_LONG = (400, 500, 502)
+
+# Answers are kept until they have as many allocation requests: with its
+# summary one takes some kilobytes, and in a large cloud an answer has
+# thousands.
+_MOST_REQUESTS = 10_000
+
+_CONSUMER_TYPE_VERSION = '1.38'
+
+# What is kept of a summary; the traits of all hosts would be large.
+_OF_SUMMARY = ('root_provider_uuid', 'resources')
+
+
+class PlacementFailed(exception.NovaExtSchedError):
+    """Placement did not answer, or not as it should.
+
+    :param query: what it was asked
+    :param cause: what came back
+    """
+
+    query: str
+    cause: str
+
+    message = (
+        '[placement] in nova.conf: expected an answer to GET {query}, got: '
+        '{cause}'
+    )
+
+
+class QueryRefused(PlacementFailed):
+    """Placement answers with an error of its own, and takes other queries.
+
+    That is an answer: nova-scheduler gets no other, and finds no host.
+
+    :ivar kind: which one, for tools that count
+    """
+
+    kind = 'query refused'
+
+    @property
+    def reason(self) -> str:
+        """The same in words."""
+        return f'placement answers {self.cause}'
+
+    @property
+    def detail(self) -> str:
+        """What the reason does not say."""
+        return ''
+
+
+class QueryTooLong(QueryRefused):
+    """The server in front of placement does not take a query of this length.
+
+    :ivar cause: what it said
+    """
+
+    kind = 'query length'
+
+    @property
+    def reason(self) -> str:
+        """The same in words."""
+        return (
+            f'{len(self.query)} characters are too many for placement or a '
+            'server in front of it'
+        )
+
+    @property
+    def detail(self) -> str:
+        """What the server said."""
+        return self.cause
+
+
+class ReportClient(report.SchedulerReportClient):
+    """nova's client of placement, which only reads."""
+
+    #: What placement said when it last refused a query.
+    refusal = ''
+
+    def get(
+        self, url: str, *args: typing.Any, **kwargs: typing.Any
+    ) -> typing.Any:
+        """Ask placement.
+
+        ===========================================  ======================
+        what comes back                              result
+        ===========================================  ======================
+        200, and placement's own 400                 returned
+        413, 414, 431                                :class:`QueryTooLong`
+        placement's own error of another status;     :class:`QueryRefused`
+        another query is answered
+        a closed connection, or a server's own 400,  :class:`QueryTooLong`
+        500 or 502; the query is longer than some
+        server takes, and another one is answered
+        anything else                                :class:`PlacementFailed`
+        ===========================================  ======================
+
+        :returns: a response
+        :raises PlacementFailed: or one of its kinds
+        """
+        try:
+            response = super().get(url, *args, **kwargs)
+        except ks_exc.ClientException as exc:
+            closes = isinstance(exc, ks_exc.ConnectFailure)
+            raise self._failure(
+                QueryTooLong if closes and _is_long(url) else None,
+                url,
+                messages.describe(exc),
+            ) from exc
+        status = response.status_code
+        if status == 200:
+            return response
+        detail = response.text or response.reason
+        failure: type[QueryRefused] | None = None
+        try:
+            detail = response.json()['errors'][0]['detail']
+        except (ValueError, LookupError, TypeError):
+            # A server in front of placement.
+            if status in _MAY_BE_TOO_LONG and _is_long(url):
+                failure = QueryTooLong
+        else:
+            # A database's error ends with its statement.
+            detail = ' '.join(detail.partition('[SQL: ')[0].split())
+            failure = QueryRefused
+        self.refusal = f'{status} {messages.clean(detail.strip())}'
+        if status in _TOO_LONG:
+            raise QueryTooLong(query=url, cause=self.refusal)
+        if status == 400 and failure is QueryRefused:
+            return response
+        raise self._failure(failure, url, self.refusal)
+
+    def _failure(
+        self, failure: type[QueryRefused] | None, url: str, cause: str
+    ) -> PlacementFailed:
+        """Return what is wrong where a query failed.
+
+        :param failure: what it is unless placement is away
+        """
+        answers = False
+        if failure:
+            with contextlib.suppress(ks_exc.ClientException):
+                # Its database has to answer too.
+                other = super().get('/resource_providers?name=nova-ext-sched')
+                answers = other.status_code == 200
+        cls = failure if failure and answers else PlacementFailed
+        return cls(query=url, cause=cause)
+
+    def post(self, url: str, *args: typing.Any, **kwargs: typing.Any) -> None:
+        """Refuse to write.
+
+        :raises RuntimeError: always; nova's own code came to write
+        """
+        raise RuntimeError(
+            f'placement: expected only reads, got a write to {url}'
+        )
+
+    put = delete = post
+
+
+def _is_long(url: str) -> bool:
+    return len(url) > _TAKEN_BY_ALL
+
+
+class Candidates:
+    """What nova-scheduler gets from placement for a request.
+
+    :param client: a :class:`ReportClient`
+    :param resources: what :func:`.query.forms` returned
+    :ivar requests: allocation requests of nova's form
+    :ivar summaries: by UUID of the provider
+    :ivar refusals: what placement said in place of an answer
+    :ivar is_full: whether ``max_placement_results`` may have cut the answer
+    """
+
+    def __init__(
+        self, ctxt: typing.Any, client: typing.Any, resources: list[typing.Any]
+    ) -> None:
+        self.requests: list[typing.Any] = []
+        self.summaries: dict[str, typing.Any] = {}
+        self.refusals: list[str] = []
+        self.is_full = False
+        for form in resources:
+            requests, summaries, _version = client.get_allocation_candidates(
+                ctxt, form
+            )
+            if requests is None:
+                # nova's method logs the reason and keeps it to itself.
+                self.refusals.append(client.refusal)
+                continue
+            self.requests += requests
+            self.summaries.update(summaries)
+            if form._limit is not None and len(requests) >= form._limit:
+                self.is_full = True
+
+
+class Providers:
+    """Which hosts satisfy a part, asked of placement once each.
+
+    :param client: a :class:`ReportClient`
+    """
+
+    def __init__(self, client: typing.Any) -> None:
+        self._client = client
+        self._ask = functools.cache(self._get_roots)
+        #: Returns the summaries of all providers that have one unit of a
+        #: resource class free, and of those in their trees, by UUID.
+        self.get_summaries = functools.cache(self._get_summaries)
+        #: Returns what the provider of a host itself has and uses of each
+        #: resource class, as summaries have it, by its UUID.
+        self.get_inventories = functools.cache(self._get_inventories)
+        self._answers: dict[tuple[str, ...], Candidates] = {}
+
+    def get_candidates(
+        self, ctxt: typing.Any, resources: list[typing.Any]
+    ) -> Candidates:
+        """Return what placement answers; equal queries are asked once.
+
+        :param resources: what :func:`.query.forms` returned
+        """
+        key = tuple(form.to_querystring() for form in resources)
+        if key not in self._answers:
+            kept = sum(len(one.requests) for one in self._answers.values())
+            if kept >= _MOST_REQUESTS:
+                self._answers = {}
+            self._answers[key] = Candidates(ctxt, self._client, resources)
+        return self._answers[key]
+
+    def roots(self, *params: tuple[str, str]) -> set[str]:
+        """Return the root providers that satisfy parameters; by default all.
+
+        Hosts are among them.
+        """
+        return {
+            uuid for uuid, root in self._ask(*params).items() if uuid == root
+        }
+
+    def find_lacking(self, part: query.Part, hosts: set[str]) -> set[str]:
+        """Return the hosts that do not satisfy a part.
+
+        :param part: if it forbids, a trait or aggregates (``!in:a,b``)
+        :param hosts: UUIDs
+        """
+        key = 'required' if part.key == 'root_required' else part.key
+        if part.forbids:
+            return hosts & self.roots((key, part.value[1:]))
+        if part.key in ('root_required', 'member_of'):
+            return hosts - self.roots((key, part.value))
+        # It may stand anywhere in the tree, or in a provider that is shared.
+        params = [(key, part.value)]
+        if part.key == 'group':
+            params = parse.parse_qsl(part.value.partition(': ')[2])
+        found = self._ask(*params)
+        return hosts.difference(
+            found.values(), *(self.served.get(uuid, ()) for uuid in found)
+        )
+
+    def knows(self, part: query.Part) -> bool:
+        """Return whether placement knows the trait that a part requires."""
+        if part.forbids or part.key not in ('required', 'root_required'):
+            return True
+        url = f'/traits?name=in:{parse.quote(part.value)}'
+        return bool(self._get(url)['traits'])
+
+    @functools.cached_property
+    def served(self) -> dict[str, set[str]]:
+        """The roots that each sharing provider serves, by its UUID."""
+        found = {}
+        trait = os_traits.MISC_SHARES_VIA_AGGREGATE
+        for uuid in self._ask(('required', trait)):
+            url = f'/resource_providers/{uuid}/aggregates'
+            if aggregates := self._get(url)['aggregates']:
+                members = ('member_of', f'in:{",".join(aggregates)}')
+                found[uuid] = {*self._ask(members).values()}
+        return found
+
+    def get_allocations(self, uuid: str) -> dict[str, typing.Any]:
+        """Return the allocations of a provider by consumer."""
+        url = f'/resource_providers/{uuid}/allocations'
+        return self._get(url).get('allocations', {})
+
+    def get_consumer_type(self, uuid: str) -> str | None:
+        """Return the type of a consumer.
+
+        :returns: None if it has no allocation, or placement knows no types
+        """
+        found = {}
+        with contextlib.suppress(QueryRefused):
+            found = self._get(f'/allocations/{uuid}', _CONSUMER_TYPE_VERSION)
+        return found.get('consumer_type')
+
+    def _get(
+        self, url: str, version: str = report.SAME_SUBTREE_VERSION
+    ) -> dict[str, typing.Any]:
+        """Return what placement answers; nothing where that is 400."""
+        response = self._client.get(url, version=version)
+        return response.json() if response.status_code == 200 else {}
+
+    def _get_roots(self, *params: tuple[str, str]) -> dict[str, str]:
+        """Return the root of each provider that satisfies parameters."""
+        # No host has a trait or resource class that placement does not know.
+        found = self._get(f'/resource_providers?{parse.urlencode(params)}')
+        # There may be many of them, and they are kept.
+        return {
+            sys.intern(one['uuid']): sys.intern(one['root_provider_uuid'])
+            for one in found.get('resource_providers', ())
+        }
+
+    def _get_inventories(self, uuid: str) -> dict[str, dict[str, typing.Any]]:
+        url = f'/resource_providers/{uuid}'
+        found = self._get(f'{url}/inventories').get('inventories', {})
+        used = self._get(f'{url}/usages').get('usages', {})
+        return {
+            name: {
+                **one,
+                'capacity': int(
+                    (one['total'] - one['reserved']) * one['allocation_ratio']
+                ),
+                'used': used.get(name, 0),
+            }
+            for name, one in found.items()
+        }
+
+    def _get_summaries(self, resource: str) -> dict[str, typing.Any]:
+        found = self._get(f'/allocation_candidates?resources={resource}:1')
+        return {
+            uuid: {key: summary[key] for key in _OF_SUMMARY}
+            for uuid, summary in found.get('provider_summaries', {}).items()
+        }

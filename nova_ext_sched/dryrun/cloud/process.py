@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""nova-scheduler's process, for what only reads.
+
+Nothing of nova is imported before :func:`patch`: which nova runs, and how its
+threads work, is decided first.
+"""
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import contextlib
+import functools
+import inspect
+import logging
+import typing
+
+from oslo_config import cfg
+
+from nova_ext_sched import conf
+from nova_ext_sched import exception
+
+
+def patch() -> None:
+    """Let threads work as in nova-scheduler; before nova is used.
+
+    :raises ImportError: there is no nova
+    """
+    with _silent_eventlet():
+        from nova import monkey_patch
+    # nova 31 patches on import; nova 32 knows only eventlet.
+    if do_patch := getattr(monkey_patch, 'patch', None):
+        if 'backend' in inspect.signature(do_patch).parameters:
+            do_patch(backend='threading')
+        else:
+            with _silent_eventlet():
+                do_patch()
+
+
+@contextlib.contextmanager
+def _silent_eventlet() -> Iterator[None]:
+    # It complains about locks that were made before it patches them, by a
+    # logger that no configuration reaches.
+    last_resort = logging.lastResort
+    logging.lastResort = logging.NullHandler()
+    try:
+        yield
+    finally:
+        logging.lastResort = last_resort
+
+
+def configure(config_files: Sequence[str], config_dirs: Sequence[str]) -> None:
+    """Let nova have nova-scheduler's nova.conf, databases and objects.
+
+    As nova.cmd.scheduler does before it starts its service, except that the
+    log is left alone: a tool must not write into the scheduler's.
+
+    :param config_files: paths; without any those that nova-scheduler finds
+    :param config_dirs: likewise, directories of ``*.conf``
+    :raises exception.InvalidValue: there is no nova.conf
+    :raises cfg.Error: nova.conf cannot be read
+    """
+    from nova import config
+    from nova import objects
+    import nova.conf
+
+    files = config_files or cfg.find_config_files('nova', 'nova-scheduler')
+    dirs = config_dirs or cfg.find_config_dirs('nova', 'nova-scheduler')
+    if not files and not dirs:
+        raise exception.InvalidValue(
+            where='--config-file',
+            expected="nova-scheduler's nova.conf where it is usually found",
+            got='no such file',
+        )
+    argv = ['nova-scheduler']
+    argv += [f'--config-file={path}' for path in files]
+    argv += [f'--config-dir={path}' for path in dirs]
+    # It registers what osprofiler needs, connects the databases, and prepares
+    # RPC without a connection.
+    config.parse_args(argv)
+    objects.register_all()
+    objects.Service.enable_min_version_cache()
+    conf.register_opts(nova.conf.CONF)
+
+
+def override(options: Mapping[str, str]) -> None:
+    """Let options of nova.conf have other values in this process.
+
+    Call it before a :class:`.snapshot.Snapshot` is made.
+
+    :param options: texts as in nova.conf, by ``name`` for ``[DEFAULT]`` or
+        ``group.name``
+    :raises exception.InvalidValue: an option is unknown, or its value
+        malformed
+    """
+    import nova.conf
+
+    for option, value in options.items():
+        group, _, name = option.rpartition('.')
+        try:
+            nova.conf.CONF.set_override(name, value, group or None)
+        except cfg.NoSuchOptError as exc:
+            raise exception.InvalidValue(
+                where='--option',
+                expected='[group.]name of an option of nova.conf',
+                got=option,
+            ) from exc
+        except ValueError as exc:
+            raise exception.InvalidValue(
+                where=f'--option {option}', expected=str(exc), got=value
+            ) from exc
+
+
+def context(project_id: str | None = None) -> typing.Any:
+    """Return an administrator's nova RequestContext.
+
+    nova asks Glance with it as the user whom openstacksdk's configuration
+    names (``OS_CLOUD``, other ``OS_*`` variables), because nova.conf has no
+    credentials for that; and Cinder as the user of ``[cinder]``.
+    """
+    from nova import context as nova_context
+
+    return nova_context.RequestContext(
+        project_id=project_id,
+        is_admin=True,
+        user_auth_plugin=_UserAuth(),
+        overwrite=False,
+    )
+
+
+class _UserAuth:
+    """The user's plugin of keystoneauth; few requests need one."""
+
+    def __getattr__(self, name: str) -> typing.Any:
+        return getattr(_load_user_auth(), name)
+
+
+@functools.cache
+def _load_user_auth() -> typing.Any:
+    from openstack import config as openstack_config
+
+    return openstack_config.OpenStackConfig().get_one().get_auth()

@@ -1,0 +1,362 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What there is: cells, hosts, aggregates, what placement says of them.
+
+Each part is read once, when it is first asked for, and an answer that stands
+on several parts stands on one moment. Nothing here writes to a database or to
+placement, or sends a message.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+import contextlib
+import functools
+import typing
+
+from nova import context as nova_context
+from nova import objects
+import nova.conf
+from nova.db.api import api as api_db
+from nova.scheduler import host_manager
+from oslo_db import exception as db_exception
+from oslo_utils import timeutils
+import sqlalchemy as sa
+
+from nova_ext_sched import messages
+from nova_ext_sched.dryrun.cloud import cells
+from nova_ext_sched.dryrun.cloud import change
+from nova_ext_sched.dryrun.cloud import claims
+from nova_ext_sched.dryrun.cloud import mirror
+from nova_ext_sched.dryrun.cloud import placement
+from nova_ext_sched.queries import fields
+
+CONF = nova.conf.CONF
+
+# Databases limit the number of values in one statement.
+_HOSTS_AT_ONCE = 1000
+
+# A property has the name of the module.
+_ReportClient = mirror.ReportClient
+_Providers = placement.Providers
+
+
+class Host(typing.NamedTuple):
+    """One compute node of a cell's database."""
+
+    host: str
+    node: str
+    cell_uuid: str
+
+    @property
+    def name(self) -> str:
+        """The host, and the node where it has another name (ironic)."""
+        if self.host == self.node:
+            return self.host
+        return f'{self.host}:{self.node}'
+
+
+class _Hosts(typing.NamedTuple):
+    """What one cell has of hosts.
+
+    :ivar services: those of nova-compute
+    :ivar instances: nova Instances by UUID, by host
+    """
+
+    services: typing.Any
+    computes: typing.Any
+    instances: dict[str, dict[str, typing.Any]]
+
+
+class Snapshot(host_manager.HostManager):
+    """What nova-scheduler has in memory, as it was when it was first needed.
+
+    It is nova's HostManager, except for when it reads the hosts, and what of
+    their servers. nova-scheduler reads every server of the cloud in the
+    background when it starts, and the hosts anew for each request. Here they
+    are read once, each request gets host states of its own
+    (:func:`.claims.copy_state`), and their servers are UUIDs alone, as nova
+    has them where ``track_instance_changes`` is off: other fields of an
+    Instance are loaded when a filter reads them.
+
+    A cell that failed once is not asked again: no later part has what an
+    earlier one lacks.
+
+    A new one reads aggregates and cells; it is not meant to be kept.
+
+    :param asked: asks the cells; several snapshots may share it
+    :param settled: whether the builds that are under way count as ended, in
+        answers that are not about this moment
+    :ivar silent_cells: cells that did not answer: the reason by UUID
+    :raises exception.PluginError: a plugin of ours cannot be used
+    :raises nova.exception.SchedulerHostFilterNotFound: an enabled filter is
+        not available; nova-scheduler would not start
+    """
+
+    def __init__(
+        self, asked: cells.Cells | None = None, settled: bool = False
+    ) -> None:
+        super().__init__()
+        self._asked = asked or cells.Cells()
+        self._settled = settled
+        self.silent_cells: dict[str, str] = {}
+
+    @functools.cached_property
+    def placement(self) -> _ReportClient:
+        """nova's client of placement, with the session of nova.conf."""
+        # It asks placement when it is made, and not every tool needs it.
+        return mirror.ReportClient()
+
+    @functools.cached_property
+    def providers(self) -> _Providers:
+        """What placement says, each question asked once."""
+        return placement.Providers(self.placement)
+
+    @functools.cached_property
+    def hosts(self) -> dict[str, Host]:
+        """Every compute node of every cell.
+
+        By UUID, which is that of its resource provider too.
+
+        Those of disabled cells are among them: the scheduler leaves them out
+        (``enabled_cells``).
+        """
+        return {
+            compute.uuid: Host(compute.host, compute.hypervisor_hostname, cell)
+            for cell, found in self._hosts.items()
+            for compute in found.computes
+        }
+
+    @functools.cached_property
+    def states(self) -> dict[str, typing.Any]:
+        """The nova HostStates of all cells, disabled ones too, by UUID."""
+        found = self._get_host_states(
+            nova_context.get_admin_context(),
+            {cell: found.computes for cell, found in self._hosts.items()},
+            {
+                service.host: service
+                for found in self._hosts.values()
+                for service in found.services
+            },
+        )
+        return {state.uuid: state for state in found}
+
+    @functools.cached_property
+    def _hosts(self) -> dict[str, _Hosts]:
+        found = self.ask_cells(_select_hosts)
+        self._read_at = timeutils.utcnow()
+        return found
+
+    @functools.cached_property
+    def aggregates_copy(self) -> typing.Any:
+        """The aggregates in memory, for :func:`.change.used`.
+
+        Made once; an aggregate that is changed afterwards is as before in it.
+        """
+        return change.copy_aggregates(
+            self.aggs_by_id.values(), api_db.get_engine().dialect.name
+        )
+
+    def ask_cells(
+        self,
+        select: Callable[..., typing.Any],
+        *args: typing.Any,
+        mappings: Iterable[typing.Any] | None = None,
+    ) -> dict[str, typing.Any]:
+        """Ask the databases of cells.
+
+        Those that do not answer, now or before, are in :attr:`silent_cells`.
+
+        :param select: called with a context of the cell and ``args``
+        :param mappings: nova CellMappings; by default of all cells, disabled
+            ones too
+        :returns: what each call returned, by UUID of the cell
+        """
+        if mappings is None:
+            mappings = self.cells.values()
+        found, failed = self._asked.ask(
+            [one for one in mappings if one.uuid not in self.silent_cells],
+            lambda cctxt: select(cctxt, *args),
+            nova_context.CELL_TIMEOUT,
+        )
+        for uuid, problem in failed.items():
+            self.silent_cells[uuid] = cells.describe(problem)
+        return found
+
+    def ask_cell(
+        self,
+        mapping: typing.Any,
+        select: Callable[..., typing.Any],
+        *args: typing.Any,
+    ) -> typing.Any:
+        """Return what the database of one cell answers.
+
+        :param mapping: a nova CellMapping; ``select`` as in :meth:`ask_cells`
+        :raises cells.CellFailed: it does not answer, now or before
+        """
+        found = self.ask_cells(select, *args, mappings=[mapping])
+        if mapping.uuid not in found:
+            raise self._failure(mapping)
+        return found[mapping.uuid]
+
+    @contextlib.contextmanager
+    def target_cell(
+        self, ctxt: typing.Any, mapping: typing.Any
+    ) -> Iterator[typing.Any]:
+        """Yield a context of a cell's database, as nova's function does.
+
+        :param mapping: a nova CellMapping
+        :raises cells.CellFailed: the database does not answer, now or before
+        """
+        if mapping.uuid in self.silent_cells:
+            raise self._failure(mapping)
+        try:
+            with nova_context.target_cell(ctxt, mapping) as cctxt:
+                yield cctxt
+        except (db_exception.DBError, sa.exc.SQLAlchemyError) as exc:
+            self.silent_cells[mapping.uuid] = messages.describe(exc)
+            raise self._failure(mapping) from exc
+
+    def _failure(self, mapping: typing.Any) -> cells.CellFailed:
+        return cells.CellFailed(
+            cell=messages.clean(mapping.name or mapping.uuid),
+            cause=self.silent_cells[mapping.uuid],
+        )
+
+    def cell_name(self, uuid: str) -> str:
+        """Return a cell's name for messages; its UUID where it has none."""
+        return messages.clean(self.cells[uuid].name or uuid)
+
+    @property
+    def faults(self) -> list[str]:
+        """What could not be read, a sentence each."""
+        return [
+            f'Cell {self.cell_name(cell)} cannot be read, and its servers are '
+            f'not judged: {messages.without_secrets(problem)}.'
+            for cell, problem in self.silent_cells.items()
+        ]
+
+    @functools.cached_property
+    def zones(self) -> set[str]:
+        """The availability zones that hosts are in."""
+        zoned = [
+            aggregate
+            for aggregate in self.aggs_by_id.values()
+            if aggregate.hosts and aggregate.availability_zone
+        ]
+        found = {aggregate.availability_zone for aggregate in zoned}
+        hosts = {host.host for host in self.hosts.values()}
+        # Hosts of a silent cell may be in no aggregate.
+        if self.silent_cells or hosts.difference(*(a.hosts for a in zoned)):
+            found.add(CONF.default_availability_zone)
+        return found
+
+    def aggregates_of(self, host: str) -> list[typing.Any]:
+        """Return nova Aggregates of a host, as its HostState has them."""
+        return self._get_aggregates_info(host)
+
+    # What nova calls.
+
+    def get_host_states_by_uuids(
+        self, context: typing.Any, compute_uuids: typing.Any, spec_obj: object
+    ) -> list[typing.Any]:
+        """Return host states of the cells that nova would ask.
+
+        ComputeFilter compares a service's last heartbeat with the clock. Here
+        heartbeats are as old as they were when the hosts were read.
+
+        :param compute_uuids: of the compute nodes that are wanted; None for
+            all
+        """
+        cell = get_cell(spec_obj) if spec_obj else None
+        wanted = {cell} if cell else {one.uuid for one in self.enabled_cells}
+        states = self.states
+        passed = timeutils.utcnow() - self._read_at
+        found = []
+        for uuid in states if compute_uuids is None else compute_uuids:
+            state = states.get(uuid)
+            if state is None or state.cell_uuid not in wanted:
+                continue
+            mine = claims.copy_state(state)
+            if self._settled:
+                mine.num_io_ops = 0
+            service = state.service
+            heartbeat = service.get('last_seen_up') or service['created_at']
+            mine.service = {**service, 'last_seen_up': heartbeat + passed}
+            found.append(mine)
+        return found
+
+    def get_compute_nodes_by_host_or_node(
+        self,
+        ctxt: typing.Any,
+        host: str | None,
+        node: str | None,
+        cell: typing.Any = None,
+    ) -> typing.Any:
+        """Return the nova ComputeNodes that a request names.
+
+        nova would ask the cell of the host, or all that are enabled. Names
+        are compared without case, as nova compares forced hosts.
+
+        :raises cells.CellFailed: none has the names, and a cell that may does
+            not answer
+        """
+        if cell:
+            wanted = {cell.uuid}
+        elif host:
+            wanted = {*self.cells}
+        else:
+            wanted = {one.uuid for one in self.enabled_cells}
+        found = [
+            compute
+            for uuid, one in self._hosts.items()
+            if uuid in wanted
+            for compute in one.computes
+            if _is_named(host, compute.host)
+            and _is_named(node, compute.hypervisor_hostname)
+        ]
+        for uuid in () if found else wanted & self.silent_cells.keys():
+            raise self._failure(self.cells[uuid])
+        return objects.ComputeNodeList(objects=found)
+
+    def _init_instance_info(self, computes_by_cell: typing.Any = None) -> None:
+        pass
+
+    def _get_instances_by_host(
+        self, context: typing.Any, host_name: str
+    ) -> dict[str, typing.Any]:
+        for found in self._hosts.values():
+            if host_name in found.instances:
+                return found.instances[host_name]
+        return {}
+
+
+def get_cell(spec_obj: typing.Any) -> str | None:
+    """Return the UUID of the only cell that nova may look at."""
+    destination = fields.get_field(spec_obj, 'requested_destination')
+    if destination is None or destination.allow_cross_cell_move:
+        return None
+    cell = fields.get_field(destination, 'cell')
+    return cell and cell.uuid
+
+
+def _is_named(wanted: str | None, name: str) -> bool:
+    return not wanted or wanted.lower() == name.lower()
+
+
+def _select_hosts(cctxt: typing.Any) -> _Hosts:
+    services = objects.ServiceList.get_by_binary(
+        cctxt, 'nova-compute', include_disabled=True
+    )
+    computes = objects.ComputeNodeList.get_all(cctxt)
+    hosts = sorted({compute.host for compute in computes})
+    instances: dict[str, dict[str, typing.Any]] = {}
+    for start in range(0, len(hosts), _HOSTS_AT_ONCE):
+        found = objects.InstanceList.get_uuids_by_hosts(
+            cctxt, hosts[start : start + _HOSTS_AT_ONCE]
+        )
+        for host, uuids in found.items():
+            instances[host] = {
+                uuid: objects.Instance(cctxt, uuid=uuid) for uuid in uuids
+            }
+    return _Hosts(services, computes, instances)

@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The request filters, and placement: why hosts are no candidates.
+
+Placement's answer to nova's whole query decides. Of a host that is not in the
+answer, the parts of the query say why: it does not satisfy some of them. A
+part that a request filter added counts for that filter.
+"""
+
+import dataclasses
+import typing
+
+from nova import exception as nova_exception
+import nova.conf
+from nova.scheduler import request_filter
+
+from nova_ext_sched import exception
+from nova_ext_sched import messages
+from nova_ext_sched import request_state
+from nova_ext_sched.dryrun.cloud import placement
+from nova_ext_sched.dryrun.cloud import query
+from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.decision import matrix
+from nova_ext_sched.dryrun.decision import reasons
+from nova_ext_sched.dryrun.decision import refusals
+from nova_ext_sched.dryrun.decision import shortage
+from nova_ext_sched.policy import declaration
+from nova_ext_sched.request_filters import failure_domain
+
+CONF = nova.conf.CONF
+
+
+@dataclasses.dataclass
+class Row:
+    """A constraint, and the parts of the query that it consists of."""
+
+    stage: str
+    name: str
+    asks: str = ''
+    parts: list[query.Part] = dataclasses.field(default_factory=list)
+    policy: declaration.Policy | None = None
+
+
+def ask(
+    scheduler: snapshot.Snapshot,
+    found: matrix.Matrix,
+    ctxt: typing.Any,
+    spec_obj: typing.Any,
+    providers: placement.Providers | None = None,
+    is_limited: bool = True,
+) -> placement.Candidates | None:
+    """Run the request filters, ask placement, and add the constraints.
+
+    :param found: gets the constraints
+    :param spec_obj: a nova RequestSpec, which changes as in the scheduler
+    :param providers: says what placement says; by default the scheduler's,
+        which several requests share
+    :param is_limited: whether placement's answer ends at
+        ``max_placement_results``, as the scheduler's does
+    :returns: placement's answer, None where the request ends before
+    """
+    providers = providers or scheduler.providers
+    words = reasons.Reasons(scheduler, spec_obj)
+    rows: list[Row] = []
+    try:
+        _run_request_filters(ctxt, words, found.whole, rows)
+        resources = query.forms(ctxt, spec_obj, scheduler)
+        if not is_limited:
+            query.lift_limit(resources)
+        answer = providers.get_candidates(ctxt, resources)
+    except (
+        nova_exception.RequestFilterFailed,
+        nova_exception.NoValidHost,
+        placement.QueryRefused,
+    ) as exc:
+        _stop(found, rows, exc)
+        return None
+    attribution = _Attribution(found, providers, words, resources, answer)
+    if found.whole:
+        attribution.add_parts(rows)
+    attribution.add_whole(ctxt)
+    return answer
+
+
+def _run_request_filters(
+    ctxt: typing.Any, words: reasons.Reasons, whole: bool, rows: list[Row]
+) -> None:
+    """Run each, and note what it asks of placement.
+
+    :param rows: gets one for each; the last is the one that raised
+    :raises nova.exception.RequestFilterFailed: it ends the request
+    :raises reasons.FilterFailed: it raises anything else
+    """
+    scheduler, spec_obj = words.scheduler, words.spec_obj
+    filters = request_filter.ALL_REQUEST_FILTERS
+    if not whole:
+        # All at once: nobody asks which one added what.
+        filters = [request_filter.process_reqspec]
+    before = query.get_parts(ctxt, spec_obj, scheduler)
+    for one in filters:
+        policy = reasons.policy_of_request_filter(
+            one, scheduler.filter_cls_map.values()
+        )
+        row = Row('request filter', get_name(one), policy=policy)
+        rows.append(row)
+        changed = _run(one, ctxt, spec_obj)
+        after = query.get_parts(ctxt, spec_obj, scheduler)
+        row.parts = [part for part in after if part not in before]
+        row.asks = words.describe(row.parts) or changed
+        spread = request_state.of(spec_obj).spread
+        if one is failure_domain.failure_domains and spread:
+            row.asks += f'; servers of the group by failure domain: {spread}'
+        before = after
+
+
+def _stop(found: matrix.Matrix, rows: list[Row], exc: typing.Any) -> None:
+    """Add the request filters, which judged no host, and what ended it."""
+    ended = None
+    if isinstance(exc, nova_exception.RequestFilterFailed):
+        ended = rows.pop()
+    for row in rows:
+        found.add(row.stage, row.name, row.asks, judged=())
+    if isinstance(exc, placement.QueryRefused):
+        found.stop('placement', exc.kind, exc.reason, exc.detail)
+    elif ended is None:
+        found.stop('placement', 'query', get_reason(exc))
+    else:
+        found.failure, detail = exc.__cause__, ''
+        if isinstance(found.failure, exception.RequestRefused):
+            detail = found.failure.detail
+            found.failure = found.failure.__cause__
+        cause = ended.policy.name if ended.policy else ''
+        found.stop(ended.stage, ended.name, get_reason(exc), detail, cause)
+
+
+@dataclasses.dataclass
+class _Attribution:
+    """Says of hosts that are no candidates which part of the query they lack.
+
+    :param resources: what placement was asked (:func:`.query.forms`)
+    :param answer: what it answered
+    """
+
+    found: matrix.Matrix
+    providers: placement.Providers
+    words: reasons.Reasons
+    resources: list[typing.Any]
+    answer: placement.Candidates
+
+    def __post_init__(self) -> None:
+        hosts = self.found.names.keys()
+        self._outside = hosts - self.answer.summaries.keys()
+        # Those that placement knows. Of others nothing can be said.
+        self._known: set[str] = set()
+        if self._outside and self.found.whole:
+            self._known = self._outside & self.providers.roots()
+        self._judged = (hosts - self._outside) | self._known
+        self._first, self._last = (
+            query.split(form.to_querystring())
+            for form in (self.resources[0], self.resources[-1])
+        )
+
+    def add_parts(self, rows: list[Row]) -> None:
+        """Add the constraints that are parts of the query.
+
+        :param rows: those of the request filters
+        """
+        for row in rows:
+            self._add(row)
+        if self._outside:
+            unknown = refusals.Refusal(
+                'have no resource provider in placement'
+            )
+            self.found.add(
+                'placement',
+                'resource provider',
+                refused=dict.fromkeys(self._outside - self._known, unknown),
+            )
+        # What the request asks for without the request filters. Where CPUs are
+        # pinned, a host passes with either form of the query: what only one of
+        # them asks is asked of the whole.
+        filtered = {part for row in rows for part in row.parts}
+        for part in query.merge(
+            part
+            for part in self._first
+            if part in self._last and part not in filtered
+        ):
+            name = self.words.describe([part])
+            self._add(Row('placement', name, parts=[part]))
+
+    def _add(self, row: Row) -> None:
+        refused = self._refuse(row)
+        capacity, free = None, dict[str, int]()
+        if refused and [part.key for part in row.parts] == ['resources']:
+            refused, capacity, free = shortage.explain(
+                self.providers,
+                row.parts[0],
+                {
+                    part.value.partition(':')[0]
+                    for part in (*self._first, *self._last)
+                    if part.key == 'resources'
+                },
+                refused.keys(),
+                len(self.found.names),
+            )
+        self.found.add(
+            row.stage,
+            row.name,
+            row.asks,
+            refused,
+            self._judged,
+            capacity,
+            free,
+        )
+
+    def _refuse(self, row: Row) -> dict[str, refusals.Refusal]:
+        """Return why hosts are refused that lack a part, by UUID."""
+        refused: dict[str, refusals.Refusal] = {}
+        for part in query.merge(row.parts) if self._known else ():
+            lacking = self.providers.find_lacking(part, self._known)
+            lacking -= refused.keys()
+            if part.key == 'member_of' and part.forbids:
+                refused |= self.words.forbidding(
+                    row.name, row.policy, part, lacking
+                )
+            else:
+                known = lacking < self._known or self.providers.knows(part)
+                refusal = self.words.lacking(part, row.policy, known)
+                if row.stage == 'placement' and not refusal.cause:
+                    # The row's name, which may be what a member has written.
+                    refusal = refusal._replace(label=reasons.label_of(part))
+                refused |= dict.fromkeys(lacking, refusal)
+        return refused
+
+    def add_whole(self, ctxt: typing.Any) -> None:
+        """Add the query as a whole.
+
+        It refuses hosts that satisfy each part and are no candidates.
+        """
+        rest = self._outside & self.found.left
+        kind = 'have no set of providers that fits the query as a whole'
+        if self.answer.refusals:
+            refused_it = '; '.join(self.answer.refusals)
+            kind = f'get no candidates: placement answered {refused_it}'
+        refused = dict.fromkeys(rest, refusals.Refusal(kind))
+        if rest and self.answer.is_full and self.found.whole:
+            limit = CONF.scheduler.max_placement_results
+            query.lift_limit(self.resources)
+            more = self.providers.get_candidates(ctxt, self.resources)
+            cut = refusals.Refusal(
+                f'are cut off by max_placement_results ({limit})',
+                'max_placement_results',
+            )
+            refused |= dict.fromkeys(rest & more.summaries.keys(), cut)
+        self.found.query = [form.to_querystring() for form in self.resources]
+        self.found.add(
+            'placement',
+            'query as a whole',
+            'all of the above at once',
+            refused,
+            judged=(self.found.names.keys() - self._outside) | rest,
+        )
+
+
+def get_reason(exc: typing.Any) -> str:
+    """Return the reason of an exception, without nova's words around it.
+
+    :param exc: ``RequestFilterFailed``, ``NoValidHost`` or the like
+    """
+    return str(exc.kwargs.get('reason') or exc.format_message())
+
+
+def get_name(filter_: typing.Any) -> str:
+    # Two packages may have a filter of one name, as we and nova do.
+    package = filter_.__module__.partition('.')[0]
+    name = messages.clean(filter_.__name__)
+    return name if package == 'nova' else f'{name} of {package}'
+
+
+def _run(filter_: typing.Any, ctxt: typing.Any, spec_obj: typing.Any) -> str:
+    """Run a request filter, and return which fields it changed."""
+    before = spec_obj.obj_to_primitive()['nova_object.data']
+    try:
+        applied = filter_(ctxt, spec_obj)
+    except nova_exception.RequestFilterFailed:
+        raise
+    except Exception as exc:
+        raise reasons.FilterFailed(
+            name=f'request filter {get_name(filter_)}',
+            cause=messages.describe(exc),
+        ) from exc
+    after = spec_obj.obj_to_primitive()['nova_object.data']
+    changed = sorted(
+        field
+        for field, value in after.items()
+        # Reading a field of a nova object may set it.
+        if field in before and before[field] != value
+    )
+    if changed:
+        return f'changes {", ".join(changed)}'
+    return 'changes nothing' if applied else 'does not apply'

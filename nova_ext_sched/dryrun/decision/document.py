@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Everything that an explanation says, as one document.
+
+``schema.json`` beside this module has its form. What people read is written
+from the document alone, so that one that was kept reads like a new one.
+"""
+
+from collections.abc import Collection
+import dataclasses
+import functools
+import typing
+
+from nova_ext_sched import messages
+from nova_ext_sched.cli import report
+from nova_ext_sched.dryrun.decision import matrix
+from nova_ext_sched.dryrun.decision import refusals
+from nova_ext_sched.queries import fields
+
+#: What schema.json describes, or a part of it.
+Document = dict[str, typing.Any]
+
+#: Changes when a reader of the document must change.
+FORMAT = 1
+
+_FLAVOR = ('name', 'vcpus', 'memory_mb', 'root_gb', 'ephemeral_gb', 'swap')
+
+# How many names of a reason, hosts of the order and weighers are shown.
+_MOST_NAMES = 3
+_MOST_HOSTS = 5
+_MOST_DECIDERS = 3
+
+
+def describe_request(
+    spec_obj: typing.Any,
+    operation: str = 'boot',
+    server: str | None = None,
+    server_name: str | None = None,
+) -> Document:
+    """Return what is asked, before the scheduler changes it.
+
+    :param spec_obj: a nova RequestSpec
+    :param server: the UUID of a server that exists
+    """
+    get = functools.partial(fields.get_field, spec_obj)
+    group = get('instance_group')
+    hints = get('scheduler_hints') or {}
+    return {
+        'operation': operation,
+        'server': server,
+        'server_name': server_name,
+        'project': get('project_id'),
+        'flavor': {
+            'id': fields.get_field(spec_obj.flavor, 'flavorid'),
+            **_read(spec_obj.flavor, *_FLAVOR),
+            'extra_specs': dict(fields.flavor_extra_specs(spec_obj)),
+        },
+        'image': _read(get('image'), 'id', 'name'),
+        'boot_from_volume': bool(get('is_bfv')),
+        'availability_zone': get('availability_zone'),
+        'server_group': group
+        and {
+            'id': fields.get_field(group, 'uuid'),
+            **_read(group, 'name', 'policy'),
+        },
+        'hints': {
+            # nova's own kind of list is none for PyYAML.
+            key: list(value) if isinstance(value, list) else [value]
+            for key, value in hints.items()
+            if not key.startswith('_nova')
+        },
+        'destination': _read(get('requested_destination'), 'host')['host'],
+        'force_hosts': list(get('force_hosts') or ()),
+        'ignore_hosts': list(get('ignore_hosts') or ()),
+        'instances': get('num_instances') or 1,
+    }
+
+
+def _read(obj: typing.Any, *names: str) -> Document:
+    return {name: obj and fields.get_field(obj, name) for name in names}
+
+
+def build(
+    found: matrix.Matrix,
+    request: Document,
+    detailed: Collection[str] | None = None,
+) -> Document:
+    """Return the document of an explanation.
+
+    :param found: all constraints are in
+    :param request: what :func:`describe_request` returned
+    :param detailed: UUIDs of the hosts to list; None for all
+    """
+    found.conclude(detailed)
+    document = {
+        **report.begin_document(FORMAT),
+        'request': request,
+        **dataclasses.asdict(found),
+    }
+    head, why = tell(document)
+    said = head, ', '.join(why), *document['remarks']
+    document['answer']['sentence'] = _join(*said)
+    return document
+
+
+def tell(found: Document) -> tuple[str, list[str]]:
+    """Return the answer: sentences, and why hosts do not take it."""
+    answer, end = found['answer'], found['answer']['end']
+    if end:
+        ended = f'{end["name"]} ends the request: {end["reason"]}'
+        return _join(ended, end['detail']), []
+    hosts = messages.count('host', answer['hosts'])
+    said = [f'{answer["left"]} of {hosts} can take it']
+    if answer['finds_host']:
+        best, *others = [one['host'] for one in found['order'][:_MOST_HOSTS]]
+        order = ', then '.join(filter(None, (best, ', '.join(others))))
+        said.append(f'The scheduler prefers {order}{_tell_deciders(found)}')
+    elif answer['left']:
+        said.append(answer['shortage'])
+    return _join(*said), list(map(count_reason, answer['reasons']))
+
+
+def _join(*sentences: str) -> str:
+    return ' '.join(f'{text.rstrip(".")}.' for text in sentences if text)
+
+
+def _tell_deciders(found: Document) -> str:
+    """Return which weighers put the first choice there."""
+    first, *others = found['order']
+    if even := sum(one['weight'] == first['weight'] for one in others):
+        weigh = messages.agree(even, 'weighs', 'weigh')
+        return f'; {messages.count("other host", even)} {weigh} as much'
+    if deciders := found['answer']['deciders']:
+        shown = [f'{one["best"]} without {one["weigher"]}' for one in deciders]
+        return f'; it may be {messages.first_few(shown, _MOST_DECIDERS)}'
+    return '; no weigher alone decides it' if first['weights'] else ''
+
+
+def count_reason(reason: Document) -> str:
+    """Return a reason with its number of hosts, and how the names share it.
+
+    :param reason: of the document
+    """
+    text = say_number(reason)
+    names = reason['names']
+    if names:
+        shown = [
+            f'{one["name"]} {one["hosts"]}' if len(names) > 1 else one['name']
+            for one in names[:_MOST_NAMES]
+        ]
+        if len(names) > _MOST_NAMES:
+            shown.append(f'and {len(names) - _MOST_NAMES} more')
+        text += f' ({", ".join(shown)})'
+    elif len(reason['details']) == 1:
+        text += f' ({reason["details"][0]["detail"]})'
+    return text
+
+
+def say_number(reason: Document) -> str:
+    """Return a reason with its number of hosts."""
+    number, kind = reason['hosts'], reason['reason']
+    return f'{number} {refusals.singular(kind) if number == 1 else kind}'

@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The candidates' hosts: cells, the hosts that are named, filters, weights.
+
+What nova.scheduler.manager.SchedulerManager does after placement's answer
+(_schedule), step by step, with nova's HostManager. Nothing is claimed in
+placement.
+"""
+
+import copy
+import dataclasses
+import types
+import typing
+
+from nova import objects
+from nova.scheduler import filters
+from nova.scheduler import manager
+from oslo_log import log as logging
+from oslo_utils import uuidutils
+
+from nova_ext_sched import messages
+from nova_ext_sched import request_state
+from nova_ext_sched.dryrun.cloud import claims
+from nova_ext_sched.dryrun.cloud import placement
+from nova_ext_sched.dryrun.cloud import query
+from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.decision import matrix
+from nova_ext_sched.dryrun.decision import reasons
+from nova_ext_sched.dryrun.decision import refusals
+from nova_ext_sched.queries import fields
+
+LOG = logging.getLogger(__name__)
+
+# The fields of a request that HostManager.get_filtered_hosts looks at.
+_NAMING = (
+    'requested_destination',
+    'ignore_hosts',
+    'force_hosts',
+    'force_nodes',
+)
+
+
+@dataclasses.dataclass
+class Hosts:
+    """The hosts of one request.
+
+    :param found: gets the constraints
+    :param spec_obj: a nova RequestSpec; each of its servers becomes a member
+        of its server group
+    :param candidates: None for a rebuild, which placement is not asked about
+    """
+
+    scheduler: snapshot.Snapshot
+    found: matrix.Matrix
+    ctxt: typing.Any
+    spec_obj: typing.Any
+    candidates: placement.Candidates | None
+
+    def __post_init__(self) -> None:
+        # HostStates: the candidates first, then those that are out and judged
+        # all the same.
+        self._states: list[typing.Any] = []
+        number = self.spec_obj.num_instances
+        self._servers = [uuidutils.generate_uuid() for _ in range(number)]
+        self._servers[0] = self.spec_obj.instance_uuid
+        group = self.spec_obj.instance_group
+        if group is not None and number > 1:
+            # nova-api makes all of them members before it asks the scheduler.
+            members = fields.get_field(group, 'members') or []
+            group.members = [*members, *self._servers]
+
+    def judge(self) -> list[typing.Any]:
+        """Add the constraints after placement's, and the order of the hosts.
+
+        :returns: nova HostStates of the hosts left, the best first
+        :raises reasons.FilterFailed: a filter raised what nova does not
+            expect
+        """
+        self._read_states()
+        self._apply_names()
+        if fields.host_filters_run(self.spec_obj):
+            for host_filter in self.scheduler.enabled_filters:
+                if host_filter.run_filter_for_index(0):
+                    self._apply_filter(host_filter)
+        else:
+            self.found.add(
+                'host filter',
+                'none',
+                'no filter runs, because the request forces a host',
+            )
+        empty = {s.uuid for s in self._left() if not s.allocation_candidates}
+        if self.candidates is not None and empty:
+            refusal = refusals.Refusal('have no allocation candidate left')
+            self.found.add(
+                'host filter',
+                'allocation candidates',
+                'candidates that the filters left',
+                dict.fromkeys(empty, refusal),
+                empty,
+            )
+        if not self.found.left:
+            return []
+        weighed = self.scheduler.get_weighed_hosts(self._left(), self.spec_obj)
+        for one in weighed:
+            self.found.prefer(one.obj.uuid, one.weight)
+        return [one.obj for one in weighed]
+
+    def weigh(self, order: list[typing.Any]) -> None:
+        """Note what each weigher gives, as nova multiplies and adds it.
+
+        :param order: what :meth:`judge` returned
+        """
+        places = {place.uuid: place for place in self.found.order}
+        # nova does not weigh a single host.
+        for weigher in self.scheduler.weighers if len(order) > 1 else ():
+            for one in self.scheduler.weight_handler.get_weighed_objects(
+                [weigher], order, self.spec_obj
+            ):
+                name = type(weigher).__name__
+                places[one.obj.uuid].weights[name] = one.weight
+
+    def place(self, order: list[typing.Any]) -> None:
+        """Note a shortage, if not each server of the request finds a host.
+
+        One is placed after the other. Each claim is counted against the
+        capacities in placement's answer, and changes the hosts for the next.
+
+        :param order: what :meth:`judge` returned, for the first of them
+        """
+        claimed = None
+        if self.candidates is not None:
+            claimed = claims.Claims(self.candidates.summaries)
+        nova_scheduler = types.SimpleNamespace(host_manager=self.scheduler)
+        for number, uuid in enumerate(self._servers):
+            self.spec_obj.instance_uuid = uuid
+            if number:
+                order = manager.SchedulerManager._get_sorted_hosts(
+                    nova_scheduler, self.spec_obj, order, number
+                )
+            for state in order:
+                offered = state.allocation_candidates
+                if claimed is None or (offered and claimed.take(offered[0])):
+                    break
+            else:
+                some = messages.part(
+                    number, len(self._servers), 'instance', 'finds', 'find'
+                )
+                self.found.shortage = (
+                    f'Only {some} a host, and nova then creates none'
+                )
+                return
+            if claimed is not None:
+                for group in self.spec_obj.requested_resources:
+                    mappings = offered[0]['mappings']
+                    group.provider_uuids = mappings[group.requester_id]
+            manager.SchedulerManager._consume_selected_host(
+                state, self.spec_obj, instance_uuid=uuid
+            )
+
+    def _left(self) -> list[typing.Any]:
+        return [s for s in self._states if s.uuid in self.found.left]
+
+    def _read_states(self) -> None:
+        """Read the HostStates, and add what the cells leave out."""
+        scheduler, answer = self.scheduler, self.candidates
+        hosts, ctxt = scheduler.hosts, self.ctxt.elevated()
+        uuids, offered = None, hosts.keys()
+        if answer is not None:
+            uuids, offered = list(answer.summaries), answer.summaries.keys()
+        states = list(
+            scheduler.get_host_states_by_uuids(ctxt, uuids, self.spec_obj)
+        )
+        if answer is not None:
+            requests = query.by_provider(answer.requests)
+            for state in states:
+                # Filters take some of them away.
+                mine = copy.deepcopy(requests[state.uuid])
+                state.allocation_candidates = mine
+        read = {state.uuid for state in states}
+        enabled = {cell.uuid for cell in scheduler.enabled_cells}
+        cell = snapshot.get_cell(self.spec_obj)
+        allowed = {cell} if cell else enabled
+        disabled = refusals.Refusal('are in a disabled cell', 'disabled cell')
+        elsewhere = reasons.refusal(reasons.CELL)
+        self.found.add(
+            'cell',
+            'requested cells',
+            refused={
+                uuid: elsewhere if host.cell_uuid in enabled else disabled
+                for uuid, host in hosts.items()
+                if uuid not in read
+                and (uuid in offered or host.cell_uuid not in allowed)
+            },
+        )
+        if self.found.whole and len(read) < len(hosts):
+            outside = list(hosts.keys() - read)
+            states += scheduler.get_host_states_by_uuids(ctxt, outside, None)
+        self._states = states
+
+    def _apply_names(self) -> None:
+        """Leave the hosts that the request names, by nova's own code."""
+        # Without filters what is left is what the request names.
+        bare = copy.copy(self.scheduler)
+        bare.enabled_filters = []
+        requested = reasons.refusal(reasons.REQUESTED_HOST)._replace(
+            # A rebuild is where the server is, or nowhere.
+            lifts=not fields.is_rebuild(self.spec_obj)
+        )
+        judged = {state.uuid for state in self._states}
+        for field in _NAMING:
+            value = names = getattr(self.spec_obj, field)
+            if field == 'requested_destination':
+                names = [value.host] if value and 'host' in value else None
+            if not names:
+                continue
+            only = objects.RequestSpec(
+                instance_uuid=self.spec_obj.instance_uuid,
+                **{**dict.fromkeys(_NAMING), field: value},
+            )
+            left = bare.get_filtered_hosts(self._states, only)
+            self.found.add(
+                'requested host',
+                field,
+                messages.first_few(names),
+                dict.fromkeys(
+                    judged - {state.uuid for state in left},
+                    refusals.IGNORED if field == 'ignore_hosts' else requested,
+                ),
+                judged,
+            )
+
+    def _apply_filter(self, host_filter: typing.Any) -> None:
+        judged = self._left()
+        refused = reasons.ask_filter(
+            host_filter, self.spec_obj, judged, self.found.whole
+        )
+        # nova does not ask about the hosts that are out already: where the
+        # filter raises, such a host is not judged.
+        others = [
+            state
+            for state in self._states
+            if state.uuid not in self.found.left
+            # It would refuse what has no candidates.
+            and (
+                not isinstance(host_filter, filters.CandidateFilterMixin)
+                or state.allocation_candidates
+            )
+        ]
+        batches = [others] if others and self.found.whole else []
+        if batches:
+            # What filters note of the request is not to have those hosts.
+            noted = request_state.of(self.spec_obj)
+            aside = copy.copy(self.spec_obj)
+            request_state.states[aside] = dataclasses.replace(
+                noted, refused=dict(noted.refused)
+            )
+        for batch in batches:
+            try:
+                refused |= reasons.ask_filter(host_filter, aside, batch)
+                judged += batch
+            except reasons.FilterFailed as exc:
+                LOG.debug('%d hosts are not judged: %s', len(batch), exc)
+                if len(batch) > 1:
+                    # Each by itself, then.
+                    batches += [[state] for state in batch]
+        self.found.add(
+            'host filter',
+            type(host_filter).__name__,
+            refused=refused,
+            judged={state.uuid for state in judged},
+        )

@@ -1,0 +1,474 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Which constraint of a request refuses which host.
+
+Every constraint is asked about every host, whether or not another constraint
+has refused it before: a matrix of constraints and hosts. From it come how
+many hosts a constraint refuses, how many it alone refuses, how many are left
+after it, and what lifting constraints would free. The fields of the classes
+are the document that ``schema.json`` describes (:mod:`.document`).
+
+What is lifted is a *cause*. One policy may refuse a host twice: isolation
+forbids the host's aggregate in placement's query, and
+IsolatedAggregatesFilter refuses the same host. Lifting either constraint
+alone would never free a host, so both refusals have the cause ``isolation``.
+Likewise the disabled hosts of nova's request filter and of ComputeFilter, and
+the requested host in placement's query and after it. A refusal that shares
+its cause with no other constraint has the constraint's name as its cause.
+"""
+
+import collections
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Mapping
+import copy
+import dataclasses
+import functools
+import itertools
+import typing
+
+from nova_ext_sched import messages
+from nova_ext_sched.dryrun.decision import refusals
+
+#: Of a host that is judged by a constraint.
+PASSES, REFUSED, NOT_JUDGED = 'passes', 'refused', 'not judged'
+
+
+@dataclasses.dataclass
+class Capacity:
+    """What the hosts that lack an amount have of a resource class."""
+
+    resource: str
+    requested: int
+    large_enough: int
+    full: int
+    too_small: int
+    without: int
+    unknown: int
+    alone: int = 0
+    most_free: int = 0
+    most_free_host: str | None = None
+    fits: int = 0
+
+
+@dataclasses.dataclass
+class Constraint:
+    """One constraint, in the scheduler's order."""
+
+    stage: str
+    constraint: str
+    asks: str
+    judged: int
+    left: int | None
+    refused: int | None = None
+    alone: int | None = None
+    causes: list[str] = dataclasses.field(default_factory=list)
+    reasons: list[refusals.Reason] = dataclasses.field(default_factory=list)
+    capacity: Capacity | None = None
+
+
+class Column(typing.NamedTuple):
+    """What a constraint says of each host.
+
+    :ivar refused: why it refuses the hosts that it refuses, by UUID
+    :ivar judged: UUIDs of the hosts that it was asked about
+    :ivar free: what one server could get of its resource class, by UUID
+    """
+
+    refused: Mapping[str, tuple[refusals.Refusal, ...]]
+    judged: Collection[str]
+    free: Mapping[str, int]
+
+
+@dataclasses.dataclass
+class End:
+    """The constraint that ended a request before hosts were judged.
+
+    :ivar reason: what the owner of the server reads
+    :ivar detail: what only operators read
+    :ivar cause: the name of its policy
+    """
+
+    stage: str
+    name: str
+    reason: str
+    detail: str
+    cause: str
+
+
+@dataclasses.dataclass
+class Place:
+    """A host that is left, and what each weigher gave it, multiplied."""
+
+    host: str
+    uuid: str
+    weight: float
+    weights: dict[str, float]
+
+
+@dataclasses.dataclass
+class Verdict:
+    """What a constraint that a host does not pass says of it."""
+
+    constraint: int
+    verdict: str
+    reason: str
+    causes: list[str]
+
+
+@dataclasses.dataclass
+class Host:
+    """A host, the constraints that it does not pass, and its place if left.
+
+    :ivar rank: 1 for the scheduler's first choice
+    :ivar loses: how much less than that one each weigher gives it
+    """
+
+    host: str
+    uuid: str
+    left: bool
+    rank: int | None
+    loses: dict[str, float]
+    verdicts: list[Verdict]
+
+
+@dataclasses.dataclass
+class Answer:
+    """What comes of all constraints."""
+
+    sentence: str
+    finds_host: bool
+    hosts: int
+    left: int
+    best: str | None
+    deciders: list[dict[str, str]]
+    cause: str | None
+    label: str | None
+    reasons: list[refusals.Reason]
+    freed: list[dict[str, typing.Any]]
+    end: End | None
+    shortage: str
+
+
+@dataclasses.dataclass(init=False, eq=False)
+class Matrix:
+    """All constraints, and where the request would go.
+
+    :param names: of every compute node that there is, by UUID
+    :param whole: whether each constraint is to be asked about every host;
+        else only the order counts
+    :param advance: called after each constraint
+    :ivar left: UUIDs of the hosts that no constraint refused
+    :ivar order: the hosts left, the best first
+    :ivar query: what placement was asked
+    :ivar end: None unless a constraint ended the request
+    :ivar failure: what kept a request filter from deciding, which ended the
+        request; None where each one decided
+    :ivar shortage: why not every instance of the request finds a host, though
+        hosts are left
+    :ivar unheld: what :func:`.unheld.find` returned
+    :ivar remarks: sentences about what could not be seen
+    """
+
+    answer: Answer
+    constraints: list[Constraint]
+    query: list[str]
+    hosts: list[Host]
+    order: list[Place]
+    unheld: dict[str, typing.Any] | None
+    remarks: list[str]
+
+    def __init__(
+        self,
+        names: Mapping[str, str],
+        whole: bool = True,
+        advance: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.names = names
+        self.whole = whole
+        self._advance = advance
+        self.constraints = []
+        self.query = []
+        self.order = []
+        self.unheld = None
+        self.remarks = []
+        self.left = {*names}
+        self.end: End | None = None
+        self.failure: BaseException | None = None
+        self.shortage = ''
+        # Of each constraint.
+        self.columns: list[Column] = []
+
+    def add(
+        self,
+        stage: str,
+        name: str,
+        asks: str = '',
+        refused: Mapping[str, refusals.Refusal] | None = None,
+        judged: Collection[str] | None = None,
+        capacity: Capacity | None = None,
+        free: Mapping[str, int] | None = None,
+    ) -> None:
+        """Append a constraint.
+
+        :param stage: ``conductor``, ``request filter``, ``placement``,
+            ``cell``, ``requested host`` or ``host filter``
+        :param asks: what it asks, or what it changed in the request
+        :param refused: why it refuses hosts, by UUID
+        :param judged: UUIDs of the hosts that it was asked about; None for
+            all
+        :param capacity: what hosts have of a resource class
+        :param free: the most that one server could get of it, by UUID
+        """
+        cells = {
+            uuid: _split(refusal, name)
+            for uuid, refusal in (refused or {}).items()
+            if uuid in self.names
+        }
+        self.left -= cells.keys()
+        judged = self.names if judged is None else judged
+        self.columns.append(Column(cells, judged, free or {}))
+        added = Constraint(stage, name, asks, len(judged), len(self.left))
+        if judged:
+            # A number of hosts that nobody looked at is none.
+            added.refused = len(cells)
+        counts = collections.Counter(itertools.chain(*cells.values()))
+        added.causes = list(dict.fromkeys(one.cause for one in counts))
+        added.reasons = refusals.group(counts.items())
+        added.capacity = capacity
+        self.constraints.append(added)
+        self._advance()
+
+    def stop(
+        self,
+        stage: str,
+        name: str,
+        reason: str,
+        detail: str = '',
+        cause: str = '',
+    ) -> None:
+        """Append the constraint that ends the request.
+
+        :param reason: nova's text
+        :param cause: the name of its policy; empty for its own
+        """
+        text = messages.clean(reason.rstrip('.'), 1000)
+        detail = messages.clean(detail, 1000)
+        self.end = End(stage, name, text, detail, cause or name)
+        self.left = set()
+        for one in self.constraints:
+            if not one.judged:
+                one.left = None
+        self.add(stage, name, 'ends the request', judged=())
+
+    def copy(self, without: Collection[str]) -> 'Matrix':
+        """Return one to which constraints may be added; it has no order.
+
+        :param without: UUIDs of hosts of which nothing is said yet
+        """
+        found = copy.copy(self)
+        found.order = []
+        found.constraints = [copy.copy(one) for one in self.constraints]
+        found.left = {*self.left, *without}
+        found.columns = [
+            column._replace(
+                refused={
+                    uuid: refused
+                    for uuid, refused in column.refused.items()
+                    if uuid not in without
+                }
+            )
+            for column in self.columns
+        ]
+        for cached in ('causes', '_ranks'):
+            vars(found).pop(cached, None)
+        return found
+
+    def prefer(self, uuid: str, weight: float) -> Place:
+        """Append a host that is left to the scheduler's order."""
+        place = Place(self._name(uuid), uuid, weight, {})
+        self.order.append(place)
+        return place
+
+    @property
+    def finds_host(self) -> bool:
+        """Whether the scheduler would find a host for each instance."""
+        return bool(self.order) and not self.shortage
+
+    def conclude(self, detailed: Collection[str] | None = None) -> None:
+        """Set what only the whole matrix knows, when all constraints are in.
+
+        It is the answer, what each constraint alone refuses, and the hosts.
+
+        :param detailed: UUIDs of the hosts to list; None for all
+        """
+        for constraint, column in zip(
+            self.constraints, self.columns, strict=True
+        ):
+            if column.judged:
+                # What refuses them elsewhere has the same cause.
+                constraint.alone = sum(
+                    len(self.causes[uuid]) == 1 for uuid in column.refused
+                )
+            if constraint.capacity:
+                self._complete(constraint.capacity, column.free)
+        reasons = refusals.group(self.count_reasons())
+        self.answer = Answer(
+            sentence='',
+            finds_host=self.finds_host,
+            hosts=len(self.names),
+            left=len(self.left),
+            best=self.order[0].host if self.finds_host else None,
+            deciders=self._find_deciders() if self.finds_host else [],
+            cause=None,
+            label=None,
+            reasons=reasons,
+            freed=[] if self.left or self.end else self.count_freed(),
+            end=self.end,
+            shortage=self.shortage,
+        )
+        if self.end:
+            self.answer.cause = self.answer.label = self.end.cause
+        elif reasons:
+            self.answer.cause = reasons[0].cause
+            self.answer.label = reasons[0].label
+        listed = self.names if detailed is None else detailed
+        self.hosts = [
+            self._describe(uuid)
+            for uuid in sorted(listed, key=self.names.__getitem__)
+        ]
+
+    def _complete(self, capacity: Capacity, free: Mapping[str, int]) -> None:
+        # Hosts that a smaller flavor alone would open.
+        alone = {
+            uuid
+            for uuid, causes in self.causes.items()
+            if causes == {capacity.resource}
+        }
+        amounts = {u: n for u, n in free.items() if n > 0 and u in alone}
+        capacity.alone = len(alone)
+        capacity.most_free = most = max(amounts.values(), default=0)
+        hosts = [self._name(uuid) for uuid, n in amounts.items() if n == most]
+        capacity.most_free_host = min(hosts, default=None)
+        capacity.fits = len(hosts)
+
+    def _describe(self, uuid: str) -> Host:
+        host = Host(self._name(uuid), uuid, uuid in self.left, None, {}, [])
+        if uuid in self._ranks:
+            host.rank = self._ranks[uuid]
+            first, mine = self.order[0], self.order[host.rank - 1]
+            host.loses = {
+                weigher: weight - mine.weights[weigher]
+                for weigher, weight in first.weights.items()
+                if weight > mine.weights[weigher]
+            }
+        for number, column in enumerate(self.columns):
+            refused = column.refused.get(uuid, ())
+            if refused or uuid not in column.judged:
+                verdict = REFUSED if refused else NOT_JUDGED
+                reason = '; '.join(map(refusals.say, refused))
+                causes = [one.cause for one in refused]
+                host.verdicts.append(Verdict(number, verdict, reason, causes))
+        return host
+
+    @functools.cached_property
+    def _ranks(self) -> dict[str, int]:
+        return {one.uuid: n for n, one in enumerate(self.order, 1)}
+
+    def _find_deciders(self) -> list[dict[str, str]]:
+        """Return the weighers without which another host may be first."""
+        first, *others = self.order
+        found = []
+        for weigher in first.weights if others else ():
+            # Sums that differ by less are the same.
+            without = {
+                one.host: round(one.weight - one.weights[weigher], 6)
+                for one in self.order
+            }
+            best = max(others, key=lambda one: without[one.host]).host
+            if without[best] >= without[first.host]:
+                found.append({'weigher': weigher, 'best': best})
+        return found
+
+    def _name(self, uuid: str) -> str:
+        return messages.clean(self.names[uuid])
+
+    @functools.cached_property
+    def causes(self) -> dict[str, frozenset[str]]:
+        """Why each host that is refused is refused, by UUID.
+
+        Use it when all constraints are in.
+        """
+        found: dict[str, set[str]] = collections.defaultdict(set)
+        for column in self.columns:
+            for uuid, refused in column.refused.items():
+                found[uuid].update(one.cause for one in refused)
+        return {uuid: frozenset(causes) for uuid, causes in found.items()}
+
+    def count_freed(self) -> list[dict[str, typing.Any]]:
+        """Return each ``cause`` that would free ``hosts`` if it were lifted.
+
+        It is the only one that refuses them. The one that frees most comes
+        first. A host that a filter could not be asked about counts as one
+        that passes it. Nothing frees a host that is too small.
+        """
+        fixed = {
+            uuid
+            for column in self.columns
+            for uuid, refused in column.refused.items()
+            if not refused[0].lifts
+        }
+        counts = collections.Counter(
+            cause
+            for uuid, causes in self.causes.items()
+            if uuid not in fixed and len(causes) == 1
+            for cause in causes
+        )
+        return [
+            {'cause': cause, 'hosts': counts[cause]}
+            for cause in self._rank(counts)
+            if counts[cause]
+        ]
+
+    def count_reasons(self) -> list[tuple[refusals.Refusal, int]]:
+        """Return why hosts are refused, with causes; each host counts once.
+
+        A host that several causes refuse counts for the cause that refuses
+        the most hosts of all: where no host is large enough, every host
+        counts for that.
+        """
+        rank = self._rank(
+            collections.Counter(
+                itertools.chain.from_iterable(self.causes.values())
+            )
+        )
+        chosen = {
+            uuid: min(causes, key=rank.index)
+            for uuid, causes in self.causes.items()
+        }
+        counts: collections.Counter[refusals.Refusal] = collections.Counter()
+        for column in self.columns:
+            for uuid, refused in column.refused.items():
+                for refusal in refused:
+                    if refusal.cause == chosen.get(uuid):
+                        del chosen[uuid]
+                        counts[refusal] += 1
+        return list(counts.items())
+
+    def _rank(self, counts: Mapping[str, int]) -> list[str]:
+        """Return the causes, the one that counts most first.
+
+        Of as many hosts, the first in the scheduler's order.
+        """
+        causes = dict.fromkeys(
+            cause for one in self.constraints for cause in sorted(one.causes)
+        )
+        return sorted(causes, key=lambda cause: -counts[cause])
+
+
+@functools.lru_cache(maxsize=4096)
+def _split(
+    refusal: refusals.Refusal, constraint: str
+) -> tuple[refusals.Refusal, ...]:
+    first = refusal._replace(cause=refusal.cause or constraint, more=())
+    return first, *refusal.more

@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Why a part of the query, or a host filter, refuses a host.
+
+It is the policy that the constraint belongs to. The filters of both stages
+say it themselves (``policies``). Of nova's own the declarations stand here.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Sequence
+import copy
+import dataclasses
+import functools
+import itertools
+import types
+import typing
+
+from nova.scheduler.filters import numa_topology_filter
+import os_resource_classes
+
+from nova_ext_sched import exception
+from nova_ext_sched import messages
+from nova_ext_sched.dryrun.cloud import query
+from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.decision import refusals
+from nova_ext_sched.filters import base
+from nova_ext_sched.policy import declaration
+from nova_ext_sched.queries import fields
+
+AVAILABILITY_ZONE = declaration.Policy(
+    name='availability zone',
+    refuses='are not in the availability zone',
+    request_filter='map_az_to_placement_aggregate',
+)
+DISABLED = declaration.Policy(
+    name='disabled service',
+    refuses='are disabled',
+    request_filter='compute_status_filter',
+    host_filter='ComputeFilter',
+)
+TENANT = declaration.Policy(
+    name='tenant isolation',
+    refuses='are for other projects',
+    request_filter='require_tenant_aggregate',
+    host_filter='AggregateMultiTenancyIsolation',
+)
+# No filter of nova's: HostManager itself, and in_tree of the query.
+REQUESTED_HOST = declaration.Policy(
+    name=refusals.REQUESTED_HOST, refuses='are not the requested host'
+)
+CELL = declaration.Policy(
+    name='requested cell', refuses='are not in the requested cell'
+)
+DOWN = declaration.Policy(name='service that is down', refuses='are down')
+
+#: nova's own policies of two stages.
+NOVA = (AVAILABILITY_ZONE, DISABLED, TENANT)
+
+_DISABLED = 'COMPUTE_STATUS_DISABLED'
+_REFUSED = refusals.Refusal('are refused')
+
+
+class FilterFailed(exception.NovaExtSchedError):
+    """A filter raised what nova does not expect.
+
+    :param name: of the filter
+    :param cause: type and text of the exception
+    """
+
+    message = (
+        '{name}: expected an answer, got {cause}; nova-scheduler would fail '
+        'the request with this error'
+    )
+    name: str
+    cause: str
+
+
+@dataclasses.dataclass
+class Reasons:
+    """Words for refusals, with the names of nova's aggregates.
+
+    :param spec_obj: the nova RequestSpec as the request filters left it
+    """
+
+    scheduler: snapshot.Snapshot
+    spec_obj: typing.Any
+
+    def __post_init__(self) -> None:
+        self._names_by_uuid = {
+            aggregate.uuid.lower(): aggregate.name
+            for aggregate in self.scheduler.aggs_by_id.values()
+        }
+
+    def describe(self, parts: Iterable[query.Part]) -> str:
+        """Return parts of the query as people read them."""
+        return '; '.join(map(self._describe, query.merge(parts)))
+
+    def _describe(self, part: query.Part) -> str:
+        if part.key == 'in_tree' and part.value in self.scheduler.hosts:
+            return f'in_tree={self.scheduler.hosts[part.value].name}'
+        if part.key != 'member_of':
+            return messages.clean(str(part))
+        verb = 'not in' if part.forbids else 'in one of'
+        return f'{verb} aggregates {self._names(part)}'
+
+    def lacking(
+        self,
+        part: query.Part,
+        policy: declaration.Policy | None = None,
+        known: bool = True,
+    ) -> refusals.Refusal:
+        """Return why hosts are refused that do not satisfy a part.
+
+        :param policy: of the request filter that added it
+        :param known: whether placement knows the part's trait
+        """
+        value = messages.clean(part.value)
+        if part.key == 'in_tree':
+            return refusal(REQUESTED_HOST)
+        if part.value == f'!{_DISABLED}':
+            return refusal(DISABLED)
+        if part.forbids and policy is not None:
+            return refusal(
+                policy,
+                detail=f'they have the trait {value[1:]}, which the request '
+                f'does not require (forbid_by_trait)',
+            )
+        if part.key == 'resources':
+            resource = value.partition(':')[0]
+            return refusal_by_resource(f'lack {resource}', resource)
+        if part.key == 'member_of':
+            kind = f'are in none of the aggregates {self._names(part)}'
+        elif part.key == 'group':
+            kind = f'lack a provider for group {messages.clean(str(part))}'
+        elif part.forbids:
+            kind = f'have the forbidden trait {value[1:]}'
+        else:
+            kind = f'lack the trait {value}'
+            kind += '' if known else ', which placement does not know'
+        return refusals.Refusal(kind, policy.name if policy else '')
+
+    def forbidding(
+        self,
+        name: str,
+        policy: declaration.Policy | None,
+        part: query.Part,
+        uuids: Iterable[str],
+    ) -> dict[str, refusals.Refusal]:
+        """Return why forbidden aggregates keep hosts out.
+
+        :param name: of the request filter that forbade the aggregates
+        :param policy: of it; None where it declares none
+        :param part: forbids aggregates
+        :param uuids: of the hosts
+        """
+        forbidden = {uuid.lower() for uuid in part.aggregates}
+        policy = policy or declaration.Policy(
+            name='',
+            refuses=f'are in an aggregate that {messages.clean(name)} forbids',
+        )
+        judge = self._find_judge(policy)
+        found = {}
+        for uuid in uuids:
+            mine = [
+                aggregate
+                for aggregate in self.scheduler.aggregates_of(
+                    self.scheduler.hosts[uuid].host
+                )
+                if aggregate.uuid.lower() in forbidden
+            ]
+            shown, detail = '', 'by an aggregate only placement knows'
+            if mine:
+                first = min(mine, key=fields.aggregate_name)
+                shown = fields.aggregate_name(first)
+                # The policy's own words about a host in it alone.
+                host = types.SimpleNamespace(aggregates=[first])
+                detail = judge(host).reason if judge else ''
+            found[uuid] = refusal(policy, shown, detail)
+        return found
+
+    def _find_judge(
+        self, policy: declaration.Policy
+    ) -> base.ByAggregates | None:
+        """Return what judges by the policy, if aggregates alone decide."""
+        cls = self.scheduler.filter_cls_map.get(policy.host_filter)
+        if cls is None or not issubclass(cls, base.PolicyFilter):
+            return None
+        judge = dict(cls().decisions(self.spec_obj)).get(policy)
+        return judge if isinstance(judge, base.ByAggregates) else None
+
+    def _names(self, part: query.Part) -> str:
+        names = self._names_by_uuid
+        return messages.first_few(
+            sorted(names.get(uuid.lower(), uuid) for uuid in part.aggregates)
+        )
+
+
+def policy_of_request_filter(
+    request_filter: typing.Any, classes: Iterable[type]
+) -> declaration.Policy | None:
+    """Return the policy of a request filter, whoever wrote it.
+
+    nova's own filter of a name is the same policy as ours.
+
+    :param classes: the host filters that nova.conf makes available, enabled
+        or not
+    :returns: None where nothing declares it
+    """
+    for policy in getattr(request_filter, 'policies', ()):
+        return policy
+    declared = itertools.chain(NOVA, *map(base.policies_of, classes))
+    by_name = {policy.request_filter: policy for policy in declared}
+    return by_name.get(request_filter.__name__)
+
+
+def policy_of_host_filter(host_filter: typing.Any) -> declaration.Policy:
+    """Return the first policy of a host filter, whoever wrote it."""
+    name = type(host_filter).__name__
+    of_nova = (policy for policy in NOVA if policy.host_filter == name)
+    return next(of_nova, base.policies_of(host_filter)[0])
+
+
+def ask_filter(
+    host_filter: typing.Any,
+    spec_obj: typing.Any,
+    states: Sequence[typing.Any],
+    whole: bool = True,
+) -> dict[str, refusals.Refusal]:
+    """Return why a host filter refuses hosts, by UUID, as far as it says.
+
+    :param host_filter: whoever wrote it
+    :param states: nova HostStates
+    :param whole: whether to say why
+    :raises FilterFailed: it raises what nova does not expect
+    """
+    try:
+        passed = _filter(host_filter, spec_obj, states)
+        refused = [state for state in states if state.uuid not in passed]
+        if not whole or not refused:
+            return {state.uuid: _REFUSED for state in refused}
+        policy = policy_of_host_filter(host_filter)
+        explain = _make_explainer(host_filter, spec_obj, policy)
+        found = {}
+        for state in refused:
+            # To lift one alone would not free a host that several refuse.
+            first, *others = explain(state) or [refusal(policy)]
+            found[state.uuid] = first._replace(more=tuple(others))
+        return found
+    except Exception as exc:
+        raise FilterFailed(
+            name=type(host_filter).__name__, cause=messages.describe(exc)
+        ) from exc
+
+
+def _filter(
+    host_filter: typing.Any, spec_obj: typing.Any, states: Sequence[typing.Any]
+) -> set[str]:
+    # nova's filter copies the whole request for each host, to keep its NUMA
+    # topology: most of the time that all filters take. Without a topology
+    # there is nothing to keep.
+    if (
+        type(host_filter) is numa_topology_filter.NUMATopologyFilter
+        and spec_obj.numa_topology is None
+    ):
+        spec_obj.obj_clone = functools.partial(copy.copy, spec_obj)
+    try:
+        # nova.filters: None stops the filtering, with no host.
+        found = host_filter.filter_all(states, spec_obj) or ()
+        return {state.uuid for state in found}
+    finally:
+        vars(spec_obj).pop('obj_clone', None)
+
+
+def _make_explainer(
+    host_filter: typing.Any, spec_obj: typing.Any, policy: declaration.Policy
+) -> Callable[[typing.Any], list[refusals.Refusal]]:
+    """Return what says by which policies a filter refuses a HostState.
+
+    It says nothing where the filter does not.
+
+    :param policy: the first of the filter
+    """
+    if policy is DISABLED:
+        return lambda state: [
+            refusal(policy if state.service['disabled'] else DOWN)
+        ]
+    decisions = []
+    if isinstance(host_filter, base.PolicyFilter):
+        decisions = list(host_filter.decisions(spec_obj))
+    return lambda state: [
+        refusal(policy, found.aggregate, found.reason, found.lacks)
+        for policy, judge in decisions
+        if not (found := judge(state)).passes
+    ]
+
+
+def refusal(
+    policy: declaration.Policy,
+    aggregate: str = '',
+    detail: str = '',
+    lacks: bool = False,
+) -> refusals.Refusal:
+    """Return a refusal by a policy; see :class:`.refusals.Refusal`.
+
+    :param aggregate: its name, as the operator wrote it
+    :param lacks: whether the host is refused for what it is not in
+    """
+    return refusals.Refusal(
+        policy.lacks if lacks and policy.lacks else policy.refuses,
+        policy.name,
+        messages.clean(aggregate),
+        detail,
+    )
+
+
+def refusal_by_resource(
+    kind: str, resource: str, lifts: bool = True
+) -> refusals.Refusal:
+    """Return a refusal by a resource class; see :class:`.refusals.Refusal`."""
+    is_known = resource in os_resource_classes.STANDARDS
+    label = '' if is_known else 'custom resource'
+    return refusals.Refusal(kind, resource, lifts=lifts, label=label)
+
+
+def label_of(part: query.Part) -> str:
+    """Return what stands for a part of the query in the labels of metrics."""
+    if part.key in ('required', 'root_required'):
+        return 'required traits'
+    return refusals.OTHER

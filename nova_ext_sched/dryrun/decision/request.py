@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The request spec of a server that is yet to be created.
+
+As nova.compute.api.API.create makes it and nova.conductor sends it to the
+scheduler, out of the same functions of nova. Networks are not among it: nova
+learns what ports ask for when they are made.
+"""
+
+import argparse
+import typing
+
+from nova import exception as nova_exception
+from nova import objects
+from nova.accelerator import cyborg
+from nova.compute import api as compute_api
+from nova.image import glance
+from nova.pci import request as pci_request
+from nova.scheduler import utils
+from nova.virt import hardware
+from oslo_utils import uuidutils
+
+from nova_ext_sched import exception
+from nova_ext_sched import messages
+from nova_ext_sched.dryrun.cloud import snapshot
+
+
+class Refused(exception.InvalidValue):
+    """nova-api would answer 400.
+
+    :param got: its reason
+    """
+
+    got: str
+
+
+class GlanceFailed(exception.NovaExtSchedError):
+    """Glance does not answer to the user's credentials, or not at all.
+
+    :param cause: what it, keystone or openstacksdk said
+    """
+
+    message = (
+        'Glance: expected an answer to the user of OS_CLOUD or of other OS_* '
+        'variables, got {cause}'
+    )
+
+
+def build(
+    ctxt: typing.Any,
+    scheduler: snapshot.Snapshot,
+    wanted: argparse.Namespace,
+    flavor: typing.Any,
+    boot_meta: dict[str, typing.Any],
+) -> typing.Any:
+    """Return the nova RequestSpec that the scheduler would get.
+
+    :param wanted: the arguments of :mod:`nova_ext_sched.cli.options`
+    :param flavor: a nova Flavor
+    :param boot_meta: what :func:`get_image` returned
+    :raises exception.InvalidValue: something that is named does not exist
+    :raises Refused: nova-api would refuse the request
+    """
+    image_meta = objects.ImageMeta.from_dict(boot_meta)
+    hints: dict[str, list[str]] = {}
+    for key, value in wanted.hint:
+        hints.setdefault(key, []).append(value)
+    if wanted.server_group:
+        hints['group'] = [wanted.server_group]
+    group = _get_group(ctxt, hints['group'][0]) if 'group' in hints else None
+    try:
+        zone, host, node = compute_api.API.parse_availability_zone(
+            ctxt, wanted.availability_zone
+        )
+        if wanted.availability_zone:
+            _check_zone(scheduler, zone, host, node)
+        spec_obj = objects.RequestSpec.from_components(
+            ctxt,
+            uuidutils.generate_uuid(),
+            boot_meta,
+            flavor,
+            hardware.numa_get_constraints(flavor, image_meta),
+            pci_request.get_pci_requests_from_flavor(
+                flavor,
+                affinity_policy=hardware.get_pci_numa_policy_constraint(
+                    flavor, image_meta
+                ),
+            ),
+            utils.build_filter_properties(hints, host, node, flavor),
+            group,
+            zone,
+            project_id=wanted.project,
+            user_id=ctxt.user_id,
+        )
+    except (
+        nova_exception.Invalid,
+        nova_exception.PciRequestAliasNotDefined,
+    ) as exc:
+        raise Refused(
+            where='the request',
+            expected='a request that nova-api accepts',
+            got=exc.format_message(),
+        ) from exc
+    # nova-api stores a request before it asks; the copy that it makes for a
+    # rebuild alone has no ID. No row has this one.
+    spec_obj.id = 0
+    spec_obj.is_bfv = wanted.boot_from_volume
+    add_device_profile(ctxt, spec_obj)
+    return spec_obj
+
+
+def add_device_profile(ctxt: typing.Any, spec_obj: typing.Any) -> None:
+    """Add what the device profile of a request's flavor asks of Cyborg."""
+    if profile := spec_obj.flavor.extra_specs.get('accel:device_profile'):
+        spec_obj.requested_resources += (
+            cyborg.get_device_profile_request_groups(ctxt, profile)
+        )
+
+
+def set_up_group(ctxt: typing.Any, spec_obj: typing.Any) -> None:
+    """Add the hosts of its server group to a request, as conductor does.
+
+    :raises nova.exception.UnsupportedPolicyException: conductor would refuse
+        the server group without asking the scheduler
+    """
+    utils.setup_instance_group(ctxt, spec_obj)
+    if spec_obj.instance_group is None:
+        return
+    # As nova does for the group that a server is in; this one is in none yet.
+    # Without a server nova finds out what is configured, and no more.
+    utils._get_group_details(ctxt, None)
+    policy = spec_obj.instance_group.policy
+    name = policy.upper().replace('-', '_')
+    if not getattr(utils, f'_SUPPORTS_{name}', True):
+        raise nova_exception.UnsupportedPolicyException(
+            reason=f'no filter or weigher of {policy} is configured'
+        )
+
+
+def get_flavor(ctxt: typing.Any, name_or_id: str) -> typing.Any:
+    """Return a nova Flavor by its ID or name.
+
+    :raises exception.InvalidValue: there is none
+    """
+    for get in (objects.Flavor.get_by_flavor_id, objects.Flavor.get_by_name):
+        try:
+            return get(ctxt, name_or_id)
+        except (
+            nova_exception.FlavorNotFound,
+            nova_exception.FlavorNotFoundByName,
+        ):
+            continue
+    raise exception.InvalidValue(
+        where='--flavor', expected='the ID or name of a flavor', got=name_or_id
+    )
+
+
+def get_image(
+    ctxt: typing.Any, wanted: argparse.Namespace
+) -> dict[str, typing.Any]:
+    """Return an image as nova.image.glance gives it.
+
+    :param ctxt: a nova RequestContext
+    :param wanted: the command's arguments: the image, and the properties that
+        are set on top of those that it has
+    :raises exception.InvalidValue: Glance does not show the image, or nova
+        does not take a property
+    :raises GlanceFailed: it does not answer
+    """
+    found: dict[str, typing.Any] = {}
+    if wanted.image is not None:
+        try:
+            found = glance.API().get(ctxt, wanted.image, show_deleted=False)
+        except nova_exception.ImageNotFound as exc:
+            raise exception.InvalidValue(
+                where='--image',
+                expected='an image that Glance shows these credentials',
+                got=wanted.image,
+            ) from exc
+        except Exception as exc:
+            # Whatever openstacksdk, keystoneauth and glanceclient raise.
+            raise GlanceFailed(cause=messages.describe(exc)) from exc
+    properties = dict(found.get('properties', {}))
+    given = wanted.image_property
+    for key, value in given:
+        # Fields of an image that people know as its properties.
+        if key in ('disk_format', 'container_format'):
+            found[key] = value
+        else:
+            properties[key] = value
+    for key, value in properties.items():
+        option = '--image-property' if (key, value) in given else '--image'
+        _check_property(option, key, value)
+    return {**found, 'properties': properties}
+
+
+def destination(scheduler: snapshot.Snapshot, text: str) -> typing.Any:
+    """Return the nova Destination of ``HOST`` or ``HOST:NODE``.
+
+    :raises exception.InvalidValue: no compute node has the names
+    """
+    host, _, node = text.partition(':')
+    _check_host(scheduler, '--destination', host, node)
+    found = objects.Destination(host=host)
+    if node:
+        found.node = node
+    return found
+
+
+def _check_zone(
+    scheduler: snapshot.Snapshot,
+    zone: str | None,
+    host: str | None,
+    node: str | None,
+) -> None:
+    # nova-api, too, looks at the zone only where no host is forced.
+    if zone and not host and zone not in scheduler.zones:
+        raise exception.InvalidValue(
+            where='--availability-zone',
+            expected='a zone that hosts are in: '
+            + messages.nearest(zone, scheduler.zones),
+            got=zone,
+        )
+    if host or node:
+        _check_host(scheduler, '--availability-zone', host, node)
+
+
+def _check_host(
+    scheduler: snapshot.Snapshot,
+    where: str,
+    host: str | None,
+    node: str | None,
+) -> None:
+    hosts = scheduler.hosts.values()
+    if not scheduler.silent_cells and not any(
+        (host or one.host, node or one.node) == (one.host, one.node)
+        for one in hosts
+    ):
+        got = ':'.join(filter(None, (host, node)))
+        raise exception.InvalidValue(
+            where=where,
+            expected='a host of a compute node: '
+            + messages.nearest(got, [one.name for one in hosts]),
+            got=got,
+        )
+
+
+def _check_property(option: str, key: str, value: typing.Any) -> None:
+    try:
+        objects.ImageMetaProps.from_dict({key: value})
+    except (ValueError, nova_exception.Invalid) as exc:
+        field = objects.ImageMetaProps.fields.get(key)
+        expected = f'what nova takes ({exc})'
+        if valid := getattr(field, 'valid_values', None):
+            expected = f'one of {messages.nearest(str(value), valid)}'
+        raise exception.InvalidValue(
+            where=f'{option}: {key}', expected=expected, got=value
+        ) from exc
+
+
+def _get_group(ctxt: typing.Any, uuid: str) -> typing.Any:
+    try:
+        return objects.InstanceGroup.get_by_uuid(ctxt, uuid)
+    except nova_exception.InstanceGroupNotFound as exc:
+        raise exception.InvalidValue(
+            where='--server-group',
+            expected='the UUID of an existing server group',
+            got=uuid,
+        ) from exc

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Allocations on full hosts that no server and no migration of nova has.
+
+What mends them deletes them, so what may be somebody's counts as held:
+
+=============================================  ============================
+consumer                                       it is
+=============================================  ============================
+a server of a cell, or one that is being made  held
+a migration that has not ended                 held
+ended or deleted in the last ten minutes       held: nova is about to clear
+a migration that ended, and its server stands  held: it may stand for the
+on the source                                  server's own
+of another service: it has a type, and nova    held
+gives its own none
+anything else                                  unheld. Where a cell is
+                                               silent, nothing is
+=============================================  ============================
+
+nova-compute removes what a deleted server leaves while nova has its row, and
+never what a migration leaves. A server in cell0 stands nowhere and has none.
+"""
+
+import datetime
+import typing
+
+from nova import context as nova_context
+from nova.db.main import api as main_db
+from nova.db.main import models
+from oslo_utils import timeutils
+import sqlalchemy as sa
+
+from nova_ext_sched import messages
+from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.decision import matrix
+from nova_ext_sched.queries import group_members
+
+#: What a host lacks of each resource class, by its UUID.
+Lacking = dict[str, dict[str, int]]
+
+# Hosts whose allocations are read, one by one, and consumers whose type is.
+# The allocations of further consumers count as held.
+_MOST = 50
+_MOST_NAMES = 5
+
+# nova writes the end of a server or migration before it clears placement.
+_CLEARING = datetime.timedelta(minutes=10)
+
+# The types of nova's consumers; it writes none.
+_OF_NOVA = ('unknown', 'INSTANCE', 'MIGRATION')
+
+
+def find_full(found: matrix.Matrix) -> Lacking:
+    """Return the hosts that are full, those that nothing else refuses first.
+
+    :param found: all constraints are in
+    """
+    lacking: Lacking = {}
+    for one, column in zip(found.constraints, found.columns, strict=True):
+        for uuid in column.refused.keys() & column.free.keys():
+            if one.capacity and column.refused[uuid][0].lifts:
+                missing = one.capacity.requested - column.free[uuid]
+                lacking.setdefault(uuid, {})[one.capacity.resource] = missing
+    return {
+        uuid: lacking[uuid]
+        for _, _, uuid in sorted(
+            (not found.causes[uuid] <= missing.keys(), found.names[uuid], uuid)
+            for uuid, missing in lacking.items()
+        )
+    }
+
+
+def find(
+    scheduler: snapshot.Snapshot, lacking: Lacking
+) -> dict[str, typing.Any] | None:
+    """Return which full hosts hold allocations that nobody has.
+
+    A request to placement for each of the first fifty, and of the fifty first
+    consumers that nova does not know; a select in each cell.
+
+    :param lacking: what :func:`find_full` returned
+    :returns: what the document has of them (``unheld``); None where there are
+        none, or a cell is silent
+    :raises placement.PlacementFailed: placement does not answer
+    """
+    if not lacking:
+        return None
+    get_type = scheduler.providers.get_consumer_type
+    # Before nova's tables: what nova creates after it is not among them.
+    held = {
+        uuid: scheduler.providers.get_allocations(uuid)
+        for uuid in list(lacking)[:_MOST]
+    }
+    consumers = {one for found in held.values() for one in found}
+    ctxt = nova_context.get_admin_context()
+    known = set(group_members.select_build_requests(ctxt, consumers))
+    known.update(*scheduler.ask_cells(_select_held, consumers).values())
+    if scheduler.silent_cells:
+        return None
+    unheld = {
+        consumer
+        for consumer in sorted(consumers - known)[:_MOST]
+        if get_type(consumer) in _OF_NOVA
+    }
+    hosts = []
+    for uuid, allocations in held.items():
+        if mine := sorted(unheld.intersection(allocations)):
+            resources = [allocations[one]['resources'] for one in mine]
+            freed = all(
+                missing <= sum(one.get(name, 0) for one in resources)
+                for name, missing in lacking[uuid].items()
+            )
+            host = messages.clean(scheduler.hosts[uuid].name)
+            one = {'host': host, 'uuid': uuid, 'freed': freed}
+            hosts.append({**one, 'consumers': mine})
+    if not hosts:
+        return None
+    sentence = _say(hosts, len(held))
+    return {'sentence': sentence, 'asked': len(held), 'hosts': hosts}
+
+
+def _say(hosts: list[dict[str, typing.Any]], asked: int) -> str:
+    have = messages.part(len(hosts), asked, 'full host', 'holds', 'hold')
+    names = messages.first_few([one['host'] for one in hosts], _MOST_NAMES)
+    full = [one['host'] for one in hosts if one['freed']]
+    alone = messages.first_few(full, _MOST_NAMES) or 'none'
+    return (
+        f'{have} allocations of no server and no migration of nova: {names}. '
+        f'Full by these alone: {len(full)} ({alone}). "nova-manage placement '
+        f'audit --delete" deletes them, and "heal_allocations" gives servers '
+        f'what they lack then'
+    )
+
+
+@main_db.pick_context_manager_reader
+def _select_held(context: typing.Any, consumers: set[str]) -> set[str]:
+    """Return the consumers that a server or migration of one cell holds."""
+    instance, migration = models.Instance, models.Migration
+    since = timeutils.utcnow() - _CLEARING
+    lives = instance.deleted == 0
+    found: set[str] = set()
+    for chunk in group_members.in_chunks(consumers):
+        servers = sa.select(instance.uuid).where(
+            instance.uuid.in_(chunk), lives | (instance.deleted_at > since)
+        )
+        migrations = (
+            sa.select(migration.uuid)
+            .outerjoin(instance, instance.uuid == migration.instance_uuid)
+            .where(
+                migration.uuid.in_(chunk),
+                migration.deleted == 0,
+                migration.status.not_in(group_members.ENDED)
+                | (migration.updated_at > since)
+                | (lives & (instance.host == migration.source_compute)),
+            )
+        )
+        rows = context.session.execute(servers.union(migrations))
+        found.update(rows.scalars())
+    return found

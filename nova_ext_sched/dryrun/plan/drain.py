@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Moves after which hosts are empty."""
+
+from collections.abc import Collection
+from collections.abc import Iterator
+from collections.abc import Set
+import contextlib
+import sys
+import typing
+
+from nova import exception as nova_exception
+from nova import objects
+
+from nova_ext_sched import messages
+from nova_ext_sched.cli import progress
+from nova_ext_sched.dryrun.audit import policies
+from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.plan import movable
+from nova_ext_sched.dryrun.plan import order
+from nova_ext_sched.dryrun.plan import plans
+from nova_ext_sched.dryrun.plan import shared
+
+
+def make(scheduler: snapshot.Snapshot, hosts: Set[str]) -> plans.Plan:
+    """Return the moves after which hosts are empty.
+
+    None goes to one of them. A server that holds one for a migration, and
+    stands elsewhere, has no place until that has ended.
+
+    :param hosts: names
+    :raises placement.PlacementFailed: placement does not answer
+    """
+    nodes = [one for one in scheduler.hosts.values() if one.host in hosts]
+    found = scheduler.ask_cells(_select, nodes)
+    leaving, held = [], []
+    for instances, migrations in found.values():
+        leaving += [plans.describe(one, one.host) for one in instances]
+        held += [
+            plans.Stuck(
+                **vars(plans.describe(migration.instance, host)),
+                reason=f'its {migration.migration_type} is {migration.status}',
+                cause='state',
+                would_help='confirm or revert it, or wait until it has ended',
+            )
+            for migration, host in migrations
+        ]
+    places = shared.Shared(scheduler)
+    places.begin(hosts)
+
+    def prepare(uuid: str) -> movable.Movable:
+        mine = movable.Movable(scheduler, uuid, hosts)
+        mine.like = places.get_kind(
+            mine.find_key(), lambda: mine.spec_obj.obj_clone()
+        )
+        return mine
+
+    with progress.bar(sys.stderr, 'Planning moves', len(leaving)) as advance:
+        plan = order.Order(
+            scheduler,
+            policies.Policies(scheduler).on,
+            advance=advance,
+            prepare=prepare,
+            found=places,
+            is_hardest_first=True,
+        ).make(leaving)
+    plan.without_place.extend(held)
+    return plan
+
+
+def find_unread(scheduler: snapshot.Snapshot, hosts: Set[str]) -> Set[str]:
+    """Return the hosts of which nobody knows what stands there.
+
+    :param hosts: names
+    """
+    silent = scheduler.silent_cells
+    nodes = scheduler.hosts.values()
+    read = {one.host for one in nodes if one.cell_uuid not in silent}
+    return hosts - read if silent else frozenset()
+
+
+def describe(
+    scheduler: snapshot.Snapshot,
+    hosts: Set[str],
+    plan: plans.Plan,
+    unread: Set[str],
+) -> Iterator[str]:
+    """Yield sentences on hosts that are to be empty.
+
+    :param hosts: names
+    :param plan: what :func:`make` returned
+    :param unread: what :func:`find_unread` returned
+    """
+    empty = hosts - unread - {one.host for one in plan.without_place}
+    some = messages.part(len(empty), len(hosts), 'host', 'is', 'are')
+    yield f'{some} empty after these moves.'
+    if unread:
+        names = messages.first_few(sorted(map(messages.clean, unread)))
+        yield f'What stands on {names} is not known.'
+    open_ = {
+        messages.clean(state.host)
+        for state in scheduler.states.values()
+        if state.host in hosts and not state.service.get('disabled')
+    }
+    if open_:
+        verb = messages.agree(len(open_), 'is', 'are')
+        yield (
+            f'{messages.first_few(sorted(open_))} {verb} not disabled, and '
+            f'may get new servers.'
+        )
+
+
+def _select(
+    cctxt: typing.Any, nodes: Collection[snapshot.Host]
+) -> tuple[list[typing.Any], list[tuple[typing.Any, str]]]:
+    """Return nova Instances on hosts, and Migrations of others, with hosts."""
+    instances = [
+        one
+        for host in sorted({node.host for node in nodes})
+        for one in objects.InstanceList.get_by_host(cctxt, host, [])
+    ]
+    migrations = []
+    of = objects.MigrationList.get_in_progress_by_host_and_node
+    for node in nodes:
+        for one in of(cctxt, node.host, node.node):
+            # A server may be gone; else it is loaded from the cell.
+            with contextlib.suppress(nova_exception.InstanceNotFound):
+                if one.instance.host != node.host:
+                    migrations.append((one, node.host))
+    return instances, migrations

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""A server that a plan may move: how nova would, and what that frees."""
+
+from collections.abc import Collection
+import contextlib
+import types
+import typing
+
+from nova import exception as nova_exception
+from nova import objects
+from nova import servicegroup
+from nova.compute import api as compute_api
+from nova.compute import vm_states
+from oslo_serialization import jsonutils
+
+from nova_ext_sched import messages
+from nova_ext_sched.dryrun.cloud import claims
+from nova_ext_sched.dryrun.cloud import process
+from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.decision import server as explain_server
+from nova_ext_sched.dryrun.plan import shared
+
+#: Kinds of moves.
+LIVE, COLD = 'live', 'cold'
+
+
+# What has to be done first, by the state that keeps nova from a move.
+_FIRST = {
+    'building': 'wait until it is built, or delete it',
+    'error': 'mend its fault and set its state (openstack server set --state '
+    'active)',
+    'rescued': 'unrescue it',
+    'resized': 'confirm or revert its resize (openstack server resize '
+    'confirm)',
+    'shelved': 'unshelve it, or offload it (openstack server shelve '
+    '--offload)',
+    'soft-delete': 'restore it, or delete it for good (openstack server '
+    'delete --force)',
+    'suspended': 'resume it',
+}
+
+
+class NotMovable(Exception):
+    """nova would refuse to move a server wherever it went, and why.
+
+    :ivar first: what has to be done before
+    """
+
+    def __init__(self, why: str, first: str = '') -> None:
+        super().__init__(why)
+        self.first = first or 'bring it to another status'
+
+
+class Movable(explain_server.Server):
+    """A server, prepared for its move.
+
+    ====================================  ================  ==============
+    nova-api's checks (its decorators)    PCI devices       kind
+    ====================================  ================  ==============
+    let it be live-migrated               it asks for none  live
+    let it be live-migrated               it asks for some  as if they did
+                                                            not let it
+    let it be cold-migrated only          any               cold
+    let it be neither                     any               none
+    ====================================  ================  ==============
+
+    nova-api live-migrates servers that are ACTIVE or PAUSED and cold-migrates
+    those that are ACTIVE or STOPPED, without a task; further checks are those
+    of its release.
+
+    :param scheduler: what nova-scheduler has in memory
+    :param barred: the names of hosts that are no destinations
+    :ivar kind: :data:`LIVE` or :data:`COLD`
+    :ivar instance: the nova Instance, with its NUMA topology
+    :ivar like: see :class:`.shared.Shared`
+    :ivar held: an allocation request of what it holds in placement
+    :raises NotMovable: nova-api would refuse both, or nova-compute is down
+    :raises exception.InvalidValue: nova has no request of it
+    """
+
+    like: shared.Kind | None = None
+
+    def __init__(
+        self,
+        scheduler: snapshot.Snapshot,
+        uuid: str,
+        barred: Collection[str] = (),
+    ) -> None:
+        ctxt = process.context()
+        super().__init__(scheduler, ctxt, uuid)
+        with self._instance() as (cctxt, instance):
+            self.kind = _find_kind(cctxt, instance)
+            self.instance = instance
+        self.held: claims.Request = (
+            scheduler.placement.get_allocs_for_consumer(ctxt, uuid)
+        )
+        if self.kind == LIVE:
+            self.live_migrate()
+        else:
+            self.migrate()
+        # A plan has no move to where the server is.
+        self.spec_obj.ignore_hosts = [instance.host, *barred]
+
+    def find_key(self) -> object:
+        """Return what :func:`.shared.find_key` does of its move."""
+        text = jsonutils.dumps(self.spec_obj.obj_to_primitive())
+        of = self.kind, self._cell.uuid
+        return shared.find_key(of, self.instance, text)
+
+    def may_move_to(self, source: typing.Any, target: typing.Any) -> bool:
+        """Return whether hypervisors allow the move, as conductor decides.
+
+        :param source: a nova HostState; None where it is not known
+        :param target: a nova HostState
+        """
+        return (
+            self.kind == COLD
+            or source is None
+            or (
+                source.hypervisor_type == target.hypervisor_type
+                and source.hypervisor_version <= target.hypervisor_version
+            )
+        )
+
+
+def _find_kind(ctxt: typing.Any, instance: typing.Any) -> str:
+    """Return how nova-api would let a server be moved.
+
+    :raises NotMovable: not at all
+    """
+    pci_requests = instance.pci_requests
+    if not (pci_requests and pci_requests.requests):
+        try:
+            _ask('live_migrate', ctxt, instance, None, None, None)
+        except nova_exception.NovaException:
+            # It may still be stopped and moved.
+            pass
+        else:
+            return LIVE
+    try:
+        _ask('resize', ctxt, instance)
+    except nova_exception.InstanceInvalidState as exc:
+        attr, state = exc.kwargs['attr'], str(exc.kwargs['state'])
+        first = _FIRST.get(state, '')
+        if attr == 'task_state':
+            first = 'wait until that has ended'
+        raise NotMovable(f'its {attr} is {state}', first) from exc
+    except nova_exception.NovaException as exc:
+        text = exc.format_message().rstrip('.')
+        raise NotMovable(messages.clean(text, 500)) from exc
+    return COLD
+
+
+def check_evacuation(ctxt: typing.Any, instance: typing.Any) -> None:
+    """Ask nova-api whether it would evacuate a server from a dead host.
+
+    What is under way counts as ended: a build, a task.
+
+    :raises NotMovable: it would not
+    """
+    api, stub = _Api(), _Instance(instance)
+    api.servicegroup_api = types.SimpleNamespace(service_is_up=lambda _: False)
+    stub.task_state = None
+    if instance.vm_state == vm_states.BUILDING:
+        stub.vm_state = vm_states.ACTIVE
+    try:
+        with contextlib.suppress(_Allowed):
+            api.evacuate(ctxt, stub, None, None)
+    except nova_exception.InstanceInvalidState as exc:
+        raise NotMovable(
+            'its {attr} is {state}'.format(**exc.kwargs),
+            'set its state to active or error before (openstack server set '
+            '--state)',
+        ) from exc
+    except nova_exception.NovaException as exc:
+        text = exc.format_message().rstrip('.')
+        raise NotMovable(messages.clean(text, 500)) from exc
+
+
+class _Allowed(Exception):
+    """nova-api is about to begin the move."""
+
+
+class _Instance:
+    """A nova Instance that nova-api cannot change."""
+
+    task_state: typing.Any
+    vm_state: typing.Any
+
+    def __init__(self, instance: typing.Any) -> None:
+        self._of = instance
+
+    def __getattr__(self, name: str) -> typing.Any:
+        return getattr(self._of, name)
+
+    def save(self, *_: object, **__: object) -> typing.NoReturn:
+        raise _Allowed
+
+
+class _Api(compute_api.API):
+    """nova-api, up to where it begins a move."""
+
+    def __init__(self) -> None:
+        # Neutron need not be asked: every nova-compute of a supported release
+        # moves servers with such ports.
+        self.network_api = types.SimpleNamespace(
+            instance_has_extended_resource_request=lambda uuid: False
+        )
+        self.servicegroup_api = servicegroup.API()
+
+    def _allow_cross_cell_resize(self, *_: object) -> typing.NoReturn:
+        raise _Allowed
+
+
+def _ask(
+    method: str, ctxt: typing.Any, instance: typing.Any, *args: object
+) -> None:
+    """Run a method of nova-api up to where it begins the move.
+
+    :raises nova.exception.NovaException: nova-api refuses it
+    :raises NotMovable: nova-compute is down
+    """
+    api = _Api()
+    service = objects.Service.get_by_compute_host(ctxt, instance.host)
+    if not api.servicegroup_api.service_is_up(service):
+        host = messages.clean(instance.host)
+        raise NotMovable(
+            f'nova-compute of {host} is down',
+            'start it, or evacuate the server',
+        )
+    with contextlib.suppress(_Allowed):
+        getattr(api, method)(ctxt, _Instance(instance), *args)

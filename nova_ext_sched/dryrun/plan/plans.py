@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""A plan: moves, one after the other, and what has no place."""
+
+import dataclasses
+import typing
+
+from nova_ext_sched import messages
+
+#: The cause of a server that nova or a filter could not be asked about.
+FAULT = 'fault'
+
+
+@dataclasses.dataclass(frozen=True)
+class Leaving:
+    """A server that must leave its host.
+
+    :ivar server: its UUID
+    :ivar project: the ID of its project
+    :ivar policies: those that it violates
+    """
+
+    server: str
+    name: str
+    project: str
+    host: str
+    policies: list[str]
+
+
+def describe(instance: typing.Any, host: str) -> Leaving:
+    """Return a nova Instance that must leave a host."""
+    name = messages.clean(instance.display_name or '')
+    return Leaving(instance.uuid, name, instance.project_id, host, [])
+
+
+@dataclasses.dataclass(frozen=True)
+class Move(Leaving):
+    """The move of a server.
+
+    :ivar to: the host
+    :ivar kind: ``live``, ``cold`` or ``evacuate``
+    """
+
+    to: str
+    kind: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Stuck(Leaving):
+    """A server that has no place after all moves.
+
+    :ivar reason: the answer of explain
+    :ivar cause: the same in a word: ``state`` where nova does not move it,
+        :data:`FAULT` where nobody knows
+    :ivar would_help: what to lift; empty where nothing is known
+    :ivar name_of_cause: what is counted within it, such as an aggregate
+    """
+
+    reason: str
+    cause: str
+    would_help: str
+    name_of_cause: str = ''
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """A server group that stands less apart after the moves.
+
+    :ivar group: its UUID
+    :ivar hosts: on how many hosts its members stand after the moves
+    :ivar domains: in how many failure domains
+    """
+
+    group: str
+    name: str
+    hosts: int
+    hosts_before: int
+    domains: int
+    domains_before: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """Moves, one after the other, and what they leave as it is.
+
+    :ivar moves: in the order in which each is valid
+    :ivar mended_by_others: servers that may stay after the moves
+    """
+
+    moves: list[Move]
+    without_place: list[Stuck]
+    mended_by_others: list[Leaving]
+    groups: list[Group] = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass(frozen=True)
+class Failure:
+    """Hosts that fail at once, and where their servers would go.
+
+    :ivar failure: the name of the host, or of the failure domain
+    :ivar hosts: names
+    :ivar moves: one after the other
+    """
+
+    failure: str
+    hosts: list[str]
+    moves: list[Move]
+    without_place: list[Stuck]
+
+    @property
+    def servers(self) -> int:
+        """How many stand there."""
+        return len(self.moves) + len(self.without_place)

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Reading a scenario file, with everything that is wrong with it."""
+
+import collections
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+import itertools
+import logging
+import types
+import typing
+import warnings
+
+import jsonschema
+
+from nova_ext_sched import exception
+from nova_ext_sched import messages
+from nova_ext_sched import schema
+from nova_ext_sched.simulator import document
+from nova_ext_sched.simulator import hostnames
+from nova_ext_sched.simulator import scenario
+
+Findings = Iterator[schema.Finding]
+Errors = Iterator[jsonschema.ValidationError]
+Form = Mapping[str, typing.Any]
+Keywords = Mapping[str, Callable[..., Errors]]
+
+#: The most faults that are shown for one file.
+MOST_FINDINGS = 100
+
+_FORMATS = jsonschema.FormatChecker(formats=())
+
+
+class _Undeclared(schema.KeywordError):
+    """The name of nothing.
+
+    Suggestions take time: only for those that are shown.
+    """
+
+    def __init__(self, kind: str, name: str, known: Collection[str]) -> None:
+        super().__init__(kind, name)
+        self._known = known
+
+    def describe(self) -> tuple[str, str]:
+        some = messages.first_few(sorted(self._known), 8) or 'there is none'
+        expected = f'a declared {self.message} ({some})'
+        if self.message == 'server':
+            expected = 'a server that an earlier step boots'
+        meant = schema.suggest([self.got], self._known)
+        return expected, schema.show(self.got) + meant
+
+
+def load(file: str) -> dict[str, typing.Any]:
+    """Read and check a scenario file.
+
+    What nova alone knows is checked here only where the scenario has other
+    faults, so that all are shown together; else a cloud checks it when it has
+    loaded nova.
+
+    :param file: the path of the file
+    :returns: what :func:`scenario.parse` takes
+    :raises exception.ScenarioInvalid: with every fault that was found
+    """
+    data = document.load(file)
+    if any(findings(data)):
+        # nova takes seconds to import; it logs and warns meanwhile.
+        logging.disable(logging.WARNING)
+        try:
+            with warnings.catch_warnings(action='ignore'):
+                from nova_ext_sched.simulator import options
+
+                check(file, data, options.keywords())
+        finally:
+            logging.disable(logging.NOTSET)
+    return data
+
+
+def check(path: str, data: typing.Any, keywords: Keywords) -> None:
+    """Refuse a scenario that has findings.
+
+    :param path: what its file is called
+    :param keywords: see :func:`findings`
+    :raises exception.ScenarioInvalid: with the first MOST_FINDINGS
+    """
+    found = [*itertools.islice(findings(data, keywords), MOST_FINDINGS)]
+    if found:
+        raise exception.ScenarioInvalid(path=path, findings=found)
+
+
+def findings(
+    data: typing.Any, nova_keywords: Keywords = types.MappingProxyType({})
+) -> Findings:
+    """Yield each finding in a document.
+
+    Faults of its form, names that it does not declare and what nova does not
+    take are found together. How its parts agree is checked where all of these
+    are right.
+
+    :param nova_keywords: the keywords of the schema that nova alone can check
+    """
+    names: dict[str, set[str]] = collections.defaultdict(set)
+    names['project'].add(scenario.DEFAULT_PROJECT)
+    # nova's own, of hosts that are in no other.
+    names['availability zone'].add('nova')
+    deleted: set[str] = set()
+    # What is expected in place of a name that is there already.
+    once = {'host': 'each host once', 'server': 'a name that no server had'}
+
+    def declares(_: object, kind: str, value: object, form: Form) -> Errors:
+        found = _names(value, form)
+        for name in found:
+            if kind in once and name in names[kind]:
+                path = ['boot'] if isinstance(value, dict) else []
+                yield schema.KeywordError(once[kind], schema.show(name), path)
+        # A list that is too long is read to its end.
+        if len(names[kind]) < hostnames.MAX_NAMES**2:
+            names[kind].update(found)
+
+    def declared(_: object, kind: str, value: object, form: Form) -> Errors:
+        for name in _names(value, form):
+            if name not in names[kind]:
+                yield _Undeclared(kind, name, names[kind])
+            elif kind == 'server' and name in deleted:
+                yield schema.KeywordError(
+                    'a server that still exists',
+                    messages.clean(f'{name}, which a step deletes'),
+                )
+
+    def zone(_: object, on: bool, value: object, form: Form) -> Errors:
+        # nova's ZONE:HOST:NODE forces the host and the node, each of which
+        # may be missing; a simulated host's node has the host's name.
+        if not isinstance(value, str):
+            return
+        name, *forced = value.split(':', 2)
+        if name:
+            yield from declared(None, 'availability zone', name, {})
+        for host in filter(None, dict.fromkeys(forced)):
+            yield from declared(None, 'host', host, {})
+
+    def deletes(_: object, on: bool, value: object, form: Form) -> Errors:
+        deleted.update(_names(value, form))
+        yield from ()
+
+    validator = jsonschema.validators.extend(
+        schema.Validator,
+        {
+            'declares': declares,
+            'declared': declared,
+            'zone': zone,
+            'deletes': deletes,
+            'step': _check_step,
+            **nova_keywords,
+        },
+    )(document.SCENARIO, format_checker=_FORMATS)
+    error = None
+    for error in validator.iter_errors(data):
+        if [*error.path][:1] == ['steps'] and len(error.path) > 1:
+            # As reports count them.
+            error.path.popleft()
+            error.path[0] = f'step {error.path[0] + 1}'
+        yield from schema.find([error])
+    if error is None:
+        yield from _check_zones(scenario.parse(data).aggregates)
+
+
+def _names(value: typing.Any, form: Form) -> list[str]:
+    """Return what a value names; nothing where its form is wrong."""
+    names = [value]
+    try:
+        if isinstance(value, dict):
+            names = scenario.name_servers(value)
+        elif form.get('format') == 'names':
+            names = hostnames.expand(value)
+    except (KeyError, TypeError, ValueError):
+        return []
+    return [name for name in names if isinstance(name, str)]
+
+
+@_FORMATS.checks('names', ValueError)
+def _is_pattern(value: object) -> bool:
+    return not isinstance(value, str) or bool(hostnames.expand(value))
+
+
+def _check_step(
+    validator: typing.Any, steps: Form, value: typing.Any, form: object
+) -> Errors:
+    if isinstance(value, dict):
+        actions = [action for action in steps if action in value]
+        if len(actions) == 1:
+            yield from validator.descend(value, steps[actions[0]])
+        elif actions:
+            yield schema.KeywordError('one action', ' and '.join(actions))
+        else:
+            yield schema.KeywordError(
+                f'one action of {", ".join(steps)}',
+                schema.show_keys(value) + schema.suggest(value, steps),
+            )
+
+
+def _check_zones(aggregates: Iterable[scenario.Aggregate]) -> Findings:
+    zone_of: dict[str, str] = {}
+    for aggregate in aggregates:
+        stated = (
+            aggregate.availability_zone,
+            aggregate.metadata.get('availability_zone'),
+        )
+        for host, zone in itertools.product(aggregate.hosts, stated):
+            if zone and zone_of.setdefault(host, zone) != zone:
+                yield schema.Finding(
+                    ('aggregates', aggregate.name, 'hosts'),
+                    'hosts in one availability zone each',
+                    messages.clean(f'{host} in {zone_of[host]} and {zone}'),
+                )

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What a step should do, what it did, and whether the two agree."""
+
+import collections
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import typing
+
+from nova_ext_sched.simulator import document
+from nova_ext_sched.simulator import hostnames
+
+Counts = Mapping[str, int]
+
+#: Ways in which a server may end without a host.
+NO_VALID_HOST = 'no_valid_host'
+REFUSED = 'refused'
+FAILED = 'failed'
+
+_NAMES = {
+    NO_VALID_HOST: document.NO_VALID_HOST,
+    REFUSED: document.REFUSED,
+    FAILED: 'failed',
+}
+_FEW = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class Placement:
+    """Where one server is after a step.
+
+    :param server: the server's name; None where a step has no server
+    :param host: its host, or None
+    :param failure: None, NO_VALID_HOST, REFUSED (nova-api answered with an
+        error) or FAILED (anything else)
+    :param detail: what nova said about the failure
+    """
+
+    server: str | None
+    host: str | None = None
+    failure: str | None = None
+    detail: str = ''
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What a step did.
+
+    :param placements: one for each server of the step
+    :param reasons: sentences: why hosts were refused and which is preferred
+    :param unused: sentences that say why expected hosts were not used
+    :param warnings: what our package warned of
+    :param domains: for each metadata key that the step's expectations name,
+        the number of group members by failure domain; those on a host in no
+        domain stand under the empty string
+    """
+
+    placements: Sequence[Placement]
+    reasons: Sequence[str] = ()
+    unused: Sequence[str] = ()
+    warnings: Sequence[str] = ()
+    domains: Mapping[str, Counts] = dataclasses.field(default_factory=dict)
+
+    @property
+    def hosts(self) -> collections.Counter[str]:
+        """The number of the step's servers by host."""
+        return collections.Counter(
+            placement.host for placement in self.placements if placement.host
+        )
+
+    @property
+    def failed(self) -> list[str]:
+        """The failures of the step's servers."""
+        return [item.failure for item in self.placements if item.failure]
+
+    def __str__(self) -> str:
+        parts = []
+        servers = len(self.placements)
+        if hosts := self.hosts:
+            parts.append(_summary(hosts, servers))
+        for failure, name in _NAMES.items():
+            if number := self.failed.count(failure):
+                parts.append(name + (f' ×{number}' if servers > 1 else ''))
+        for key, members in self.domains.items():
+            parts += [
+                f'{key} {value} ×{number}' if value else f'no {key} ×{number}'
+                for value, number in sorted(members.items())
+            ]
+        return ', '.join(parts) or 'done'
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """What a scenario did on one cloud.
+
+    :param warnings: what our package warned of before the first step
+    """
+
+    outcomes: Sequence[Outcome]
+    warnings: Sequence[str] = ()
+
+    @classmethod
+    def parse(cls, data: Mapping[str, typing.Any]) -> 'Run':
+        """Return the run that :func:`dataclasses.asdict` described."""
+        outcomes = []
+        for one in data['outcomes']:
+            placements = [Placement(**item) for item in one['placements']]
+            outcomes.append(Outcome(**{**one, 'placements': placements}))
+        return cls(outcomes, data['warnings'])
+
+
+def _summary(hosts: collections.Counter[str], servers: int) -> str:
+    if servers == 1:
+        return next(iter(hosts))
+    if len(hosts) <= _FEW:
+        return ', '.join(f'{host} ×{hosts[host]}' for host in sorted(hosts))
+    least, most = min(hosts.values()), max(hosts.values())
+    each = f'{least}' if least == most else f'{least} to {most}'
+    return f'{hosts.total()} servers on {len(hosts)} hosts, {each} each'
+
+
+@dataclasses.dataclass(frozen=True)
+class Expectation:
+    """What a step should do.
+
+    :param hosts: the hosts that a server may land on; empty for any
+    :param per_host: exact number of the step's servers on each named host
+    :param max_per_host: largest number of the step's servers on one host
+    :param min_hosts: smallest number of hosts that the servers spread over
+    :param max_per_domain: by a key of aggregates' metadata, the largest
+        number of members of the servers' groups in one failure domain
+    :param min_domains: by such a key, the smallest number of failure domains
+        that the members spread over
+    :param failure: what servers should end in instead of on a host
+    :param failures: how many of them; None for all
+    """
+
+    hosts: Sequence[str] = dataclasses.field(default_factory=list)
+    per_host: Counts = dataclasses.field(default_factory=dict)
+    max_per_host: int | None = None
+    min_hosts: int | None = None
+    max_per_domain: Counts = dataclasses.field(default_factory=dict)
+    min_domains: Counts = dataclasses.field(default_factory=dict)
+    failure: str | None = None
+    failures: int | None = None
+
+    def find_unused(self, outcome: Outcome) -> list[str]:
+        """Return the expected hosts that no server of the step is on."""
+        wanted = [*self.hosts, *filter(self.per_host.get, self.per_host)]
+        used = outcome.hosts
+        if self.hosts and used and used.keys() <= set(self.hosts):
+            return []
+        return [host for host in dict.fromkeys(wanted) if host not in used]
+
+    def met_by(self, outcome: Outcome) -> bool:
+        """Return whether the step did what it should.
+
+        ==================================  ================================
+        expected                            met where
+        ==================================  ================================
+        nothing in particular               no server failed
+        hosts                               and each is on one of them
+        per_host                            and each of these has as many
+        max_per_host, min_hosts             and no host has more, and the
+                                            servers are on as many hosts
+        max_per_domain, min_domains         the same by failure domain, and
+                                            max_per_domain: none is on a host
+                                            in no domain
+        no valid host, refused              every server ended so
+        no_valid_host: N                    just N did, and the others meet
+                                            the rest
+        ==================================  ================================
+        """
+        failing = self.failures if self.failure else 0
+        if failing is None:
+            failing = len(outcome.placements)
+        if outcome.failed != [self.failure] * failing:
+            return False
+        return all(met for _, met in self._judge(outcome))
+
+    def _judge(self, outcome: Outcome) -> Iterator[tuple[str, bool]]:
+        """Yield what is asked of servers with a host, and whether it is so."""
+        hosts = outcome.hosts
+        if self.hosts:
+            yield _either(self.hosts), hosts.keys() <= {*self.hosts}
+        for host, number in self.per_host.items():
+            yield f'{host} ×{number}', hosts[host] == number
+        if (most := self.max_per_host) is not None:
+            yield f'at most {most} a host', max([0, *hosts.values()]) <= most
+        if (least := self.min_hosts) is not None:
+            yield f'on {least} hosts or more', len(hosts) >= least
+        for key, most in self.max_per_domain.items():
+            members = outcome.domains[key]
+            met = '' not in members and max([0, *members.values()]) <= most
+            yield f'at most {most} in each {key}', met
+        for key, least in self.min_domains.items():
+            domains = outcome.domains[key].keys() - {''}
+            yield f'at least {least} different {key}', len(domains) >= least
+
+    def __str__(self) -> str:
+        if self.failure is not None and self.failures is None:
+            return _NAMES[self.failure]
+        nowhere = Outcome((), domains=collections.defaultdict(dict))
+        parts = [words for words, _ in self._judge(nowhere)]
+        if self.failure is not None:
+            parts.append(f'{_NAMES[self.failure]} ×{self.failures}')
+        return ', '.join(parts) or 'any host'
+
+
+def _either(hosts: Sequence[str]) -> str:
+    if len(hosts) <= _FEW:
+        return ' or '.join(hosts)
+    return f'{hosts[0]} … {hosts[-1]} ({len(hosts)} hosts)'
+
+
+def parse(value: typing.Any) -> Expectation:
+    """Return the expectation that a checked document states.
+
+    :param value: None for any host
+    """
+    if value == document.NO_VALID_HOST:
+        return Expectation(failure=NO_VALID_HOST)
+    if value == document.REFUSED:
+        return Expectation(failure=REFUSED)
+    rest = dict(value if isinstance(value, dict) else {'hosts': value or ()})
+    hosts = rest.pop('hosts', ())
+    per_host = rest.pop('per_host', {})
+    if 'no_valid_host' in rest:
+        rest['failures'] = rest.pop('no_valid_host')
+        rest['failure'] = NO_VALID_HOST
+    return Expectation(
+        hostnames.expand_all(hosts),
+        {
+            host: number
+            for pattern, number in per_host.items()
+            for host in hostnames.expand(pattern)
+        },
+        **rest,
+    )

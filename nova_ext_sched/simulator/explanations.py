@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Why the simulated scheduler decides as it does: explain, at that moment."""
+
+from collections.abc import Iterable
+import logging
+import re
+import typing
+
+import fixtures
+from nova.scheduler import manager
+
+from nova_ext_sched import messages
+from nova_ext_sched.dryrun.cloud import placement
+from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.decision import document
+from nova_ext_sched.dryrun.decision import matrix
+from nova_ext_sched.dryrun.decision import reasons
+from nova_ext_sched.dryrun.decision import stages
+
+Document = dict[str, typing.Any]
+
+# How many of the policies' sentences are shown.
+_MOST_DETAILS = 5
+
+# It says nothing where the log of nova-api is out of sight.
+_REQUEST_ID = re.compile(r' req-[0-9a-f-]{36}')
+
+
+class Explanations(fixtures.Fixture):
+    """Explains each request before the scheduler answers it.
+
+    :ivar latest: the document of each server's last request, by UUID
+    """
+
+    def __init__(self) -> None:
+        self.latest: dict[str, Document] = {}
+
+    def _setUp(self) -> None:
+        select = manager.SchedulerManager.select_destinations
+
+        def select_destinations(
+            scheduler: typing.Any, context: typing.Any, **request: typing.Any
+        ) -> typing.Any:
+            # The scheduler changes the request.
+            spec_obj = request['spec_obj'].obj_clone()
+            uuids = request['instance_uuids'] or [spec_obj.instance_uuid]
+            self._keep(context, spec_obj, uuids)
+            return select(scheduler, context, **request)
+
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova.scheduler.manager.SchedulerManager.select_destinations',
+                select_destinations,
+            )
+        )
+
+    def _keep(
+        self, context: typing.Any, spec_obj: typing.Any, uuids: Iterable[str]
+    ) -> None:
+        # Only the scheduler's own lines are for nova's log. A warning that a
+        # filter has once may come with the explanation.
+        logging.disable(logging.INFO)
+        try:
+            found = _explain(context, spec_obj)
+        finally:
+            logging.disable(logging.NOTSET)
+        for uuid in uuids:
+            self.latest.pop(uuid, None)
+            self.latest[uuid] = found
+
+    def take(self) -> dict[str, Document]:
+        """Return what was explained since the last call, by server."""
+        taken, self.latest = self.latest, {}
+        return taken
+
+
+class Warnings(logging.Handler):
+    """Collects what the package warns of, each text once."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._at_start: set[str] = set()
+        self._lines: dict[str, None] = {}
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """See logging.Handler."""
+        self._lines[_REQUEST_ID.sub('', record.getMessage())] = None
+
+    def take(self, start: bool = False) -> list[str]:
+        """Return what came since the last call, but for what came at start.
+
+        :param start: the cloud has just started
+        """
+        taken = [line for line in self._lines if line not in self._at_start]
+        self._lines = {}
+        if start:
+            self._at_start = set(taken)
+        return taken
+
+
+def _explain(ctxt: typing.Any, spec_obj: typing.Any) -> Document:
+    """Return explain's document of a request, which changes."""
+    scheduler = snapshot.Snapshot()
+    found = stages.start(scheduler)
+    request = document.describe_request(spec_obj)
+    try:
+        stages.explain(scheduler, found, ctxt, spec_obj)
+    except placement.PlacementFailed as exc:
+        found.stop('placement', 'placement', f'it answered {exc.cause}')
+    except reasons.FilterFailed as exc:
+        found.stop('host filter', exc.name, exc.cause)
+    return document.build(found, request)
+
+
+def describe(explained: Document) -> list[str]:
+    """Return the answer in a sentence, and what the policies say, one each."""
+    answer = explained['answer']
+    said = [
+        detail['detail']
+        for reason in answer['reasons']
+        # The sentence has the only detail of hosts without a name.
+        for detail in reason['details']
+        if reason['names'] or len(reason['details']) > 1
+    ]
+    more = len(said) - _MOST_DETAILS
+    said = said[:_MOST_DETAILS]
+    if more > 0:
+        said.append(f'and {messages.count("reason", more)} more')
+    return [answer['sentence'].rstrip('.'), *said]
+
+
+def describe_unused(
+    explained: Document, hosts: Iterable[str], landed: str | None = None
+) -> list[str]:
+    """Return why a server is not on hosts, a sentence for each reason.
+
+    ========================  =============================================
+    the host                  the reason
+    ========================  =============================================
+    is refused                each constraint that refuses it, and the
+                              policy's own words
+    is left                   the weigher that put the other one above it
+    ========================  =============================================
+
+    :param hosts: names of compute nodes
+    :param landed: the host where the server is, if it has one
+    """
+    by_reason: dict[str, list[str]] = {}
+    listed = {host['host']: host for host in explained['hosts']}
+    end = explained['answer']['end']
+    for name in hosts:
+        if end:
+            reason = f'{end["name"]} ends the request: {end["reason"]}'
+        elif listed[name]['left']:
+            reason = _compare(explained, name, landed)
+        else:
+            reason = _list_refusals(explained, listed[name])
+        by_reason.setdefault(reason, []).append(name)
+    return [
+        f'{messages.first_few(names, 3)} not used: {reason}'
+        for reason, names in by_reason.items()
+    ]
+
+
+def _list_refusals(explained: Document, host: Document) -> str:
+    """Return what refuses a host and why, each reason once."""
+    constraints: dict[str, list[str]] = {}
+    for one in host['verdicts']:
+        if one['verdict'] == matrix.REFUSED:
+            name = explained['constraints'][one['constraint']]['constraint']
+            names = constraints.setdefault(one['reason'], [])
+            # A filter that is its own cause is named in the reason.
+            names += [name] * (one['causes'] != [name])
+    return '; '.join(
+        (f'{", ".join(names)}: ' if names else '') + f'it {reason}'
+        for reason, names in constraints.items()
+    )
+
+
+def _compare(explained: Document, name: str, landed: str | None) -> str:
+    """Return what put another host above one that no constraint refuses."""
+    order = {one['host']: one for one in explained['order']}
+    mine, other = order[name], order.get(str(landed))
+    passes = 'it passes every constraint, and'
+    if other is None:
+        return f'{passes} the server did not stay'
+    ahead = {
+        weigher: weight - mine['weights'][weigher]
+        for weigher, weight in other['weights'].items()
+    }
+    weigher = max(ahead, key=ahead.__getitem__)
+    if other['weight'] <= mine['weight'] or ahead[weigher] <= 0:
+        return f'{passes} {landed} does not weigh more'
+    return (
+        f'{passes} {landed} weighs more: {weigher} gives it '
+        f'{other["weights"][weigher]:.3g}, and '
+        f'{mine["weights"][weigher]:.3g} here'
+    )

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The nova.conf of a simulated cloud, with our package and without it."""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+import importlib.metadata
+import typing
+
+from nova import exception as nova_exception
+from nova.api.validation.extra_specs import validators
+import nova.conf
+from nova.scheduler import filters as nova_filters
+from oslo_config import cfg
+from oslo_config import types
+
+from nova_ext_sched import conf
+from nova_ext_sched import exception
+from nova_ext_sched import filters
+from nova_ext_sched import messages
+from nova_ext_sched import plugins
+from nova_ext_sched import schema
+from nova_ext_sched.conf import round_robin
+from nova_ext_sched.simulator import scenario
+
+CONF = nova.conf.CONF
+
+_PACKAGE = 'nova_ext_sched'
+_WEIGHER = 'nova_ext_sched.simulator.weigher.PreferredHosts'
+#: nova and our package have an option of this name, in groups of their own.
+_ISOLATION = 'enable_isolated_aggregate_filtering'
+_LIST = types.List()
+# Quotas would end a scenario of many servers before the scheduler is asked.
+_UNLIMITED = {
+    'quota': dict.fromkeys(
+        ('cores', 'instances', 'ram', 'server_groups', 'server_group_members'),
+        -1,
+    )
+}
+
+
+def compose(declared: scenario.Scenario, plain: bool) -> scenario.Options:
+    """Return the options that a cloud runs with, by group.
+
+    Where the scenario isolates aggregates, plain nova does so with its own
+    request filter, unless ``plain`` of the scenario says otherwise. Quotas
+    are unlimited unless the scenario limits them.
+
+    :param declared: the scenario
+    :param plain: as nova is without our package
+    :raises exception.ScenarioInvalid: a filter is not installed
+    """
+    layers = [_UNLIMITED, declared.nova_conf]
+    host_filters = declared.host_filters
+    if plain:
+        isolates = declared.nova_conf.get(_PACKAGE, {}).get(_ISOLATION)
+        if isolates is not None:
+            layers.append({'scheduler': {_ISOLATION: isolates}})
+        layers.append(declared.plain.get('nova_conf', {}))
+        host_filters = declared.plain.get('host_filters', host_filters)
+    options: scenario.Options = {}
+    for layer in layers:
+        for group, values in layer.items():
+            options.setdefault(group, {}).update(values)
+    default = CONF.filter_scheduler
+    lines = {
+        'available_filters': [filters.NOVA_FILTERS, filters.ALL_FILTERS],
+        'enabled_filters': default.enabled_filters,
+        'weight_classes': [*default.weight_classes, round_robin.ALL_WEIGHERS],
+    }
+    scheduler = options.setdefault('filter_scheduler', {})
+    available, enabled, weighers = (
+        _LIST(scheduler.get(name, value)) for name, value in lines.items()
+    )
+    enabled += [name for name in host_filters if name not in enabled]
+    host_filter_names, request_filter_names = (
+        importlib.metadata.entry_points(group=group).names
+        for group in (plugins.HOST_FILTERS, plugins.REQUEST_FILTERS)
+    )
+    classes = nova_filters.HostFilterHandler().get_matching_classes(
+        _without_ours(available)
+    )
+    others = {cls.__name__ for cls in classes}
+    if plain:
+        options.pop(_PACKAGE, None)
+        available = _without_ours(available)
+        missing = host_filter_names - others
+        enabled = [name for name in enabled if name not in missing]
+    findings = [
+        schema.Finding(
+            path,
+            f'a {path[-1].replace("_", " ")[:-1]} that is installed',
+            schema.show(name) + schema.suggest([name], installed),
+        )
+        for path, names, installed in (
+            (('host_filters',), enabled, others | host_filter_names),
+            (
+                ('nova_conf', _PACKAGE, 'request_filters'),
+                _LIST(options.get(_PACKAGE, {}).get('request_filters', [])),
+                request_filter_names,
+            ),
+        )
+        for name in names
+        if name not in installed
+    ]
+    if findings:
+        raise exception.ScenarioInvalid(path='the scenario', findings=findings)
+    if filters.ALL_FILTERS not in available:
+        weighers = _without_ours(weighers)
+    if declared.prefer:
+        weighers.append(_WEIGHER)
+    scheduler.update(zip(lines, (available, enabled, weighers), strict=True))
+    return options
+
+
+def _without_ours(names: Iterable[str]) -> list[str]:
+    return [name for name in names if name.split('.')[0] != _PACKAGE]
+
+
+def keywords() -> dict[str, typing.Any]:
+    """Return the keywords of the schema that nova's own code checks."""
+    conf.register_opts(CONF)
+    return {'nova_conf': _check_options, 'extra_specs': _check_extra_specs}
+
+
+def _check_options(
+    validator: object, on: bool, groups: typing.Any, form: object
+) -> Iterator[schema.KeywordError]:
+    """Yield what nova.conf would not take."""
+    for group, options in _items(groups):
+        section = None if group == 'DEFAULT' else group
+        for option, value in _items(options):
+            known: Iterable[str] = ()
+            try:
+                CONF.set_override(option, value, section)
+                CONF.clear_override(option, section)
+                continue
+            except cfg.NoSuchGroupError:
+                expected, got = 'a group of nova.conf', messages.clean(group)
+                known = CONF
+            except cfg.NoSuchOptError:
+                expected, got = f'an option of [{group}]', option
+                known = CONF[section] if section else CONF
+            except ValueError as exc:
+                expected = f'a value of its type ({messages.clean(exc)})'
+                got = schema.show(value)
+            # So oslo.config fails at a list in place of a boolean.
+            except (AttributeError, TypeError):
+                expected, got = 'a value of its type', schema.show(value)
+            yield schema.KeywordError(
+                expected,
+                got + schema.suggest([got], [*known]),
+                (group, option),
+            )
+
+
+def _check_extra_specs(
+    validator: object, on: bool, specs: typing.Any, form: object
+) -> Iterator[schema.KeywordError]:
+    for key, value in _items(specs):
+        try:
+            validators.validate(key, str(value))
+        except nova_exception.ValidationError as exc:
+            yield schema.KeywordError(
+                'what nova-api takes',
+                messages.clean(exc.format_message()),
+                [key],
+            )
+
+
+def _items(value: typing.Any) -> Iterable[tuple[str, typing.Any]]:
+    # The schema says so where it is no mapping.
+    return value.items() if isinstance(value, dict) else ()

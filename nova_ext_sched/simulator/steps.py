@@ -1,0 +1,397 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Running the steps of a scenario on a cloud."""
+
+from collections.abc import Callable
+from collections.abc import Sequence
+import dataclasses
+import time
+import typing
+
+from nova.tests.functional.api import client
+
+from nova_ext_sched.simulator import cloud
+from nova_ext_sched.simulator import expectation
+from nova_ext_sched.simulator import explanations
+from nova_ext_sched.simulator import hostnames
+from nova_ext_sched.simulator import scenario
+
+# Seconds between two looks at a server, at first and at last, and until one is
+# given up.
+_POLLS = 0.05, 0.4
+_PATIENCE = 120
+
+NO_VALID_HOST = 'No valid host'
+
+HOST = 'OS-EXT-SRV-ATTR:host'
+TASK = 'OS-EXT-STS:task_state'
+
+# By the action of nova-api, the instance action whose events show a
+# failure that leaves the server as it was, and says so nowhere else.
+_MOVES = {
+    'resize': 'resize',
+    'migrate': 'migrate',
+    'os-migrateLive': 'live-migration',
+    'evacuate': 'evacuate',
+}
+_CONFIRMED = {'resize', 'migrate'}
+
+Body = dict[str, typing.Any]
+Placement = expectation.Placement
+Placements = list[Placement]
+
+
+class Steps:
+    """Does what steps say, and shows where their servers are afterwards.
+
+    :param simulated: a cloud that stands
+    """
+
+    def __init__(self, simulated: cloud.Cloud) -> None:
+        self._cloud = simulated
+        self._api = simulated.client(scenario.DEFAULT_PROJECT)
+        # By the name of a server that was booted.
+        self._ids: dict[str, str] = {}
+        self._groups: dict[str, str | None] = {}
+
+    def run(self, step: scenario.Step) -> expectation.Outcome:
+        """Do one step and wait for its end."""
+        if step.action == 'boot':
+            placements = self._boot(step)
+        elif step.action == 'aggregate':
+            placements = [self._change_aggregate(step)]
+        else:
+            placements = self._act(step)
+        outcome = expectation.Outcome(
+            # nova still shows where a deleted server was.
+            [
+                one if step.places else dataclasses.replace(one, host=None)
+                for one in placements
+            ],
+            warnings=self._cloud.readable(self._cloud.warnings.take()),
+            domains={
+                key: self._cloud.domains(key, self._find_group_hosts(step))
+                for key in step.domain_keys
+            },
+        )
+        explained = self._cloud.explanations.take()
+        unused: list[str] = []
+        if explained:
+            # Each server of a step leaves the next one less room.
+            uuid, last = [*explained.items()][-1]
+            landed = [
+                one.host
+                for one in outcome.placements
+                if self._ids.get(str(one.server)) == uuid
+            ]
+            hosts = step.expect.find_unused(outcome)
+            unused = explanations.describe_unused(last, hosts, *landed)
+        reasons = self._reasons(outcome.placements, explained)
+        return dataclasses.replace(
+            outcome,
+            reasons=self._cloud.readable(reasons),
+            unused=self._cloud.readable(unused),
+        )
+
+    def _reasons(
+        self,
+        placements: Sequence[Placement],
+        explained: dict[str, explanations.Document],
+    ) -> list[str]:
+        """Return why the first server that failed did, or the last landed.
+
+        What nova itself said, unless the scheduler found no host.
+        """
+        for placement in placements:
+            if placement.failure:
+                last = explained.get(self._ids.get(str(placement.server), ''))
+                if (
+                    placement.failure != expectation.NO_VALID_HOST
+                    or last is None
+                    or last['answer']['finds_host']
+                ):
+                    return [placement.detail]
+                return explanations.describe(last)
+        for last in reversed(explained.values()):
+            return explanations.describe(last)
+        return []
+
+    def _find_group_hosts(self, step: scenario.Step) -> list[str]:
+        """Return where the members of the step's groups stand."""
+        groups = {self._groups.get(name) for name in step.servers} - {None}
+        members = {
+            *step.servers,
+            *(name for name, group in self._groups.items() if group in groups),
+        }
+        return [host for name in members if (host := self._show(name)[HOST])]
+
+    def _boot(self, step: scenario.Step) -> Placements:
+        # One after the other, so that each is placed by what the ones before
+        # it left.
+        requests = [(name, [name]) for name in step.servers]
+        if step.arguments.get('multi_create'):
+            requests = [(str(step.target), [*step.servers])]
+        return [
+            placement
+            for name, names in requests
+            for placement in self._create(name, names, step)
+        ]
+
+    def _create(
+        self, name: str, names: list[str], step: scenario.Step
+    ) -> Placements:
+        """Ask for servers in one request; nova names several itself."""
+        api = self._cloud.client(
+            step.arguments.get('project', scenario.DEFAULT_PROJECT)
+        )
+        body = self._boot_body(name, len(names), step.arguments)
+        try:
+            made = api.api_post('/servers', body).body
+        except client.OpenStackApiException as exc:
+            return [_refusal(name, exc) for name in names]
+        if 'server' in made:
+            servers = {name: made['server']['id']}
+        else:
+            url = f'/servers?reservation_id={made["reservation_id"]}'
+            servers = {
+                server['name']: server['id']
+                for server in api.api_get(url).body['servers']
+            }
+        for each, id_ in servers.items():
+            self._ids[each] = id_
+            self._cloud.names[id_] = each
+            if 'group' in step.arguments:
+                self._groups[each] = step.arguments['group']
+        placements = []
+        for each in names:
+            placements.append(self._settled(each))
+            self._cloud.progress('Placing servers')
+        return placements
+
+    def _boot_body(self, name: str, count: int, arguments: Body) -> Body:
+        image = arguments.get('image', cloud.DEFAULT_IMAGE)
+        server: Body = {
+            'name': name,
+            'flavorRef': self._cloud.flavor_ids[arguments['flavor']],
+            'networks': 'none',
+            'min_count': count,
+            'max_count': count,
+            # Otherwise nova-api names the first one alone.
+            'return_reservation_id': count > 1,
+        }
+        for key in ('availability_zone', 'host'):
+            if key in arguments:
+                server[key] = arguments[key]
+        if arguments.get('volume'):
+            server['block_device_mapping_v2'] = [
+                {
+                    'boot_index': 0,
+                    'source_type': 'volume',
+                    'destination_type': 'volume',
+                    'uuid': self._cloud.create_volume(image),
+                }
+            ]
+        else:
+            server['imageRef'] = self._cloud.image_ids[image]
+        hints = {
+            key: self._hint(value)
+            for key, value in arguments.get('hints', {}).items()
+        }
+        if 'group' in arguments:
+            hints['group'] = self._cloud.group_ids[arguments['group']]
+        return {'server': server, 'os:scheduler_hints': hints}
+
+    def _hint(self, value: typing.Any) -> typing.Any:
+        if isinstance(value, list):
+            return [self._hint(item) for item in value]
+        # same_host and the like name servers, by id.
+        return self._ids.get(value, value)
+
+    def _change_aggregate(self, step: scenario.Step) -> Placement:
+        name = str(step.target)
+        url = f'/os-aggregates/{self._cloud.aggregate_ids[name]}'
+        try:
+            for action in _aggregate_actions(step.arguments):
+                self._api.api_post(f'{url}/action', action)
+        except client.OpenStackApiException as exc:
+            return _refusal(None, exc)
+        self._cloud.imply_traits()
+        return Placement(None)
+
+    def _act(self, step: scenario.Step) -> Placements:
+        """Do an action of nova-api to each server of a step."""
+        body = self._action_body(step)
+        action = next(iter(body or ()), None)
+        if step.action == 'evacuate':
+            # nova evacuates from a host that is down. A server that is on none
+            # takes none down.
+            hosts = {self._show(name)[HOST] for name in step.servers}
+            for host in hosts - {None}:
+                for service in self._api.get_services('nova-compute', host):
+                    self._api.put_service(service['id'], {'forced_down': True})
+        placements = []
+        for name in step.servers:
+            try:
+                self._request(name, body)
+            except client.OpenStackApiException as exc:
+                placements.append(_refusal(name, exc))
+            else:
+                placements.append(self._moved(name, action))
+                self._cloud.progress('Placing servers')
+        if action in _CONFIRMED and step.arguments.get('confirm', True):
+            for placement in placements:
+                if placement.failure is None:
+                    name = str(placement.server)
+                    self._request(name, {'confirmResize': None})
+                    # The source host's allocation goes at last.
+                    self._wait_for_events(name, 'confirmResize')
+        return placements
+
+    def _moved(self, name: str, action: str | None) -> Placement:
+        """Wait for the end of an action on a server."""
+        placement = self._settled(name)
+        if action in _MOVES and placement.failure is None:
+            if error := self._wait_for_events(name, _MOVES[action]):
+                return _failure(name, error)
+            # An evacuated server has no task before it has its new host.
+            return self._settled(name)
+        if action == 'unshelve' and not (placement.failure or placement.host):
+            # A server that fits nowhere stays as it was, without an event.
+            return _failure(name, NO_VALID_HOST)
+        return placement
+
+    def _action_body(self, step: scenario.Step) -> Body | None:
+        """Return what nova-api is asked for; None to delete."""
+        arguments = step.arguments
+        host = arguments.get('host')
+        match step.action:
+            case 'rebuild':
+                image = self._cloud.image_ids[arguments['image']]
+                return {'rebuild': {'imageRef': image}}
+            case 'resize':
+                flavor = self._cloud.flavor_ids[arguments['flavor']]
+                return {'resize': {'flavorRef': flavor}}
+            case 'migrate' if arguments.get('live'):
+                live = {'host': host, 'block_migration': 'auto'}
+                return {'os-migrateLive': live}
+            case 'migrate':
+                return {'migrate': {'host': host} if host else None}
+            case 'evacuate':
+                return {'evacuate': {}}
+            case 'reset':
+                return {'os-resetState': {'state': 'active'}}
+            case 'delete':
+                return None
+        # shelve, unshelve
+        return {step.action: None}
+
+    def _request(self, name: str, body: Body | None) -> None:
+        # A server that nova refused to make is one that nova does not know.
+        url = f'/servers/{self._ids.get(name, name)}'
+        if body is None:
+            self._api.api_delete(url)
+        else:
+            self._api.api_post(f'{url}/action', body)
+
+    def _show(self, name: str) -> Body:
+        try:
+            return self._api.get_server(self._ids.get(name, name))
+        except client.OpenStackApiNotFoundException:
+            return {'status': 'DELETED', TASK: None, HOST: None}
+
+    def _settled(self, name: str) -> Placement:
+        """Wait until nova does nothing more to a server."""
+        server = _look_until(_is_settled, lambda: self._show(name))
+        status, task = server['status'], server[TASK]
+        if not _is_settled(server):
+            return Placement(
+                name,
+                failure=expectation.FAILED,
+                detail=f'still {status}, task {task}, after {_PATIENCE} '
+                'seconds',
+            )
+        if status == 'ERROR':
+            return _failure(name, server['fault']['message'])
+        return Placement(name, host=server[HOST])
+
+    def _wait_for_events(self, name: str, action: str) -> str | None:
+        """Wait for the end of a server's newest action of a kind.
+
+        :returns: what its events say of a failure; None where it has none
+        """
+
+        def look() -> list[Body]:
+            newest = next(
+                item
+                for item in self._api.get_instance_actions(self._ids[name])
+                if item['action'] == action
+            )
+            return self._api.get_instance_action_details(
+                self._ids[name], newest['request_id']
+            )['events']
+
+        events = _look_until(
+            lambda events: events and all(event['result'] for event in events),
+            look,
+        )
+        for event in events:
+            if str(event['result']).lower() == 'error':
+                text = event.get('details') or event.get('traceback') or ''
+                return text.strip()
+        return None
+
+
+def _is_settled(server: Body) -> bool:
+    return (
+        server['status'] != 'BUILD'
+        and server[TASK] is None
+        # nova sets the status before it records the reason.
+        and (server['status'] != 'ERROR' or 'fault' in server)
+    )
+
+
+def _look_until(
+    done: Callable[[typing.Any], typing.Any],
+    look: Callable[[], typing.Any],
+) -> typing.Any:
+    """Return what was seen when it was done, or when it was given up."""
+    deadline = time.monotonic() + _PATIENCE
+    pause, longest = _POLLS
+    while not done(seen := look()) and time.monotonic() < deadline:
+        time.sleep(pause)
+        pause = min(2 * pause, longest)
+    return seen
+
+
+def _refusal(name: str | None, exc: client.OpenStackApiException) -> Placement:
+    """Return the placement of a server whose request nova-api refused."""
+    try:
+        (fault,) = exc.response.json().values()
+        detail = f'{exc.response.status_code}: {fault["message"]}'
+    except (AttributeError, ValueError, TypeError, KeyError):
+        detail = str(exc)
+    return Placement(name, failure=expectation.REFUSED, detail=detail)
+
+
+def _failure(name: str | None, detail: str) -> Placement:
+    """Return the placement of a server that failed as nova says."""
+    failure = expectation.FAILED
+    if NO_VALID_HOST in detail or 'NoValidHost' in detail:
+        failure = expectation.NO_VALID_HOST
+    return Placement(name, failure=failure, detail=detail)
+
+
+def _aggregate_actions(arguments: Body) -> list[Body]:
+    """Return the bodies of the API requests that change an aggregate."""
+    metadata: dict[str, str | None] = dict(arguments.get('set', {}))
+    # nova-api removes a key that is set to null.
+    metadata.update(dict.fromkeys(arguments.get('unset', ())))
+    actions: list[Body] = []
+    if metadata:
+        actions.append({'set_metadata': {'metadata': metadata}})
+    for key, verb in (('add_hosts', 'add'), ('remove_hosts', 'remove')):
+        actions += [
+            {f'{verb}_host': {'host': host}}
+            for host in hostnames.expand_all(arguments.get(key, ()))
+        ]
+    return actions

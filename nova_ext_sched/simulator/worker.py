@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The process that a simulated cloud lives in.
+
+nova's harness changes its whole process (eventlet, logging, HOME, warnings),
+so each cloud gets one of its own, and the command stays as it is. A
+:class:`Request` comes on standard input as JSON. On standard output go a line
+with a plus sign for each host that is up, each aggregate that is there and
+each server that is placed, with what is being done; and at the end JSON, a
+mapping with one of these keys:
+
+============  =============================================================
+``run``       an :class:`expectation.Run`
+``faults``    a line for each part of the scenario that nova does not take
+``failed``    why the cloud broke down
+============  =============================================================
+"""
+
+from collections.abc import Callable
+import dataclasses
+import importlib
+import json
+import logging
+import os
+import sys
+import typing
+
+from nova_ext_sched import exception
+
+#: The log file that stands for standard error.
+STDERR = '-'
+
+_FORMAT = '%(asctime)s {cloud} %(levelname)s %(name)s: %(message)s'
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """What a worker is asked to do.
+
+    :param data: a checked scenario document
+    :param plain: run nova without our package
+    :param log_file: where the log goes: a path, STDERR, or None for nowhere
+    :param log_level: the lowest level that goes there
+    """
+
+    data: dict[str, typing.Any]
+    plain: bool
+    log_file: str | None
+    log_level: str
+
+    @property
+    def name(self) -> str:
+        """What the cloud is called in logs and messages."""
+        return 'plain nova' if self.plain else 'nova-ext-sched'
+
+
+def main() -> None:
+    """Run one cloud; see the module."""
+    request = Request(**json.load(sys.stdin))
+    # What nova prints is no result.
+    results = os.fdopen(os.dup(1), 'w')
+    os.dup2(2, 1)
+    # oslo.config would read our arguments as nova's.
+    del sys.argv[1:]
+    # A full disk under the log is no fault of the cloud.
+    logging.raiseExceptions = False
+
+    def progress(phase: str) -> None:
+        print(f'+{phase}', file=results, flush=True)
+
+    # nova's harness patches the process for eventlet: before anything that
+    # the patches are for is imported.
+    importlib.import_module('nova.tests.functional')
+    result: dict[str, typing.Any]
+    try:
+        result = {'run': dataclasses.asdict(run(request, progress))}
+    except exception.ScenarioInvalid as exc:
+        result = {'faults': [str(finding) for finding in exc.findings]}
+    except Exception as exc:
+        logging.getLogger(__name__).exception('The simulated cloud raised')
+        result = {'failed': f'{type(exc).__name__}: {exc}'}
+    print(json.dumps(result), end='', file=results, flush=True)
+    # nova's threads and greenlets have nothing left to do.
+    logging.shutdown()
+    os._exit(0)
+
+
+def run(
+    request: Request, progress: Callable[[str], None] = lambda phase: None
+) -> typing.Any:
+    """Build the cloud, run the steps, and take it down.
+
+    :param progress: called with what is being done, for each host, each
+        aggregate and each server
+    :returns: an :class:`expectation.Run`
+    :raises exception.ScenarioInvalid: nova does not take a part of the
+        scenario
+    """
+    from nova_ext_sched.simulator import check
+    from nova_ext_sched.simulator import cloud
+    from nova_ext_sched.simulator import expectation
+    from nova_ext_sched.simulator import options
+    from nova_ext_sched.simulator import scenario
+    from nova_ext_sched.simulator import steps
+
+    check.check('the scenario', request.data, options.keywords())
+    declared = scenario.parse(request.data)
+    simulated = cloud.Cloud(
+        declared, request.plain, _log_handler(request), progress
+    )
+    try:
+        simulated.setUp()
+        started = simulated.warnings.take(start=True)
+        runner = steps.Steps(simulated)
+        outcomes = [runner.run(step) for step in declared.steps]
+        return expectation.Run(outcomes, started)
+    finally:
+        simulated.doCleanups()
+
+
+def _log_handler(request: Request) -> logging.Handler:
+    if request.log_file is None:
+        return logging.NullHandler(logging.WARNING)
+    handler = (
+        logging.StreamHandler()
+        if request.log_file == STDERR
+        else logging.FileHandler(request.log_file)
+    )
+    handler.setLevel(request.log_level)
+    handler.setFormatter(logging.Formatter(_FORMAT.format(cloud=request.name)))
+    return handler
+
+
+if __name__ == '__main__':
+    main()

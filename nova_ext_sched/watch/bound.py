@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Keeps what was written by others within bounds, and secrets out of it."""
+
+from collections.abc import Callable
+import json
+import typing
+
+from nova_ext_sched import messages
+from nova_ext_sched.watch import records
+
+# Of an explanation; the rest of a record is small.
+_EXPLANATION_BYTES = records.RECORD_BYTES - 8 * 1024
+
+# How many hosts of the scheduler's order are kept.
+_MOST_HOSTS = 20
+
+# A dictionary keeps as many, because documents have that many keys of ours.
+_LEAST_KEYS = 16
+
+Document = dict[str, typing.Any]
+
+
+def shorten(document: Document) -> Document:
+    """Return an explanation that fits into a record.
+
+    Where it is too long, lists may have half as many entries and texts half as
+    many characters, again and again until it fits. A remark says so.
+
+    :param document: of :mod:`nova_ext_sched.dryrun.decision.document`; it
+        stays as it is
+    """
+    document = document | {'order': document['order'][:_MOST_HOSTS]}
+    # What has more entries or characters does not fit anyway.
+    most = _EXPLANATION_BYTES
+    found = whole = _cut(document, most)
+    while len(json.dumps(found, separators=(',', ':'))) > _EXPLANATION_BYTES:
+        most //= 2
+        # To look for secrets takes a hundred times as long as to cut.
+        found = _cut(whole, most, str)
+        found['remarks'].append(
+            f'Cut, because a record has a bound: lists have {most} entries '
+            f'at most, texts {most * 10} characters'
+        )
+    return found
+
+
+def clean(value: typing.Any) -> typing.Any:
+    """Return what JSON can hold without secrets, each text within a bound."""
+    return _cut(value, 100)
+
+
+def _cut(
+    value: typing.Any,
+    most: int,
+    change: Callable[[str], str] = messages.without_secrets,
+) -> typing.Any:
+    """Return a value with so many entries, and ten times the characters.
+
+    :param change: changes each text before
+    """
+    if isinstance(value, str):
+        text = change(value)
+        return text if len(text) <= most * 10 else f'{text[: most * 10]}...'
+    if isinstance(value, list):
+        return [_cut(one, most, change) for one in value[:most]]
+    if isinstance(value, dict):
+        keys = list(value)[: max(most, _LEAST_KEYS)]
+        return {
+            _cut(key, most, change): _cut(value[key], most, change)
+            for key in keys
+        }
+    return value

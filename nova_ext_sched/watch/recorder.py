@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Turn after turn: read refusals, have them explained, keep the records."""
+
+import contextlib
+import dataclasses
+import time
+
+from oslo_log import log as logging
+from oslo_utils import timeutils
+
+from nova_ext_sched.request_filters import base
+from nova_ext_sched.watch import explainer
+from nova_ext_sched.watch import feed
+from nova_ext_sched.watch import interrupt
+from nova_ext_sched.watch import metrics
+from nova_ext_sched.watch import record
+from nova_ext_sched.watch import refusals
+from nova_ext_sched.watch import sink
+
+LOG = logging.getLogger(__name__)
+
+#: Seconds for which a refusal waits for a database or for placement before it
+#: is recorded without an explanation.
+PATIENCE = 300.0
+
+# When so many refusals in a row cannot be explained, the others of the turn
+# wait: what has to be asked is away for all.
+_MOST_FAILURES = 3
+
+
+@dataclasses.dataclass
+class Recorder:
+    """Keeps a record of every refusal, each once, in the order of their times.
+
+    =====================================  =================================
+    what happens                           what follows
+    =====================================  =================================
+    a cell does not answer                 its refusals are read later
+    placement or a database does not       the refusal waits, and is tried
+    answer while one is explained          again behind all others, for
+                                           :data:`PATIENCE`; then it is
+                                           recorded without an explanation
+    the server is gone, or nova tried      recorded without an explanation
+    hosts and ran out of them
+    more refusals than may be explained    recorded without an explanation
+    in a minute
+    records or positions cannot be         everything waits
+    written
+    =====================================  =================================
+    """
+
+    feed: feed.Feed
+    explaining: explainer.Explainer
+    sink: sink.Sink
+    figures: metrics.Metrics
+    signals: interrupt.Interrupt
+
+    def __post_init__(self) -> None:
+        # Since when refusals wait, by the names of their rows, and why the
+        # last one did.
+        self._since: dict[str, float] = {}
+        self._problem = ''
+        self._now = 0.0
+        self._failures = 0
+
+    def run(self, interval: float) -> None:
+        """Take turns until a signal ends it; what one raises is logged.
+
+        :param interval: seconds between two turns
+        """
+        failing = base.Outage(__name__)
+        with contextlib.suppress(interrupt.Stop):
+            while True:
+                try:
+                    self.turn()
+                except Exception as exc:
+                    failing.failed('Refusals wait to be recorded', exc)
+                with self.signals.allowed():
+                    time.sleep(interval)
+
+    def turn(self) -> None:
+        """Record what nova refused since the last turn.
+
+        :raises OSError: a record or the positions cannot be written; the next
+            turn tries again
+        :raises interrupt.Stop: a signal arrived
+        """
+        self._now = timeutils.now()
+        self._failures = 0
+        self.explaining.begin_turn()
+        with self.signals.allowed():
+            rows = self.feed.read()
+        asked = self.feed.asked
+        self.figures.unread.set(len(asked.silent))
+        self.figures.looked_at(asked.names, asked.silent)
+        # Those that wait come behind all others.
+        rows.sort(key=lambda row: row.name in self._since)
+        self.figures.waiting.set(len(rows))
+        # Before the first record: they never lack more than one.
+        self.sink.note(self.feed.positions)
+        for row in rows:
+            self._record(row)
+        if not rows:
+            self._since.clear()
+        if not self._since:
+            self._problem = ''
+        self.figures.worked()
+
+    def _record(self, row: refusals.Row) -> None:
+        """Record a refusal, unless it has to wait."""
+        with self.signals.allowed():
+            refusal = self.feed.complete(row)
+        answer = refusal and self._explain(refusal)
+        if not (refusal and answer):
+            return
+        self.sink.write(record.make(refusal, answer))
+        self.feed.handle(row)
+        self._since.pop(row.name, None)
+        self._count(refusal, answer)
+        self.sink.note(self.feed.positions)
+
+    def _explain(self, refusal: refusals.Refusal) -> explainer.Answer | None:
+        """Return why nova refused; None if that has to wait."""
+        try:
+            if self._failures >= _MOST_FAILURES:
+                raise explainer.Unavailable(self._problem)
+            answer = self.explaining.explain(refusal)
+        except explainer.Unavailable as exc:
+            self._failures += 1
+            since = self._since.setdefault(refusal.name, self._now)
+            if self._now - since >= PATIENCE:
+                return explainer.Answer(reason='unavailable', detail=str(exc))
+            # An outage is one line of the log.
+            if not self._problem:
+                LOG.warning('Refusals wait to be explained: %s', exc)
+            self._problem = str(exc)
+            return None
+        self._failures = 0
+        return answer
+
+    def _count(
+        self, refusal: refusals.Refusal, answer: explainer.Answer
+    ) -> None:
+        delay = timeutils.utcnow() - refusal.time
+        self.figures.delay.observe(max(0.0, delay.total_seconds()))
+        if answer.document is None:
+            self.figures.unexplained.labels(answer.reason).inc()
+        self.figures.refusals.labels(
+            refusal.operation or 'other',
+            answer.find_constraint(refusal, 'label'),
+        ).inc()
+        self.figures.waiting.dec()
+        self.figures.worked()

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import types
+from unittest import mock
+
+import testtools
+
+from nova_ext_sched import exception
+from nova_ext_sched.cmd.audit import command
+from nova_ext_sched.dryrun.audit import auditor
+from nova_ext_sched.dryrun.audit import policies
+from nova_ext_sched.dryrun.cloud import cells
+from nova_ext_sched.dryrun.cloud import servers
+from nova_ext_sched.dryrun.cloud import snapshot
+
+AGGREGATE = types.SimpleNamespace(name='rack1')
+HOST = types.SimpleNamespace(host='host1', aggregates=[AGGREGATE])
+
+
+def server(uuid):
+    return servers.Server(uuid, f'name{uuid}', 'project', HOST, object())
+
+
+class Policies:
+    names = ('even',)
+
+    def judge(self, judged):
+        if int(judged.uuid) % 2:
+            yield 'even', 'odd'
+
+
+class Scheduler(mock.Mock):
+    faults = snapshot.Snapshot.faults
+
+
+class AuditorTestCase(testtools.TestCase):
+    def make(self, hosts=None, **cells):
+        """Make an auditor of cells.
+
+        Each is what its reads yield or raise, or why it does not answer.
+        """
+        self.read = []
+        silent = {
+            name: found
+            for name, found in cells.items()
+            if isinstance(found, str)
+        }
+
+        def read(cell, host):
+            for one in cells[cell]:
+                if isinstance(one, Exception):
+                    # As a Snapshot does.
+                    silent[cell] = one.cause
+                    raise one
+                self.read.append(one.uuid)
+                yield one
+
+        scheduler = Scheduler(cell_name=str, silent_cells=silent)
+        with (
+            mock.patch.object(servers, 'Servers') as reading,
+            mock.patch.object(policies, 'Policies') as judging,
+        ):
+            judging.return_value = Policies()
+            made = auditor.Auditor(scheduler, ['even'], hosts)
+        judging.assert_called_once_with(scheduler, ['even'])
+        reading.assert_called_once_with(scheduler, hosts, None)
+        reading.return_value.read = read
+        reading.return_value.count.return_value = {
+            name: {'host1': len(found)}
+            for name, found in cells.items()
+            if name not in silent
+        }
+        return made
+
+    def test_findings(self):
+        auditing = self.make(a=[server('1'), server('2')], b=[server('3')])
+        self.assertEqual(3, auditing.count())
+        steps = mock.Mock()
+        self.assertEqual(
+            [('1', [('even', 'odd')]), ('3', [('even', 'odd')])],
+            [(one.uuid, one.found) for one in auditing.judge(steps)],
+        )
+        self.assertEqual(3, steps.call_count)
+        self.assertEqual(
+            '2 of 3 servers violate a policy: even 2.',
+            auditing.totals.sentence,
+        )
+
+    def test_stream(self):
+        """A finding is there before the next server is read."""
+        auditing = self.make(a=[server('1'), server('2'), server('3')])
+        auditing.count()
+        next(auditing.judge())
+        self.assertEqual(['1'], self.read)
+
+    def test_other_hosts(self):
+        self.make(hosts={'host2'}, a=[])
+
+    def test_cells_that_are_down(self):
+        auditing = self.make(
+            a='gone',
+            b=[
+                server('1'),
+                cells.CellFailed(cell='b', cause='going'),
+                server('3'),
+            ],
+            c=[server('5')],
+        )
+        auditing.count()
+        self.assertEqual(['1', '5'], [one.uuid for one in auditing.judge()])
+        self.assertEqual(
+            [
+                'Cell a cannot be read, and its servers are not judged: gone.',
+                'Cell b cannot be read, and its servers are not judged: '
+                'going.',
+            ],
+            auditing.faults,
+        )
+        self.assertEqual(2, auditing.totals.servers)
+
+
+class MakeTestCase(testtools.TestCase):
+    """The servers and the aggregates that the arguments choose."""
+
+    def setUp(self):
+        super().setUp()
+        self.scheduler = mock.Mock(
+            aggs_by_id={
+                1: types.SimpleNamespace(
+                    id=1,
+                    uuid='uuid1',
+                    name='rack1',
+                    hosts=['a', 'b'],
+                    metadata={'k': 'v'},
+                )
+            },
+            hosts={
+                f'uuid of {host}': types.SimpleNamespace(host=host)
+                for host in 'abc'
+            },
+            silent_cells={},
+        )
+
+    def make(self, *argv):
+        audit = command.Audit(mock.Mock(), None, cmd_name='audit')
+        parsed = audit.get_parser('audit').parse_args(argv)
+        with (
+            mock.patch.object(snapshot, 'Snapshot') as manager,
+            mock.patch.object(auditor, 'Auditor') as made,
+        ):
+            manager.return_value = self.scheduler
+            auditor.make(parsed)
+        given, self.names, hosts, self.project = made.call_args.args
+        self.assertIs(self.scheduler, given)
+        return hosts
+
+    def test_hosts(self):
+        for argv, hosts in (
+            ([], None),
+            (['--host', 'a'], {'a'}),
+            (['--aggregate', 'rack1'], {'a', 'b'}),
+            (['--aggregate', '1', '--host', 'a'], {'a'}),
+            (['--aggregate', 'uuid1', '--host', 'c'], set()),
+        ):
+            self.assertEqual(hosts, self.make(*argv))
+
+    def test_unknown_host(self):
+        self.assertRaises(
+            exception.InvalidValue, self.make, '--host', 'nohost'
+        )
+        # It may be one of a cell that does not answer.
+        self.scheduler.silent_cells = {'cell': 'why'}
+        self.assertEqual({'nohost'}, self.make('--host', 'nohost'))
+
+    def test_project_and_policies(self):
+        self.make('--project', 'p', '--policy', 'reservation')
+        self.assertEqual('p', self.project)
+        self.assertEqual(['reservation'], self.names)

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import types
+from unittest import mock
+
+import ddt
+from nova import objects
+import nova.conf
+from nova.scheduler import filters as nova_filters
+from nova.scheduler.filters import compute_filter
+from oslo_config import fixture as config_fixture
+from oslo_utils.fixture import uuidsentinel as uuids
+import testtools
+
+from nova_ext_sched import conf
+from nova_ext_sched import exception
+from nova_ext_sched.dryrun.audit import policies
+from nova_ext_sched.dryrun.cloud import change
+from nova_ext_sched.dryrun.cloud import servers
+from nova_ext_sched.filters import aggregate_instance_type
+from nova_ext_sched.filters import anti_affinity
+from nova_ext_sched.filters import blazar
+from nova_ext_sched.filters import failure_domain
+from nova_ext_sched.filters import isolation
+from nova_ext_sched.policy import declaration
+from tests.unit.filters import base as filters_base
+from tests.unit.request_filters import base as test_base
+
+CONF = nova.conf.CONF
+objects.register_all()
+
+ISOLATED = 'IsolatedAggregatesFilter'
+
+QUIET = declaration.Policy(
+    name='quiet', refuses='are quiet', host_filter='QuietFilter'
+)
+
+
+class QuietFilter(nova_filters.BaseHostFilter):
+    """Another package's, on nothing but nova's base."""
+
+    policies = (QUIET,)
+
+    def host_passes(self, host_state, filter_properties):
+        return host_state.host != 'quiet'
+
+
+class UndeclaredFilter(nova_filters.BaseHostFilter):
+    def host_passes(self, host_state, filter_properties):
+        return False
+
+
+CLASSES = (
+    aggregate_instance_type.AggregateInstanceTypeFilter,
+    anti_affinity.ServerGroupAntiAffinityFilter,
+    blazar.BlazarFilter,
+    failure_domain.FailureDomainFilter,
+    isolation.IsolatedAggregatesFilter,
+    QuietFilter,
+    UndeclaredFilter,
+)
+
+
+class PoliciesTestCase(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        conf.register_opts(CONF)
+        self.config = self.useFixture(config_fixture.Config(CONF)).config
+        self.ctxt = mock.Mock()
+
+    def make(self, filters, names=(), classes=CLASSES, **options):
+        self.config(group='filter_scheduler', enabled_filters=list(filters))
+        options = {'request_filters': [], **options}
+        self.config(group='nova_ext_sched', **options)
+        scheduler = mock.Mock(
+            filter_cls_map={cls.__name__: cls for cls in classes},
+            filter_obj_map={},
+            aggregates_copy=change.copy_aggregates(()),
+        )
+        with mock.patch.object(
+            policies.process, 'context', return_value=self.ctxt
+        ):
+            return policies.Policies(scheduler, names)
+
+    def judge(self, judging, state, **fields):
+        spec = test_base.request_spec(**fields)
+        server = servers.Server(uuids.one, 'name', 'project', state, spec)
+        return list(judging.judge(server))
+
+
+@ddt.ddt
+class NamesTestCase(PoliciesTestCase):
+    def test_order_of_the_scheduler(self):
+        self.assertEqual(
+            ['quiet', 'anti-affinity', 'isolation', 'failure-domain'],
+            self.make(
+                ['QuietFilter', 'ServerGroupAntiAffinityFilter', ISOLATED],
+                enable_isolated_aggregate_filtering=True,
+                request_filters=['failure_domains'],
+            ).names,
+        )
+
+    def test_nova_without_this_package(self):
+        """Its options have their defaults, and none of its lines is there."""
+        found = self.make(
+            ['ComputeFilter'],
+            classes=[compute_filter.ComputeFilter],
+            request_filters=CONF.nova_ext_sched.request_filters,
+        )
+        self.assertIn('failure_domains', CONF.nova_ext_sched.request_filters)
+        self.assertEqual([], found.names)
+
+    @ddt.data(
+        # Its option is off.
+        ([ISOLATED], [], []),
+        (['UndeclaredFilter'], [], []),
+        (
+            ['ServerGroupAntiAffinityFilter', 'QuietFilter'],
+            ['quiet'],
+            ['quiet'],
+        ),
+    )
+    @ddt.unpack
+    def test_names(self, enabled, wanted, expected):
+        self.assertEqual(expected, self.make(enabled, wanted).names)
+
+    @ddt.data('isolation', 'isolatoin')
+    def test_what_is_off_or_unknown(self, name):
+        error = self.assertRaises(
+            exception.InvalidValue, self.make, ['QuietFilter'], [name]
+        )
+        self.assertIn('expected a policy that is on (quiet;', str(error))
+        self.assertIn(f"got '{name}'", str(error))
+
+
+class JudgeTestCase(PoliciesTestCase):
+    def test_another_packages_policy(self):
+        judging = self.make(['QuietFilter'])
+        self.assertEqual(
+            [('quiet', 'QuietFilter refuses it')],
+            self.judge(judging, types.SimpleNamespace(host='quiet')),
+        )
+        self.assertEqual(
+            [], self.judge(judging, types.SimpleNamespace(host='loud'))
+        )
+
+    def test_two_policies_of_one_filter(self):
+        """A host that is isolated and reserved violates both."""
+        state = filters_base.host_state(
+            'host1',
+            objects.Aggregate(
+                name='rack1', metadata={'trait:X': 'required', 'r:a': ''}
+            ),
+        )
+        options = {
+            'enable_isolated_aggregate_filtering': True,
+            'placement_req_default_forbidden_member_prefix': ['r:'],
+        }
+        judging = self.make([ISOLATED], **options)
+        found = self.judge(judging, state)
+        self.assertEqual(
+            ['isolation', 'reservation'], [name for name, _ in found]
+        )
+        self.assertIn('aggregate rack1 is isolated', found[0][1])
+        self.assertIn('aggregate rack1 is reserved', found[1][1])
+        judging = self.make([ISOLATED], ['reservation'], **options)
+        self.assertEqual(
+            ['reservation'], [one[0] for one in self.judge(judging, state)]
+        )
+
+    def test_a_policy_that_fails(self):
+        judging = self.make(['QuietFilter'])
+        [(name, reason)] = self.judge(judging, None)
+        self.assertEqual('not-judged', name)
+        self.assertTrue(
+            reason.startswith('QuietFilter fails: AttributeError: '), reason
+        )
+
+    def test_a_server_that_cannot_be_judged(self):
+        server = servers.Server('uuid', '', 'p', None, None, 'no spec')
+        self.assertEqual(
+            [('not-judged', 'no spec')],
+            list(self.make(['QuietFilter']).judge(server)),
+        )
+
+    def test_nothing_is_asked(self):
+        judging = self.make(['FailureDomainFilter'])
+        self.assertEqual(
+            [], self.judge(judging, filters_base.host_state('a1'))
+        )

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import types
+
+import testtools
+
+from nova_ext_sched.dryrun.audit import totals
+from nova_ext_sched.dryrun.cloud import servers
+
+
+def make_server(found, aggregates=(), uuid='uuid', name='name'):
+    """Return a server that was judged: the policies of what was found."""
+    state = types.SimpleNamespace(
+        host='host1',
+        aggregates=[types.SimpleNamespace(name=name) for name in aggregates],
+    )
+    server = servers.Server(uuid, name, 'project', state, None)
+    server.found = [(policy, 'why') for policy in found]
+    return server
+
+
+class TotalsTestCase(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.totals = totals.Totals(['a', 'b', 'c'])
+
+    def add(self, found, *aggregates):
+        self.totals.add(make_server(found, aggregates))
+
+    def test_a_server_counts_once(self):
+        self.add(['c', 'a'], 'rack1')
+        self.add(['a'], 'rack1')
+        self.add([], 'rack1')
+        self.assertEqual((3, 2, 0), self.counts())
+        self.assertEqual({'a': 2, 'b': 0, 'c': 1}, self.totals.policies)
+        policies = {'a': 2, 'c': 1}
+        lines = list(self.totals.lines())
+        self.assertEqual(
+            [
+                ('aggregate', 'rack1', 2, policies),
+                ('project', 'project', 2, policies),
+                ('host', 'host1', 2, policies),
+            ],
+            lines,
+        )
+        self.assertEqual(['a', 'c'], list(lines[0][3]))
+
+    def test_a_policy_that_fails_and_one_that_is_violated(self):
+        self.add(['a', servers.NOT_JUDGED], 'rack1')
+        self.add([servers.NOT_JUDGED], 'rack2')
+        self.assertEqual((2, 1, 2), self.counts())
+        self.assertEqual(
+            '1 of 2 servers violates a policy: a 1. 2 servers cannot be '
+            'judged.',
+            self.totals.sentence,
+        )
+        self.assertEqual(
+            ['rack1', 'project', 'host1'],
+            [line[1] for line in self.totals.lines()],
+        )
+
+    def counts(self):
+        found = self.totals
+        return found.servers, found.violating, found.not_judged
+
+    def test_most_servers_first_then_by_name(self):
+        for places in ('b', 'ab', 'cd', 'd', 'cd'):
+            self.add(['a'], *places)
+        self.assertEqual(
+            [('d', 3), ('b', 2), ('c', 2), ('a', 1)],
+            [line[1:3] for line in self.totals.lines()][:-2],
+        )
+
+    def test_nothing_found(self):
+        self.add([])
+        self.assertEqual(
+            '0 of 1 server violates a policy (judged by a, b, c).',
+            self.totals.sentence,
+        )
+        self.add([servers.NOT_JUDGED])
+        self.assertEqual(
+            '0 of 2 servers violate a policy (judged by a, b, c). 1 server '
+            'cannot be judged.',
+            self.totals.sentence,
+        )
+
+    def test_no_policy(self):
+        self.assertEqual('No policy is on.', totals.Totals([]).sentence)

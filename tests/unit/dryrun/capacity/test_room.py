@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""How many servers of a request hosts take, with filters of the test's own."""
+
+import math
+import types
+
+import fixtures
+from nova.scheduler import filters
+from nova.scheduler import host_manager
+import testtools
+
+from nova_ext_sched.dryrun.capacity import room
+from tests.unit.dryrun.cloud import test_claims
+from tests.unit.request_filters import base
+
+
+class AtMostFilter(filters.BaseHostFilter):
+    """Takes at most so many servers on a host; counts what it is asked."""
+
+    def __init__(self, most):
+        self.most = most
+        self.asked = []
+
+    def host_passes(self, host_state, spec_obj):
+        self.asked.append(host_state.uuid)
+        return host_state.num_instances < self.most
+
+
+class KnownFilter(AtMostFilter):
+    """One of nova's."""
+
+    __module__ = 'nova.x'
+
+
+class RoomsTestCase(testtools.TestCase):
+    """Hosts a and b, of 8 and 4 CPUs, for servers of two."""
+
+    capacities = {'a': 8, 'b': 4}  # noqa: RUF012
+
+    def setUp(self):
+        super().setUp()
+        self.spec = base.request_spec(
+            flavor=base.flavor(extra_specs={}),
+            instance_group=None,
+            numa_topology=None,
+            pci_requests=None,
+        )
+        self.requests = [
+            test_claims.request(**{host: {'VCPU': 2}})
+            for host in self.capacities
+        ]
+        self.summaries = {
+            host: {
+                **test_claims.summary(VCPU=(capacity, 0)),
+                'root_provider_uuid': host,
+            }
+            for host, capacity in self.capacities.items()
+        }
+
+    def measure(self, *host_filters):
+        states = []
+        for host in self.capacities:
+            state = host_manager.HostState(host, host, 'cell')
+            state.uuid = host
+            states.append(state)
+        rooms = room.Rooms(
+            host_filters,
+            lambda _: 'x',
+            self.spec,
+            states,
+            types.SimpleNamespace(
+                requests=self.requests, summaries=self.summaries
+            ),
+        )
+        return {
+            host: (one.servers, one.end and one.end.cause)
+            for host, one in rooms.measure().items()
+        }
+
+    def test_a_forced_host_has_no_filters(self):
+        self.spec.force_hosts = ['a']
+        self.assertEqual(
+            {'a': (4, 'VCPU'), 'b': (2, 'VCPU')},
+            self.measure(AtMostFilter(0)),
+        )
+
+    def test_hosts_of_one_kind_are_asked_once(self):
+        self.summaries['b']['resources']['VCPU']['capacity'] = 8
+        for class_, hosts in ((KnownFilter, {'a'}), (AtMostFilter, {*'ab'})):
+            one = class_(9)
+            self.assertEqual(
+                {'a': (4, 'VCPU'), 'b': (4, 'VCPU')}, self.measure(one)
+            )
+            self.assertEqual(hosts, set(one.asked))
+
+    def test_what_hosts_share(self):
+        for number, host in enumerate(self.capacities):
+            self.requests[number] = test_claims.request(
+                **{host: {'VCPU': 2}, 'disks': {'DISK_GB': 10}}
+            )
+        self.summaries['disks'] = {
+            **test_claims.summary(DISK_GB=(35, 0)),
+            'root_provider_uuid': 'disks',
+        }
+        found = self.measure()
+        self.assertEqual(3, sum(servers for servers, _ in found.values()))
+
+    def test_another_candidate_of_the_host(self):
+        self.requests.append(
+            test_claims.request(a={'VCPU': 1}, nic={'NET': 1})
+        )
+        self.summaries['nic'] = {
+            **test_claims.summary(NET=(9, 0)),
+            'root_provider_uuid': 'a',
+        }
+        self.summaries['a']['resources']['VCPU']['capacity'] = 9
+        # Four by the first, and one by the second.
+        self.assertEqual((5, 'VCPU'), self.measure()['a'])
+
+    def test_without_an_end(self):
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova_ext_sched.dryrun.capacity.room.MOST', 99
+            )
+        )
+        self.requests = [
+            test_claims.request(**{host: {}}) for host in self.capacities
+        ]
+        self.assertEqual(
+            {'a': (math.inf, None), 'b': (math.inf, None)}, self.measure()
+        )

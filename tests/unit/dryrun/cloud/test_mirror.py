@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import types
+from unittest import mock
+from urllib import parse
+
+import ddt
+import testtools
+
+from nova_ext_sched.dryrun.cloud import mirror
+from nova_ext_sched.dryrun.cloud import placement
+
+# Providers of each aggregate. Disk is of a tree of its own, and pf of host1's.
+MEMBERS = {
+    'a': {'host1', 'host2'},
+    'b': {'host3'},
+    'disks': {'disk'},
+}
+ROOTS = {name: name for name in ('host1', 'host2', 'host3', 'disk')}
+ROOTS['pf'] = 'host1'
+
+
+@ddt.ddt
+class ReportClientTestCase(testtools.TestCase):
+    def get(self, path, *asked, **changes):
+        """Ask with a placement that has the aggregates above."""
+        self.queries = []
+        client = object.__new__(mirror.ReportClient)
+        with (
+            mock.patch.object(placement.ReportClient, 'get', self.answer),
+            mirror.used(changes),
+        ):
+            return client.get(f'{path}?{parse.urlencode(asked)}', version='1')
+
+    def answer(self, url, version=None):
+        path, _, text = url.partition('?')
+        asked = parse.parse_qsl(text)
+        self.queries.append(asked)
+        found = {*ROOTS}
+        for key, value in asked:
+            uuids = value.removeprefix('!').removeprefix('in:').split(',')
+            if key == 'name':
+                found &= {value}
+            if key == 'member_of':
+                members = set().union(*(MEMBERS.get(u, ()) for u in uuids))
+                found &= {*ROOTS} - members if value[0] == '!' else members
+        body = {'resource_providers': [{'uuid': one} for one in found]}
+        if path == '/allocation_candidates':
+            body = {
+                'allocation_requests': [
+                    {'allocations': dict.fromkeys(uuids)}
+                    for uuids in (('host1', 'pf'), ('host2',), ('host3',))
+                ],
+                'provider_summaries': {
+                    uuid: {'root_provider_uuid': root}
+                    for uuid, root in ROOTS.items()
+                    if uuid != 'disk'
+                },
+            }
+        return types.SimpleNamespace(status_code=200, json=lambda: body)
+
+    @ddt.data(
+        ('in:a', {'a': {'host3': True}}, {'host1', 'host2', 'host3'}),
+        ('in:a', {'a': {'host1': False}}, {'host2'}),
+        ('in:a', {'a': {'host3': True, 'host1': False}}, {'host2', 'host3'}),
+        ('in:a,b', {'a': {'host1': False}}, {'host2', 'host3'}),
+        ('in:a,b', {'b': {'host3': False}}, {'host1', 'host2'}),
+        # It stays in the other one.
+        ('in:a,b', {'b': {'host1': True}}, {'host1', 'host2', 'host3'}),
+        ('in:a', {'b': {'host1': True}}, {'host1', 'host2'}),
+        ('in:new', {'new': {'host1': True}}, {'host1'}),
+        # nova-api mirrors no host that placement does not know.
+        ('in:a', {'a': {'host9': True}}, {'host1', 'host2'}),
+        ('!in:a', {'a': {'host1': False}}, {'host1', 'host3', 'disk', 'pf'}),
+        ('!in:a,disks', {'a': {'host3': True}}, {'pf'}),
+    )
+    @ddt.unpack
+    def test_providers(self, value, changes, expected):
+        asked = [('member_of', value)]
+        found = self.get('/resource_providers', *asked, **changes)
+        self.assertEqual(
+            expected,
+            {one['uuid'] for one in found.json()['resource_providers']},
+        )
+
+    @ddt.data(
+        ('in:a', {'a': {'host1': False, 'host3': True}}, ['host2', 'host3']),
+        # The provider inside is of its host's tree.
+        ('in:b', {'b': {'host1': True}}, ['host1', 'host3', 'pf']),
+        ('!in:a', {'a': {'host1': False}}, ['host1', 'host3', 'pf']),
+    )
+    @ddt.unpack
+    def test_candidates(self, value, changes, expected):
+        for limit, asked in (
+            (9, [('member_of', value)]),
+            (1, [('member_of', value), ('limit', '1')]),
+        ):
+            found = self.get('/allocation_candidates', *asked, **changes)
+            body = found.json()
+            requests = body['allocation_requests']
+            uuids = [u for one in requests for u in one['allocations']]
+            self.assertEqual({*uuids}, {*body['provider_summaries']})
+            self.assertLessEqual(len(requests), limit)
+            if limit > 1:
+                self.assertEqual(expected, sorted(uuids))
+        self.assertNotIn('limit', dict(self.queries[0]))
+
+    def test_each_parameter_counts(self):
+        asked = ('member_of', 'in:a,b'), ('member_of', '!in:a')
+        found = self.get('/resource_providers', *asked, a={'host1': False})
+        self.assertEqual(
+            [{'uuid': 'host3'}], found.json()['resource_providers']
+        )
+
+    def test_other_queries(self):
+        """They go to placement as they are, and only once."""
+        asked = [('member_of', 'in:a'), ('limit', '1'), ('resources', 'x')]
+        for changes in ({}, {'b': {'host1': True}}):
+            self.get('/allocation_candidates', *asked, **changes)
+            self.assertEqual([asked], self.queries)
+
+    def test_placement_refuses(self):
+        response = types.SimpleNamespace(status_code=400)
+        with mock.patch.object(self, 'answer', return_value=response):
+            found = self.get(
+                '/resource_providers', ('member_of', 'in:a'), a={'host1': True}
+            )
+        self.assertIs(response, found)

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import ddt
+import fixtures
+from nova import exception as nova_exception
+from nova import objects
+from oslo_config import fixture as config_fixture
+import testtools
+
+from nova_ext_sched.dryrun.cloud import query
+
+objects.register_all()
+
+A, B = 'a' * 8, 'b' * 8
+
+
+@ddt.ddt
+class SplitTestCase(testtools.TestCase):
+    @ddt.data(
+        ('limit=1000&group_policy=none&same_subtree=_a%2C_b', []),
+        (
+            'resources=VCPU%3A1%2CMEMORY_MB%3A64',
+            ['resources=VCPU:1', 'resources=MEMORY_MB:64'],
+        ),
+        (
+            'required=T%2C%21U&root_required=V%2C%21W',
+            ['required=T', 'required=!U', 'root_required=V']
+            + ['root_required=!W'],
+        ),
+        (
+            f'member_of=in%3A{A}%2C{B}&member_of=%21in%3A{A}%2C{B}',
+            [f'member_of=in:{A},{B}', f'member_of=!in:{A}']
+            + [f'member_of=!in:{B}'],
+        ),
+        ('in_tree=x', ['in_tree=x']),
+        (
+            'resources1=PGPU%3A1&required1=T&resources_port=NET%3A2',
+            ['1: resources=PGPU:1&required=T', '_port: resources=NET:2'],
+        ),
+    )
+    @ddt.unpack
+    def test_split(self, text, expected):
+        self.assertEqual(expected, [str(one) for one in query.split(text)])
+
+    def test_forbidden_aggregates_are_asked_for_at_once(self):
+        parts = query.split(f'member_of=%21in%3A{A}%2C{B}&resources=VCPU%3A1')
+        self.assertEqual(
+            ['resources=VCPU:1', f'member_of=!in:{A},{B}'],
+            [str(one) for one in query.merge(parts)],
+        )
+
+    def test_required_aggregates_are_parts_of_their_own(self):
+        parts = query.split(f'member_of=in%3A{A}&member_of=in%3A{B}')
+        self.assertEqual(parts, query.merge(parts))
+
+
+class Form:
+    """nova's ResourceRequest: a query string, and its limit."""
+
+    def __init__(self, text='', limit=None, pinned=False):
+        self.text = text
+        self._limit = limit
+        self.cpu_pinning_requested = pinned
+
+    def to_querystring(self):
+        return self.text + (f'&limit={self._limit}' if self._limit else '')
+
+
+@ddt.ddt
+class FormsTestCase(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.config = self.useFixture(config_fixture.Config(query.CONF))
+        self.pinned = False
+        self.asked = []
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova.scheduler.utils.resources_from_request_spec', self.make
+            )
+        )
+
+    def make(self, ctxt, spec_obj, manager, enable_pinning_translate):
+        if spec_obj.ignore_hosts:
+            raise nova_exception.NoValidHost(reason='no such host')
+        spec_obj.force_nodes = ['found']
+        self.asked.append(enable_pinning_translate)
+        return Form('resources=VCPU%3A1', pinned=self.pinned)
+
+    @ddt.data(
+        # Whether CPUs are pinned, whether the second form is off; the forms.
+        (False, False, [True]),
+        (True, False, [True, False]),
+        (True, True, [True]),
+    )
+    @ddt.unpack
+    def test_forms(self, pinned, off, expected):
+        self.pinned = pinned
+        self.config.config(
+            group='workarounds', disable_fallback_pcpu_query=off
+        )
+        found = query.forms(None, objects.RequestSpec(ignore_hosts=[]), None)
+        self.assertEqual(expected, self.asked)
+        self.assertEqual(len(expected), len(found))
+
+    def test_parts_leave_the_request_as_it_is(self):
+        spec = objects.RequestSpec(ignore_hosts=[], force_nodes=None)
+        self.assertEqual(
+            [query.Part('resources', 'VCPU:1')],
+            query.get_parts(None, spec, None),
+        )
+        self.assertIsNone(spec.force_nodes)
+
+    def test_no_part_of_a_request_that_names_no_host(self):
+        spec = objects.RequestSpec(ignore_hosts=['gone'])
+        self.assertEqual([], query.get_parts(None, spec, None))

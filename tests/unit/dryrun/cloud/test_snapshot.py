@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Each part is read once; a cell that failed stays out of all."""
+
+import datetime
+from unittest import mock
+
+import ddt
+from nova import context
+from nova import objects
+from nova.objects import cell_mapping
+from nova.scheduler import host_manager
+from nova.servicegroup.drivers import db
+from oslo_db import exception as db_exception
+from oslo_utils import fixture as utils_fixture
+from oslo_utils import timeutils
+import testtools
+
+from nova_ext_sched.dryrun.cloud import cells
+from nova_ext_sched.dryrun.cloud import snapshot
+
+objects.register_all()
+
+DOWN_SECONDS = 60
+CELLS = ('cell1', 'cell2')
+FIRST, SECOND = (objects.CellMapping(uuid=uuid, name=uuid) for uuid in CELLS)
+
+
+def make_state(uuid, cell='cell1', age=5, key='last_seen_up'):
+    """Return a nova HostState, and how old its last heartbeat is."""
+    state = host_manager.HostState(f'host{uuid}', f'node{uuid}', cell)
+    state.uuid = uuid
+    state.free_ram_mb = 1000
+    heartbeat = timeutils.utcnow(with_timezone=True) - datetime.timedelta(
+        seconds=age
+    )
+    state.service = {'last_seen_up': None, 'created_at': None, key: heartbeat}
+    return state
+
+
+def make_manager(*states):
+    """Return a snapshot of these hosts; the cell ``cell1`` is enabled."""
+    manager = object.__new__(snapshot.Snapshot)
+    manager.cells = {one.uuid: one for one in (FIRST, SECOND)}
+    manager.enabled_cells = [FIRST]
+    manager.silent_cells = {}
+    manager._settled = False
+    manager._asked = mock.Mock()
+    manager._asked.ask.return_value = {}, {}
+    manager._get_host_states = mock.Mock(return_value=states)
+    return manager
+
+
+@ddt.ddt
+class StatesTestCase(testtools.TestCase):
+    """Hosts a and b of an enabled cell, c of a disabled one."""
+
+    def setUp(self):
+        super().setUp()
+        self.manager = make_manager(
+            make_state('a'), make_state('b'), make_state('c', 'cell2')
+        )
+
+    def get(self, uuids, spec=None):
+        return self.manager.get_host_states_by_uuids(None, uuids, spec)
+
+    @ddt.data((None, 'ab'), ('bx', 'b'), ('', ''))
+    @ddt.unpack
+    def test_hosts_that_are_wanted(self, uuids, expected):
+        found = self.get(uuids)
+        self.assertEqual(list(expected), [state.uuid for state in found])
+
+    @ddt.data(
+        (None, 'ab'),
+        (objects.Destination(), 'ab'),
+        (objects.Destination(cell=None), 'ab'),
+        (objects.Destination(cell=SECOND), 'c'),
+        (objects.Destination(cell=FIRST), 'ab'),
+        (objects.Destination(cell=SECOND, allow_cross_cell_move=True), 'ab'),
+    )
+    @ddt.unpack
+    def test_cells_that_nova_asks(self, destination, expected):
+        spec = objects.RequestSpec(requested_destination=destination)
+        for _ in range(2):
+            found = self.get('abcx', spec)
+            self.assertEqual(list(expected), [state.uuid for state in found])
+        # All are read once.
+        self.manager._asked.ask.assert_called_once_with(
+            [*self.manager.cells.values()], mock.ANY, 60
+        )
+
+    def test_each_request_has_states_of_its_own(self):
+        [first] = self.get('a')
+        first.free_ram_mb -= 100
+        first.instances['server'] = None
+        [second] = self.get('a')
+        self.assertEqual((1000, {}), (second.free_ram_mb, second.instances))
+
+
+@ddt.ddt
+class HeartbeatsTestCase(testtools.TestCase):
+    """What nova's own driver says of services, as time goes by."""
+
+    def setUp(self):
+        super().setUp()
+        self.clock = self.useFixture(utils_fixture.TimeFixture())
+        self.driver = db.DbDriver.__new__(db.DbDriver)
+        self.driver.service_down_time = DOWN_SECONDS
+
+    def is_up(self, manager):
+        [state] = manager.get_host_states_by_uuids(None, 'a', None)
+        return self.driver.is_up(state.service)
+
+    @ddt.data(
+        (5, True),
+        (DOWN_SECONDS, True),
+        (DOWN_SECONDS + 1, False),
+        # A clock that is ahead.
+        (-DOWN_SECONDS, True),
+        (-DOWN_SECONDS - 1, False),
+    )
+    @ddt.unpack
+    def test_as_when_they_were_read(self, age, is_up):
+        for key in ('last_seen_up', 'created_at'):
+            state = make_state('a', age=age, key=key)
+            before = dict(state.service)
+            manager = make_manager(state)
+            for seconds in (0, DOWN_SECONDS, 3600):
+                self.assertEqual(is_up, self.is_up(manager))
+                self.clock.advance_time_seconds(seconds)
+            # What is shared stays.
+            self.assertEqual(before, state.service)
+
+
+class CellTestCase(testtools.TestCase):
+    """A cell that failed is asked no more."""
+
+    def setUp(self):
+        super().setUp()
+        self.snapshot = make_manager()
+        # What the databases answer to each question.
+        self.answers = []
+        self.asked = []
+        self.snapshot._asked.ask = self.answer
+
+    def answer(self, mappings, select, seconds):
+        uuids = [one.uuid for one in mappings]
+        self.asked.append(uuids)
+        found = self.answers.pop(0)
+        return (
+            {uuid: found[uuid] for uuid in uuids if uuid in found},
+            {uuid: LookupError('gone') for uuid in uuids if uuid not in found},
+        )
+
+    def test_it_stays_out(self):
+        self.answers = [
+            {'cell1': 1, 'cell2': 2},
+            {'cell1': 3},
+            {'cell1': 4, 'cell2': 5},
+        ]
+        found = [self.snapshot.ask_cells(None) for _ in range(3)]
+        self.assertEqual(
+            [{'cell1': 1, 'cell2': 2}, {'cell1': 3}, {'cell1': 4}], found
+        )
+        self.assertEqual([[*CELLS], [*CELLS], ['cell1']], self.asked)
+        self.assertEqual(
+            {'cell2': 'LookupError: gone'}, self.snapshot.silent_cells
+        )
+
+    def test_one_alone(self):
+        self.answers = [{'cell2': 'yes'}, {}, {}]
+        ask = self.snapshot.ask_cell
+        self.assertEqual('yes', ask(SECOND, None))
+        for _ in range(2):
+            error = self.assertRaises(cells.CellFailed, ask, SECOND, None)
+            self.assertIn('cell cell2', str(error))
+            self.assertEqual('LookupError: gone', error.cause)
+        self.assertEqual([['cell2'], ['cell2'], []], self.asked)
+
+    def test_a_database_that_fails_on_the_way(self):
+        cell = cell_mapping.CellMapping(
+            uuid='cell1', name='cell1', database_connection='sqlite://',
+            transport_url='fake://',
+        )  # fmt: skip
+
+        def fail(problem):
+            ctxt = context.get_admin_context()
+            with self.snapshot.target_cell(ctxt, cell):
+                raise problem
+
+        for problem in (
+            db_exception.DBError('gone\n[SQL: SELECT 1]'),
+            # It is not reached.
+            LookupError,
+        ):
+            error = self.assertRaises(cells.CellFailed, fail, problem)
+            self.assertIn('cell cell1', str(error))
+            self.assertNotIn('SELECT', str(error))
+        self.assertEqual(['cell1'], [*self.snapshot.silent_cells])
+
+
+@ddt.ddt
+class ComputeNodesTestCase(testtools.TestCase):
+    """What nova asks for the host that a request names."""
+
+    def setUp(self):
+        super().setUp()
+        self.snapshot = make_manager()
+        self.snapshot._hosts = {
+            cell: snapshot._Hosts(
+                [],
+                [
+                    objects.ComputeNode(host=host, hypervisor_hostname=node)
+                    for host, node in nodes
+                ],
+                {},
+            )
+            for cell, nodes in (
+                ('cell1', [('host1', 'node1'), ('host1', 'node2')]),
+                ('cell2', [('host2', 'node3')]),
+            )
+        }
+
+    def find(self, host, node, cell=None):
+        found = self.snapshot.get_compute_nodes_by_host_or_node(
+            None, host, node, cell and self.snapshot.cells[cell]
+        )
+        return [one.hypervisor_hostname for one in found]
+
+    @ddt.data(
+        ('HOST1', None, None, ['node1', 'node2']),
+        ('host1', 'node2', None, ['node2']),
+        (None, 'node1', None, ['node1']),
+        # A host has its cell; a node is looked for in those that are enabled.
+        ('host2', None, None, ['node3']),
+        (None, 'node3', None, []),
+        ('host2', None, 'cell1', []),
+        ('host2', None, 'cell2', ['node3']),
+        ('host3', None, None, []),
+    )
+    @ddt.unpack
+    def test_names(self, host, node, cell, expected):
+        self.assertEqual(expected, self.find(host, node, cell))
+
+    def test_where_nobody_knows(self):
+        self.snapshot.silent_cells['cell2'] = 'gone'
+        self.assertEqual(['node1'], self.find(None, 'node1'))
+        self.assertEqual([], self.find(None, 'other'))
+        self.assertRaises(cells.CellFailed, self.find, 'other', None)
+
+
+class AggregatesTestCase(testtools.TestCase):
+    def test_the_copy_is_made_once(self):
+        """For every server that an audit judges, and each that could move."""
+        scheduler = object.__new__(snapshot.Snapshot)
+        scheduler.aggs_by_id = {1: 'aggregate'}
+        with (
+            mock.patch.object(snapshot.change, 'copy_aggregates') as copy,
+            mock.patch.object(snapshot.api_db, 'get_engine') as engine,
+        ):
+            copy.side_effect = lambda found, dialect: [*found, dialect]
+            engine.return_value.dialect.name = 'mysql'
+            for _ in range(2):
+                self.assertEqual(
+                    ['aggregate', 'mysql'], scheduler.aggregates_copy
+                )
+        self.assertEqual(1, copy.call_count)

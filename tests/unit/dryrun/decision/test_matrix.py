@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+
+
+import ddt
+from hypothesis import given
+from hypothesis import strategies as st
+import testtools
+
+from nova_ext_sched.dryrun.decision import matrix
+from nova_ext_sched.dryrun.decision import refusals
+
+HOSTS = {str(number): f'host{number}' for number in range(1, 6)}
+
+
+def refusal(cause='', kind='are out', **fields):
+    return refusals.Refusal(kind, cause, **fields)
+
+
+def build(*columns):
+    """Make constraints c0, c1, ...; each is hosts by cause, or a mapping."""
+    found = matrix.Matrix(HOSTS)
+    for number, column in enumerate(columns):
+        if not isinstance(column, dict):
+            column = {uuid: refusal() for uuid in column}
+        found.add('placement', f'c{number}', refused=column)
+    return found
+
+
+def freed(found):
+    return [(one['cause'], one['hosts']) for one in found.count_freed()]
+
+
+def alone(found):
+    found.conclude()
+    return [one.alone for one in found.constraints]
+
+
+@ddt.ddt
+class MatrixTestCase(testtools.TestCase):
+    def test_numbers_of_a_constraint(self):
+        found = build('12', '123', '')
+        self.assertEqual(
+            [(2, 0, 3), (3, 1, 2), (0, 0, 2)],
+            [
+                (one.refused, alone, one.left)
+                for one, alone in zip(
+                    found.constraints, alone(found), strict=True
+                )
+            ],
+        )
+        self.assertEqual({'4', '5'}, found.left)
+
+    @ddt.data(
+        # One alone frees hosts: only such are named, the most first.
+        (('12345', '1'), [('c0', 4)]),
+        (('12', '345'), [('c1', 3), ('c0', 2)]),
+        # As many hosts: the order of the scheduler.
+        (('12', '34', '5'), [('c0', 2), ('c1', 2), ('c2', 1)]),
+        # None alone.
+        (('12345', '12345'), []),
+    )
+    @ddt.unpack
+    def test_freed(self, columns, expected):
+        self.assertEqual(expected, freed(build(*columns)))
+
+    def test_one_cause_at_two_stages(self):
+        """Else lifting isolation would never free a host."""
+        isolated = dict.fromkeys('12345', refusal('isolation'))
+        found = build(isolated, {}, isolated)
+        self.assertEqual([('isolation', 5)], freed(found))
+        self.assertEqual([(refusal('isolation'), 5)], found.count_reasons())
+        self.assertEqual([5, 0, 5], alone(found))
+
+    def test_a_constraint_of_two_causes(self):
+        both = refusal(
+            'isolation', more=(refusal('reservation', 'are reserved'),)
+        )
+        found = build(dict.fromkeys('12345', both))
+        self.assertEqual([], freed(found))
+
+    @given(
+        st.lists(st.sets(st.sampled_from(sorted(HOSTS))), max_size=5).filter(
+            lambda columns: set().union(*columns) == set(HOSTS)
+        )
+    )
+    def test_freed_is_what_is_left_without(self, columns):
+        """Against the naive way: drop the constraints, and look again."""
+
+        def left_without(dropped):
+            kept = [c for n, c in enumerate(columns) if n not in dropped]
+            return len(set(HOSTS).difference(*kept))
+
+        expected = {
+            f'c{n}': number
+            for n in range(len(columns))
+            if (number := left_without({n}))
+        }
+        found = build(*map(sorted, columns))
+        self.assertEqual(expected, dict(freed(found)))
+        self.assertEqual(
+            [left_without({n}) for n in range(len(columns))],
+            alone(found),
+        )
+
+    @given(st.lists(st.sets(st.sampled_from(sorted(HOSTS))), max_size=5))
+    def test_reasons_add_up(self, columns):
+        found = build(*map(sorted, columns))
+        total = sum(number for _, number in found.count_reasons())
+        self.assertEqual(len(HOSTS) - len(found.left), total)
+
+    def test_a_host_counts_for_the_cause_of_most(self):
+        """Not for the first: it would look like the cure."""
+        found = build(
+            {u: refusal('isolation', 'are isolated') for u in '12'},
+            {u: refusal('MEMORY_MB', 'are too small') for u in HOSTS},
+        )
+        self.assertEqual(
+            [(refusal('MEMORY_MB', 'are too small'), 5)],
+            found.count_reasons(),
+        )
+
+    @ddt.data(
+        ('', '', False),
+        ('1', '', True),
+        ('1', 'Only 1 of 2 instances finds a host', False),
+    )
+    @ddt.unpack
+    def test_finds_host(self, order, shortage, expected):
+        found = build()
+        for uuid in order:
+            found.prefer(uuid, 1.0)
+        found.shortage = shortage
+        self.assertIs(expected, found.finds_host)
+
+    def test_the_end_of_a_request(self):
+        found = build('1')
+        found.stop('request filter', 'f', 'no\nway.', 'ask abc')
+        self.assertEqual(set(), found.left)
+        self.assertEqual(
+            matrix.End('request filter', 'f', "'no\\nway'", 'ask abc', 'f'),
+            found.end,
+        )
+        self.assertEqual(0, found.constraints[-1].left)
+        self.assertEqual(
+            [('c0', 1)], [(r.cause, n) for r, n in found.count_reasons()]
+        )
+
+
+class GroupTestCase(testtools.TestCase):
+    def test_label(self):
+        """It stands for what a member has written."""
+        found = refusals.group(
+            [
+                (refusal('CUSTOM_A', 'lack CUSTOM_A', label='custom'), 2),
+                (refusal('VCPU', 'lack VCPU'), 1),
+            ]
+        )
+        self.assertEqual(
+            [('CUSTOM_A', 'custom'), ('VCPU', 'VCPU')],
+            [(one.cause, one.label) for one in found],
+        )
+
+    def test_names_are_counted_within_a_kind(self):
+        names = [
+            {'name': 'sql', 'hosts': 4},
+            {'name': 'windows', 'hosts': 2},
+        ]
+        details = [{'detail': 'x', 'hosts': 5}]
+        self.assertEqual(
+            [
+                refusals.Reason(
+                    'are isolated',
+                    'isolation',
+                    'isolation',
+                    6,
+                    names,
+                    details,
+                ),
+                # As many as another kind: by their text, always.
+                refusals.Reason('are down', '', '', 1, [], []),
+                refusals.Reason('lack T', '', '', 1, [], []),
+                # What the request does not want comes last.
+                refusals.Reason(
+                    'are excluded', 'ignore_hosts', 'ignore_hosts', 9, [], []
+                ),
+            ],
+            refusals.group(
+                [
+                    (refusal('ignore_hosts', 'are excluded'), 9),
+                    (refusal(kind='lack T'), 1),
+                    (refusal(kind='are down'), 1),
+                    (refusal('isolation', 'are isolated', name='windows'), 1),
+                    (
+                        refusal(
+                            'isolation', 'are isolated', name='sql', detail='x'
+                        ),
+                        4,
+                    ),
+                    (
+                        refusal(
+                            kind='are isolated', name='windows', detail='x'
+                        ),
+                        1,
+                    ),
+                ]
+            ),
+        )
+
+
+class FullTestCase(testtools.TestCase):
+    def test_of_two_resources(self):
+        self.assertEqual(
+            refusals.Refusal('are full (DISK_GB, VCPU)', 'DISK_GB and VCPU'),
+            refusals.full(['DISK_GB', 'VCPU']),
+        )
+
+
+class DecidersTestCase(testtools.TestCase):
+    def test_a_weigher_without_which_hosts_are_equal(self):
+        found = matrix.Matrix({'a': 'h1', 'b': 'h2'})
+        for uuid, weight in (('a', 2.0), ('b', 1.0)):
+            found.prefer(uuid, weight).weights.update(w=weight, v=0.0)
+        found.conclude()
+        self.assertEqual(
+            [{'weigher': 'w', 'best': 'h2'}], found.answer.deciders
+        )
+
+    def test_what_a_host_loses(self):
+        """By a weigher that gives it less, not by one that gives it more."""
+        found = matrix.Matrix({'a': 'h1', 'b': 'h2'})
+        for uuid, w, v in (('a', 2.0, 0.0), ('b', 1.0, 0.5)):
+            found.prefer(uuid, w + v).weights.update(w=w, v=v)
+        found.conclude()
+        self.assertEqual(
+            [(1, {}), (2, {'w': 1.0})],
+            [(one.rank, one.loses) for one in found.hosts],
+        )

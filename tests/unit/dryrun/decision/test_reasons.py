@@ -1,0 +1,341 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import types
+from unittest import mock
+
+import ddt
+from nova import objects
+import nova.conf
+from nova.scheduler import filters
+from nova.scheduler import request_filter
+from oslo_config import fixture as config_fixture
+import testtools
+
+from nova_ext_sched import conf
+from nova_ext_sched.dryrun.cloud import query
+from nova_ext_sched.dryrun.decision import reasons
+from nova_ext_sched.dryrun.decision import refusals
+from nova_ext_sched.filters import base as filters_base
+from nova_ext_sched.filters import blazar
+from nova_ext_sched.filters import isolation as isolation_filter
+from nova_ext_sched.policy import declaration
+from nova_ext_sched.policy import isolation
+from nova_ext_sched.policy import verdict
+from nova_ext_sched.request_filters import isolation as isolation_request
+from tests.unit.filters import base as filters_unit
+from tests.unit.request_filters import base
+
+BAD = declaration.Policy(name='bad', refuses='are bad')
+GOOD = declaration.Policy(
+    name='good', refuses='are not good', lacks='lack a good one'
+)
+FILTERS = [blazar.BlazarFilter, isolation_filter.IsolatedAggregatesFilter]
+
+AGGREGATES = [
+    objects.Aggregate(uuid=uuid, name=name, hosts=hosts, metadata=metadata)
+    for uuid, name, hosts, metadata in (
+        ('u1', 'windows', ['h1'], {'trait:X': 'required', 'trait:Y': ''}),
+        ('u2', 'gpu\n', ['h1', 'h2'], {'reservation:gpu': 'true'}),
+        ('u3', 'freepool', ['h3'], {}),
+    )
+]
+
+
+@ddt.ddt
+class ReasonsTestCase(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        conf.register_opts(nova.conf.CONF)
+        self.useFixture(config_fixture.Config(nova.conf.CONF)).config(
+            group='nova_ext_sched', enable_isolated_aggregate_filtering=True
+        )
+        classes = {cls.__name__: cls for cls in FILTERS}
+        scheduler = mock.Mock(
+            aggs_by_id=dict(enumerate(AGGREGATES)),
+            filter_cls_map=classes,
+            hosts={name: mock.Mock(host=name) for name in ('h1', 'h3')},
+        )
+        scheduler.aggregates_of = lambda host: [
+            one for one in AGGREGATES if host in one.hosts
+        ]
+        self.reasons = reasons.Reasons(scheduler, base.request_spec())
+
+    @ddt.data(
+        ('resources', 'VCPU:4', 'lack VCPU', 'VCPU'),
+        ('required', 'T', 'lack the trait T', ''),
+        ('root_required', '!T', 'have the forbidden trait T', ''),
+        (
+            'root_required',
+            '!COMPUTE_STATUS_DISABLED',
+            'are disabled',
+            'disabled service',
+        ),
+        (
+            'member_of',
+            'in:u1,u9',
+            'are in none of the aggregates u9, windows',
+            '',
+        ),
+        ('in_tree', 'r1', 'are not the requested host', 'requested host'),
+        (
+            'group',
+            '1: resources=PGPU%3A1',
+            'lack a provider for group 1: resources=PGPU:1',
+            '',
+        ),
+    )
+    @ddt.unpack
+    def test_lacking(self, key, value, kind, cause):
+        found = self.reasons.lacking(query.Part(key, value))
+        self.assertEqual((kind, cause), (found.kind, found.cause))
+
+    @ddt.data(
+        # A member writes any of these.
+        ('required', 'CUSTOM_A', 'required traits'),
+        ('root_required', '!CUSTOM_A', 'required traits'),
+        ('group', '1: required=CUSTOM_A', 'other'),
+        ('member_of', 'in:u1', 'other'),
+    )
+    @ddt.unpack
+    def test_label_of_a_part(self, key, value, expected):
+        self.assertEqual(expected, reasons.label_of(query.Part(key, value)))
+
+    @ddt.data(('VCPU', ''), ('CUSTOM_MEMBER', 'custom resource'))
+    @ddt.unpack
+    def test_label_of_a_resource(self, resource, expected):
+        part = query.Part('resources', f'{resource}:4')
+        self.assertEqual(expected, self.reasons.lacking(part).label)
+
+    def test_a_trait_that_only_isolated_hosts_have(self):
+        part = query.Part('root_required', '!X')
+        found = self.reasons.lacking(part, isolation.DECLARATION)
+        self.assertEqual('are isolated', found.kind)
+        self.assertIn('forbid_by_trait', found.detail)
+
+    @ddt.data(
+        # The policy's words, with the trait that is missing alone.
+        (
+            'h1',
+            'isolate_aggregates',
+            '!in:u1',
+            'are isolated',
+            'windows',
+            'aggregate windows is isolated and the request does not require X',
+        ),
+        (
+            'h3',
+            'blazar_reservations',
+            '!in:u3',
+            'are managed by Blazar',
+            'freepool',
+            'aggregate freepool is a pool of Blazar (of free hosts) and the '
+            'request names no reservation',
+        ),
+        # Another filter's aggregate: not isolated, whatever its traits.
+        (
+            'h1',
+            'theirs',
+            '!in:u1',
+            'are in an aggregate that theirs forbids',
+            'windows',
+            '',
+        ),
+        (
+            'h1',
+            'isolate_aggregates',
+            '!in:u9',
+            'are isolated',
+            '',
+            'by an aggregate only placement knows',
+        ),
+        # The first by name, of those that the part names.
+        (
+            'h1',
+            'theirs',
+            '!in:u1,U2',
+            'are in an aggregate that theirs forbids',
+            "'gpu\\n'",
+            '',
+        ),
+    )
+    @ddt.unpack
+    def test_forbidding(self, host, name, value, kind, shown, detail):
+        part = query.Part('member_of', value)
+        policy = reasons.policy_of_request_filter(
+            types.SimpleNamespace(__name__=name), FILTERS
+        )
+        cause = policy.name if policy else ''
+        found = self.reasons.forbidding(name, policy, part, [host])[host]
+        self.assertEqual(
+            (kind, cause, shown, detail),
+            (found.kind, found.cause, found.name, found.detail),
+        )
+
+    @ddt.data(
+        ('member_of', '!in:u1,u2', "not in aggregates 'gpu\\n', windows"),
+        ('member_of', 'in:u1', 'in one of aggregates windows'),
+        ('resources', 'VCPU:4', 'resources=VCPU:4'),
+    )
+    @ddt.unpack
+    def test_describe(self, key, value, expected):
+        part = query.Part(key, value)
+        self.assertEqual(expected, self.reasons.describe([part]))
+
+
+class PairFilter(filters_base.PolicyFilter):
+    """Two policies: no aggregate may be bad, and one must be good."""
+
+    policies = (BAD, GOOD)
+
+    def decisions(self, spec_obj):
+        def judge_bad(aggregates):
+            for one in aggregates:
+                if 'bad' in one.metadata:
+                    return verdict.reject(
+                        f'{one.name} is bad', aggregate=one.name
+                    )
+            return verdict.PASS
+
+        def judge_good(aggregates):
+            if any('good' in one.metadata for one in aggregates):
+                return verdict.PASS
+            return verdict.reject('no good one', lacks=True)
+
+        yield BAD, filters_base.ByAggregates(judge_bad)
+        yield GOOD, filters_base.ByAggregates(judge_good)
+
+
+class PlainFilter(filters.BaseHostFilter):
+    def filter_all(self, states, spec_obj):
+        return None
+
+
+class PlainDeclaredFilter(PlainFilter):
+    policies = (BAD,)
+
+
+class NumberFilter(filters_base.PolicyFilter):
+    policies = (GOOD,)
+
+    def decisions(self, spec_obj):
+        yield GOOD, lambda state: verdict.reject(f'{state.host} is odd')
+
+
+class ComputeFilter(PlainFilter):
+    """nova's name counts."""
+
+
+LACKING = refusals.Refusal('lack a good one', 'good', '', 'no good one')
+
+
+@ddt.ddt
+class ExplainFilterTestCase(testtools.TestCase):
+    def explain(self, host_filter, *metadata, **fields):
+        state = filters_unit.host_state(
+            'host1',
+            *(
+                objects.Aggregate(name=f'agg{number}', metadata=one)
+                for number, one in enumerate(metadata)
+            ),
+        )
+        vars(state).update(fields)
+        found = reasons.ask_filter(host_filter, base.request_spec(), [state])
+        return tuple(found[state.uuid])
+
+    @ddt.data(
+        # The first policy that refuses, its aggregate, and the others.
+        (
+            [{'good': ''}, {'bad': ''}],
+            ('are bad', 'bad', 'agg1', 'agg1 is bad'),
+        ),
+        ([{}], ('lack a good one', 'good', '', 'no good one')),
+        ([], ('lack a good one', 'good', '', 'no good one')),
+        ([{'bad': ''}], ('are bad', 'bad', 'agg0', 'agg0 is bad', (LACKING,))),
+    )
+    @ddt.unpack
+    def test_two_policies(self, metadata, expected):
+        self.assertEqual(
+            refusals.Refusal(*expected), self.explain(PairFilter(), *metadata)
+        )
+
+    @ddt.data(
+        (PlainFilter(), ('are refused by PlainFilter', 'PlainFilter')),
+        # What it declares, and nothing more.
+        (PlainDeclaredFilter(), ('are bad', 'bad')),
+        (NumberFilter(), ('are not good', 'good', '', 'host1 is odd')),
+    )
+    @ddt.unpack
+    def test_one_policy(self, host_filter, expected):
+        self.assertEqual(
+            refusals.Refusal(*expected), self.explain(host_filter)
+        )
+
+    @ddt.data(
+        (True, ('are disabled', 'disabled service', '', '')),
+        (False, ('are down', 'service that is down', '', '')),
+    )
+    @ddt.unpack
+    def test_services(self, disabled, expected):
+        self.assertEqual(
+            refusals.Refusal(*expected),
+            self.explain(ComputeFilter(), service={'disabled': disabled}),
+        )
+
+    def test_nothing_refused(self):
+        found = reasons.ask_filter(NumberFilter(), base.request_spec(), [])
+        self.assertEqual({}, found)
+
+
+QUIET = declaration.Policy(
+    name='quiet', refuses='are quiet', request_filter='quiet_aggregates'
+)
+
+
+class QuietFilter(filters.BaseHostFilter):
+    policies = (QUIET,)
+
+
+def function(name, **attributes):
+    return types.SimpleNamespace(__name__=name, **attributes)
+
+
+@ddt.ddt
+class PoliciesTestCase(testtools.TestCase):
+    @ddt.data(
+        (isolation_request.isolate_aggregates, isolation.DECLARATION),
+        # nova's of the same name is the same policy.
+        (request_filter.isolate_aggregates, isolation.DECLARATION),
+        (request_filter.require_tenant_aggregate, reasons.TENANT),
+        (
+            request_filter.map_az_to_placement_aggregate,
+            reasons.AVAILABILITY_ZONE,
+        ),
+        (request_filter.compute_status_filter, reasons.DISABLED),
+        # By the declaration of the host filter, or its own.
+        (function('quiet_aggregates'), QUIET),
+        (function('other_name', policies=(QUIET,)), QUIET),
+        (function('accelerators_filter'), None),
+    )
+    @ddt.unpack
+    def test_request_filter(self, filter_, expected):
+        classes = [isolation_filter.IsolatedAggregatesFilter, QuietFilter]
+        self.assertIs(
+            expected, reasons.policy_of_request_filter(filter_, classes)
+        )
+
+    def test_host_filter_of_two_policies(self):
+        found = reasons.policy_of_host_filter(
+            isolation_filter.IsolatedAggregatesFilter()
+        )
+        self.assertIs(isolation.DECLARATION, found)
+
+    def test_novas_filters_exist(self):
+        """A name that nova no longer has would explain nothing."""
+        classes = filters.HostFilterHandler().get_matching_classes(
+            ['nova.scheduler.filters.all_filters']
+        )
+        names = {cls.__name__ for cls in classes}
+        for policy in reasons.NOVA:
+            self.assertTrue(hasattr(request_filter, policy.request_filter))
+            if policy.host_filter:
+                self.assertIn(policy.host_filter, names)

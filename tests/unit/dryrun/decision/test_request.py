@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The request of a server to be, without nova's database and Glance."""
+
+import argparse
+import types
+
+import ddt
+import fixtures
+from nova import context
+from nova import exception as nova_exception
+from nova import objects
+import nova.conf
+from nova.scheduler import utils
+from oslo_config import fixture as config_fixture
+from oslo_utils.fixture import uuidsentinel as uuids
+import testtools
+
+from nova_ext_sched import exception
+from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.decision import request
+from nova_ext_sched.queries import fields
+from tests.unit.request_filters import base
+
+Host = snapshot.Host
+
+
+def flavor(**extra_specs):
+    return base.flavor(id=1, flavorid='f', extra_specs=extra_specs)
+
+
+class RequestTestCase(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.config = self.useFixture(config_fixture.Config(nova.conf.CONF))
+        self.ctxt = context.RequestContext('user', 'project', is_admin=True)
+        self.scheduler = types.SimpleNamespace(
+            hosts={'1': Host('h', 'n', 'c'), '2': Host('host2', 'host2', 'c')},
+            zones={'z', 'mars-1', 'other'},
+            silent_cells={},
+        )
+        self.flavor = flavor()
+        self.glance = self.patch(request.glance, 'API').return_value.get
+        self.by_id = self.patch(objects.Flavor, 'get_by_flavor_id')
+        self.by_name = self.patch(objects.Flavor, 'get_by_name')
+        self.by_id.side_effect = lambda ctxt, name: self.flavor
+        self.group = self.patch(objects.InstanceGroup, 'get_by_uuid')
+        self.group.side_effect = lambda ctxt, uuid: objects.InstanceGroup(
+            uuid=uuid, policy='anti-affinity', members=[], hosts=[]
+        )
+
+    def patch(self, place, name):
+        return self.useFixture(fixtures.MockPatchObject(place, name)).mock
+
+    def wanted(self, **arguments):
+        return argparse.Namespace(
+            **{
+                'flavor': 'tiny',
+                'image': None,
+                'image_property': [],
+                'hint': [],
+                'server_group': None,
+                'availability_zone': None,
+                'project': uuids.project,
+                'boot_from_volume': False,
+                **arguments,
+            }
+        )
+
+    def build(self, **arguments):
+        wanted = self.wanted(**arguments)
+        image = request.get_image(self.ctxt, wanted)
+        return request.build(
+            self.ctxt, self.scheduler, wanted, self.flavor, image
+        )
+
+    def assertInvalid(self, where, expected, call, *args, **kwargs):
+        error = self.assertRaises(
+            exception.InvalidValue, call, *args, **kwargs
+        )
+        self.assertEqual(where, error.where)
+        self.assertIn(expected, error.expected)
+        return error
+
+
+@ddt.ddt
+class BuildTestCase(RequestTestCase):
+    def test_everything_named(self):
+        spec = self.build(
+            hint=[('a', '1'), ('b', '2'), ('a', '3')],
+            boot_from_volume=True,
+        )
+        self.assertEqual({'a': ['1', '3'], 'b': ['2']}, spec.scheduler_hints)
+        self.assertTrue(spec.is_bfv)
+
+    def test_zone_and_forced_host(self):
+        spec = self.build(availability_zone='z:h:n')
+        self.assertEqual('z', spec.availability_zone)
+        self.assertEqual((['h'], ['n']), (spec.force_hosts, spec.force_nodes))
+
+    @ddt.data(
+        ('mars', 'a zone that hosts are in: mars-1, '),
+        # The zone of a node alone is looked at, as in nova-api.
+        ('mars::n', 'a zone that hosts are in: mars-1, '),
+        ('mars:host1', 'a host of a compute node: host2, h:n'),
+        ('z:h:x', 'a host of a compute node: h:n, '),
+        ('z::x', 'a host of a compute node: '),
+    )
+    @ddt.unpack
+    def test_what_is_not_there(self, text, expected):
+        self.assertInvalid(
+            '--availability-zone',
+            expected,
+            self.build,
+            availability_zone=text,
+        )
+
+    @ddt.data('z', 'z:h', 'z::n', 'z:h:n', 'mars:h', ':h', '')
+    def test_what_is_there(self, text):
+        self.build(availability_zone=text)
+
+    def test_a_host_of_a_silent_cell(self):
+        self.scheduler.silent_cells['c'] = 'gone'
+        spec = self.build(availability_zone='z:absent')
+        self.assertEqual(['absent'], spec.force_hosts)
+
+    def test_a_new_server_is_no_rebuild(self):
+        """Whatever a member or the operator writes."""
+        spec = self.build(
+            hint=[(fields.CHECK_TYPE, 'rebuild')], availability_zone='z:h:n'
+        )
+        self.assertTrue(utils.request_is_rebuild(spec))
+        self.assertTrue(fields.pretends_rebuild(spec))
+        self.assertFalse(fields.is_rebuild(spec))
+
+    @ddt.data(
+        {'server_group': uuids.group},
+        {'hint': [('group', uuids.group)]},
+        # The option is the group, whatever a hint says.
+        {'server_group': uuids.group, 'hint': [('group', uuids.other)]},
+    )
+    def test_server_group(self, arguments):
+        spec = self.build(**arguments)
+        self.assertEqual(uuids.group, spec.instance_group.uuid)
+        self.assertEqual(['group'], [*spec.scheduler_hints])
+
+    def test_what_nova_api_refuses(self):
+        self.flavor = flavor(**{'hw:numa_nodes': 'two'})
+        self.assertInvalid(
+            'the request', 'a request that nova-api accepts', self.build
+        )
+
+    def test_device_profile(self):
+        self.flavor = flavor(**{'accel:device_profile': 'fpga'})
+        groups = self.patch(
+            request.cyborg, 'get_device_profile_request_groups'
+        )
+        one = objects.RequestGroup(requester_id='x')
+        groups.return_value = [one]
+        self.assertEqual([one], self.build().requested_resources)
+        groups.assert_called_once_with(self.ctxt, 'fpga')
+
+
+@ddt.ddt
+class NamedTestCase(RequestTestCase):
+    def test_id_before_name(self):
+        self.by_name.return_value = flavor()
+        found = request.get_flavor(self.ctxt, 'f')
+        self.assertIs(self.flavor, found)
+        self.by_id.side_effect = nova_exception.FlavorNotFound(flavor_id='f')
+        found = request.get_flavor(self.ctxt, 'f')
+        self.assertIs(self.by_name.return_value, found)
+
+    @ddt.data(('h', None), ('h:n', 'n'), ('h:', None))
+    @ddt.unpack
+    def test_destination(self, text, node):
+        found = request.destination(self.scheduler, text)
+        self.assertEqual('h', found.host)
+        self.assertEqual(node, found.node if 'node' in found else None)
+
+    @ddt.data('x', 'h:x', 'host2:n', 'n')
+    def test_a_destination_that_is_not_there(self, text):
+        error = self.assertInvalid(
+            '--destination',
+            'a host of a compute node: ',
+            request.destination,
+            self.scheduler,
+            text,
+        )
+        self.assertIn('host2', error.expected)
+        self.assertEqual(text, error.got)
+
+
+@ddt.ddt
+class ImageTestCase(RequestTestCase):
+    def image(self, *properties, image=uuids.image):
+        return request.get_image(
+            self.ctxt, self.wanted(image=image, image_property=properties)
+        )
+
+    def test_none(self):
+        self.assertEqual({'properties': {}}, self.image(image=None))
+        self.glance.assert_not_called()
+
+    def test_properties_on_top(self):
+        theirs = {'a': '1', 'b': '2'}
+        self.glance.return_value = {
+            'id': uuids.image,
+            'disk_format': 'raw',
+            'properties': theirs,
+        }
+        self.assertEqual(
+            {
+                'id': uuids.image,
+                'disk_format': 'qcow2',
+                'container_format': 'bare',
+                'properties': {'a': '9', 'b': '2', 'c': '3'},
+            },
+            self.image(
+                ('a', '9'),
+                ('c', '3'),
+                ('disk_format', 'qcow2'),
+                ('container_format', 'bare'),
+            ),
+        )
+        self.assertEqual({'a': '1', 'b': '2'}, theirs)
+        self.glance.assert_called_once_with(
+            self.ctxt, uuids.image, show_deleted=False
+        )
+
+    @ddt.data(
+        ('hw_architecture', 'x86-64', 'one of x86_64, '),
+        ('hw_cpu_sockets', 'two', 'what nova takes (invalid literal for int'),
+        ('hw_numa_cpus.0', 'x', 'what nova takes (Invalid inclusion expr'),
+    )
+    @ddt.unpack
+    def test_a_property_that_nova_does_not_take(self, key, value, expected):
+        error = self.assertInvalid(
+            f'--image-property: {key}',
+            expected,
+            self.image,
+            (key, value),
+            image=None,
+        )
+        self.assertEqual(value, error.got)
+        self.glance.return_value = {'properties': {key: value}}
+        self.assertInvalid(f'--image: {key}', expected, self.image)
+
+    def test_no_answer(self):
+        self.glance.side_effect = OSError('401')
+        error = self.assertRaises(request.GlanceFailed, self.image)
+        self.assertEqual(
+            'Glance: expected an answer to the user of OS_CLOUD or of other '
+            'OS_* variables, got OSError: 401',
+            str(error),
+        )
+
+
+@ddt.ddt
+class GroupTestCase(RequestTestCase):
+    """Conductor refuses a policy that no filter or weigher enforces."""
+
+    @ddt.data(
+        (None, '', True),
+        ('anti-affinity', 'ServerGroupAntiAffinityFilter', True),
+        ('affinity', 'ServerGroupAffinityFilter', True),
+        ('soft-affinity', '', True),
+        ('anti-affinity', 'ServerGroupAffinityFilter', False),
+        ('affinity', 'ServerGroupAntiAffinityFilter', False),
+    )
+    @ddt.unpack
+    def test_policy(self, policy, enabled, is_enforced):
+        for name in ('ANTI_AFFINITY', 'AFFINITY', 'SOFT_AFFINITY'):
+            # nova finds it out once a process.
+            self.useFixture(
+                fixtures.MonkeyPatch(
+                    f'nova.scheduler.utils._SUPPORTS_{name}', None
+                )
+            )
+        self.config.config(
+            group='filter_scheduler',
+            enabled_filters=[enabled],
+            weight_classes=['nova.scheduler.weights.all_weighers'],
+        )
+        set_up = self.patch(utils, 'setup_instance_group')
+        spec = objects.RequestSpec(
+            instance_group=policy and objects.InstanceGroup(policy=policy)
+        )
+        if is_enforced:
+            request.set_up_group(self.ctxt, spec)
+            set_up.assert_called_once_with(self.ctxt, spec)
+            return
+        error = self.assertRaises(
+            nova_exception.UnsupportedPolicyException,
+            request.set_up_group,
+            self.ctxt,
+            spec,
+        )
+        self.assertIn(f'no filter or weigher of {policy}', str(error))

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+
+from unittest import mock
+
+import ddt
+import testtools
+
+from nova_ext_sched.dryrun.cloud import placement
+from nova_ext_sched.dryrun.cloud import query
+from nova_ext_sched.dryrun.decision import matrix
+from nova_ext_sched.dryrun.decision import shortage
+from tests.unit.dryrun.cloud import test_claims
+
+HOSTS = {'big': 'host1', 'small': 'host2', 'none': 'host3', 'shared': 'host4'}
+
+
+def summary(root, **resources):
+    return {
+        **test_claims.summary(**resources),
+        'root_provider_uuid': root,
+    }
+
+
+class Client:
+    """Placement with summaries by resource class, and inventories."""
+
+    def __init__(self, summaries, inventories=None, usages=None):
+        self.answers = {
+            f'/allocation_candidates?resources={name}:1': {
+                'provider_summaries': found
+            }
+            for name, found in summaries.items()
+        }
+        for uuid, found in (inventories or {}).items():
+            self.answers[f'/resource_providers/{uuid}/inventories'] = {
+                'inventories': {
+                    name: {
+                        'total': 1,
+                        'reserved': 0,
+                        'allocation_ratio': 1.0,
+                        **one,
+                    }
+                    for name, one in found.items()
+                }
+            }
+            self.answers[f'/resource_providers/{uuid}/usages'] = {
+                'usages': (usages or {}).get(uuid, {})
+            }
+        self.asked = []
+
+    def get(self, url, version):
+        self.asked.append(url)
+        if url in self.answers:
+            return mock.Mock(status_code=200, json=lambda: self.answers[url])
+        return mock.Mock(status_code=400)
+
+
+@ddt.ddt
+class ShortagesTestCase(testtools.TestCase):
+    def explain(self, client, amount, refused, classes=('DISK_GB',)):
+        providers = placement.Providers(client)
+        providers.served = {'pool': {'shared'}}
+        part = query.Part('resources', f'DISK_GB:{amount}')
+        return shortage.explain(providers, part, classes, refused, len(HOSTS))
+
+    def test_full_too_small_and_without(self):
+        client = Client(
+            {
+                'DISK_GB': {
+                    'big': summary('big', DISK_GB=(100, 60)),
+                    'small': summary('small', DISK_GB=(20, 0)),
+                    'none': summary('none', VCPU=(1, 0)),
+                    'pool': summary('pool', DISK_GB=(500, 455)),
+                }
+            },
+            {'big': {'DISK_GB': {'max_unit': 100}}},
+        )
+        refusals, found, free = self.explain(client, 50, list(HOSTS))
+        self.assertEqual(
+            {
+                'big': 'are full (DISK_GB)',
+                'small': 'are too small (DISK_GB)',
+                'none': 'have no DISK_GB',
+                'shared': 'are full (DISK_GB)',
+            },
+            {uuid: one.kind for uuid, one in refusals.items()},
+        )
+        self.assertEqual({'DISK_GB'}, {one.cause for one in refusals.values()})
+        # An empty host could take it, a small one never.
+        self.assertEqual(
+            {'big', 'shared'}, {u for u, one in refusals.items() if one.lifts}
+        )
+        self.assertEqual(
+            matrix.Capacity(
+                'DISK_GB',
+                50,
+                large_enough=2,
+                full=2,
+                too_small=1,
+                without=1,
+                unknown=0,
+            ),
+            found,
+        )
+        self.assertEqual({'big': 40, 'small': 20, 'shared': 45}, free)
+
+    def test_hosts_that_pass_are_large_enough(self):
+        client = Client(
+            {'DISK_GB': {'small': summary('small', DISK_GB=(20, 0))}}
+        )
+        self.assertEqual(
+            3, self.explain(client, 50, ['small'])[1].large_enough
+        )
+
+    @ddt.data(
+        # What is used and asked for; why not, and what one server could get.
+        (155, 10, 'are full (DISK_GB)', 5),
+        (155, 11, 'are too small (DISK_GB)', 5),
+        (0, 11, 'are too small (DISK_GB)', 10),
+    )
+    @ddt.unpack
+    def test_an_overcommitted_host(self, used, amount, kind, most):
+        """It gives one server no more than max_unit."""
+        client = Client(
+            {'DISK_GB': {'big': summary('big', DISK_GB=(160, used))}},
+            {'big': {'DISK_GB': {'max_unit': 10}}},
+        )
+        refusals, found, free = self.explain(client, amount, ['big'])
+        self.assertEqual(kind, refusals['big'].kind)
+        self.assertEqual({'big': most}, free)
+
+    def test_a_host_with_not_one_unit_free(self):
+        """It is in the candidates for another class."""
+        client = Client(
+            {
+                'DISK_GB': {},
+                'VCPU': {'big': summary('big', VCPU=(9, 0), DISK_GB=(9, 9))},
+            },
+            {'big': {'DISK_GB': {'max_unit': 9}}},
+        )
+        refusals, found, free = self.explain(
+            client, 5, ['big'], ('VCPU', 'DISK_GB')
+        )
+        self.assertEqual('are full (DISK_GB)', refusals['big'].kind)
+        self.assertEqual({'big': 0}, free)
+
+    def test_a_host_that_is_in_no_candidates(self):
+        inventory = {'total': 9, 'reserved': 1, 'allocation_ratio': 1.5}
+        client = Client(
+            {},
+            {'big': {'DISK_GB': {**inventory, 'max_unit': 99}}, 'none': {}},
+            {'big': {'DISK_GB': 12}},
+        )
+        refusals, found, free = self.explain(client, 12, ['big', 'none'])
+        self.assertEqual({'big': 0}, free)
+        self.assertEqual('are full (DISK_GB)', refusals['big'].kind)
+        self.assertEqual('have no DISK_GB', refusals['none'].kind)
+        refusals, _, _ = self.explain(client, 13, ['big'])
+        self.assertEqual('are too small (DISK_GB)', refusals['big'].kind)
+
+    def test_many_such_hosts_are_unknown(self):
+        hosts = {str(n): f'h{n}' for n in range(33)}
+        client = Client({})
+        providers = placement.Providers(client)
+        providers.served = {}
+        refusals, amounts, _ = shortage.explain(
+            providers, query.Part('resources', 'DISK_GB:1'), (), hosts, 33
+        )
+        self.assertEqual(
+            {'lack DISK_GB'}, {one.kind for one in refusals.values()}
+        )
+        self.assertEqual(33, amounts.unknown)
+        self.assertEqual(1, len(client.asked))

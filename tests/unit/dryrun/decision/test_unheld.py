@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""tests/long/test_explain_unheld.py shows what nova has."""
+
+from unittest import mock
+
+import fixtures
+import testtools
+
+from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.decision import matrix
+from nova_ext_sched.dryrun.decision import refusals
+from nova_ext_sched.dryrun.decision import unheld
+
+NUMBER = 60
+HOSTS = {f'{n:02}': f'host{n:02}' for n in range(NUMBER)}
+
+
+class UnheldTestCase(testtools.TestCase):
+    """Sixty hosts, each full by one consumer that nova does not know."""
+
+    def setUp(self):
+        super().setUp()
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova_ext_sched.queries.group_members.select_build_requests',
+                lambda ctxt, uuids: [],
+            )
+        )
+        self.scheduler = mock.Mock(
+            silent_cells={},
+            hosts={
+                uuid: snapshot.Host(name, name, 'cell')
+                for uuid, name in HOSTS.items()
+            },
+        )
+        self.scheduler.ask_cells.return_value = {}
+        self.scheduler.providers.get_allocations.side_effect = lambda uuid: {
+            f'consumer{uuid}': {'resources': {'VCPU': 2}}
+        }
+        self.types = self.scheduler.providers.get_consumer_type
+        self.types.return_value = 'unknown'
+
+    def find(self, missing=2):
+        lacking = {uuid: {'VCPU': missing} for uuid in HOSTS}
+        return unheld.find(self.scheduler, lacking)
+
+    def test_fifty_hosts_are_asked(self):
+        found = self.find()
+        self.assertEqual((50, 50), (found['asked'], len(found['hosts'])))
+        self.assertIn(
+            '50 of 50 full hosts hold allocations of no server and no '
+            'migration of nova: host00, host01, host02, host03, host04 and '
+            '45 more. Full by these alone: 50 (host00, ',
+            found['sentence'],
+        )
+
+    def test_less_than_what_is_missing(self):
+        self.assertIn('alone: 0 (none). ', self.find(3)['sentence'])
+
+    def test_fifty_consumers_are_asked_about(self):
+        self.scheduler.providers.get_allocations.side_effect = lambda uuid: {
+            f'consumer{uuid}{n}': {'resources': {'VCPU': 1}} for n in '12'
+        }
+        self.assertEqual(25, len(self.find()['hosts']))
+        self.assertEqual(50, self.types.call_count)
+
+    def test_types(self):
+        for type_, expected in (
+            ('INSTANCE', 50),
+            ('MIGRATION', 50),
+            ('CONTAINER', None),
+            # Gone meanwhile.
+            (None, None),
+        ):
+            self.types.return_value = type_
+            found = self.find()
+            self.assertEqual(expected, found and len(found['hosts']))
+
+    def test_a_silent_cell(self):
+        self.scheduler.silent_cells['cell'] = 'no answer'
+        self.assertIsNone(self.find())
+
+    def test_full_hosts(self):
+        """Not those that are too small; first what nothing else refuses."""
+        found = matrix.Matrix(
+            {'a': 'host1', 'b': 'host2', 'c': 'host3', 'd': 'host4'}
+        )
+        for resource, amount, free in (
+            ('VCPU', 4, {'a': 1, 'b': 3, 'c': 2}),
+            ('MEMORY_MB', 10, {'b': 7}),
+        ):
+            full = refusals.Refusal(f'are full ({resource})', resource)
+            found.add(
+                'placement',
+                resource,
+                refused={
+                    **dict.fromkeys(free, full),
+                    'c': full._replace(lifts=False),
+                    # Nothing could be read of it.
+                    'd': full,
+                },
+                capacity=matrix.Capacity(resource, amount, 0, 0, 0, 0, 0),
+                free=free,
+            )
+        found.add(
+            'host filter', 'x', refused={'a': refusals.Refusal('are down')}
+        )
+        self.assertEqual(
+            [('b', {'VCPU': 1, 'MEMORY_MB': 3}), ('a', {'VCPU': 3})],
+            list(unheld.find_full(found).items()),
+        )

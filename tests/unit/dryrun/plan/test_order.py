@@ -1,0 +1,487 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The order of moves, on clouds of plain data; nova is asked in functional.
+
+A toy cloud has hosts with a capacity and a label, and servers with a size,
+the label that they need and perhaps a server group, of which a host may hold
+one server.
+"""
+
+import collections
+import contextlib
+import dataclasses
+import types
+from unittest import mock
+
+import ddt
+import hypothesis
+from hypothesis import strategies as st
+import nova.conf
+import testtools
+
+from nova_ext_sched import conf
+from nova_ext_sched.dryrun.cloud import placement
+from nova_ext_sched.dryrun.cloud import servers as audit_servers
+from nova_ext_sched.dryrun.decision import matrix
+from nova_ext_sched.dryrun.decision import reasons
+from nova_ext_sched.dryrun.decision import refusals
+from nova_ext_sched.dryrun.plan import mend
+from nova_ext_sched.dryrun.plan import movable
+from nova_ext_sched.dryrun.plan import order
+from nova_ext_sched.dryrun.plan import plans
+
+conf.register_opts(nova.conf.CONF)
+
+LABEL, GROUP = 'isolation', 'anti-affinity'
+
+
+@dataclasses.dataclass(frozen=True)
+class Host:
+    capacity: int
+    label: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Server:
+    host: str
+    size: int
+    label: int
+    group: int = 0
+    fixed: bool = False
+
+
+class Toy:
+    """Stands for HostManager and Destinations at once."""
+
+    def __init__(self, hosts, servers):
+        self.hosts, self.servers = hosts, servers
+        self.moved = {}
+        self.placement = None
+
+    # The cloud.
+
+    def place_of(self, uuid):
+        return self.moved.get(uuid, self.servers[uuid].host)
+
+    def on_host(self, host):
+        return [u for u in self.servers if self.place_of(u) == host]
+
+    def free(self, host):
+        return self.hosts[host].capacity - sum(
+            self.servers[uuid].size for uuid in self.on_host(host)
+        )
+
+    def violated(self, uuid, host=None):
+        mine = self.servers[uuid]
+        host = host or self.place_of(uuid)
+        beside = [
+            self.servers[other].group
+            for other in self.on_host(host)
+            if other != uuid
+        ]
+        return [LABEL] * (mine.label != self.hosts[host].label) + [GROUP] * (
+            mine.group > 0 and mine.group in beside
+        )
+
+    def refusals(self, uuid, host):
+        causes = self.violated(uuid, host)
+        if self.free(host) < self.servers[uuid].size:
+            causes.append('VCPU')
+        return causes
+
+    # HostManager.
+
+    @property
+    def states(self):
+        return {
+            host: types.SimpleNamespace(
+                host=host,
+                nodename=host,
+                aggregates=[],
+                instances=dict.fromkeys(self.on_host(host)),
+            )
+            for host in self.hosts
+        }
+
+    def find(self, mine):
+        _, states = self.judge(mine.spec_obj)
+        return states[0] if states else None
+
+    def move(self, mine, target):
+        uuid = mine.spec_obj.uuid
+        assert uuid not in self.moved
+        assert self.refusals(uuid, target.host) == []
+        assert target.host not in mine.barred
+        self.moved[uuid] = target.host
+
+    # Destinations.
+
+    def count(self, mine):
+        return len(self.judge(mine.spec_obj)[1])
+
+    def explain(self, mine):
+        return self.judge(mine.spec_obj)
+
+    def judge(self, spec):
+        here = self.place_of(spec.uuid)
+        found = matrix.Matrix({host: host for host in self.hosts})
+        causes = {host: self.refusals(spec.uuid, host) for host in self.hosts}
+        for host in {here, *spec.barred} & self.hosts.keys():
+            causes[host] = [refusals.IGNORED_HOST]
+        for cause in (LABEL, GROUP, 'VCPU', refusals.IGNORED_HOST):
+            found.add(
+                'placement',
+                cause,
+                refused={
+                    host: refusals.Refusal(
+                        f'are {cause}', lifts=cause != refusals.IGNORED_HOST
+                    )
+                    for host, mine in causes.items()
+                    if cause in mine
+                },
+            )
+        return found, [
+            state
+            for host, state in sorted(self.states.items())
+            if not causes[host]
+        ]
+
+
+class Policies:
+    on = (LABEL, GROUP)
+
+    def __init__(self, toy):
+        self._toy = toy
+
+    def counts_group(self, name):
+        return name == GROUP
+
+    def judge(self, server, moved):
+        assert moved is self._toy.moved
+        violated = self._toy.violated(server.uuid)
+        # What stands beside it is what the policies are shown.
+        beside = {
+            other
+            for other in self._toy.on_host(server.host_state.host)
+            if other != server.uuid
+        }
+        assert beside == set(server.host_state.instances)
+        for name in violated:
+            yield name, 'why'
+
+
+class PlanTestCase(testtools.TestCase):
+    @contextlib.contextmanager
+    def cloud(self, hosts, servers):
+        """Let nova's part be played by a toy."""
+        self.toy = toy = Toy(hosts, servers)
+
+        def prepare(_, uuid, barred=()):
+            mine = servers[uuid]
+            if mine.fixed:
+                raise movable.NotMovable('it is shelved')
+            return types.SimpleNamespace(
+                spec_obj=types.SimpleNamespace(
+                    uuid=uuid,
+                    flavor=types.SimpleNamespace(
+                        memory_mb=mine.size, vcpus=mine.size
+                    ),
+                    barred=barred,
+                    instance_group=mine.group
+                    and types.SimpleNamespace(
+                        uuid=mine.group,
+                        name=f'group {mine.group}',
+                        members=[
+                            other
+                            for other in servers
+                            if servers[other].group == mine.group
+                        ],
+                    ),
+                ),
+                barred=barred,
+                kind='live',
+            )
+
+        with (
+            mock.patch.object(order.movable, 'Movable', prepare),
+            mock.patch.object(
+                order.destinations, 'Destinations', lambda _: toy
+            ),
+        ):
+            yield toy
+
+    def make(self, hosts, servers):
+        """Return the plan that mends what the policies find."""
+        with self.cloud(hosts, servers) as toy:
+            found = [
+                audit_servers.Server(
+                    uuid,
+                    '',
+                    'p',
+                    toy.states[one.host],
+                    None,
+                    found=[(policy, 'why') for policy in violated],
+                )
+                for uuid, one in servers.items()
+                if (violated := toy.violated(uuid))
+            ]
+            return mend.make(
+                types.SimpleNamespace(
+                    scheduler=toy,
+                    policies=Policies(toy),
+                    count=lambda: len(found),
+                    judge=lambda advance: found,
+                )
+            )
+
+    def empty(self, hosts, servers, barred, command='drain'):
+        """Return the plan after which hosts are empty, the hardest first.
+
+        :param command: drain, or survive, which brings what finds places
+        """
+        with self.cloud(hosts, servers) as toy:
+            return order.Order(
+                toy,
+                (LABEL, GROUP),
+                prepare=lambda uuid: order.movable.Movable(toy, uuid, barred),
+                found=toy if command == 'survive' else None,
+                is_hardest_first=True,
+            ).make(
+                [
+                    plans.Leaving(uuid, '', 'p', one.host, [])
+                    for uuid, one in servers.items()
+                    if one.host in barred
+                ]
+            )
+
+
+@ddt.ddt
+class OrderTestCase(PlanTestCase):
+    def test_what_one_leaves_another_takes(self):
+        servers = {
+            'a': Server('h1', 2, 1),
+            'b': Server('h2', 2, 2),
+            'c': Server('h3', 2, 3),
+        }
+        hosts = {
+            'h1': Host(2, 9),
+            'h2': Host(2, 1),
+            'h3': Host(2, 2),
+            'h4': Host(2, 3),
+        }
+        made = self.make(hosts, servers)
+        self.assertEqual(['c', 'b', 'a'], [one.server for one in made.moves])
+        self.assertEqual([], made.without_place)
+
+    def test_one_that_must_go_anyway_goes_first(self):
+        servers = {
+            'a': Server('h1', 1, 0, group=1),
+            'b': Server('h1', 1, 1, group=1),
+        }
+        hosts = {'h1': Host(9, 0), 'h2': Host(9, 0), 'h3': Host(9, 1)}
+        made = self.make(hosts, servers)
+        self.assertEqual(['b'], [one.server for one in made.moves])
+        self.assertEqual(['a'], [one.server for one in made.mended_by_others])
+
+    def test_why_it_has_no_place(self):
+        servers = {'a': Server('h1', 2, 1), 'b': Server('h2', 1, 1)}
+        hosts = {'h1': Host(2, 0), 'h2': Host(2, 1), 'h3': Host(2, 0)}
+        made = self.make(hosts, servers)
+        [one] = made.without_place
+        self.assertEqual('VCPU', one.cause)
+        self.assertEqual('VCPU on 1 host', one.would_help)
+        self.assertIn('1 is VCPU', one.reason)
+
+    def test_one_that_cannot_be_read(self):
+        def prepare(uuid):
+            raise LookupError('no request')
+
+        with self.cloud({'h': Host(1, 0)}, {}) as toy:
+            leaving = plans.Leaving('a', '', 'p', 'h', [])
+            made = order.Order(toy, (), prepare=prepare).make([leaving])
+        [one] = made.without_place
+        self.assertEqual(
+            ('LookupError: no request', plans.FAULT),
+            (one.reason, one.cause),
+        )
+
+    def test_hosts_that_are_to_be_empty(self):
+        """Nothing goes there, whatever room the others leave."""
+        servers = {
+            'a': Server('h1', 2, 0),
+            'b': Server('h2', 2, 0),
+            'c': Server('h2', 1, 0, fixed=True),
+            'd': Server('h3', 1, 0),
+        }
+        hosts = {f'h{n}': Host(4, 0) for n in range(1, 4)}
+        made = self.empty(hosts, servers, ['h1', 'h2'])
+        self.assertEqual(
+            [('a', 'h3')], [(one.server, one.to) for one in made.moves]
+        )
+        self.assertEqual(
+            [('b', 'VCPU'), ('c', 'state')],
+            [(one.server, one.cause) for one in made.without_place],
+        )
+
+    def test_what_a_group_loses(self):
+        """A host that none of its members had before is no loss."""
+        racks = {'h1': 'r1', 'h2': 'r2', 'h3': 'r2', 'h4': 'r1,r3'}
+        servers = {
+            'a': Server('h1', 1, 0, group=1),
+            'b': Server('h2', 1, 0, group=2),
+            'c': Server('h3', 1, 0, group=2),
+            'd': Server('h4', 1, 0, group=2),
+            'e': Server('h4', 1, 0),
+            # As many hosts, of fewer racks.
+            'f': Server('h1', 1, 0, group=3),
+            'g': Server('h3', 1, 0, group=3),
+        }
+        hosts = {host: Host(9, 0) for host in racks}
+        states = Toy.states.fget
+
+        def get_states(toy):
+            found = states(toy)
+            for host, state in found.items():
+                metadata = {'failure_domain': racks[host]}
+                rack = types.SimpleNamespace(metadata=metadata)
+                state.aggregates = [rack]
+            return found
+
+        with (
+            mock.patch.object(Toy, 'states', property(get_states)),
+            mock.patch.object(
+                Toy,
+                'violated',
+                lambda *_: [],  # The rules let them meet.
+            ),
+        ):
+            made = self.empty(hosts, servers, ['h1', 'h4'])
+        self.assertEqual(4, len(made.moves))
+        self.assertEqual(
+            [
+                plans.Group(2, 'group 2', 2, 3, 1, 3),
+                plans.Group(3, 'group 3', 2, 2, 1, 2),
+            ],
+            made.groups,
+        )
+
+    def test_the_hardest_to_place_first(self):
+        """One host takes the third; the second is larger than the first."""
+        servers = {
+            'a': Server('h1', 1, 0),
+            'b': Server('h1', 2, 0),
+            'c': Server('h1', 1, 1),
+            'd': Server('h1', 1, 2, fixed=True),
+        }
+        hosts = {
+            'h1': Host(9, 9),
+            'h2': Host(2, 0),
+            'h3': Host(2, 0),
+            'h4': Host(1, 1),
+        }
+        made = self.empty(hosts, servers, ['h1'])
+        self.assertEqual(['c', 'b', 'a'], [one.server for one in made.moves])
+
+    def test_placement_that_does_not_answer_ends_all(self):
+        fault = placement.PlacementFailed(query='q', cause='c')
+        with mock.patch.object(Toy, 'judge', side_effect=fault):
+            self.assertRaises(
+                placement.PlacementFailed,
+                self.make,
+                {'h1': Host(2, 0)},
+                {'a': Server('h1', 2, 1)},
+            )
+
+    def test_a_filter_that_fails_is_a_fault_of_one(self):
+        fault = reasons.FilterFailed(name='Own', cause='KeyError')
+        with mock.patch.object(Toy, 'judge', side_effect=fault):
+            made = self.make({'h1': Host(2, 0)}, {'a': Server('h1', 2, 1)})
+        [one] = made.without_place
+        self.assertEqual('fault', one.cause)
+        self.assertIn('KeyError', one.reason)
+
+
+CLOUDS = st.integers(1, 6).flatmap(
+    lambda number: st.tuples(
+        st.lists(
+            st.builds(Host, st.integers(0, 6), st.integers(0, 2)),
+            min_size=number,
+            max_size=number,
+        ),
+        st.lists(
+            st.tuples(
+                st.integers(0, number - 1),
+                st.integers(1, 3),
+                st.integers(0, 2),
+                st.integers(0, 2),
+                st.sampled_from([False] * 9 + [True]),
+            ),
+            max_size=12,
+        ),
+    )
+)
+
+
+@ddt.ddt
+class RandomTestCase(PlanTestCase):
+    """Each step is checked by Toy.move: rules, room, no server twice."""
+
+    @ddt.data('mend', 'drain', 'survive')
+    def test_any_cloud(self, command):
+        @hypothesis.given(CLOUDS, st.sets(st.integers(0, 5)))
+        def check(cloud, numbers):
+            hosts = {f'h{n}': host for n, host in enumerate(cloud[0])}
+            servers = {
+                f's{n}': Server(f'h{host}', *rest)
+                for n, (host, *rest) in enumerate(cloud[1])
+            }
+            self.check(command, hosts, servers, {f'h{n}' for n in numbers})
+
+        check()
+
+    def check(self, command, hosts, servers, named):
+        before = Toy(hosts, servers)
+        if command == 'mend':
+            barred, made = set(), self.make(hosts, servers)
+            leaving = {u for u in servers if before.violated(u)}
+        else:
+            barred = named & hosts.keys()
+            made = self.empty(hosts, servers, barred, command)
+            leaving = {u for u in servers if servers[u].host in barred}
+        moved = [one.server for one in made.moves]
+        stuck = [one.server for one in made.without_place]
+        mended = [one.server for one in made.mended_by_others]
+        # Each that must leave is moved, named or mended, once; no other is.
+        self.assertEqual(sorted(leaving), sorted([*moved, *stuck, *mended]))
+        # No one that is named could go now, though it could before.
+        self.assertEqual(
+            {},
+            {
+                uuid: host
+                for uuid in stuck
+                if not servers[uuid].fixed
+                for host in hosts.keys() - barred
+                if host != self.toy.place_of(uuid)
+                and not self.toy.refusals(uuid, host)
+            },
+        )
+        if command != 'mend':
+            self.assertEqual([], mended)
+            return
+        # What is found then is what was named, and nothing else.
+        self.assertEqual(
+            {*stuck}, {u for u in servers if self.toy.violated(u)}
+        )
+        # Of a group that is too many on a host, no more go than must.
+        for host in hosts:
+            for group, number in collections.Counter(
+                servers[u].group for u in before.on_host(host)
+            ).items():
+                beside = [
+                    one
+                    for one in made.moves
+                    if one.host == host
+                    and servers[one.server].group == group
+                    and one.policies == [GROUP]
+                ]
+                self.assertLessEqual(len(beside), max(0, number - 1))
