@@ -15,7 +15,7 @@ from nova_ext_sched.cmd.capacity import command as capacity_command
 from nova_ext_sched.cmd.moves import command
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.decision import candidates
-from nova_ext_sched.dryrun.plan import shared
+from nova_ext_sched.dryrun.decision import likeness
 from tests.functional import audits
 from tests.functional import explain
 from tests.functional import plans
@@ -220,7 +220,7 @@ class CommandTestCase(SurviveTestCase):
         read = servers.Servers.read_stored
         with (
             self.counting() as judged,
-            mock.patch.object(shared, 'find_key', lambda *_: None),
+            mock.patch.object(likeness, 'of_request', lambda *_: None),
             mock.patch.object(
                 servers.Servers,
                 'read_stored',

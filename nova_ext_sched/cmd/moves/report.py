@@ -74,7 +74,16 @@ def make(
             report.Section('Less apart:', groups, _MOST_GROUPS, 'server group')
         )
     rows = [
-        (turn, *{**vars(one), 'policies': report.Cell(one.policies)}.values())
+        (
+            turn,
+            one.server,
+            one.name,
+            one.project,
+            one.host,
+            report.Cell(one.policies),
+            one.to or '',
+            one.kind,
+        )
         for turn, one in enumerate(plan.moves, 1)
     ]
     status = _find_status(plan.without_place, bool(faults) or not_judged)
@@ -144,7 +153,7 @@ def make_survival(
         for failure in failures
         for turn, one, end in (
             *(
-                (turn, one, (one.to, ''))
+                (turn, one, (one.to or '', ''))
                 for turn, one in enumerate(failure.moves, 1)
             ),
             *(('', one, ('', one.cause)) for one in failure.without_place),
@@ -193,7 +202,7 @@ def _list_flavors(
 
 def _list_moves(moves: Sequence[plans.Move]) -> report.Section:
     lines = [
-        report.Line(f'{_at(one)} to {one.to}, {one.kind}', turn, one.name)
+        report.Line(f'{_at(one)} {_to(one)}, {one.kind}', turn, one.name)
         for turn, one in enumerate(moves, 1)
     ]
     return report.Section('One after the other:', lines, _MOST_MOVES, 'move')
@@ -239,6 +248,12 @@ def _sum_up(plan: plans.Plan, not_judged: bool) -> str:
 
 def _at(one: plans.Leaving) -> str:
     return f'{one.server}  {one.host}'
+
+
+def _to(one: plans.Move) -> str:
+    if one.to is None:
+        return f'to where nova chooses ({one.expected} now)'
+    return f'to {one.to}'
 
 
 def _compare(one: plans.Group) -> str:

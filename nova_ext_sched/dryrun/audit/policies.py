@@ -4,8 +4,7 @@
 
 from collections.abc import Collection
 from collections.abc import Iterator
-from collections.abc import Mapping
-import types
+import contextlib
 
 import nova.conf
 
@@ -44,7 +43,7 @@ class Policies:
         names: Collection[str] = (),
     ) -> None:
         self._ctxt = process.context()
-        self._aggregates = scheduler.aggregates_copy
+        self._cloud = scheduler
         available = scheduler.filter_cls_map
         self.on = {
             policy.name: policy
@@ -71,15 +70,11 @@ class Policies:
             )
         }
 
-    def judge(
-        self,
-        server: servers.Server,
-        moved: Mapping[str, str] = types.MappingProxyType({}),
-    ) -> Iterator[tuple[str, str]]:
+    def judge(self, server: servers.Server) -> Iterator[tuple[str, str]]:
         """Yield what the policies say against a server where it stands.
 
-        :param moved: names of hosts, by the UUIDs of servers that count there
-            and not where they are
+        In a fork, members of its group count where they are then.
+
         :returns: the name of each policy that refuses the host, with
             :data:`BY_HINT` where only a hint asks for that, or
             :data:`.servers.NOT_JUDGED` where nobody knows; and why
@@ -91,7 +86,7 @@ class Policies:
         for name, host_filter in self._filters.items():
             try:
                 if isinstance(host_filter, base.PolicyFilter):
-                    with change.used(self._aggregates, moved):
+                    with self._read_aggregates():
                         host_filter.prepare(self._ctxt, spec_obj)
                 found = [
                     (policy, judge(server.host_state))
@@ -112,6 +107,12 @@ class Policies:
                     reason = f'not counting this server, {reason}'
                 if not answer.passes:
                     yield name, reason
+
+    def _read_aggregates(self) -> contextlib.AbstractContextManager[None]:
+        if self._cloud.supposed:
+            # It lets them be read.
+            return contextlib.nullcontext()
+        return change.used(self._cloud.aggregates_copy, {})
 
     def counts_group(self, name: str) -> bool:
         """Return whether the servers beside one decide, and nothing else.

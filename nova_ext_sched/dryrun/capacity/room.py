@@ -32,7 +32,7 @@ from oslo_utils import uuidutils
 from nova_ext_sched.dryrun.cloud import claims
 from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import query
-from nova_ext_sched.dryrun.decision import kind
+from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.decision import reasons
 from nova_ext_sched.dryrun.decision import refusals
 from nova_ext_sched.policy import failure_domain
@@ -63,7 +63,7 @@ class Rooms:
     """The room of the hosts that a request may use.
 
     :param host_filters: the enabled ones
-    :param describe: returns what :func:`.kind.describe` does, by UUID
+    :param describe: returns what :func:`.likeness.describe` does, by UUID
     :param spec_obj: a nova RequestSpec, which explain's stages have judged
     :param states: nova HostStates of the hosts left, the scheduler's best
         first; they are changed
@@ -90,13 +90,13 @@ class Rooms:
         self._group = spec_obj.instance_group
         self._claims = claims.Claims(candidates.summaries)
         self._requests = query.by_provider(candidates.requests)
-        shared = kind.are_shared(self._filters, spec_obj)
+        shared = likeness.are_shared(self._filters, spec_obj)
         rooms: dict[object, Room] = {}
         for state in states:
             uuid = state.uuid
             key: object = uuid
             if shared:
-                key = kind.get(
+                key = likeness.of_host(
                     uuid,
                     describe(uuid),
                     self._requests[uuid],

@@ -25,7 +25,7 @@ from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import candidates
 from nova_ext_sched.dryrun.decision import hosts
-from nova_ext_sched.dryrun.decision import kind
+from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import reasons
 from nova_ext_sched.dryrun.decision import request
@@ -90,7 +90,7 @@ class Survey:
         self._full: unheld.Lacking = {}
         # The same for every flavor.
         self._describe_kind = functools.cache(
-            lambda uuid: kind.describe(self.scheduler.states[uuid])
+            lambda uuid: likeness.describe(self.scheduler.states[uuid])
         )
 
     def get_flavors(self, names: Sequence[str]) -> list[typing.Any]:

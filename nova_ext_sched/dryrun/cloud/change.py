@@ -41,7 +41,9 @@ class OtherState(sources.Sources):
         not where they are
     """
 
-    def __init__(self, engine: sa.Engine, moved: Mapping[str, str]) -> None:
+    def __init__(
+        self, engine: sa.Engine, moved: Mapping[str, sources.Places]
+    ) -> None:
         self._engine = engine
         self._moved = moved
 
@@ -53,12 +55,7 @@ class OtherState(sources.Sources):
     def place(
         self, places: Mapping[str, sources.Places]
     ) -> Mapping[str, sources.Places]:
-        return {
-            uuid: frozenset((self._moved[uuid],))
-            if uuid in self._moved
-            else on
-            for uuid, on in places.items()
-        }
+        return {uuid: self._moved.get(uuid, on) for uuid, on in places.items()}
 
 
 def _elsewhere(query: typing.Any) -> Callable[..., typing.Any]:
@@ -89,7 +86,9 @@ _QUERIES = {
 
 
 @contextlib.contextmanager
-def used(engine: sa.Engine, moved: Mapping[str, str]) -> Iterator[None]:
+def used(
+    engine: sa.Engine, moved: Mapping[str, sources.Places]
+) -> Iterator[None]:
     """Let the scheduler's code read another state, as :class:`OtherState`.
 
     nova's request filters read it too: both stages decide on the same

@@ -14,6 +14,7 @@ import os_traits
 
 from nova_ext_sched import exception
 from nova_ext_sched import messages
+from nova_ext_sched.dryrun.cloud import ledger
 from nova_ext_sched.dryrun.cloud import query
 
 # What a server answers that does not take a query for its length.
@@ -31,6 +32,12 @@ _MAY_BE_TOO_LONG = (400, 500, 502)
 _MOST_REQUESTS = 10_000
 
 _CONSUMER_TYPE_VERSION = '1.38'
+
+_ALLOCATIONS = '/allocations/'
+
+# An attribute has the name of the module.
+_Ledger = ledger.Ledger
+_Body = ledger.Body
 
 # What is kept of a summary; the traits of all hosts would be large.
 _OF_SUMMARY = ('root_provider_uuid', 'resources')
@@ -101,6 +108,9 @@ class ReportClient(report.SchedulerReportClient):
     #: What placement said when it last refused a query.
     refusal = ''
 
+    #: Answers for allocations, as long as a fork is open.
+    ledger: _Ledger | None = None
+
     def get(
         self, url: str, *args: typing.Any, **kwargs: typing.Any
     ) -> typing.Any:
@@ -122,6 +132,8 @@ class ReportClient(report.SchedulerReportClient):
         :returns: a response
         :raises PlacementFailed: or one of its kinds
         """
+        if self.ledger is not None and url.startswith(_ALLOCATIONS):
+            return self.ledger.get(url.removeprefix(_ALLOCATIONS))
         try:
             response = super().get(url, *args, **kwargs)
         except ks_exc.ClientException as exc:
@@ -169,7 +181,40 @@ class ReportClient(report.SchedulerReportClient):
         cls = failure if failure and answers else PlacementFailed
         return cls(query=url, cause=cause)
 
-    def post(self, url: str, *args: typing.Any, **kwargs: typing.Any) -> None:
+    def read_allocations(self, consumer: str) -> _Body:
+        """Return what placement has of a consumer, in a fork too."""
+        response = super().get(
+            f'{_ALLOCATIONS}{consumer}',
+            version=report.CONSUMER_GENERATION_VERSION,
+        )
+        if response.status_code != 200:
+            raise PlacementFailed(
+                query=f'{_ALLOCATIONS}{consumer}', cause=response.text
+            )
+        found: _Body = response.json()
+        return found
+
+    def put(
+        self, url: str, data: _Body, *_: object, **__: object
+    ) -> typing.Any:
+        """Claim in the ledger of a fork.
+
+        :raises RuntimeError: no fork is open, or nova's own code came to
+            write something else
+        """
+        if self.ledger is None or not url.startswith(_ALLOCATIONS):
+            return self.delete(url)
+        return self.ledger.put(url.removeprefix(_ALLOCATIONS), data)
+
+    def post(
+        self, url: str, data: dict[str, _Body], *_: object, **__: object
+    ) -> typing.Any:
+        """Move allocations in the ledger of a fork; else as :meth:`put`."""
+        if self.ledger is None or url != _ALLOCATIONS.rstrip('/'):
+            return self.delete(url)
+        return self.ledger.post(data)
+
+    def delete(self, url: str, *_: object, **__: object) -> typing.NoReturn:
         """Refuse to write.
 
         :raises RuntimeError: always; nova's own code came to write
@@ -177,8 +222,6 @@ class ReportClient(report.SchedulerReportClient):
         raise RuntimeError(
             f'placement: expected only reads, got a write to {url}'
         )
-
-    put = delete = post
 
 
 def _is_long(url: str) -> bool:
@@ -232,7 +275,10 @@ class Providers:
         #: Returns what the provider of a host itself has and uses of each
         #: resource class, as summaries have it, by its UUID.
         self.get_inventories = functools.cache(self._get_inventories)
+        self._get_shared_allocations = functools.cache(self.get_allocations)
         self._answers: dict[tuple[str, ...], Candidates] = {}
+        # What providers of any answer had and used, by UUID.
+        self._rooms: dict[str, dict[str, dict[str, typing.Any]]] = {}
 
     def get_candidates(
         self, ctxt: typing.Any, resources: list[typing.Any]
@@ -246,8 +292,38 @@ class Providers:
             kept = sum(len(one.requests) for one in self._answers.values())
             if kept >= _MOST_REQUESTS:
                 self._answers = {}
-            self._answers[key] = Candidates(ctxt, self._client, resources)
+            found = Candidates(ctxt, self._client, resources)
+            self._answers[key] = found
+            self._rooms |= {
+                uuid: summary['resources']
+                for uuid, summary in found.summaries.items()
+            }
         return self._answers[key]
+
+    def get_room(self, uuid: str) -> dict[str, dict[str, typing.Any]]:
+        """Return what a provider has and uses, as it said last.
+
+        :returns: ``capacity`` and ``used`` of each resource class
+        """
+        if uuid not in self._rooms:
+            return self.get_inventories(uuid)
+        return self._rooms[uuid]
+
+    def get_held(self, uuid: str) -> dict[str, _Body]:
+        """Return the allocations of all that hold something of a host.
+
+        :param uuid: of the host's own provider; what consumers hold of the
+            others of its tree, and of those that it shares, is with it
+        """
+        found = self._get(f'/resource_providers?in_tree={uuid}')
+        tree = [one['uuid'] for one in found.get('resource_providers', ())]
+        of_host = {one: self.get_allocations(one) for one in tree}
+        shared = {
+            one: self._get_shared_allocations(one)
+            for one, roots in self.served.items()
+            if uuid in roots
+        }
+        return ledger.collect(of_host, shared)
 
     def roots(self, *params: tuple[str, str]) -> set[str]:
         """Return the root providers that satisfy parameters; by default all.
@@ -300,7 +376,8 @@ class Providers:
     def get_allocations(self, uuid: str) -> dict[str, typing.Any]:
         """Return the allocations of a provider by consumer."""
         url = f'/resource_providers/{uuid}/allocations'
-        return self._get(url).get('allocations', {})
+        found: dict[str, typing.Any] = self._get(url).get('allocations', {})
+        return found
 
     def get_consumer_type(self, uuid: str) -> str | None:
         """Return the type of a consumer.

@@ -10,6 +10,7 @@ placement, or sends a message.
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Sequence
 import contextlib
 import functools
 import typing
@@ -18,6 +19,8 @@ from nova import context as nova_context
 from nova import objects
 import nova.conf
 from nova.db.api import api as api_db
+from nova.db.main import api as main_db
+from nova.db.main import models
 from nova.scheduler import host_manager
 from oslo_db import exception as db_exception
 from oslo_utils import timeutils
@@ -27,18 +30,24 @@ from nova_ext_sched import messages
 from nova_ext_sched.dryrun.cloud import cells
 from nova_ext_sched.dryrun.cloud import change
 from nova_ext_sched.dryrun.cloud import claims
+from nova_ext_sched.dryrun.cloud import fork
 from nova_ext_sched.dryrun.cloud import mirror
 from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.queries import fields
+from nova_ext_sched.queries import group_members
 
 CONF = nova.conf.CONF
+
+# Of a migration; ENDED has the others.
+_REVERTED = 'reverted'
 
 # Databases limit the number of values in one statement.
 _HOSTS_AT_ONCE = 1000
 
-# A property has the name of the module.
+# Attributes have the names of the modules.
 _ReportClient = mirror.ReportClient
 _Providers = placement.Providers
+_Fork = fork.Fork
 
 
 class Host(typing.NamedTuple):
@@ -87,6 +96,9 @@ class Snapshot(host_manager.HostManager):
     :param asked: asks the cells; several snapshots may share it
     :param settled: whether the builds that are under way count as ended, in
         answers that are not about this moment
+    :ivar supposed: the fork that is open, the last one; None as a rule
+    :ivar versions: a number for the state of each host that a fork changed,
+        by UUID; equal numbers are equal states
     :ivar silent_cells: cells that did not answer: the reason by UUID
     :raises exception.PluginError: a plugin of ours cannot be used
     :raises nova.exception.SchedulerHostFilterNotFound: an enabled filter is
@@ -100,6 +112,8 @@ class Snapshot(host_manager.HostManager):
         self._asked = asked or cells.Cells()
         self._settled = settled
         self.silent_cells: dict[str, str] = {}
+        self.supposed: _Fork | None = None
+        self.versions: dict[str, int] = {}
 
     @functools.cached_property
     def placement(self) -> _ReportClient:
@@ -111,6 +125,56 @@ class Snapshot(host_manager.HostManager):
     def providers(self) -> _Providers:
         """What placement says, each question asked once."""
         return placement.Providers(self.placement)
+
+    @contextlib.contextmanager
+    def fork(self) -> Iterator[_Fork]:
+        """Suppose something, as long as the block runs."""
+        before = self.supposed
+        self.supposed = _Fork(self, before)
+        try:
+            with self.supposed.used() as future:
+                yield future
+        finally:
+            self.supposed = before
+
+    def nodes_of(self, host: str) -> Sequence[str]:
+        """Return the UUIDs of the compute nodes of a host's nova-compute."""
+        return self._nodes.get(host, ())
+
+    def find_node(self, host: str | None, node: str | None) -> str | None:
+        """Return the UUID of a compute node; None if there is none."""
+        for uuid in self.nodes_of(host) if host else ():
+            if self.hosts[uuid].node == node:
+                return uuid
+        return None
+
+    @functools.cached_property
+    def services(self) -> set[tuple[str, str]]:
+        """UUID of the cell and host of each nova-compute with a record."""
+        return {
+            (cell, service.host)
+            for cell, found in self._hosts.items()
+            for service in found.services
+        }
+
+    @functools.cached_property
+    def under_way(self) -> dict[str, set[str]]:
+        """The hosts between which servers migrate, by the servers' UUIDs.
+
+        One that waits for its owner to confirm or revert is among them.
+        """
+        found: dict[str, set[str]] = {}
+        for rows in self.ask_cells(_select_under_way).values():
+            for uuid, *hosts in rows:
+                found.setdefault(uuid, set()).update(filter(None, hosts))
+        return found
+
+    @functools.cached_property
+    def _nodes(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for uuid, host in self.hosts.items():
+            found.setdefault(host.host, []).append(uuid)
+        return found
 
     @functools.cached_property
     def hosts(self) -> dict[str, Host]:
@@ -342,6 +406,20 @@ def get_cell(spec_obj: typing.Any) -> str | None:
 
 def _is_named(wanted: str | None, name: str) -> bool:
     return not wanted or wanted.lower() == name.lower()
+
+
+@main_db.pick_context_manager_reader
+def _select_under_way(context: typing.Any) -> list[typing.Any]:
+    migration = models.Migration
+    query = sa.select(
+        migration.instance_uuid,
+        migration.source_compute,
+        migration.dest_compute,
+    ).where(
+        migration.deleted == 0,
+        migration.status.not_in((*group_members.ENDED, _REVERTED)),
+    )
+    return list(context.session.execute(query))
 
 
 def _select_hosts(cctxt: typing.Any) -> _Hosts:

@@ -17,6 +17,7 @@ from nova.scheduler import request_filter
 from nova_ext_sched import exception
 from nova_ext_sched import messages
 from nova_ext_sched import request_state
+from nova_ext_sched.dryrun.cloud import fork
 from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import query
 from nova_ext_sched.dryrun.cloud import snapshot
@@ -25,6 +26,7 @@ from nova_ext_sched.dryrun.decision import reasons
 from nova_ext_sched.dryrun.decision import refusals
 from nova_ext_sched.dryrun.decision import shortage
 from nova_ext_sched.policy import declaration
+from nova_ext_sched.queries import fields
 from nova_ext_sched.request_filters import failure_domain
 
 CONF = nova.conf.CONF
@@ -46,20 +48,20 @@ def ask(
     found: matrix.Matrix,
     ctxt: typing.Any,
     spec_obj: typing.Any,
-    providers: placement.Providers | None = None,
     is_limited: bool = True,
 ) -> placement.Candidates | None:
     """Run the request filters, ask placement, and add the constraints.
 
     :param found: gets the constraints
     :param spec_obj: a nova RequestSpec, which changes as in the scheduler
-    :param providers: says what placement says; by default the scheduler's,
-        which several requests share
     :param is_limited: whether placement's answer ends at
         ``max_placement_results``, as the scheduler's does
-    :returns: placement's answer, None where the request ends before
+    :returns: placement's answer, without what a fork has filled; None where
+        the request ends before
     """
-    providers = providers or scheduler.providers
+    providers, supposed = scheduler.providers, scheduler.supposed
+    if supposed:
+        supposed.correct_group(fields.get_field(spec_obj, 'instance_group'))
     words = reasons.Reasons(scheduler, spec_obj)
     rows: list[Row] = []
     try:
@@ -67,7 +69,8 @@ def ask(
         resources = query.forms(ctxt, spec_obj, scheduler)
         if not is_limited:
             query.lift_limit(resources)
-        answer = providers.get_candidates(ctxt, resources)
+        asked = supposed or providers
+        answer = asked.get_candidates(ctxt, resources)
     except (
         nova_exception.RequestFilterFailed,
         nova_exception.NoValidHost,
@@ -79,7 +82,29 @@ def ask(
     if found.whole:
         attribution.add_parts(rows)
     attribution.add_whole(ctxt)
-    return answer
+    return _leave_out_full(supposed, answer, found) if supposed else answer
+
+
+def _leave_out_full(
+    supposed: fork.Fork, answer: placement.Candidates, found: matrix.Matrix
+) -> placement.Candidates:
+    """Add what a fork has filled, and return the other candidates."""
+    if not supposed.ledger.is_changed:
+        return answer
+    fitting, full = supposed.leave_out_full(answer)
+    found.add(
+        'placement',
+        'moves before this one',
+        refused={uuid: refusals.full(names) for uuid, names in full.items()},
+    )
+    names = sorted(found.names[one] for one in supposed.unknown)
+    if names:
+        found.remarks.append(
+            f'What the servers that left {messages.first_few(names)} open '
+            f'there is not known, because the request is for providers below '
+            f'the host, or for one that hosts share'
+        )
+    return fitting
 
 
 def _run_request_filters(

@@ -1,102 +1,209 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Where a server could go, after the moves that are planned."""
+"""Where servers go, by nova-scheduler's code, in the fork that is open.
 
+While other hosts are only filled, one that refuses a request goes on to refuse
+it. So a request is judged once, on the cloud as it is, for all that are like
+it (:mod:`..decision.likeness`). Then only the best hosts that it leaves, and
+those that got a server since, are judged again by the filters.
+
+====================================  =====================================
+a server                              what decides
+====================================  =====================================
+whose likeness is all that nova       the filters, on the hosts that the
+reads                                 shared answer leaves
+whose likeness is not all             the same proposes; one question of its
+                                      own on the one host decides. Where
+                                      none of these hosts will do, its own
+                                      question on all hosts does
+of no likeness                        its own question on all hosts
+====================================  =====================================
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Set
 import copy
+import dataclasses
+import itertools
 import typing
 
+import cachetools
+from nova import exception as nova_exception
 from nova import objects
+from nova.scheduler import request_filter
 
-from nova_ext_sched.dryrun.cloud import change
 from nova_ext_sched.dryrun.cloud import claims
-from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import query
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import candidates
 from nova_ext_sched.dryrun.decision import hosts
+from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.decision import matrix
+from nova_ext_sched.dryrun.decision import reasons
 from nova_ext_sched.dryrun.decision import refusals
 from nova_ext_sched.dryrun.decision import stages
-from nova_ext_sched.dryrun.plan import providers
-from nova_ext_sched.queries import fields
+
+if typing.TYPE_CHECKING:
+    from nova_ext_sched.dryrun.plan import movable
+
+#: Hosts that got no server yet, of which nova's weighers order the best: those
+#: that were the best before any did. More where the answer is a proposal.
+WEIGHED = 10
+PROPOSED = 50
+
+# Hosts of all likenesses that are kept, and HostStates; they bound the memory.
+_MOST_KEPT = 300_000
+_MOST_JUDGED = 20_000
+
+
+@dataclasses.dataclass(eq=False)
+class Shared:
+    """The answer for requests that are alike, on the cloud as it is.
+
+    :ivar spec_obj: a nova RequestSpec of theirs, without server group, hints
+        and hosts that it ignores
+    :ivar judged: what the request filters made of it
+    :ivar requests: by the UUIDs of the hosts that are left, the best first,
+        placement's allocation requests
+    """
+
+    spec_obj: typing.Any
+    judged: typing.Any
+    requests: dict[str, list[claims.Request]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Like:
+    """What a server's request has in common with others.
+
+    :ivar is_whole: see :class:`.likeness.Key`
+    """
+
+    shared: Shared
+    is_whole: bool
 
 
 class Destinations:
-    """The hosts that a server may go to, by nova-scheduler's code.
+    """The hosts that servers may go to.
 
-    The hosts are read once, and placement is asked each query once.
-
-    :param scheduler: its aggregates count, for our request filters too, and
-        not those of the database
-    :ivar moved: the hosts of the servers that moved, by their UUIDs
-    :ivar providers: what placement says after that
+    :param cloud: asked as it is in the fork that is open
+    :ivar barred: UUIDs of the hosts that are no destinations
     """
 
-    def __init__(self, scheduler: snapshot.Snapshot) -> None:
-        self.scheduler = scheduler
-        self.moved: dict[str, str] = {}
-        self.providers = providers.Providers(scheduler.placement)
+    def __init__(self, cloud: snapshot.Snapshot) -> None:
+        self.cloud = cloud
+        self.barred: Set[str] = frozenset()
+        self._ctxt = process.context()
+        self._place = {uuid: n for n, uuid in enumerate(cloud.states)}
+        self._kept: cachetools.LRUCache[str, Shared] = cachetools.LRUCache(
+            _MOST_KEPT, getsizeof=lambda one: len(one.requests) + 1
+        )
+        self._explained: dict[object, matrix.Matrix] = {}
+        # HostStates that pass the filters, None for one that does not; by
+        # what is shared, UUID and version.
+        self._judged: cachetools.LRUCache[
+            tuple[Shared, str, int], typing.Any
+        ] = cachetools.LRUCache(_MOST_JUDGED)
 
-    def find(self, mine: typing.Any) -> typing.Any:
+    def begin(self, barred: Set[str]) -> None:
+        """Begin a plan.
+
+        :param barred: names of hosts that are no destinations
+        """
+        self.barred = {
+            uuid for host in barred for uuid in self.cloud.nodes_of(host)
+        }
+        self._explained = {}
+
+    def find_like(
+        self, key: likeness.Key | None, make: Callable[[], typing.Any]
+    ) -> Like | None:
+        """Return what is known of like requests; None if there are none.
+
+        Before anything is supposed.
+
+        :param key: what :func:`.likeness.of_request` returned
+        :param make: returns a nova RequestSpec, which is changed
+        :raises Exception: as :meth:`judge`
+        """
+        if key is None:
+            return None
+        shared = self._kept.get(key.text)
+        if shared is None:
+            spec_obj = make()
+            if not likeness.are_known(self.cloud.enabled_filters, spec_obj):
+                return None
+            shared = self.make_shared(spec_obj)
+            if len(shared.requests) < _MOST_KEPT:
+                self._kept[key.text] = shared
+        return Like(shared, key.is_whole)
+
+    def make_shared(self, spec_obj: typing.Any) -> Shared:
+        """Return the answer for all requests that are like one.
+
+        :param spec_obj: a nova RequestSpec; it is changed
+        :raises Exception: as :meth:`judge`
+        """
+        spec_obj.ignore_hosts = []
+        spec_obj.instance_group = None
+        spec_obj.scheduler_hints = {}
+        judged = spec_obj.obj_clone()
+        _, states = self._judge(judged, False)
+        found = {one.uuid: one.allocation_candidates for one in states}
+        return Shared(spec_obj, judged, found)
+
+    def count(self, mine: 'movable.Movable') -> int:
+        """Return how many hosts a server may go to now, about.
+
+        :raises Exception: as :meth:`judge`
+        """
+        if mine.like is None:
+            return len(self.judge(mine.spec_obj)[1])
+        return len(mine.like.shared.requests.keys() - self.barred)
+
+    def find(self, mine: 'movable.Movable') -> typing.Any:
         """Return where a server would go now: a HostState, or None.
 
-        :param mine: a :class:`.movable.Movable`, or the like
-        :raises Exception: as :meth:`judge`
-        """
-        source = self._find_source(mine)
-        _, targets = self.judge(mine.spec_obj)
-        allowed = (s for s in targets if mine.may_move_to(source, s))
-        return next(allowed, None)
-
-    def count(self, mine: typing.Any) -> int:
-        """Return how many hosts it may go to now.
+        It has the limits that the filters set, and the allocation candidates
+        that they left.
 
         :raises Exception: as :meth:`judge`
         """
-        return len(self.judge(mine.spec_obj)[1])
+        found = None
+        if mine.like is not None:
+            found = self._find_proposed(mine, mine.like)
+            if mine.like.is_whole:
+                return found
+        if found is None:
+            _, left = self.judge(mine.spec_obj)
+            allowed = (state for state in left if mine.may_move_to(state))
+            found = next(allowed, None)
+        return found
 
     def explain(
-        self, mine: typing.Any
+        self, mine: 'movable.Movable'
     ) -> tuple[matrix.Matrix, list[typing.Any]]:
-        """Return what :meth:`judge` does, with all that is refused, and why.
+        """Return what refuses which hosts, and the HostStates left.
 
         :raises Exception: as :meth:`judge`
         """
-        return self.judge(mine.spec_obj, whole=True)
-
-    def _find_source(self, mine: typing.Any) -> typing.Any:
-        """Return the HostState where a server is, None if there is none."""
-        here = mine.instance.host, mine.instance.node
-        states = self.scheduler.states.values()
-        return next((s for s in states if (s.host, s.nodename) == here), None)
-
-    def move(self, mine: typing.Any, target: typing.Any) -> None:
-        """Move a server, as nova does: it takes first, and leaves then.
-
-        :param target: what :meth:`find` returned
-        """
-        source = self._find_source(mine)
-        uuid = mine.instance.uuid
-        spec_obj = mine.spec_obj
-        if spec_obj.instance_group is not None:
-            # It becomes a member where it goes.
-            spec_obj = spec_obj.obj_clone()
-        request = target.allocation_candidates[0]
-        taken = self._replace(target.uuid)
-        claims.consume(taken, spec_obj, request, uuid)
-        taken.instances[uuid] = objects.Instance(uuid=uuid)
-        if source is not None:
-            left = self._replace(source.uuid)
-            claims.leave(left, spec_obj, mine.instance)
-        self.providers.move(request, mine.held, source and source.uuid)
-        self.moved[uuid] = target.host
-
-    def _replace(self, host: str) -> typing.Any:
-        """Put a copy of a host's state in its place; return the copy."""
-        states = self.scheduler.states
-        states[host] = claims.copy_state(states[host])
-        return states[host]
+        if mine.like is None or not mine.like.is_whole:
+            return self.judge(mine.spec_obj, whole=True)
+        shared = mine.like.shared
+        if shared not in self._explained:
+            self._explained[shared], _ = self.judge(
+                shared.spec_obj, whole=True
+            )
+        found = self._explained[shared].copy(without=self.barred)
+        found.add(
+            'requested host',
+            'ignore_hosts',
+            refused=dict.fromkeys(self.barred, refusals.IGNORED),
+        )
+        return found, list(found.left)
 
     def judge(
         self, spec_obj: typing.Any, whole: bool = False
@@ -110,71 +217,180 @@ class Destinations:
         :raises Exception: whatever nova or placement raise where the request
             cannot be judged
         """
-        with change.used(self.scheduler.aggregates_copy, self.moved):
-            return self._judge(spec_obj.obj_clone(), whole)
+        found, states = self._judge(spec_obj.obj_clone(), whole)
+        return found, [one for one in states if one.uuid not in self.barred]
 
     def _judge(
         self, spec_obj: typing.Any, whole: bool
     ) -> tuple[matrix.Matrix, list[typing.Any]]:
-        ctxt = process.context()
-        self._correct_group(spec_obj)
-        found = stages.start(self.scheduler, whole)
+        cloud, ctxt = self.cloud, process.context()
+        found = stages.start(cloud, whole)
         offered = candidates.ask(
-            self.scheduler,
-            found,
-            ctxt,
-            spec_obj,
-            self.providers,
-            is_limited=False,
+            cloud, found, ctxt, spec_obj, is_limited=False
         )
         if offered is None:
             return found, []
-        offered = self._leave_out_full(offered, found)
-        judging = hosts.Hosts(self.scheduler, found, ctxt, spec_obj, offered)
+        judging = hosts.Hosts(cloud, found, ctxt, spec_obj, offered)
         order = judging.judge()
         # A filter may have taken the candidates away.
-        return found, [s for s in order if s.allocation_candidates]
+        return found, [one for one in order if one.allocation_candidates]
 
-    def _are_other(self) -> bool:
-        """Return whether placement's answers lack what was taken."""
-        return bool(self.moved)
-
-    def _correct_group(self, spec_obj: typing.Any) -> None:
-        """Let the request's group have its members where they moved."""
-        group = fields.get_field(spec_obj, 'instance_group')
-        if group is None or self.moved.keys().isdisjoint(group.members):
-            return
-        group.hosts = [
-            state.host
-            for state in self.scheduler.states.values()
-            if not state.instances.keys().isdisjoint(group.members)
+    def _find_proposed(
+        self, mine: 'movable.Movable', like: Like
+    ) -> typing.Any:
+        """Return the best of the hosts that the shared answer leaves."""
+        requests = like.shared.requests
+        states, touched = self.cloud.states, self._touched
+        fresh = (
+            uuid
+            for uuid in requests
+            if uuid not in touched
+            and uuid not in self.barred
+            and mine.may_move_to(states[uuid])
+        )
+        asked = [
+            uuid
+            for uuid in touched
+            if uuid in requests
+            and uuid not in self.barred
+            and mine.may_move_to(states[uuid])
         ]
+        asked += itertools.islice(
+            fresh, WEIGHED if like.is_whole else PROPOSED
+        )
+        if like.is_whole:
+            best = self._weigh(
+                self._judge_again(like.shared, asked), like.shared.judged
+            )
+            return next(best, None)
+        spec_obj = self._run_request_filters(mine.spec_obj)
+        if spec_obj is None:
+            return None
+        offered = {uuid: self._fit(requests[uuid]) for uuid in asked}
+        for one in self._weigh(self._filter(spec_obj, offered), spec_obj):
+            own = self._ask_about(spec_obj, one)
+            for state in self._filter(spec_obj, {one.uuid: own}):
+                return state
+        return None
 
-    def _leave_out_full(
-        self, offered: placement.Candidates, judged: matrix.Matrix
-    ) -> placement.Candidates:
-        """Return the candidates that fit what the moves leave.
+    def _judge_again(
+        self, shared: Shared, asked: Iterable[str]
+    ) -> list[typing.Any]:
+        """Return the HostStates of hosts that pass every filter now.
 
-        :param judged: gets the hosts that are full then
+        What claims change on a host decides; it is judged once for that.
         """
-        if not self._are_other():
-            return offered
-        short = [self.providers.find_short(c) for c in offered.requests]
-        requests = list(zip(offered.requests, short, strict=True))
-        fitting = copy.copy(offered)
-        fitting.requests = [one for one, names in requests if not names]
-        remaining = query.by_provider(fitting.requests)
-        full = {
-            uuid: refusals.full(names)
-            for one, names in requests
-            for uuid in one['allocations']
-            if uuid not in remaining
+        versions = self.cloud.versions
+        keys = {uuid: (shared, uuid, versions.get(uuid, 0)) for uuid in asked}
+        found = {
+            uuid: self._judged[key]
+            for uuid, key in keys.items()
+            if key in self._judged
         }
-        # nova takes from them which hosts there are.
-        fitting.summaries = {
-            uuid: summary
-            for uuid, summary in offered.summaries.items()
-            if uuid not in full
+        new = {
+            uuid: self._fit(shared.requests[uuid])
+            for uuid in keys.keys() - found.keys()
         }
-        judged.add('placement', 'moves before this one', refused=full)
-        return fitting
+        found |= dict.fromkeys(new)
+        found |= {one.uuid: one for one in self._filter(shared.judged, new)}
+        for uuid in new:
+            self._judged[keys[uuid]] = found[uuid]
+        passing = []
+        for state in found.values():
+            # What hosts share may have gone to another.
+            if state and (left := self._fit(state.allocation_candidates)):
+                fitting = copy.copy(state)
+                fitting.allocation_candidates = left
+                passing.append(fitting)
+        return passing
+
+    def _weigh(
+        self, states: list[typing.Any], spec_obj: typing.Any
+    ) -> Iterator[typing.Any]:
+        """Yield HostStates, the one that nova's weighers prefer first."""
+        # Of equal hosts nova takes the first.
+        states.sort(key=lambda state: self._place[state.uuid])
+        if states:
+            for one in self.cloud.get_weighed_hosts(states, spec_obj):
+                yield one.obj
+
+    @property
+    def _touched(self) -> Iterable[str]:
+        """UUIDs of the hosts that are other than the shared answers know."""
+        found: dict[str, None] = {}
+        fork = self.cloud.supposed
+        while fork:
+            found |= dict.fromkeys(fork.touched)
+            fork = fork.before
+        return found
+
+    def _run_request_filters(self, spec_obj: typing.Any) -> typing.Any:
+        """Return a request as the request filters leave it; None if refused.
+
+        :raises Exception: as :meth:`judge`
+        """
+        filtered = spec_obj.obj_clone()
+        if self.cloud.supposed:
+            self.cloud.supposed.correct_group(filtered.instance_group)
+        try:
+            request_filter.process_reqspec(process.context(), filtered)
+        except nova_exception.RequestFilterFailed:
+            return None
+        return filtered
+
+    def _ask_about(
+        self, spec_obj: typing.Any, state: typing.Any
+    ) -> list[claims.Request]:
+        """Return a request's own allocation candidates on one host.
+
+        :param spec_obj: a nova RequestSpec that was filtered
+        """
+        mine = spec_obj.obj_clone()
+        if uses_only(state.allocation_candidates[0], state.uuid, self.cloud):
+            # nova asks for the host's own providers then, and no others.
+            destination = mine.requested_destination or objects.Destination()
+            destination.host, destination.node = state.host, state.nodename
+            mine.requested_destination = destination
+        resources = query.forms(self._ctxt, mine, self.cloud)
+        query.lift_limit(resources)
+        asked = self.cloud.supposed or self.cloud.providers
+        answer = asked.get_candidates(self._ctxt, resources)
+        return self._fit(query.by_provider(answer.requests)[state.uuid])
+
+    def _fit(self, requests: list[claims.Request]) -> list[claims.Request]:
+        """Return the allocation requests that fit what the fork leaves."""
+        if not (fork := self.cloud.supposed):
+            return requests
+        return [one for one in requests if not fork.ledger.find_lacking(one)]
+
+    def _filter(
+        self, spec_obj: typing.Any, offered: dict[str, list[claims.Request]]
+    ) -> list[typing.Any]:
+        """Return the HostStates of hosts that pass every filter.
+
+        :param offered: the hosts' allocation requests, by UUID
+        """
+        states = self.cloud.get_host_states_by_uuids(
+            self._ctxt, [uuid for uuid in offered if offered[uuid]], spec_obj
+        )
+        for state in states:
+            state.allocation_candidates = copy.deepcopy(offered[state.uuid])
+        for host_filter in self.cloud.enabled_filters if states else ():
+            if not host_filter.run_filter_for_index(0):
+                continue
+            refused = reasons.ask_filter(host_filter, spec_obj, states, False)
+            states = [state for state in states if state.uuid not in refused]
+        return [state for state in states if state.allocation_candidates]
+
+
+def uses_only(
+    request: claims.Request, host: str, cloud: snapshot.Snapshot
+) -> bool:
+    """Return whether an allocation request is for a host's own providers.
+
+    :param host: UUID of its compute node
+    """
+    served = cloud.providers.served
+    return not any(
+        uuid in served and uuid != host for uuid in request['allocations']
+    )

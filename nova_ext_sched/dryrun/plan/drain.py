@@ -6,6 +6,7 @@ from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Set
 import contextlib
+import dataclasses
 import sys
 import typing
 
@@ -16,10 +17,10 @@ from nova_ext_sched import messages
 from nova_ext_sched.cli import progress
 from nova_ext_sched.dryrun.audit import policies
 from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import order
 from nova_ext_sched.dryrun.plan import plans
-from nova_ext_sched.dryrun.plan import shared
 
 
 def make(scheduler: snapshot.Snapshot, hosts: Set[str]) -> plans.Plan:
@@ -45,27 +46,27 @@ def make(scheduler: snapshot.Snapshot, hosts: Set[str]) -> plans.Plan:
             )
             for migration, host in migrations
         ]
-    places = shared.Shared(scheduler)
+    places = destinations.Destinations(scheduler)
     places.begin(hosts)
 
-    def prepare(uuid: str) -> movable.Movable:
-        mine = movable.Movable(scheduler, uuid, hosts)
-        mine.like = places.get_kind(
+    def prepare(uuid: str) -> movable.Migration:
+        mine = movable.Migration(scheduler, uuid, hosts)
+        mine.like = places.find_like(
             mine.find_key(), lambda: mine.spec_obj.obj_clone()
         )
         return mine
 
+    kept = policies.Policies(scheduler).on
     with progress.bar(sys.stderr, 'Planning moves', len(leaving)) as advance:
-        plan = order.Order(
-            scheduler,
-            policies.Policies(scheduler).on,
-            advance=advance,
-            prepare=prepare,
-            found=places,
-            is_hardest_first=True,
-        ).make(leaving)
-    plan.without_place.extend(held)
-    return plan
+        movables = order.prepare(leaving, prepare)
+        leaving = order.put_hardest_first(leaving, movables, places)
+        with scheduler.fork() as future:
+            future.count_under_way()
+            plan = order.Order(places, movables, advance).make(future, leaving)
+            stuck = order.Explainer(places, movables, kept).explain(
+                plan.without_place
+            )
+    return dataclasses.replace(plan, without_place=[*stuck, *held])
 
 
 def find_unread(scheduler: snapshot.Snapshot, hosts: Set[str]) -> Set[str]:

@@ -12,6 +12,8 @@ from nova_ext_sched.cli import progress
 from nova_ext_sched.dryrun.audit import auditor
 from nova_ext_sched.dryrun.audit import policies
 from nova_ext_sched.dryrun.cloud import servers
+from nova_ext_sched.dryrun.plan import destinations
+from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import order
 from nova_ext_sched.dryrun.plan import plans
 
@@ -44,21 +46,34 @@ def make(auditing: auditor.Auditor) -> plans.Plan:
                 one.policies,
             )
         )
+    cloud, kept = auditing.scheduler, auditing.policies.on
+    places = destinations.Destinations(cloud)
     with progress.bar(sys.stderr, 'Planning moves', len(found)) as advance:
-        return order.Order(
-            auditing.scheduler,
-            auditing.policies.on,
-            may_stay=lambda one, moved: is_mended(
-                auditing.policies, by_uuid[one.server], moved
-            ),
-            advance=advance,
-        ).make(must, may)
+        movables = order.prepare(
+            (*must, *may), lambda uuid: movable.Migration(cloud, uuid)
+        )
+        with cloud.fork() as future:
+            future.count_under_way()
+            plan = order.Order(places, movables, advance).make(
+                future,
+                must,
+                may,
+                lambda one: is_mended(
+                    auditing.policies, by_uuid[one.server], future.moved
+                ),
+            )
+            stuck = order.Explainer(places, movables, kept).explain(
+                plan.without_place
+            )
+    return dataclasses.replace(plan, without_place=stuck)
 
 
 def is_mended(
     judging: policies.Policies, one: servers.Server, moved: Mapping[str, str]
 ) -> bool:
     """Return whether a server that stays violates no policy after moves.
+
+    In the fork in which they are made.
 
     :param moved: the hosts of the servers that moved, by their UUIDs
     """
@@ -69,4 +84,4 @@ def is_mended(
         if moved.get(uuid, one.host) == one.host and uuid != one.uuid
     }
     now = dataclasses.replace(one, host_state=state)
-    return not any(judging.judge(now, moved))
+    return not any(judging.judge(now))

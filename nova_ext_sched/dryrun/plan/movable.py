@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A server that a plan may move: how nova would, and what that frees."""
+"""A server that a plan may move: how nova would, and what that takes."""
 
 from collections.abc import Collection
 import contextlib
@@ -12,17 +12,19 @@ from nova import objects
 from nova import servicegroup
 from nova.compute import api as compute_api
 from nova.compute import vm_states
+from nova.conductor.tasks import live_migrate
 from oslo_serialization import jsonutils
 
 from nova_ext_sched import messages
-from nova_ext_sched.dryrun.cloud import claims
+from nova_ext_sched.dryrun.cloud import fork
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.decision import server as explain_server
-from nova_ext_sched.dryrun.plan import shared
+from nova_ext_sched.dryrun.plan import destinations
 
-#: Kinds of moves.
-LIVE, COLD = 'live', 'cold'
+#: How nova moves a server.
+LIVE, COLD, EVACUATE = 'live', 'cold', 'evacuate'
 
 
 # What has to be done first, by the state that keeps nova from a move.
@@ -52,11 +54,32 @@ class NotMovable(Exception):
         self.first = first or 'bring it to another status'
 
 
-class Movable(explain_server.Server):
-    """A server, prepared for its move.
+class Movable(typing.Protocol):
+    """A server that a plan may move.
+
+    :ivar uuid: its own
+    :ivar spec_obj: the nova RequestSpec of its move
+    :ivar method: :data:`LIVE`, :data:`COLD` or :data:`EVACUATE`
+    :ivar like: what it has in common with others; None where it is like none
+    """
+
+    uuid: str
+    spec_obj: typing.Any
+    method: str
+    like: destinations.Like | None
+
+    def may_move_to(self, target: typing.Any) -> bool:
+        """Return whether nova-conductor lets it go to a nova HostState."""
+
+    def go(self, future: fork.Fork, target: typing.Any) -> bool:
+        """Let it go to a nova HostState; False where the claim fails."""
+
+
+class Migration(explain_server.Server):
+    """A server, prepared for its migration.
 
     ====================================  ================  ==============
-    nova-api's checks (its decorators)    PCI devices       kind
+    nova-api's checks (its decorators)    PCI devices       method
     ====================================  ================  ==============
     let it be live-migrated               it asks for none  live
     let it be live-migrated               it asks for some  as if they did
@@ -71,15 +94,14 @@ class Movable(explain_server.Server):
 
     :param scheduler: what nova-scheduler has in memory
     :param barred: the names of hosts that are no destinations
-    :ivar kind: :data:`LIVE` or :data:`COLD`
+    :ivar method: :data:`LIVE` or :data:`COLD`
     :ivar instance: the nova Instance, with its NUMA topology
-    :ivar like: see :class:`.shared.Shared`
-    :ivar held: an allocation request of what it holds in placement
+    :ivar like: as of :class:`Movable`
     :raises NotMovable: nova-api would refuse both, or nova-compute is down
     :raises exception.InvalidValue: nova has no request of it
     """
 
-    like: shared.Kind | None = None
+    like: destinations.Like | None = None
 
     def __init__(
         self,
@@ -90,41 +112,82 @@ class Movable(explain_server.Server):
         ctxt = process.context()
         super().__init__(scheduler, ctxt, uuid)
         with self._instance() as (cctxt, instance):
-            self.kind = _find_kind(cctxt, instance)
+            self.method = _find_method(cctxt, instance)
             self.instance = instance
-        self.held: claims.Request = (
-            scheduler.placement.get_allocs_for_consumer(ctxt, uuid)
-        )
-        if self.kind == LIVE:
+        if self.method == LIVE:
             self.live_migrate()
         else:
             self.migrate()
         # A plan has no move to where the server is.
         self.spec_obj.ignore_hosts = [instance.host, *barred]
 
-    def find_key(self) -> object:
-        """Return what :func:`.shared.find_key` does of its move."""
+    def find_key(self) -> likeness.Key | None:
+        """Return what requests have in common that are like its own."""
         text = jsonutils.dumps(self.spec_obj.obj_to_primitive())
-        of = self.kind, self._cell.uuid
-        return shared.find_key(of, self.instance, text)
+        kind = self.method, self._cell.uuid
+        return likeness.of_request(kind, self.instance, text)
 
-    def may_move_to(self, source: typing.Any, target: typing.Any) -> bool:
-        """Return whether hypervisors allow the move, as conductor decides.
-
-        :param source: a nova HostState; None where it is not known
-        :param target: a nova HostState
-        """
-        return (
-            self.kind == COLD
-            or source is None
-            or (
-                source.hypervisor_type == target.hypervisor_type
-                and source.hypervisor_version <= target.hypervisor_version
+    def may_move_to(self, target: typing.Any) -> bool:
+        """See :class:`Movable`; the hypervisors decide."""
+        cloud, instance = self._scheduler, self.instance
+        node = cloud.find_node(instance.host, instance.node)
+        if self.method == COLD or node is None:
+            return True
+        source = cloud.states[node]
+        try:
+            live_migrate.LiveMigrationTask._check_compatible_with_source_hypervisor(
+                types.SimpleNamespace(
+                    source=source, _get_compute_info=lambda state: state
+                ),
+                target,
             )
-        )
+        except (
+            nova_exception.InvalidHypervisorType,
+            nova_exception.DestinationHypervisorTooOld,
+        ):
+            return False
+        return True
+
+    def go(self, future: fork.Fork, target: typing.Any) -> bool:
+        """See :class:`Movable`."""
+        return future.move(self.instance, self.spec_obj, target)
 
 
-def _find_kind(ctxt: typing.Any, instance: typing.Any) -> str:
+class Evacuation:
+    """A server of a host that fails, prepared for its evacuation.
+
+    :param uuid: its own
+    :param spec_obj: the nova RequestSpec
+    :param like: as of :class:`Movable`
+    :param node: UUID of the compute node that fails; None where it has none
+    """
+
+    method = EVACUATE
+
+    def __init__(
+        self,
+        uuid: str,
+        spec_obj: typing.Any,
+        like: destinations.Like | None,
+        node: str | None = None,
+    ) -> None:
+        self.uuid = uuid
+        self.spec_obj = spec_obj
+        self.like = like
+        self._node = node
+
+    def may_move_to(self, target: typing.Any) -> bool:
+        """See :class:`Movable`; nova starts it anew, on any hypervisor."""
+        return True
+
+    def go(self, future: fork.Fork, target: typing.Any) -> bool:
+        """See :class:`Movable`."""
+        if self._node is not None:
+            future.hold_of(self._node)
+        return future.claim(self.uuid, self.spec_obj, target)
+
+
+def _find_method(ctxt: typing.Any, instance: typing.Any) -> str:
     """Return how nova-api would let a server be moved.
 
     :raises NotMovable: not at all

@@ -3,13 +3,11 @@
 """An order of moves, for servers that must leave their hosts.
 
 Each server is asked about as nova-scheduler would be when its turn comes,
-with the moves before it counted (:mod:`.destinations`), and goes to the host
-that the scheduler prefers then.
+with the moves before it made in a fork, and goes to the host that the
+scheduler prefers then (:mod:`.destinations`).
 
 1. Servers that must leave whatever the others do, round after round until a
    round moves none: what one leaves, another may take.
-   Where :attr:`Order.is_hardest_first`, those with the fewest hosts come
-   first, and of these the largest.
 2. Servers that may stay once others have left, each only if it must leave
    still. Then 1 again, until neither moves any.
 
@@ -18,14 +16,16 @@ No server moves twice.
 
 from collections.abc import Callable
 from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
-import sys
+import math
 import typing
 
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun.cloud import chosen
+from nova_ext_sched.dryrun.cloud import fork
 from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import document
@@ -43,87 +43,128 @@ _MOST_HELPS = 3
 # host.
 _OF_MOVES = frozenset((reasons.CELL.name, refusals.IGNORED_HOST))
 
+#: Servers that are prepared, or why nova cannot move them, by UUID.
+Movables = Mapping[str, movable.Movable | Exception]
+
+
+def prepare(
+    leaving: Iterable[plans.Leaving],
+    make: Callable[[str], movable.Movable],
+) -> Movables:
+    """Prepare servers for their moves, before anything is supposed.
+
+    :param make: prepares one, by its UUID
+    :raises placement.PlacementFailed: placement does not answer
+    """
+    found: dict[str, movable.Movable | Exception] = {}
+    for one in leaving:
+        try:
+            found[one.server] = make(one.server)
+        except placement.PlacementFailed:
+            raise
+        except Exception as exc:
+            import traceback; open("/tmp/dbg.txt","a").write(traceback.format_exc())
+            # It is named among those without a place.
+            found[one.server] = exc
+    return found
+
+
+def put_hardest_first(
+    leaving: Iterable[plans.Leaving],
+    movables: Movables,
+    places: destinations.Destinations,
+) -> list[plans.Leaving]:
+    """Return servers with the fewest hosts first; of these, the largest.
+
+    :raises placement.PlacementFailed: placement does not answer
+    """
+
+    def rank(one: plans.Leaving) -> tuple[float, ...]:
+        mine = movables[one.server]
+        # It has no place, and takes none from others.
+        number, size = math.inf, None
+        if not isinstance(mine, Exception):
+            try:
+                number, size = places.count(mine), mine.spec_obj.flavor
+            except placement.PlacementFailed:
+                raise
+            except Exception:
+                # Its turn says why.
+                pass
+        return (number, -size.memory_mb, -size.vcpus) if size else (number,)
+
+    return sorted(leaving, key=rank)
+
 
 @dataclasses.dataclass
 class Order:
     """Finds the moves.
 
-    :param scheduler: what nova-scheduler has in memory; it counts the moves
-    :param policies: the names of those that nobody is asked to give up
-    :param may_stay: whether a server need not leave any more, after moves:
-        the hosts of the servers that moved, by their UUIDs
-    :param prepare: returns what :class:`.movable.Movable` does, by the UUID of
-        a server
-    :param found: finds where servers go
-    :param is_hardest_first: whether servers that must leave have an order
-    :param explains: whether to say why a server has no place
+    :param places: where servers may go
+    :param movables: what :func:`prepare` returned
     :param advance: called for each server of which it is known whether it
         moves
-    :ivar movables: what ``prepare`` returned or raised, by UUID
     """
 
-    scheduler: snapshot.Snapshot
-    policies: Collection[str]
-    may_stay: Callable[[plans.Leaving, Mapping[str, str]], bool] = (
-        lambda _one, _moved: False
-    )
+    places: destinations.Destinations
+    movables: Movables
     advance: Callable[[], object] = lambda: None
-    prepare: Callable[[str], typing.Any] | None = None
-    found: destinations.Destinations | None = None
-    is_hardest_first: bool = False
-    explains: bool = True
 
-    def __post_init__(self) -> None:
-        self._destinations = self.found or destinations.Destinations(
-            self.scheduler
-        )
-        self.movables: dict[str, typing.Any] = {}
+    @property
+    def cloud(self) -> snapshot.Snapshot:
+        """What there is, with the moves."""
+        return self.places.cloud
 
     def make(
-        self, must: Sequence[plans.Leaving], may: Sequence[plans.Leaving] = ()
+        self,
+        future: fork.Fork,
+        must: Sequence[plans.Leaving],
+        may: Sequence[plans.Leaving] = (),
+        may_stay: Callable[[plans.Leaving], bool] = lambda _one: False,
     ) -> plans.Plan:
-        """Return the moves, and what has no place.
+        """Make the moves in a fork, and return them, and what is left.
 
-        :param must: servers that must leave whatever the others do
+        :param future: the fork that is open
+        :param must: servers that must leave whatever the others do, in the
+            order in which they are asked
         :param may: servers that must leave unless ``may_stay``
+        :param may_stay: whether a server need not leave any more
+        :returns: without the reasons of what has no place
         :raises placement.PlacementFailed: placement does not answer
         """
-        for one in (*must, *may):
-            self.movables[one.server] = self._prepare(one.server)
-        if self.is_hardest_first:
-            must = sorted(must, key=self._rank)
-        before = list(self.scheduler.states.values())
+        before = list(self.cloud.states.values())
         moves: list[plans.Move] = []
-        while new := self._go_round(must) or self._go_round(may, True):
+        while new := self._go_round(future, must) or self._go_round(
+            future, may, may_stay
+        ):
             moves += new
-        moved = self._destinations.moved
+        gone = future.moved
         mended = [
-            one
-            for one in may
-            if one.server not in moved and self.may_stay(one, moved)
+            one for one in may if one.server not in gone and may_stay(one)
         ]
         stuck = [
-            self._explain(one)
+            plans.Stuck(**vars(one), reason='', cause='', would_help='')
             for one in (*must, *may)
-            if one.server not in moved and one not in mended
+            if one.server not in gone and one not in mended
         ]
         for _ in (*mended, *stuck):
             self.advance()
-        return plans.Plan(moves, stuck, mended, self._compare_groups(before))
+        groups = self._compare_groups(before, moves)
+        return plans.Plan(moves, stuck, mended, groups)
 
     def _compare_groups(
-        self, before: Sequence[typing.Any]
+        self, before: Sequence[typing.Any], moves: Iterable[plans.Move]
     ) -> list[plans.Group]:
         """Return the groups of servers that moved and stand less apart.
 
         :param before: the nova HostStates before the moves
         """
-        groups = {
-            group.uuid: group
-            for uuid in self._destinations.moved
-            if (group := self.movables[uuid].spec_obj.instance_group)
-        }
-        after = list(self.scheduler.states.values())
+        groups = {}
+        for move in moves:
+            mine = typing.cast(movable.Movable, self.movables[move.server])
+            if group := mine.spec_obj.instance_group:
+                groups[group.uuid] = group
+        after = list(self.cloud.states.values()) if groups else []
         found = []
         for uuid, group in groups.items():
             hosts, hosts_before = (
@@ -141,92 +182,94 @@ class Order:
                 len(frozenset().union(*hosts_before.values())),
             )
             if numbers[0] < numbers[1] or numbers[2] < numbers[3]:
-                found.append(
-                    plans.Group(uuid, messages.clean(group.name), *numbers)
-                )
+                name = messages.clean(group.name)
+                found.append(plans.Group(uuid, name, *numbers))
         return found
 
-    def _prepare(self, uuid: str) -> typing.Any:
-        """Return a server that may move, or why nova cannot move it."""
-        try:
-            if self.prepare:
-                return self.prepare(uuid)
-            return movable.Movable(self.scheduler, uuid)
-        except placement.PlacementFailed:
-            raise
-        except Exception as exc:
-            return exc
-
-    def _rank(self, one: plans.Leaving) -> tuple[int, ...]:
-        """Return what the hardest to place has least of."""
-        mine = self.movables[one.server]
-        try:
-            number = self._destinations.count(mine)
-            size = mine.spec_obj.flavor
-        except placement.PlacementFailed:
-            raise
-        except Exception:
-            # It has no place, and takes none from others.
-            return (sys.maxsize,)
-        return number, -size.memory_mb, -size.vcpus
-
     def _go_round(
-        self, leaving: Sequence[plans.Leaving], may_stay: bool = False
+        self,
+        future: fork.Fork,
+        leaving: Sequence[plans.Leaving],
+        may_stay: Callable[[plans.Leaving], bool] = lambda _one: False,
     ) -> list[plans.Move]:
-        """Move each server that has not moved and has a place now.
-
-        :param may_stay: whether those stay that may
-        """
-        moved = self._destinations.moved
+        """Move each server that has not moved and has a place now."""
         return [
             move
             for one in leaving
-            if one.server not in moved
-            and not (may_stay and self.may_stay(one, moved))
-            and (move := self._move(one))
+            if one.server not in future.moved
+            and not may_stay(one)
+            and (move := self._move(future, one))
         ]
 
-    def _move(self, one: plans.Leaving) -> plans.Move | None:
+    def _move(
+        self, future: fork.Fork, one: plans.Leaving
+    ) -> plans.Move | None:
         """Move a server where it has a place now."""
         mine = self.movables[one.server]
         if isinstance(mine, Exception):
             return None
         try:
-            target = self._destinations.find(mine)
+            target = self.places.find(mine)
+            if target is None or not mine.go(future, target):
+                return None
         except placement.PlacementFailed:
             raise
         except Exception:
+            import traceback; open("/tmp/dbg.txt","a").write(traceback.format_exc())
             # It is named among those without a place.
             return None
-        if target is None:
-            return None
-        self._destinations.move(mine, target)
         self.advance()
-        return plans.Move(**vars(one), to=target.host, kind=mine.kind)
+        # A request that names its host is for the host's own providers.
+        is_named = destinations.uses_only(
+            target.allocation_candidates[0], target.uuid, self.cloud
+        )
+        return plans.Move(
+            **vars(one),
+            to=target.host if is_named else None,
+            expected=target.host,
+            kind=mine.method,
+        )
 
-    def _explain(self, one: plans.Leaving) -> plans.Stuck:
-        """Return why a server has no place, and what would help."""
+
+@dataclasses.dataclass
+class Explainer:
+    """Says why servers have no place, and what would help.
+
+    :param policies: the names of those that nobody is asked to give up
+    """
+
+    places: destinations.Destinations
+    movables: Movables
+    policies: Collection[str]
+
+    def explain(self, stuck: Iterable[plans.Stuck]) -> list[plans.Stuck]:
+        """Return servers with the reasons, in the fork that is open.
+
+        :raises placement.PlacementFailed: placement does not answer
+        """
+        return list(map(self._explain, stuck))
+
+    def _explain(self, one: plans.Stuck) -> plans.Stuck:
         helps = name = ''
-        if not self.explains:
-            return plans.Stuck(**vars(one), reason='', cause='', would_help='')
         try:
             mine = self.movables[one.server]
             if isinstance(mine, Exception):
                 raise mine
-            found, states = self._destinations.explain(mine)
+            found, states = self.places.explain(mine)
         except placement.PlacementFailed:
             raise
         except movable.NotMovable as exc:
             reason, cause = f'nova cannot move it: {exc}', 'state'
             helps = exc.first
         except Exception as exc:
+            import traceback; open("/tmp/dbg.txt","a").write(traceback.format_exc())
             reason, cause = messages.describe(exc), plans.FAULT
         else:
             reason, cause, name, helps = self._describe_refusals(found)
             if states:
                 reason = 'the hypervisors of all hosts left are older'
-        return plans.Stuck(
-            **vars(one),
+        return dataclasses.replace(
+            one,
             reason=reason,
             cause=cause,
             name_of_cause=name,

@@ -37,11 +37,16 @@ def describe(instance: typing.Any, host: str) -> Leaving:
 class Move(Leaving):
     """The move of a server.
 
-    :ivar to: the host
+    :ivar to: the host; None where only nova can choose it, because a request
+        that names a host gets no provider that hosts share. Whoever carries
+        the move out names none, and plans anew unless it went where the moves
+        after it take for granted
+    :ivar expected: the host that the moves after it take for granted
     :ivar kind: ``live``, ``cold`` or ``evacuate``
     """
 
-    to: str
+    to: str | None
+    expected: str
     kind: str
 
 

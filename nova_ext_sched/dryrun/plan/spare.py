@@ -2,186 +2,139 @@
 
 """How many more servers of a flavor may come, so that hosts can fail as now.
 
-They come one after the other, each to the host that nova's weighers prefer
-then, as :class:`.shared.Shared` finds it, until no host takes one, as capacity
-counts, or there are 2,000. So many of them may come that no failure leaves
-more servers without a host than it leaves now, the new ones counted.
-
-The number is found by halving: with one more, the failure that is named is
-worse than now. With fewer each is taken to be as now. Where room is just
-enough, the order in which servers of several sizes are placed may make an
-exception.
+The servers come in a fork, each to the host that the scheduler prefers then,
+until none fits. In it each failure is evacuated again, the new servers of its
+hosts too. Where more servers are stranded than without them, fewer may come.
 """
 
-from collections.abc import Iterable
 from collections.abc import Iterator
-from collections.abc import Mapping
+from collections.abc import Sequence
 from collections.abc import Set
-import copy
+import contextlib
 import dataclasses
-import itertools
 import typing
-import weakref
 
 from oslo_utils import uuidutils
 
 from nova_ext_sched import messages
 from nova_ext_sched.cli import options
-from nova_ext_sched.dryrun.cloud import claims
+from nova_ext_sched.dryrun.cloud import fork
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.decision import request
+from nova_ext_sched.dryrun.plan import destinations
+from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import order
 from nova_ext_sched.dryrun.plan import plans
-from nova_ext_sched.dryrun.plan import shared
 
 # Servers that are counted at most, as each is placed, and evacuated too.
 _MOST = 2000
 
 
-class Grown(shared.Shared):
-    """The hosts that servers may go to when more have come.
+class Evacuated(typing.NamedTuple):
+    """A failure that was evacuated as the cloud is now.
 
-    :param before: the same without them
-    :param hosts: UUIDs of those where more may come
+    :ivar hosts: names of those that fail
+    :ivar movables: each server on them, or why nova does not evacuate it
+    :ivar stuck: how many of them find no host
     """
 
-    def __init__(self, before: shared.Shared, hosts: Iterable[str]) -> None:
-        before.begin(frozenset())
-        scheduler = copy.copy(before.scheduler)
-        states = scheduler.states
-        mine = {uuid: claims.copy_state(states[uuid]) for uuid in hosts}
-        scheduler.states = {**states, **mine}
-        super().__init__(scheduler)
-        self.providers = before.providers.copy()
-        self._again: typing.Any = weakref.WeakKeyDictionary()
-
-    def _are_other(self) -> bool:
-        return True
-
-    def add(self, like: shared.Kind, host: str, takes: claims.Request) -> None:
-        """Let a server come, in no plan.
-
-        :param host: its UUID
-        :param takes: one of its allocation requests
-        """
-        state = self.scheduler.states[host]
-        claims.consume(state, like.judged, takes, host)
-        self.providers.add(takes)
-
-    def fill(self, like: shared.Kind) -> Iterator[tuple[str, claims.Request]]:
-        """Let servers come, ``_MOST`` at most; yield host and request of each.
-
-        :param like: what they have in common
-        """
-        mine = shared.Evacuee('', like.spec_obj, like)
-        fresh = dict(like.requests)
-        # Those that got one, and have room for another.
-        again: dict[str, list[claims.Request]] = {}
-        for _ in range(_MOST):
-            left = [*again, *itertools.islice(fresh, shared.WEIGHED)]
-            if not left:
-                return
-            states = [self.scheduler.states[uuid] for uuid in left]
-            best = self._choose(states, like).uuid
-            takes = (again.pop(best, None) or fresh.pop(best))[0]
-            self.add(like, best, takes)
-            yield best, takes
-            passing, _ = self._judge_again(mine, [best])
-            again |= {one.uuid: one.allocation_candidates for one in passing}
-
-    def judge_again(self, mine: typing.Any) -> typing.Any:
-        """Return a server that knows what hosts are left for it now.
-
-        Before the first move of a plan.
-
-        :param mine: an Evacuee of before more came, or an exception
-        """
-        if not (like := getattr(mine, 'like', None)):
-            return mine
-        if like not in self._again:
-            states, _ = self._judge_again(mine, [*like.requests])
-            weighed = self.scheduler.get_weighed_hosts(states, like.judged)
-            requests = {
-                one.obj.uuid: one.obj.allocation_candidates for one in weighed
-            }
-            self._again[like] = dataclasses.replace(like, requests=requests)
-        return dataclasses.replace(mine, like=self._again[like])
+    failure: str
+    hosts: Set[str]
+    movables: order.Movables
+    stuck: int
 
 
 class Spare:
     """The servers of a flavor that may come.
 
-    :param now: where servers may go before they come
+    :param places: where servers may go
     :param flavor: nova's
     :raises exception.InvalidValue: nova-api would refuse such a server
     :raises placement.PlacementFailed: placement does not answer
     """
 
-    def __init__(self, now: shared.Shared, flavor: typing.Any) -> None:
-        self._flavor, self._states = flavor, now.scheduler.states
+    def __init__(
+        self, places: destinations.Destinations, flavor: typing.Any
+    ) -> None:
+        self._places, self._flavor = places, flavor
         ctxt, wanted = process.context(), options.parse()
         image = request.get_image(ctxt, wanted)
-        self._like = now.make_kind(
-            request.build(ctxt, now.scheduler, wanted, flavor, image)
+        places.begin(frozenset())
+        self._shared = places.make_shared(
+            request.build(ctxt, places.cloud, wanted, flavor, image)
         )
-        # nova evacuates no server to a host of another cell.
-        self._by_cell: dict[str, shared.Kind] = {}
-        for uuid, requests in self._like.requests.items():
-            self._by_cell.setdefault(
-                self._states[uuid].cell_uuid,
-                dataclasses.replace(self._like, requests={}),
-            ).requests[uuid] = requests
-        self._none = Grown(now, self._like.requests)
-        self._most = Grown(now, self._like.requests)
-        # The UUID of the host of each, and what it takes.
-        self._came = list(self._most.fill(self._like))
+        self._by_cell: dict[str, destinations.Shared] = {}
+        # The UUID of each, and the HostState where it goes.
+        self._came: list[tuple[str, typing.Any]] = []
+        with places.cloud.fork() as future:
+            while len(self._came) < _MOST:
+                mine = self._prepare(uuidutils.generate_uuid())
+                target = places.find(mine)
+                if target is None or not mine.go(future, target):
+                    break
+                self._came.append((mine.uuid, target))
         self._number, self._failure = len(self._came), ''
 
-    def check(
-        self,
-        failure: str,
-        hosts: Set[str],
-        movables: Mapping[str, typing.Any],
-        stuck: int,
-    ) -> None:
-        """Lower the number to one with which a failure is as it is now.
+    def check(self, failures: Sequence[Evacuated]) -> None:
+        """Lower the number to one with which each failure is as it is now."""
+        left = list(failures)
+        while left and self._number:
+            with self._growing(self._number):
+                while left and self._is_as_now(left[0], self._number):
+                    del left[0]
+            if left:
+                self._number, self._failure = self._lower(left[0]), left[0][0]
 
-        :param hosts: names of those that fail
-        :param movables: an Evacuee of each server on them, or an exception
-        :param stuck: how many of them find no host
-        """
-
-        def is_as_now(places: Grown, number: int) -> bool:
-            mine = dict(movables)
-            for uuid, _ in self._came[:number]:
-                if self._states[uuid].host in hosts:
-                    like = self._by_cell[self._states[uuid].cell_uuid]
-                    new = uuidutils.generate_uuid()
-                    mine[new] = shared.Evacuee(new, like.spec_obj, like)
-            places.begin(hosts)
-            plan = order.Order(
-                places.scheduler,
-                (),
-                prepare=lambda server: places.judge_again(mine[server]),
-                found=places,
-                is_hardest_first=True,
-                explains=False,
-            ).make([plans.Leaving(one, '', '', '', []) for one in mine])
-            return len(plan.without_place) <= stuck
-
-        if not self._number or is_as_now(self._most, self._number):
-            return
-        low, high, places = 0, self._number, self._none
+    def _lower(self, one: Evacuated) -> int:
+        low, high = 0, self._number
         while high - low > 1:
             number = (low + high) // 2
-            grown = Grown(places, self._like.requests)
-            for uuid, takes in self._came[low:number]:
-                grown.add(self._like, uuid, takes)
-            if is_as_now(grown, number):
-                low, places = number, grown
-            else:
-                high = number
-        self._number, self._most, self._failure = low, places, failure
+            with self._growing(number):
+                is_as_now = self._is_as_now(one, number)
+            low, high = (number, high) if is_as_now else (low, number)
+        return low
+
+    @contextlib.contextmanager
+    def _growing(self, number: int) -> Iterator[fork.Fork]:
+        """Let servers come."""
+        with self._places.cloud.fork() as future:
+            for uuid, target in self._came[:number]:
+                self._prepare(uuid).go(future, target)
+            yield future
+
+    def _is_as_now(self, one: Evacuated, number: int) -> bool:
+        places, movables = self._places, dict(one.movables)
+        for uuid, target in self._came[:number]:
+            if target.host in one.hosts:
+                movables[uuid] = self._prepare(uuid, target.cell_uuid)
+        places.begin(one.hosts)
+        leaving = order.put_hardest_first(
+            (plans.Leaving(uuid, '', '', '', []) for uuid in movables),
+            movables,
+            places,
+        )
+        with places.cloud.fork() as future:
+            plan = order.Order(places, movables).make(future, leaving)
+        return len(plan.without_place) <= one.stuck
+
+    def _prepare(self, uuid: str, cell: str = '') -> movable.Evacuation:
+        """Return a server that comes, or one that leaves a host of a cell."""
+        shared = self._shared
+        if cell:
+            # nova evacuates no server to a host of another cell.
+            if cell not in self._by_cell:
+                states = self._places.cloud.states
+                requests = {
+                    host: found
+                    for host, found in shared.requests.items()
+                    if states[host].cell_uuid == cell
+                }
+                self._by_cell[cell] = dataclasses.replace(
+                    shared, requests=requests
+                )
+            shared = self._by_cell[cell]
+        like = destinations.Like(shared, is_whole=True)
+        return movable.Evacuation(uuid, shared.spec_obj, like)
 
     def describe(self) -> dict[str, typing.Any]:
         """Return what the document has of it."""

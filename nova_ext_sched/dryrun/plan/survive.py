@@ -8,9 +8,14 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from collections.abc import Set
+import functools
 import gc
 import sys
 import typing
+
+from nova.db.main import api as main_db
+from nova.db.main import models
+import sqlalchemy as sa
 
 from nova_ext_sched import messages
 from nova_ext_sched.cli import progress
@@ -20,12 +25,13 @@ from nova_ext_sched.dryrun.cloud import chosen
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.decision import request
 from nova_ext_sched.dryrun.decision import server as explain_server
+from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import order
 from nova_ext_sched.dryrun.plan import plans
-from nova_ext_sched.dryrun.plan import shared
 from nova_ext_sched.dryrun.plan import spare
 
 
@@ -52,13 +58,15 @@ class Survey:
             for host, count in counts.items():
                 self._cells.setdefault(host, []).append(cell)
                 self._counts[host] = self._counts.get(host, 0) + count
-        self._places = shared.Shared(scheduler)
+        self._places = destinations.Destinations(scheduler)
         #: Each counts the servers of a flavor that may still come.
         self.spares = [
             spare.Spare(self._places, request.get_flavor(self._ctxt, name))
             for name in dict.fromkeys(flavors)
         ]
-        # Whether nova-api evacuates a server, by its kind and state.
+        # What they need to know, of failures that were evacuated.
+        self._evacuated: list[spare.Evacuated] = []
+        # Whether nova-api evacuates a server, by all that it looks at.
         self._checked: dict[object, movable.NotMovable | None] = {}
 
     def find(
@@ -113,57 +121,55 @@ class Survey:
         self, name: str, hosts: Set[str], advance: Callable[[], object]
     ) -> plans.Failure:
         leaving: list[plans.Leaving] = []
-        requests: dict[str, tuple[typing.Any, str, object]] = {}
+        stored: dict[str, tuple[typing.Any, str, str | None]] = {}
         for host in sorted(hosts & self._cells.keys()):
             for cell in self._cells[host]:
                 for instance, text in self._servers.read_stored(
                     cell, host, attrs=('info_cache',)
                 ):
-                    requests[instance.uuid] = (
-                        instance,
-                        cell,
-                        shared.find_key(cell, instance, text),
-                    )
+                    stored[instance.uuid] = instance, cell, text
                     leaving.append(plans.describe(instance, host))
-
-        def prepare(uuid: str) -> shared.Evacuee:
-            return self._prepare(*requests[uuid], hosts)
-
-        self._places.begin(hosts)
-        moving = order.Order(
-            self.scheduler,
-            self._policies,
-            advance=advance,
-            prepare=prepare,
-            found=self._places,
-            is_hardest_first=True,
+        places = self._places
+        places.begin(hosts)
+        movables = order.prepare(
+            leaving, lambda uuid: self._prepare(*stored[uuid], hosts)
         )
-        plan = moving.make(leaving)
+        leaving = order.put_hardest_first(leaving, movables, places)
+        with self.scheduler.fork() as future:
+            future.count_under_way()
+            plan = order.Order(places, movables, advance).make(future, leaving)
+            stuck = order.Explainer(places, movables, self._policies).explain(
+                plan.without_place
+            )
+        if self.spares:
+            self._evacuated.append(
+                spare.Evacuated(name, hosts, movables, len(stuck))
+            )
+        return plans.Failure(name, sorted(hosts), plan.moves, stuck)
+
+    def describe_flavors(self) -> list[dict[str, typing.Any]]:
+        """Return how many more servers of each flavor may come.
+
+        After all failures.
+        """
         for one in self.spares:
-            one.check(name, hosts, moving.movables, len(plan.without_place))
-        return plans.Failure(
-            name, sorted(hosts), plan.moves, plan.without_place
-        )
+            one.check(self._evacuated)
+        return [one.describe() for one in self.spares]
 
     def _prepare(
-        self, instance: typing.Any, cell: str, key: object, hosts: Set[str]
-    ) -> shared.Evacuee:
+        self,
+        instance: typing.Any,
+        cell: str,
+        text: str | None,
+        hosts: Set[str],
+    ) -> movable.Evacuation:
         """Return a server that nova-api lets be evacuated.
 
-        :param key: equal for like requests; None where it is like no other
+        :param text: its request as nova stores it
         :raises movable.NotMovable: nova-api would not evacuate it
         """
-        state = key, instance.vm_state
-        if key is None or state not in self._checked:
-            self._checked[state] = None
-            mapping = self.scheduler.cells[cell]
-            try:
-                with self.scheduler.target_cell(self._ctxt, mapping) as cctxt:
-                    movable.check_evacuation(cctxt, instance)
-            except movable.NotMovable as exc:
-                self._checked[state] = exc
-        if (problem := self._checked[state]) is not None:
-            raise problem
+        key = text and likeness.of_request(cell, instance, text)
+        self._check(instance, cell, key or None)
 
         def make() -> typing.Any:
             mine = explain_server.Server(
@@ -172,11 +178,58 @@ class Survey:
             mine.evacuate()
             return mine.spec_obj
 
-        like = self._places.get_kind(key, make)
-        spec_obj = like.spec_obj if like else make()
-        if not like:
+        like = self._places.find_like(key or None, make)
+        if like and like.is_whole:
+            spec_obj = like.shared.spec_obj
+        else:
+            spec_obj = make()
             spec_obj.ignore_hosts = sorted(hosts)
-        return shared.Evacuee(instance.uuid, spec_obj, like)
+        node = self.scheduler.find_node(instance.host, instance.node)
+        return movable.Evacuation(instance.uuid, spec_obj, like, node)
+
+    def _check(
+        self, instance: typing.Any, cell: str, key: likeness.Key | None
+    ) -> None:
+        """Ask nova-api whether it evacuates a server, once for all alike.
+
+        It looks at the server's state, flavor, image and devices, at its
+        shares, and at the service of its host.
+
+        :raises movable.NotMovable: it does not
+        """
+        shares = self._shares.get(cell)
+        alike: object = None
+        if (
+            key is not None
+            and key.is_whole
+            and shares is not None
+            and instance.uuid not in shares
+        ):
+            service = (cell, instance.host) in self.scheduler.services
+            built = instance.launched_at is None
+            alike = key.text, instance.vm_state, built, service
+        if alike is None or alike not in self._checked:
+            problem = None
+            mapping = self.scheduler.cells[cell]
+            try:
+                with self.scheduler.target_cell(self._ctxt, mapping) as cctxt:
+                    movable.check_evacuation(cctxt, instance)
+            except movable.NotMovable as exc:
+                problem = exc
+            self._checked[alike] = problem
+        if (found := self._checked[alike]) is not None:
+            raise found
+
+    @functools.cached_property
+    def _shares(self) -> dict[str, set[str]]:
+        """UUIDs of the servers with a share, by cell."""
+        return self.scheduler.ask_cells(_select_shares)
+
+
+@main_db.pick_context_manager_reader
+def _select_shares(context: typing.Any) -> set[str]:
+    query = sa.select(models.ShareMapping.instance_uuid).distinct()
+    return set(context.session.execute(query).scalars())
 
 
 def make(
@@ -201,5 +254,5 @@ def make(
         # They stay until the process ends; as capacity does.
         gc.freeze()
     found = [one for one in survey.fail(failures) if one.servers]
-    flavors = [one.describe() for one in survey.spares]
+    flavors = survey.describe_flavors()
     return found, flavors, [f'{remark}.'] if remark else [], scheduler.faults

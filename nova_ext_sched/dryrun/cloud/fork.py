@@ -1,0 +1,349 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What would be if: a server that comes, moves or is evacuated.
+
+``with cloud.fork() as future:`` is the one way to suppose anything. As long as
+the block runs, the cloud answers as it would then; afterwards it is as before.
+Forks are a stack in one thread: the last one ends first.
+
+*nova's own code claims.* Its report client makes the allocations, which the
+:mod:`.ledger` answers; the host state that the filters left is consumed by
+nova's own method, with the limits that they set. What nova has no code for in
+the scheduler, a server that leaves, is :func:`.claims.leave`.
+
+Placement is asked as it is, and knows nothing of a fork. Its candidates that a
+fork has filled are left out by the ledger. Candidates that a fork opens are
+found on hosts that servers left:
+
+=======================================  ==================================
+a host that servers left                 it is a candidate
+=======================================  ==================================
+is in placement's answer                 it is one already
+is not, and satisfies every constraint   if the amounts fit what is left, and
+of the query but the amounts             the inventories' units
+lacks a constraint                       no
+the request is for several providers of  not known, and so no
+a tree, or for one that hosts share
+=======================================  ==================================
+"""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+import contextlib
+import copy
+import itertools
+import typing
+
+from nova import objects
+from nova.scheduler import utils
+from nova.scheduler.client import report
+from oslo_utils import uuidutils
+
+from nova_ext_sched.dryrun.cloud import change
+from nova_ext_sched.dryrun.cloud import claims
+from nova_ext_sched.dryrun.cloud import ledger
+from nova_ext_sched.dryrun.cloud import placement
+from nova_ext_sched.dryrun.cloud import process
+from nova_ext_sched.dryrun.cloud import query
+from nova_ext_sched.queries import sources
+
+if typing.TYPE_CHECKING:
+    # It forks.
+    from nova_ext_sched.dryrun.cloud import snapshot
+
+
+# An attribute has the name of the module.
+_Ledger = ledger.Ledger
+
+# No two states of hosts ever have the same.
+_VERSIONS = itertools.count(1)
+
+
+class Fork:
+    """A cloud as it would be, on top of the cloud or of another fork.
+
+    :ivar before: the fork that this one goes on from; None for the cloud
+    :ivar moved: the host of each server that came or moved, by its UUID
+    :ivar touched: UUIDs of the hosts that are other than before this fork
+    :ivar unknown: UUIDs of hosts that servers left, of which nobody can say
+        whether placement would offer them
+    """
+
+    def __init__(
+        self, cloud: 'snapshot.Snapshot', before: 'Fork | None'
+    ) -> None:
+        self._cloud = cloud
+        self._ctxt = process.context()
+        self.before = before
+        self.moved: dict[str, str] = dict(before.moved) if before else {}
+        self._left: set[str] = set(before._left) if before else set()
+        self.unknown: set[str] = set()
+        # State and version of hosts as they were before.
+        self._states: dict[str, tuple[typing.Any, int]] = {}
+        # Where servers count, by their UUIDs.
+        self._places: dict[str, sources.Places] = (
+            dict(before._places) if before else {}
+        )
+        self._known: dict[str, ledger.Body] = {}
+        self._held: set[str] = set()
+        self.ledger: _Ledger = ledger.Ledger(
+            self._read,
+            cloud.providers.get_room,
+            before.ledger if before else None,
+        )
+
+    @contextlib.contextmanager
+    def used(self) -> Iterator['Fork']:
+        """Let the cloud answer by this fork as long as the block runs."""
+        client = self._cloud.placement
+        before = client.ledger
+        client.ledger = self.ledger
+        try:
+            with change.used(self._cloud.aggregates_copy, self._places):
+                yield self
+        finally:
+            client.ledger = before
+            for uuid, (state, version) in self._states.items():
+                self._cloud.states[uuid] = state
+                self._cloud.versions[uuid] = version
+
+    @property
+    def touched(self) -> Iterable[str]:
+        """UUIDs of the hosts that are other than before this fork."""
+        return self._states.keys()
+
+    # What may happen.
+
+    def claim(
+        self, uuid: str, spec_obj: typing.Any, target: typing.Any
+    ) -> bool:
+        """Let a server be built on a host: it comes, or is evacuated.
+
+        An evacuated server keeps what it holds of the host that failed.
+
+        :param uuid: of the server
+        :param spec_obj: its nova RequestSpec
+        :param target: the nova HostState that the filters left, with its
+            allocation candidates
+        :returns: False where nova's claim fails; nothing has changed then
+        """
+        request = target.allocation_candidates[0]
+        if not utils.claim_resources(
+            self._ctxt,
+            self._cloud.placement,
+            spec_obj,
+            uuid,
+            request,
+            allocation_request_version=report.SAME_SUBTREE_VERSION,
+        ):
+            return False
+        if spec_obj.instance_group is not None:
+            # It becomes a member where it goes.
+            spec_obj = spec_obj.obj_clone()
+        taken = self._own(target.uuid)
+        taken.limits = target.limits
+        claims.consume(taken, spec_obj, request, uuid)
+        taken.limits = {}
+        # The servers of a nova-compute count for each of its nodes (ironic).
+        for node in self._cloud.nodes_of(target.host):
+            self._own(node).instances[uuid] = objects.Instance(uuid=uuid)
+        self.moved[uuid] = target.host
+        self._places[uuid] = frozenset((target.host,))
+        return True
+
+    def move(
+        self,
+        instance: typing.Any,
+        spec_obj: typing.Any,
+        target: typing.Any,
+    ) -> bool:
+        """Migrate a server, live or cold, to the end.
+
+        As nova: its allocations are the migration's, it takes what it needs
+        at the destination, and only then leaves its host.
+
+        :param instance: the nova Instance, with its NUMA topology
+        :param spec_obj: its nova RequestSpec
+        :param target: as in :meth:`claim`
+        :returns: as :meth:`claim`
+        """
+        client, uuid = self._cloud.placement, instance.uuid
+        migration = uuidutils.generate_uuid()
+        self._known[migration] = ledger.NOTHING
+        held = client.get_allocs_for_consumer(self._ctxt, uuid)['allocations']
+        if held:
+            client.move_allocations(self._ctxt, uuid, migration)
+        if not self.claim(uuid, spec_obj, target):
+            if held:
+                client.move_allocations(self._ctxt, migration, uuid)
+            return False
+        client.delete_allocation_for_instance(
+            self._ctxt, migration, consumer_type='migration'
+        )
+        source = self._cloud.find_node(instance.host, instance.node)
+        if source is not None:
+            claims.leave(self._own(source), spec_obj, instance)
+            self._left.add(source)
+        for node in self._cloud.nodes_of(instance.host):
+            if instance.host != target.host:
+                self._own(node).instances.pop(uuid, None)
+        return True
+
+    def count_under_way(self) -> None:
+        """Count servers that migrate on both hosts, until that has ended.
+
+        nova's own filters do not see the destination (LP 1821755).
+        """
+        for uuid, hosts in self._cloud.under_way.items():
+            self._places[uuid] = frozenset(hosts)
+            for host in hosts:
+                for node in self._cloud.nodes_of(host):
+                    if uuid not in self._cloud.states[node].instances:
+                        self._own(node).instances[uuid] = objects.Instance(
+                            uuid=uuid
+                        )
+
+    def hold_of(self, node: str) -> None:
+        """Read what the servers of a host hold, all at once.
+
+        :param node: UUID of its compute node
+        """
+        if node not in self._held:
+            self._held.add(node)
+            self._known |= self._cloud.providers.get_held(node)
+
+    # What the scheduler's code asks.
+
+    def get_candidates(
+        self, ctxt: typing.Any, resources: list[typing.Any]
+    ) -> placement.Candidates:
+        """Return what placement answers, and what the fork opened.
+
+        Candidates that the fork filled are among them.
+
+        :param resources: what :func:`.query.forms` returned
+        """
+        answer = self._cloud.providers.get_candidates(ctxt, resources)
+        hidden = self._left - answer.summaries.keys()
+        if not hidden:
+            return answer
+        opened = {
+            uuid: request
+            for form in resources
+            for uuid, request in self._find_opened(form, hidden)
+        }
+        found = copy.copy(answer)
+        found.requests = [*answer.requests, *opened.values()]
+        get_room = self._cloud.providers.get_room
+        found.summaries = {
+            **answer.summaries,
+            **{uuid: {'resources': get_room(uuid)} for uuid in opened},
+        }
+        return found
+
+    def leave_out_full(
+        self, offered: placement.Candidates
+    ) -> tuple[placement.Candidates, dict[str, list[str]]]:
+        """Return the candidates that fit what the fork leaves.
+
+        :param offered: what :meth:`get_candidates` returned
+        :returns: they, and of each host that is full now the resource classes
+            of which it has too little
+        """
+        fitting = copy.copy(offered)
+        short = [self.ledger.find_lacking(one) for one in offered.requests]
+        requests = list(zip(offered.requests, short, strict=True))
+        fitting.requests = [one for one, names in requests if not names]
+        remaining = query.by_provider(fitting.requests)
+        full = {
+            uuid: names
+            for one, names in requests
+            for uuid in one['allocations']
+            if uuid not in remaining
+        }
+        # nova takes from them which hosts there are.
+        fitting.summaries = {
+            uuid: summary
+            for uuid, summary in offered.summaries.items()
+            if uuid not in full
+        }
+        return fitting, full
+
+    def correct_group(self, group: typing.Any) -> None:
+        """Let a nova InstanceGroup have its members where they are now.
+
+        :param group: None where there is none
+        """
+        if group is None or self._places.keys().isdisjoint(group.members):
+            return
+        group.hosts = [
+            state.host
+            for state in self._cloud.states.values()
+            if not state.instances.keys().isdisjoint(group.members)
+        ]
+
+    def _own(self, uuid: str) -> typing.Any:
+        """Return the state of a host for this fork alone, to change it."""
+        states, versions = self._cloud.states, self._cloud.versions
+        if uuid not in self._states:
+            self._states[uuid] = states[uuid], versions.get(uuid, 0)
+            states[uuid] = claims.copy_state(states[uuid])
+        versions[uuid] = next(_VERSIONS)
+        return states[uuid]
+
+    def _read(self, consumer: str) -> ledger.Body:
+        if consumer not in self._known:
+            if self.before:
+                return self.before._read(consumer)
+            self._known[consumer] = self._cloud.placement.read_allocations(
+                consumer
+            )
+        return self._known[consumer]
+
+    def _find_opened(
+        self, form: typing.Any, hidden: set[str]
+    ) -> Iterator[tuple[str, claims.Request]]:
+        """Yield hosts that are candidates now, each with what it gives.
+
+        :param form: a nova ResourceRequest
+        :param hidden: UUIDs of hosts that placement's answer does not have
+        """
+        providers = self._cloud.providers
+        amounts = form.merged_resources()
+        spread = form.get_num_of_suffixed_groups()
+        alone = {
+            uuid
+            for uuid in hidden
+            if not spread
+            and amounts.keys() <= providers.get_inventories(uuid).keys()
+        }
+        self.unknown |= hidden - alone
+        fitting = {
+            uuid
+            for uuid in alone
+            if _fits_units(providers.get_inventories(uuid), amounts)
+        }
+        for part in query.split(form.to_querystring()):
+            if part.key != 'resources':
+                fitting -= providers.find_lacking(part, fitting)
+        for uuid in sorted(fitting):
+            request = {
+                'allocations': {uuid: {'resources': amounts}},
+                'mappings': {'': [uuid]},
+            }
+            if not self.ledger.find_lacking(request):
+                yield uuid, request
+
+
+def _fits_units(
+    inventories: Mapping[str, Mapping[str, typing.Any]],
+    amounts: Mapping[str, int],
+) -> bool:
+    """Return whether a host's inventories ever give such amounts."""
+    return all(
+        inventories[name]['min_unit'] <= amount
+        and amount <= inventories[name]['max_unit']
+        and amount % inventories[name]['step_size'] == 0
+        for name, amount in amounts.items()
+    )

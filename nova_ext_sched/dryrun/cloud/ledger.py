@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Placement's allocations as they would be: claims that are not made.
+
+nova's own report client reads and writes allocations, of a server that comes,
+moves or is evacuated. Here its requests for them are answered from memory, so
+that what a claim takes is what nova makes it take: an evacuation, for example,
+adds nothing to a provider that the server holds already.
+
+===========================  ==============================================
+nova asks                    what answers
+===========================  ==============================================
+GET /allocations/CONSUMER    what was written here; else placement, once
+PUT /allocations/CONSUMER    the ledger: 204, or 409 as placement would
+POST /allocations            the same, for all consumers at once
+===========================  ==============================================
+
+Placement says which providers a candidate takes, in which units and with
+which traits; the ledger, which alone knows what was claimed, whether the
+amounts are there (placement.objects.allocation._check_capacity_exceeded).
+"""
+
+import collections
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+import typing
+
+# What consumes: allocations as placement has them, with who they are for.
+Body = dict[str, typing.Any]
+Allocations = Mapping[str, Mapping[str, typing.Any]]
+
+#: A consumer that placement does not know.
+NOTHING: Body = {'allocations': {}, 'consumer_generation': None}
+
+#: Provider and resource class.
+Key = tuple[str, str]
+
+
+class Response:
+    """An answer of placement, as nova's report client looks at it."""
+
+    headers: typing.ClassVar[dict[str, str]] = {}
+
+    def __init__(self, status_code: int, body: Body | None = None) -> None:
+        self.status_code = status_code
+        self._body = body or {}
+
+    def __bool__(self) -> bool:
+        return self.status_code < 400
+
+    @property
+    def text(self) -> str:
+        """What went wrong, for nova's log."""
+        return str(self._body)
+
+    def json(self) -> Body:
+        """Return the body."""
+        return self._body
+
+
+class Ledger:
+    """Allocations of consumers, over those that placement has.
+
+    :param read: returns the allocations of a consumer as placement has them
+    :param get_inventory: returns ``capacity`` and ``used`` of each resource
+        class of a provider, by its UUID
+    :param before: another ledger that this one goes on from; that one stays
+        as it is
+    """
+
+    def __init__(
+        self,
+        read: Callable[[str], Body],
+        get_inventory: Callable[[str], Mapping[str, Mapping[str, int]]],
+        before: 'Ledger | None' = None,
+    ) -> None:
+        self._read = read
+        self._get_inventory = get_inventory
+        self._written: dict[str, Body] = {}
+        self._taken: collections.Counter[Key] = collections.Counter()
+        if before is not None:
+            self._written = dict(before._written)
+            self._taken = before._taken.copy()
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether placement's answers may lack what was claimed here."""
+        return bool(self._written)
+
+    def get(self, consumer: str) -> Response:
+        """Answer GET /allocations/CONSUMER."""
+        return Response(200, dict(self._get(consumer)))
+
+    def put(self, consumer: str, body: Body) -> Response:
+        """Answer PUT /allocations/CONSUMER."""
+        return self.post({consumer: body})
+
+    def post(self, bodies: Mapping[str, Body]) -> Response:
+        """Answer POST /allocations.
+
+        ============================  ====================================
+        it asks for                   answer
+        ============================  ====================================
+        the consumer's generation,    409, ``placement.concurrent_update``
+        and it has another
+        more than a provider has      409
+        left
+        no more of what is left       204, though it is more than there is
+        than was held before
+        anything else                 204
+        ============================  ====================================
+        """
+        change = collections.Counter[Key]()
+        for consumer, body in bodies.items():
+            held = self._get(consumer)
+            known, given = (
+                one.get('consumer_generation') for one in (held, body)
+            )
+            if given != known:
+                return _refuse(
+                    f'consumer generation conflict - expected {known} but got '
+                    f'{given}',
+                    'placement.concurrent_update',
+                )
+            change.update(dict(amounts(body['allocations'])))
+            change.subtract(dict(amounts(held['allocations'])))
+        short = [
+            key
+            for key, amount in change.items()
+            if amount > 0 and amount > self.get_free(*key)
+        ]
+        if short:
+            provider, name = short[0]
+            return _refuse(
+                f"Unable to create allocation for '{name}' on resource "
+                f"provider '{provider}'. The requested amount would exceed "
+                f'the capacity.'
+            )
+        self._taken.update(change)
+        for consumer, body in bodies.items():
+            generation = (body.get('consumer_generation') or 0) + 1
+            self._written[consumer] = (
+                {**body, 'consumer_generation': generation}
+                if body['allocations']
+                # Placement forgets a consumer that has nothing.
+                else NOTHING
+            )
+        return Response(204)
+
+    def get_free(self, provider: str, name: str) -> int:
+        """Return what a provider has left of a resource class."""
+        found = self._get_inventory(provider).get(name)
+        if found is None:
+            return 0
+        left = found['capacity'] - found['used'] - self._taken[provider, name]
+        return int(left)
+
+    def find_lacking(self, request: Mapping[str, typing.Any]) -> list[str]:
+        """Return the resource classes of which a provider has too little.
+
+        :param request: an allocation request of placement's candidates
+        """
+        return sorted(
+            {
+                name
+                for (provider, name), amount in amounts(request['allocations'])
+                if amount > self.get_free(provider, name)
+            }
+        )
+
+    def _get(self, consumer: str) -> Body:
+        found = self._written.get(consumer)
+        return self._read(consumer) if found is None else found
+
+
+def amounts(allocations: Allocations) -> Iterator[tuple[Key, int]]:
+    """Yield provider, resource class and amount of allocations."""
+    for provider, one in allocations.items():
+        for name, amount in one['resources'].items():
+            yield (provider, name), amount
+
+
+def collect(
+    of_host: Mapping[str, Allocations], shared: Mapping[str, Allocations]
+) -> dict[str, Body]:
+    """Return the allocations of consumers out of those of providers.
+
+    :param of_host: what placement says of the providers of one host, by UUID
+        (GET /resource_providers/PROVIDER/allocations: by consumer)
+    :param shared: the same of those that it shares with others
+    :returns: of those that hold something of the host
+    """
+    found: dict[str, Body] = {}
+    for provider, held in of_host.items():
+        for consumer, one in held.items():
+            body = found.setdefault(
+                consumer,
+                {
+                    'allocations': {},
+                    'consumer_generation': one['consumer_generation'],
+                },
+            )
+            body['allocations'][provider] = {'resources': one['resources']}
+    for provider, held in shared.items():
+        for consumer in held.keys() & found.keys():
+            found[consumer]['allocations'][provider] = {
+                'resources': held[consumer]['resources']
+            }
+    return found
+
+
+def _refuse(detail: str, code: str = 'placement.undefined_code') -> Response:
+    return Response(
+        409, {'errors': [{'status': 409, 'code': code, 'detail': detail}]}
+    )

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What is judged alike is judged once: requests, and hosts.
+
+A *likeness* is a key made of all that nova's code reads. What is equal by it
+gets the same answer.
+
+Of hosts, explain's stages have judged each by itself. What one takes after
+that depends on what claims change (free memory, CPUs, NUMA cells, PCI devices,
+the number of servers, the room in placement), and on what filters compare with
+it: sizes, ratios, aggregates. Hosts that have all of it in common take the
+same number of servers.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+import typing
+
+import nova.conf
+from oslo_serialization import jsonutils
+
+from nova_ext_sched.dryrun.cloud import claims
+from nova_ext_sched.filters import base
+from nova_ext_sched.queries import fields
+
+CONF = nova.conf.CONF
+
+# Fields of a HostState that say which host it is, and those that no claim
+# changes and no filter compares with what claims change: by them each host
+# was judged.
+_OWN = frozenset(
+    {
+        'host',
+        'nodename',
+        'uuid',
+        '_lock_name',
+        'host_ip',
+        'hypervisor_hostname',
+        'cell_uuid',
+        'updated',
+        'service',
+        'stats',
+        'metrics',
+        'failed_builds',
+        'instances',
+        'aggregates',
+        'allocation_candidates',
+        'cpu_info',
+        'supported_instances',
+    }
+)
+# The hint of nova's JsonFilter, which compares any field with any other.
+_OF_ANY_FIELD = 'query'
+
+# Their filters compare nothing of _OWN with more; nor does one that judges by
+# aggregates alone.
+_PACKAGES = ('nova', 'nova_ext_sched')
+
+
+def are_shared(
+    host_filters: Iterable[typing.Any], spec_obj: typing.Any
+) -> bool:
+    """Return whether one host stands for all that are like it.
+
+    :param host_filters: those that judge the request
+    :param spec_obj: a nova RequestSpec
+    """
+    hints = fields.get_field(spec_obj, 'scheduler_hints') or {}
+    return (
+        spec_obj.instance_group is None
+        and _OF_ANY_FIELD not in hints
+        and are_known(host_filters, spec_obj)
+    )
+
+
+def are_known(
+    host_filters: Iterable[typing.Any], spec_obj: typing.Any
+) -> bool:
+    """Return whether it is known what all filters read.
+
+    They are nova's and ours, or judge by aggregates alone.
+    """
+    return all(
+        type(one).__module__.partition('.')[0] in _PACKAGES
+        or all(
+            isinstance(judge, base.ByAggregates)
+            for _, judge in base.decisions_of(one, spec_obj)
+        )
+        for one in host_filters
+    )
+
+
+def of_host(
+    uuid: str,
+    described: object,
+    requests: Iterable[claims.Request],
+    summaries: Mapping[str, typing.Any],
+) -> object:
+    """Return what hosts have in common that take as many servers.
+
+    :param uuid: of the host
+    :param described: what :func:`describe` returned
+    :param requests: the host's allocation requests, in their order
+    :param summaries: placement's provider summaries, by UUID
+    """
+    numbers: dict[str, int] = {}
+    rooms: list[tuple[object, ...]] = []
+    for request in requests:
+        for provider, one in request['allocations'].items():
+            summary = summaries[provider]
+            if summary['root_provider_uuid'] != uuid:
+                # Hosts share it: what one claims, another lacks.
+                return uuid
+            number = numbers.setdefault(provider, len(numbers))
+            for name, amount in one['resources'].items():
+                found = summary['resources'][name]
+                free = found['capacity'] - found['used']
+                rooms.append((number, name, amount, free))
+        rooms.append(())
+    return described, tuple(rooms)
+
+
+def describe(state: typing.Any) -> object:
+    """Return what a nova HostState has of its likeness."""
+    return (
+        frozenset(map(id, state.aggregates)),
+        *(
+            # What has no text of its own is like nothing else.
+            repr(value.pools if name == 'pci_stats' and value else value)
+            for name, value in sorted(vars(state).items())
+            if name not in _OWN
+        ),
+    )
+
+
+# What is another's of two requests that are alike, or nova sets anew.
+_OWN_OF_REQUEST = (
+    'id',
+    'instance_uuid',
+    'user_id',
+    'security_groups',
+    'num_instances',
+    'ignore_hosts',
+    'force_hosts',
+    'force_nodes',
+    'requested_destination',
+    'retry',
+    'limits',
+    'network_metadata',
+    'requested_networks',
+)
+# What a host of the network must have.
+_OF_NETWORK = ('physical_network', 'tunneled')
+
+
+class Key(typing.NamedTuple):
+    """What is equal for like requests.
+
+    :ivar text: it
+    :ivar is_whole: whether nova reads nothing else of a request. Where it
+        does, the answer for a like request is a proposal
+    """
+
+    text: str
+    is_whole: bool
+
+
+def of_request(kind: object, instance: typing.Any, text: str) -> Key | None:
+    """Return what requests have in common that get the same answer.
+
+    ==============================  =========================================
+    a request                       how it is judged
+    ==============================  =========================================
+    with all that nova reads of     as every request that has the same
+    it in itself
+    of a server group, with hints   the answer for one without them proposes,
+                                    because filters only remove hosts
+    of a port that Neutron asks     the answer for a server without it
+    about, or a volume whose image  proposes
+    Cinder knows; a server that
+    runs another image than its
+    request has
+    that cannot be read             by itself
+    ==============================  =========================================
+
+    :param kind: what else is to be equal
+    :param instance: the nova Instance
+    :param text: its RequestSpec as nova stores it
+    :returns: None where it is like no other
+    """
+    is_whole = True
+    ports = []
+    for vif in instance.get_network_info():
+        network = vif.get('network') or {}
+        meta = network.get('meta') or {}
+        ports.append((network.get('id'), *map(meta.get, _OF_NETWORK)))
+        if CONF.scheduler.query_placement_for_routed_network_aggregates or (
+            vif.get('profile') or {}
+        ).get('allocation'):
+            is_whole = False
+    try:
+        # Parts of a request have its UUID.
+        spec = _read_data(jsonutils.loads(text.replace(instance.uuid, '')))
+        image = _read_data(spec.get('image')).get('id')
+        requests = _read_data(spec.get('pci_requests')).get('requests') or ()
+        for number, one in enumerate(map(_read_data, requests)):
+            # nova numbers each request of a device, and names its port.
+            one['request_id'] = number
+            if one.pop('requester_id', None):
+                is_whole = False
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return None
+    for name in ('instance_group', 'scheduler_hints'):
+        if spec.pop(name, None):
+            is_whole = False
+    if image and image != instance.image_ref:
+        is_whole = False
+    kept = {name: spec[name] for name in spec if name not in _OWN_OF_REQUEST}
+    common = kind, sorted(set(ports), key=str), _drop_changes(kept)
+    return Key(jsonutils.dumps(common, sort_keys=True), is_whole)
+
+
+def _read_data(primitive: typing.Any) -> dict[str, typing.Any]:
+    """Return the fields of an object of nova's as it is stored."""
+    fields_: dict[str, typing.Any] = (
+        primitive['nova_object.data'] if primitive else {}
+    )
+    return fields_
+
+
+def _drop_changes(primitive: typing.Any) -> typing.Any:
+    """Return what is stored without the fields that count as changed."""
+    if isinstance(primitive, dict):
+        return {
+            key: _drop_changes(value)
+            for key, value in primitive.items()
+            if key != 'nova_object.changes'
+        }
+    if isinstance(primitive, list):
+        return list(map(_drop_changes, primitive))
+    return primitive
