@@ -63,7 +63,6 @@ def prepare(
         except placement.PlacementFailed:
             raise
         except Exception as exc:
-            import traceback; open("/tmp/dbg.txt","a").write(traceback.format_exc())
             # It is named among those without a place.
             found[one.server] = exc
     return found
@@ -215,7 +214,6 @@ class Order:
         except placement.PlacementFailed:
             raise
         except Exception:
-            import traceback; open("/tmp/dbg.txt","a").write(traceback.format_exc())
             # It is named among those without a place.
             return None
         self.advance()
@@ -262,7 +260,6 @@ class Explainer:
             reason, cause = f'nova cannot move it: {exc}', 'state'
             helps = exc.first
         except Exception as exc:
-            import traceback; open("/tmp/dbg.txt","a").write(traceback.format_exc())
             reason, cause = messages.describe(exc), plans.FAULT
         else:
             reason, cause, name, helps = self._describe_refusals(found)
