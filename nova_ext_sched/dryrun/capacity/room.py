@@ -5,7 +5,7 @@
 In each round every host that is left is judged as nova-scheduler judges it for
 the next server: placement has an allocation candidate that fits what is left,
 and every enabled filter passes that nova asks for each server. Then it gets
-one more server (:mod:`..cloud.claims`). What first says no is the host's end.
+one more server (:mod:`..cloud.fork`). What first says no is the host's end.
 
 ===========================  ==============================================
 request, filters             what is judged
@@ -29,9 +29,11 @@ import typing
 
 from oslo_utils import uuidutils
 
-from nova_ext_sched.dryrun.cloud import claims
+from nova_ext_sched.dryrun.cloud import fork
 from nova_ext_sched.dryrun.cloud import placement
+from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import query
+from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.decision import reasons
 from nova_ext_sched.dryrun.decision import refusals
@@ -62,33 +64,34 @@ class Room:
 class Rooms:
     """The room of the hosts that a request may use.
 
-    :param host_filters: the enabled ones
+    :param cloud: where the servers come, in a fork
     :param describe: returns what :func:`.likeness.describe` does, by UUID
     :param spec_obj: a nova RequestSpec, which explain's stages have judged
     :param states: nova HostStates of the hosts left, the scheduler's best
-        first; they are changed
+        first
     :param candidates: placement's answer
     """
 
     def __init__(
         self,
-        host_filters: Iterable[typing.Any],
+        cloud: snapshot.Snapshot,
         describe: Callable[[str], object],
         spec_obj: typing.Any,
         states: Iterable[typing.Any],
         candidates: placement.Candidates,
     ) -> None:
+        self._cloud = cloud
+        self._ctxt = process.context()
         self._spec_obj = spec_obj
         # Explain's stages have asked all of them. What nova asks once for
         # several servers depends on no claim.
         self._filters = [
             one
-            for one in host_filters
+            for one in cloud.enabled_filters
             if fields.host_filters_run(spec_obj)
             and one.run_filter_for_index(1)
         ]
         self._group = spec_obj.instance_group
-        self._claims = claims.Claims(candidates.summaries)
         self._requests = query.by_provider(candidates.requests)
         shared = likeness.are_shared(self._filters, spec_obj)
         rooms: dict[object, Room] = {}
@@ -121,17 +124,20 @@ class Rooms:
 
     def measure(self) -> dict[str, Room]:
         """Return what each host takes, by UUID."""
-        if self._group is None:
-            self._fill(self._rooms)
-        else:
-            for room in self._rooms:
-                self._fill([room])
+        with self._cloud.fork() as future:
+            if self._group is None:
+                self._fill(future, self._rooms)
+            for room in self._rooms if self._group is not None else ():
+                # Those before it may have changed it: a nova-compute may have
+                # several nodes.
+                self._read_state(room)
+                self._fill(future, [room])
         for room in self._rooms:
             if room.end is None:
                 room.servers = math.inf
         return {uuid: room for room in self._rooms for uuid in room.uuids}
 
-    def _fill(self, rooms: list[Room]) -> None:
+    def _fill(self, future: fork.Fork, rooms: list[Room]) -> None:
         for _ in range(MOST):
             if not rooms:
                 return
@@ -140,23 +146,30 @@ class Rooms:
             if self._group is not None:
                 # nova-api makes the server a member before it is placed.
                 self._group.members.append(uuid)
-            rooms = self._filter(self._offer(rooms))
+            rooms = self._filter(self._offer(future, rooms))
             for room in rooms:
+                if self._group is None:
+                    uuid = uuidutils.generate_uuid()
                 # What hosts share may have gone to another in this round; the
                 # next round then has no candidate.
-                request = room.state.allocation_candidates[0]
-                if self._claims.take(request):
-                    claims.consume(room.state, self._spec_obj, request, uuid)
+                if future.come(uuid, self._spec_obj, room.state):
                     room.servers += 1
+                    self._read_state(room)
 
-    def _offer(self, rooms: list[Room]) -> list[Room]:
+    def _read_state(self, room: Room) -> None:
+        """Read what servers that came have left of a host."""
+        [room.state] = self._cloud.get_host_states_by_uuids(
+            self._ctxt, [room.state.uuid], self._spec_obj
+        )
+
+    def _offer(self, future: fork.Fork, rooms: list[Room]) -> list[Room]:
         """Give hosts the candidates that placement would offer now."""
         left = []
         for room in rooms:
             lacking: set[str] = set()
             offered = []
             for request in self._requests[room.state.uuid]:
-                if names := self._claims.find_lacking(request):
+                if names := future.ledger.find_lacking(request):
                     lacking.update(names)
                 else:
                     offered.append(request)

@@ -191,7 +191,7 @@ class Survey:
         left = judging.judge()
         self._full = unheld.find_full(found) | self._full
         rooms = room.Rooms(
-            self.scheduler.enabled_filters,
+            self.scheduler,
             self._describe_kind,
             spec_obj,
             left,

@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Claims that are counted and not made: what they leave of hosts.
+"""What a claim leaves of a host in nova-scheduler's memory.
 
 nova-scheduler claims what it picks twice: in placement, which all schedulers
-share (an allocation request of nova.scheduler.utils.claim_resources), and in
-its own memory (HostState.consume_from_request), where the filters see it when
-the next server is placed. Here both are counted, and nothing is written.
+share (:mod:`.ledger`), and in its own memory
+(HostState.consume_from_request), where the filters see it when the next server
+is placed.
 """
 
-import collections
-from collections.abc import Iterator
 from collections.abc import Mapping
 import copy
 import typing
@@ -19,59 +17,6 @@ from nova.virt import hardware
 
 # nova's form of an allocation request, one of placement's answer.
 Request = Mapping[str, typing.Any]
-
-
-class Claims:
-    """What is claimed of the providers of one answer of placement.
-
-    :param summaries: placement's provider summaries, by UUID. A sharing
-        provider is one of them, so that hosts which share it share its room.
-    """
-
-    def __init__(self, summaries: Mapping[str, typing.Any]) -> None:
-        self._summaries = dict(summaries)
-        self._claimed = collections.Counter[tuple[str, str]]()
-
-    def find_lacking(self, request: Request) -> list[str]:
-        """Return the resource classes of which a provider has too little.
-
-        What no claim changes (traits, ``max_unit``, ``step_size``) placement
-        has looked at before it offered the allocation request.
-        """
-        return sorted(
-            {
-                name
-                for (provider, name), amount in _amounts(request)
-                if amount > self.get_free(provider, name)
-            }
-        )
-
-    def get_free(self, provider: str, name: str) -> int:
-        """Return what a provider has left of a resource class."""
-        found = self._summaries[provider]['resources'][name]
-        taken = found['used'] + self._claimed[provider, name]
-        return int(found['capacity'] - taken)
-
-    def take(self, request: Request) -> bool:
-        """Claim an allocation request; return whether there was room."""
-        if self.find_lacking(request):
-            return False
-        self._claimed.update(dict(_amounts(request)))
-        return True
-
-    def give_back(self, request: Request) -> None:
-        """Count as free what an allocation request holds."""
-        self._claimed.subtract(dict(_amounts(request)))
-
-    def copy(self) -> 'Claims':
-        """Return others that begin with these, and learn the same."""
-        found = copy.copy(self)
-        found._claimed = self._claimed.copy()
-        return found
-
-    def learn(self, summaries: Mapping[str, typing.Any]) -> None:
-        """Add provider summaries of another answer; claims stay."""
-        self._summaries.update(summaries)
 
 
 def copy_state(state: typing.Any) -> typing.Any:
@@ -130,9 +75,3 @@ def leave(
         state.numa_topology = hardware.numa_usage_from_instance_numa(
             state.numa_topology, instance.numa_topology, free=True
         )
-
-
-def _amounts(request: Request) -> Iterator[tuple[tuple[str, str], int]]:
-    for provider, one in request['allocations'].items():
-        for name, amount in one['resources'].items():
-            yield (provider, name), amount

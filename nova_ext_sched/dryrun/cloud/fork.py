@@ -115,12 +115,10 @@ class Fork:
 
     # What may happen.
 
-    def claim(
+    def come(
         self, uuid: str, spec_obj: typing.Any, target: typing.Any
     ) -> bool:
-        """Let a server be built on a host: it comes, or is evacuated.
-
-        An evacuated server keeps what it holds of the host that failed.
+        """Let a new server be built on a host.
 
         :param uuid: of the server
         :param spec_obj: its nova RequestSpec
@@ -128,15 +126,58 @@ class Fork:
             allocation candidates
         :returns: False where nova's claim fails; nothing has changed then
         """
-        request = target.allocation_candidates[0]
-        if not utils.claim_resources(
+        self._known[uuid] = ledger.NOTHING
+        return self._claim(uuid, spec_obj, target)
+
+    def evacuate(
+        self,
+        uuid: str,
+        spec_obj: typing.Any,
+        target: typing.Any,
+        node: str | None,
+    ) -> bool:
+        """Let a server be built elsewhere, because its host has failed.
+
+        It keeps what it holds of that host, until nova-compute starts there.
+
+        :param node: UUID of the compute node that failed, so that what all
+            its servers hold is read at once; None where it has none
+        :returns: as :meth:`come`; the other parameters too
+        """
+        if node is not None and node not in self._held:
+            self._held.add(node)
+            self._known |= self._cloud.providers.get_held(node)
+        return self._claim(uuid, spec_obj, target)
+
+    def allocate(
+        self, uuid: str, spec_obj: typing.Any, request: claims.Request
+    ) -> bool:
+        """Let a new server claim in placement alone.
+
+        :param request: one of its allocation candidates
+        :returns: as :meth:`come`; the other parameters too
+        """
+        self._known[uuid] = ledger.NOTHING
+        return self._allocate(uuid, spec_obj, request)
+
+    def _allocate(
+        self, uuid: str, spec_obj: typing.Any, request: claims.Request
+    ) -> bool:
+        is_claimed: bool = utils.claim_resources(
             self._ctxt,
             self._cloud.placement,
             spec_obj,
             uuid,
             request,
             allocation_request_version=report.SAME_SUBTREE_VERSION,
-        ):
+        )
+        return is_claimed
+
+    def _claim(
+        self, uuid: str, spec_obj: typing.Any, target: typing.Any
+    ) -> bool:
+        request = target.allocation_candidates[0]
+        if not self._allocate(uuid, spec_obj, request):
             return False
         if spec_obj.instance_group is not None:
             # It becomes a member where it goes.
@@ -165,8 +206,8 @@ class Fork:
 
         :param instance: the nova Instance, with its NUMA topology
         :param spec_obj: its nova RequestSpec
-        :param target: as in :meth:`claim`
-        :returns: as :meth:`claim`
+        :param target: as in :meth:`come`
+        :returns: as :meth:`come`
         """
         client, uuid = self._cloud.placement, instance.uuid
         migration = uuidutils.generate_uuid()
@@ -174,7 +215,7 @@ class Fork:
         held = client.get_allocs_for_consumer(self._ctxt, uuid)['allocations']
         if held:
             client.move_allocations(self._ctxt, uuid, migration)
-        if not self.claim(uuid, spec_obj, target):
+        if not self._claim(uuid, spec_obj, target):
             if held:
                 client.move_allocations(self._ctxt, migration, uuid)
             return False
@@ -203,15 +244,6 @@ class Fork:
                         self._own(node).instances[uuid] = objects.Instance(
                             uuid=uuid
                         )
-
-    def hold_of(self, node: str) -> None:
-        """Read what the servers of a host hold, all at once.
-
-        :param node: UUID of its compute node
-        """
-        if node not in self._held:
-            self._held.add(node)
-            self._known |= self._cloud.providers.get_held(node)
 
     # What the scheduler's code asks.
 

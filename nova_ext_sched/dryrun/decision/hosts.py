@@ -20,7 +20,7 @@ from oslo_utils import uuidutils
 
 from nova_ext_sched import messages
 from nova_ext_sched import request_state
-from nova_ext_sched.dryrun.cloud import claims
+from nova_ext_sched.dryrun.cloud import fork
 from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import query
 from nova_ext_sched.dryrun.cloud import snapshot
@@ -122,15 +122,17 @@ class Hosts:
     def place(self, order: list[typing.Any]) -> None:
         """Note a shortage, if not each server of the request finds a host.
 
-        One is placed after the other. Each claim is counted against the
-        capacities in placement's answer, and changes the hosts for the next.
+        One is placed after the other. Each claim is made in a fork, and
+        changes the hosts for the next.
 
         :param order: what :meth:`judge` returned, for the first of them
         """
-        claimed = None
-        if self.candidates is not None:
-            claimed = claims.Claims(self.candidates.summaries)
+        with self.scheduler.fork() as future:
+            self._place(order, future)
+
+    def _place(self, order: list[typing.Any], future: fork.Fork) -> None:
         nova_scheduler = types.SimpleNamespace(host_manager=self.scheduler)
+        is_rebuild = self.candidates is None
         for number, uuid in enumerate(self._servers):
             self.spec_obj.instance_uuid = uuid
             if number:
@@ -139,7 +141,10 @@ class Hosts:
                 )
             for state in order:
                 offered = state.allocation_candidates
-                if claimed is None or (offered and claimed.take(offered[0])):
+                if is_rebuild or (
+                    offered
+                    and future.allocate(uuid, self.spec_obj, offered[0])
+                ):
                     break
             else:
                 some = messages.part(
@@ -149,7 +154,7 @@ class Hosts:
                     f'Only {some} a host, and nova then creates none'
                 )
                 return
-            if claimed is not None:
+            if not is_rebuild:
                 for group in self.spec_obj.requested_resources:
                     mappings = offered[0]['mappings']
                     group.provider_uuids = mappings[group.requester_id]

@@ -182,9 +182,7 @@ class Evacuation:
 
     def go(self, future: fork.Fork, target: typing.Any) -> bool:
         """See :class:`Movable`."""
-        if self._node is not None:
-            future.hold_of(self._node)
-        return future.claim(self.uuid, self.spec_obj, target)
+        return future.evacuate(self.uuid, self.spec_obj, target, self._node)
 
 
 def _find_method(ctxt: typing.Any, instance: typing.Any) -> str:

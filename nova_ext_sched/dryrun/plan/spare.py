@@ -70,7 +70,7 @@ class Spare:
             while len(self._came) < _MOST:
                 mine = self._prepare(uuidutils.generate_uuid())
                 target = places.find(mine)
-                if target is None or not mine.go(future, target):
+                if target is None or not self._come(future, mine.uuid, target):
                     break
                 self._came.append((mine.uuid, target))
         self._number, self._failure = len(self._came), ''
@@ -84,6 +84,9 @@ class Spare:
                     del left[0]
             if left:
                 self._number, self._failure = self._lower(left[0]), left[0][0]
+
+    def _come(self, future: fork.Fork, uuid: str, target: typing.Any) -> bool:
+        return future.come(uuid, self._shared.spec_obj, target)
 
     def _lower(self, one: Evacuated) -> int:
         low, high = 0, self._number
@@ -99,7 +102,7 @@ class Spare:
         """Let servers come."""
         with self._places.cloud.fork() as future:
             for uuid, target in self._came[:number]:
-                self._prepare(uuid).go(future, target)
+                self._come(future, uuid, target)
             yield future
 
     def _is_as_now(self, one: Evacuated, number: int) -> bool:
