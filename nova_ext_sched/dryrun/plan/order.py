@@ -109,6 +109,9 @@ class Order:
     movables: Movables
     advance: Callable[[], object] = lambda: None
 
+    def __post_init__(self) -> None:
+        self._moved: set[str] = set()
+
     @property
     def cloud(self) -> snapshot.Snapshot:
         """What there is, with the moves."""
@@ -137,14 +140,15 @@ class Order:
             future, may, may_stay
         ):
             moves += new
-        gone = future.moved
         mended = [
-            one for one in may if one.server not in gone and may_stay(one)
+            one
+            for one in may
+            if one.server not in self._moved and may_stay(one)
         ]
         stuck = [
             plans.Stuck(**vars(one), reason='', cause='', would_help='')
             for one in (*must, *may)
-            if one.server not in gone and one not in mended
+            if one.server not in self._moved and one not in mended
         ]
         for _ in (*mended, *stuck):
             self.advance()
@@ -195,7 +199,7 @@ class Order:
         return [
             move
             for one in leaving
-            if one.server not in future.moved
+            if one.server not in self._moved
             and not may_stay(one)
             and (move := self._move(future, one))
         ]
@@ -216,6 +220,7 @@ class Order:
         except Exception:
             # It is named among those without a place.
             return None
+        self._moved.add(one.server)
         self.advance()
         # A request that names its host is for the host's own providers.
         is_named = destinations.uses_only(
