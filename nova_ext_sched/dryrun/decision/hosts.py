@@ -127,8 +127,9 @@ class Hosts:
 
         :param order: what :meth:`judge` returned, for the first of them
         """
-        with self.scheduler.fork() as future:
-            self._place(order, future)
+        if len(self._servers) > 1:
+            with self.scheduler.fork() as future:
+                self._place(order, future)
 
     def _place(self, order: list[typing.Any], future: fork.Fork) -> None:
         nova_scheduler = types.SimpleNamespace(host_manager=self.scheduler)
