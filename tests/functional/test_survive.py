@@ -9,6 +9,7 @@ from unittest import mock
 
 import fixtures
 from nova.tests.functional.api import client
+from nova.virt import fake
 from prometheus_client import parser
 
 from nova_ext_sched.cmd.capacity import command as capacity_command
@@ -253,4 +254,23 @@ class CommandTestCase(SurviveTestCase):
                 if family.name == 'nova_ext_sched_failures'
                 for one in family.samples
             },
+        )
+
+
+class BuildTestCase(SurviveTestCase):
+    weights = {'host1': 300, 'host2': 200}
+
+    def test_a_build_counts_as_ended(self):
+        documents, spawn = [], fake.FakeDriver.spawn
+
+        def survive_and_spawn(*args, **kwargs):
+            documents.append(self.survive())
+            spawn(*args, **kwargs)
+
+        with mock.patch.object(fake.FakeDriver, 'spawn', survive_and_spawn):
+            server = self.boot(az='nova:host1')
+        [failure] = documents[0]['failures']
+        self.assertEqual(
+            [(server['id'], 'host2')],
+            [(one['server'], one['to']) for one in failure['moves']],
         )
