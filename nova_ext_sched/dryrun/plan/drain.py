@@ -65,7 +65,8 @@ def make(scheduler: snapshot.Snapshot, hosts: Set[str]) -> plans.Plan:
             is_hardest_first=True,
         ).make(leaving)
     plan.without_place.extend(held)
-    return plan
+    # One that was deleted softly has its host until it is deleted for good.
+    return plans.leave_out_gone(scheduler, plan, softly=False)
 
 
 def find_unread(scheduler: snapshot.Snapshot, hosts: Set[str]) -> Set[str]:

@@ -45,7 +45,7 @@ def make(auditing: auditor.Auditor) -> plans.Plan:
             )
         )
     with progress.bar(sys.stderr, 'Planning moves', len(found)) as advance:
-        return order.Order(
+        plan = order.Order(
             auditing.scheduler,
             auditing.policies.on,
             may_stay=lambda one, moved: is_mended(
@@ -53,6 +53,7 @@ def make(auditing: auditor.Auditor) -> plans.Plan:
             ),
             advance=advance,
         ).make(must, may)
+    return plans.leave_out_gone(auditing.scheduler, plan)
 
 
 def is_mended(

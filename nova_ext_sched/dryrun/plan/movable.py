@@ -4,6 +4,7 @@
 
 from collections.abc import Collection
 import contextlib
+import datetime
 import types
 import typing
 
@@ -13,6 +14,7 @@ from nova import servicegroup
 from nova.compute import api as compute_api
 from nova.compute import vm_states
 from oslo_serialization import jsonutils
+from oslo_utils import timeutils
 
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun.cloud import claims
@@ -164,6 +166,7 @@ def check_evacuation(ctxt: typing.Any, instance: typing.Any) -> None:
     stub.task_state = None
     if instance.vm_state == vm_states.BUILDING:
         stub.vm_state = vm_states.ACTIVE
+        stub.launched_at = timeutils.utcnow()
     try:
         with contextlib.suppress(_Allowed):
             api.evacuate(ctxt, stub, None, None)
@@ -185,6 +188,7 @@ class _Allowed(Exception):
 class _Instance:
     """A nova Instance that nova-api cannot change."""
 
+    launched_at: datetime.datetime
     task_state: typing.Any
     vm_state: typing.Any
 

@@ -6,6 +6,8 @@ import dataclasses
 import typing
 
 from nova_ext_sched import messages
+from nova_ext_sched.dryrun.cloud import gone
+from nova_ext_sched.dryrun.cloud import snapshot
 
 #: The cause of a server that nova or a filter could not be asked about.
 FAULT = 'fault'
@@ -85,12 +87,14 @@ class Plan:
 
     :ivar moves: in the order in which each is valid
     :ivar mended_by_others: servers that may stay after the moves
+    :ivar deleted_meanwhile: servers that are nothing of these any more
     """
 
     moves: list[Move]
     without_place: list[Stuck]
     mended_by_others: list[Leaving]
     groups: list[Group] = dataclasses.field(default_factory=list)
+    deleted_meanwhile: list[Leaving] = dataclasses.field(default_factory=list)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,3 +115,29 @@ class Failure:
     def servers(self) -> int:
         """How many stand there."""
         return len(self.moves) + len(self.without_place)
+
+
+def leave_out_gone(
+    scheduler: snapshot.Snapshot, plan: Plan, softly: bool = True
+) -> Plan:
+    """Return a plan without the servers that were deleted meanwhile.
+
+    Its other moves are as valid: a server that is gone has left its host too,
+    and comes to none.
+
+    :param softly: whether one that was deleted softly is gone
+    """
+    there = (*plan.moves, *plan.without_place, *plan.mended_by_others)
+    every = {one.server: one for one in there}
+    deleted = gone.find(scheduler, every.keys(), softly)
+    names = [field.name for field in dataclasses.fields(Leaving)]
+    return Plan(
+        [one for one in plan.moves if one.server not in deleted],
+        [one for one in plan.without_place if one.server not in deleted],
+        [one for one in plan.mended_by_others if one.server not in deleted],
+        plan.groups,
+        [
+            Leaving(*(getattr(every[uuid], name) for name in names))
+            for uuid in sorted(deleted)
+        ],
+    )

@@ -89,11 +89,14 @@ class Evacuee:
     """A server of a host that fails, as :class:`.movable.Movable`.
 
     :ivar like: see :class:`Shared`
+    :ivar info_cache: nova's, of its ports; None where nobody asks why it has
+        no place
     """
 
     uuid: str
     spec_obj: typing.Any
     like: Kind | None
+    info_cache: typing.Any = None
     kind = 'evacuate'
     # Of a dead host nothing is freed.
     held: typing.ClassVar[claims.Request] = {'allocations': {}}
@@ -101,7 +104,9 @@ class Evacuee:
     @property
     def instance(self) -> typing.Any:
         """What is to be known of it: its host is dead."""
-        return types.SimpleNamespace(uuid=self.uuid, host=None)
+        return types.SimpleNamespace(
+            uuid=self.uuid, host=None, info_cache=self.info_cache
+        )
 
     def may_move_to(self, _source: object, _target: object) -> bool:
         """nova starts it anew: any hypervisor will do."""
@@ -232,7 +237,11 @@ class Shared(destinations.Destinations):
             return super().explain(mine)
         like = mine.like
         if like.whole is None:
-            like.whole, _ = self._judge_before(like.spec_obj.obj_clone(), True)
+            spec_obj = like.spec_obj.obj_clone()
+            # The server of which it is may be gone, and its ports.
+            spec_obj.instance_uuid = mine.instance.uuid
+            spec_obj.ensure_network_information(mine.instance)
+            like.whole, _ = self._judge_before(spec_obj, True)
         _, full = self._judge_again(mine)
         found = like.whole.copy(without=self._left)
         found.add(

@@ -28,6 +28,7 @@ from oslo_utils import uuidutils
 from nova_ext_sched import messages
 from nova_ext_sched.cli import options
 from nova_ext_sched.dryrun.cloud import claims
+from nova_ext_sched.dryrun.cloud import gone
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.decision import request
 from nova_ext_sched.dryrun.plan import order
@@ -142,13 +143,13 @@ class Spare:
         failure: str,
         hosts: Set[str],
         movables: Mapping[str, typing.Any],
-        stuck: int,
+        stuck: Set[str],
     ) -> None:
         """Lower the number to one with which a failure is as it is now.
 
         :param hosts: names of those that fail
         :param movables: an Evacuee of each server on them, or an exception
-        :param stuck: how many of them find no host
+        :param stuck: the UUIDs of those that find no host
         """
 
         def is_as_now(places: Grown, number: int) -> bool:
@@ -167,7 +168,12 @@ class Spare:
                 is_hardest_first=True,
                 explains=False,
             ).make([plans.Leaving(one, '', '', '', []) for one in mine])
-            return len(plan.without_place) <= stuck
+            none = {one.server for one in plan.without_place}
+            if len(none) <= len(stuck):
+                return True
+            # Those that are gone since count neither then nor now.
+            deleted = gone.find(places.scheduler, none & movables.keys())
+            return len(none - deleted) <= len(stuck - deleted)
 
         if not self._number or is_as_now(self._most, self._number):
             return

@@ -12,11 +12,14 @@ import gc
 import sys
 import typing
 
+from nova import exception as nova_exception
+
 from nova_ext_sched import messages
 from nova_ext_sched.cli import progress
 from nova_ext_sched.dryrun.audit import policies
 from nova_ext_sched.dryrun.cloud import cells
 from nova_ext_sched.dryrun.cloud import chosen
+from nova_ext_sched.dryrun.cloud import gone
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
@@ -34,6 +37,7 @@ class Survey:
 
     :param scheduler: what nova-scheduler has in memory
     :param flavors: names or IDs of those whose servers may still come
+    :ivar deleted: the servers that were deleted meanwhile, by UUID
     :raises exception.InvalidValue: there is none of a name, or nova-api would
         refuse such a server
     :raises placement.PlacementFailed: placement does not answer
@@ -58,6 +62,7 @@ class Survey:
             spare.Spare(self._places, request.get_flavor(self._ctxt, name))
             for name in dict.fromkeys(flavors)
         ]
+        self.deleted: dict[str, plans.Leaving] = {}
         # Whether nova-api evacuates a server, by its kind and state.
         self._checked: dict[object, movable.NotMovable | None] = {}
 
@@ -113,6 +118,7 @@ class Survey:
         self, name: str, hosts: Set[str], advance: Callable[[], object]
     ) -> plans.Failure:
         leaving: list[plans.Leaving] = []
+        deleted: list[plans.Leaving] = []
         requests: dict[str, tuple[typing.Any, str, object]] = {}
         for host in sorted(hosts & self._cells.keys()):
             for cell in self._cells[host]:
@@ -124,7 +130,10 @@ class Survey:
                         cell,
                         shared.find_key(cell, instance, text),
                     )
-                    leaving.append(plans.describe(instance, host))
+                    one = plans.describe(instance, host)
+                    # It takes no place from others.
+                    among = deleted if gone.is_gone(instance) else leaving
+                    among.append(one)
 
         def prepare(uuid: str) -> shared.Evacuee:
             return self._prepare(*requests[uuid], hosts)
@@ -138,9 +147,12 @@ class Survey:
             found=self._places,
             is_hardest_first=True,
         )
-        plan = moving.make(leaving)
-        for one in self.spares:
-            one.check(name, hosts, moving.movables, len(plan.without_place))
+        plan = plans.leave_out_gone(self.scheduler, moving.make(leaving))
+        deleted += plan.deleted_meanwhile
+        self.deleted |= {one.server: one for one in deleted}
+        stuck = {one.server for one in plan.without_place}
+        for more in self.spares:
+            more.check(name, hosts, moving.movables, stuck)
         return plans.Failure(
             name, sorted(hosts), plan.moves, plan.without_place
         )
@@ -155,13 +167,17 @@ class Survey:
         """
         state = key, instance.vm_state
         if key is None or state not in self._checked:
-            self._checked[state] = None
+            problem = None
             mapping = self.scheduler.cells[cell]
             try:
                 with self.scheduler.target_cell(self._ctxt, mapping) as cctxt:
                     movable.check_evacuation(cctxt, instance)
             except movable.NotMovable as exc:
-                self._checked[state] = exc
+                if isinstance(exc.__cause__, nova_exception.NotFound):
+                    # It, or its host, is gone, and no other that is like it.
+                    raise
+                problem = exc
+            self._checked[state] = problem
         if (problem := self._checked[state]) is not None:
             raise problem
 
@@ -176,7 +192,9 @@ class Survey:
         spec_obj = like.spec_obj if like else make()
         if not like:
             spec_obj.ignore_hosts = sorted(hosts)
-        return shared.Evacuee(instance.uuid, spec_obj, like)
+        return shared.Evacuee(
+            instance.uuid, spec_obj, like, instance.info_cache
+        )
 
 
 def make(
@@ -186,11 +204,12 @@ def make(
     list[dict[str, typing.Any]],
     Sequence[str],
     Sequence[str],
+    Sequence[plans.Leaving],
 ]:
     """Return what comes of the failures that the arguments choose.
 
-    :returns: it, what the document has of flavors, remarks, and what could
-        not be read
+    :returns: it, what the document has of flavors, remarks, what could not be
+        read, and the servers that were deleted meanwhile
     :raises exception.InvalidValue: what they name does not exist
     :raises placement.PlacementFailed: placement does not answer
     """
@@ -202,4 +221,6 @@ def make(
         gc.freeze()
     found = [one for one in survey.fail(failures) if one.servers]
     flavors = [one.describe() for one in survey.spares]
-    return found, flavors, [f'{remark}.'] if remark else [], scheduler.faults
+    remarks = [f'{remark}.'] if remark else []
+    deleted = [*survey.deleted.values()]
+    return found, flavors, remarks, scheduler.faults, deleted
