@@ -2,6 +2,10 @@
 
 """Base of the functional tests of moves: nova carries them out."""
 
+from unittest import mock
+
+from nova.compute import manager as compute_manager
+
 from nova_ext_sched.cmd.moves import command
 from tests.functional import audits
 from tests.functional import explain
@@ -44,6 +48,42 @@ class PlanTestCase(audits.AuditTestCase):
         self.assertEqual([], plan['faults'])
         self.assertEqual(3 if plan['without_place'] else 0, found.status)
         return plan
+
+    def reset_state(self, server, state):
+        self.admin_api.post_server_action(
+            server['id'], {'os-resetState': {'state': state}}
+        )
+
+    def while_deleting(self, server, name, ask):
+        """Delete a server; return what is said while it is being deleted.
+
+        :param name: a method of nova-compute's manager, before which it is
+            asked
+        """
+        answers, manager = [], compute_manager.ComputeManager
+        step = getattr(manager, name)
+
+        def ask_and_go_on(*args, **kwargs):
+            answers.append(ask())
+            return step(*args, **kwargs)
+
+        with mock.patch.object(manager, name, ask_and_go_on):
+            self._delete_server(server)
+        [answer] = answers
+        return answer
+
+    def assertDeleted(self, servers, document):
+        """Check which servers were left out, and that it is said."""
+        number = len(servers)
+        noun, verb = ('server', 'was') if number == 1 else ('servers', 'were')
+        self.assertIn(
+            f'{number} {noun} {verb} deleted meanwhile.',
+            document['answer']['sentence'],
+        )
+        self.assertEqual(
+            sorted(one['id'] for one in servers),
+            sorted(one['server'] for one in document['deleted_meanwhile']),
+        )
 
     def carry_out(self, plan):
         """Let nova make the moves; it must refuse none."""

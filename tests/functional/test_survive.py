@@ -8,7 +8,9 @@ import pathlib
 from unittest import mock
 
 import fixtures
+from nova.tests import fixtures as nova_fixtures
 from nova.tests.functional.api import client
+from nova.virt import fake
 from prometheus_client import parser
 
 from nova_ext_sched.cmd.capacity import command as capacity_command
@@ -16,6 +18,11 @@ from nova_ext_sched.cmd.moves import command
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.decision import candidates
 from nova_ext_sched.dryrun.decision import likeness
+from nova_ext_sched.dryrun.decision import server as explain_server
+from nova_ext_sched.dryrun.plan import destinations
+from nova_ext_sched.dryrun.plan import movable
+from nova_ext_sched.dryrun.plan import order
+from nova_ext_sched.dryrun.plan import spare
 from tests.functional import audits
 from tests.functional import explain
 from tests.functional import plans
@@ -142,9 +149,7 @@ class SituationsTestCase(SurviveTestCase):
         paused, failed = (self.boot(az='nova:host1') for _ in range(2))
         self.admin_api.post_server_action(paused['id'], {'pause': None})
         self._wait_for_state_change(paused, 'PAUSED')
-        self.admin_api.post_server_action(
-            failed['id'], {'os-resetState': {'state': 'error'}}
-        )
+        self.reset_state(failed, 'error')
         self.flags(group='nova_ext_sched', **audits.AuditTestCase.options)
         self.isolate('windows', ['host1', 'host3'], 'CUSTOM_WINDOWS')
         self.aggregate('lease', ['host1', 'host2'], metadata=leased)
@@ -253,4 +258,116 @@ class CommandTestCase(SurviveTestCase):
                 if family.name == 'nova_ext_sched_failures'
                 for one in family.samples
             },
+        )
+
+
+class DeletedTestCase(SurviveTestCase):
+    """Servers that are deleted while hosts fail."""
+
+    weights = {'host1': 300, 'host2': 200}
+
+    def setUp(self):
+        super().setUp()
+        network = nova_fixtures.NeutronFixture.network_1['id']
+        self.networks = [{'uuid': network}]
+
+    def test_at_any_moment(self):
+        """Servers that are like one that is gone are judged as before."""
+        alike = [self.boot_alike() for _ in range(3)]
+        for target, name, archives in (
+            (movable, 'check_evacuation', True),
+            (explain_server.Server, '__init__', False),
+            (destinations.Destinations, 'make_shared', False),
+            (order.Order, '_compare_groups', False),
+        ):
+            first, *others = sorted(alike, key=lambda one: one['id'])
+            with self.deleting(first, target, name, archives):
+                document = self.survive('--host', 'host1')
+            self.assertDeleted([first], document)
+            [failure] = document['failures']
+            self.assertEqual([], failure['without_place'])
+            self.assertEqual(
+                [one['id'] for one in others],
+                sorted(one['server'] for one in failure['moves']),
+            )
+            alike = [*others, self.boot_alike()]
+        alike = self.has_no_place(*sorted(alike, key=lambda one: one['id']))
+        self.is_being_deleted(*alike)
+        self.more_that_may_come()
+
+    def boot_alike(self):
+        return self.boot(az='nova:host1', networks=self.networks)
+
+    def has_no_place(self, deleted, *others):
+        """Why is asked of a server that is there."""
+        self.isolate('windows', ['host2'], 'CUSTOM_WINDOWS')
+        with self.deleting(deleted, order.Explainer, '_explain'):
+            document = self.survive('--host', 'host1')
+        self.set_metadata('windows', {'trait:CUSTOM_WINDOWS': None})
+        self.assertDeleted([deleted], document)
+        self.assertEqual(
+            dict.fromkeys((one['id'] for one in others), 'isolation'),
+            {
+                one['server']: one['cause']
+                for one in document['failures'][0]['without_place']
+            },
+        )
+        return others
+
+    def is_being_deleted(self, server, other):
+        """It takes no place from others, where its host has others."""
+        large = self.boot(az='nova:host1', flavor=self.flavor(vcpu=8))
+        beside = self.boot(az='nova:host2', flavor=self.flavor(vcpu=2))
+        for one, step, left in (
+            # It has its room yet.
+            (large, '_cleanup_volumes', {'host1': 2, 'host2': 0}),
+            (server, '_complete_deletion', {'host1': 1, 'host2': 1}),
+            (other, '_complete_deletion', {'host2': 1}),
+        ):
+            document = self.while_deleting(one, step, self.survive)
+            self.assertDeleted([one], document)
+            self.assertEqual(
+                left,
+                {
+                    failure['failure']: len(failure['moves'])
+                    for failure in document['failures']
+                },
+            )
+        self._delete_server(beside)
+
+    def more_that_may_come(self):
+        """As many as with the server that is gone."""
+        flavor = self.flavor(vcpu=2)
+        hints = self.group(limit=9)
+        for target, name in (
+            (explain_server.Server, '__init__'),
+            # Its request, which no other is like, is judged once more.
+            (spare.Spare, 'check'),
+        ):
+            server = self.boot(
+                az='nova:host1', networks=self.networks, hints=hints
+            )
+            [expected] = self.survive('--flavor', flavor)['flavors']
+            with self.deleting(server, target, name):
+                [found] = self.survive('--flavor', flavor)['flavors']
+            for key in ('fit', 'spare'):
+                self.assertEqual(expected[key], found[key])
+
+
+class BuildTestCase(SurviveTestCase):
+    weights = {'host1': 300, 'host2': 200}
+
+    def test_a_build_counts_as_ended(self):
+        documents, spawn = [], fake.FakeDriver.spawn
+
+        def survive_and_spawn(*args, **kwargs):
+            documents.append(self.survive())
+            spawn(*args, **kwargs)
+
+        with mock.patch.object(fake.FakeDriver, 'spawn', survive_and_spawn):
+            server = self.boot(az='nova:host1')
+        [failure] = documents[0]['failures']
+        self.assertEqual(
+            [(server['id'], 'host2')],
+            [(one['server'], one['to']) for one in failure['moves']],
         )

@@ -162,9 +162,11 @@ class Survive(metrics.Command, scheduler.Command, report.Lister):
         from nova_ext_sched.dryrun.plan import survive
 
         with change.made(parsed_args):
-            self._failures, flavors, *said = survive.make(parsed_args)
+            self._failures, flavors, remarks, faults, deleted = survive.make(
+                parsed_args
+            )
         return plan_report.make_survival(
-            self._failures, parsed_args.by, flavors, *said
+            self._failures, parsed_args.by, flavors, remarks, faults, deleted
         )
 
     def measure(self) -> Iterator[metrics.Figure]:

@@ -4,6 +4,7 @@
 
 import collections
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Sequence
 import dataclasses
 import typing
@@ -62,7 +63,8 @@ def make(
     :param faults: sentences on what could not be read
     :param not_judged: whether a server may have to move, and nobody knows
     """
-    head, found = _sum_up(plan, not_judged), list(found)
+    head = _sum_up(plan, not_judged)
+    found = [*found, *_count_deleted(plan.deleted_meanwhile)]
     sentence, sections = report.begin(head, *found, *faults)
     if plan.moves:
         sections.append(_list_moves(plan.moves))
@@ -106,6 +108,7 @@ def make_survival(
     flavors: Sequence[dict[str, typing.Any]],
     remarks: Sequence[str],
     faults: Sequence[str],
+    deleted: Sequence[plans.Leaving] = (),
 ) -> report.Report:
     """Return the report of hosts that fail.
 
@@ -113,7 +116,9 @@ def make_survival(
     :param flavors: what the document has of them
     :param remarks: sentences on what was not asked
     :param faults: sentences on what could not be read
+    :param deleted: servers that were deleted meanwhile
     """
+    remarks = [*remarks, *_count_deleted(deleted)]
     noun = {'host': 'host', 'domain': 'failure domain'}[by]
     bad = [one for one in failures if one.without_place]
     head = f'No {noun} holds a server' + ', of those read' * bool(faults)
@@ -168,6 +173,7 @@ def make_survival(
             'by': by,
             'failures': list(map(dataclasses.asdict, failures)),
             'flavors': list(flavors),
+            'deleted_meanwhile': list(map(dataclasses.asdict, deleted)),
             'faults': list(faults),
         }
 
@@ -183,6 +189,12 @@ def _find_status(stuck: Iterable[plans.Stuck], is_fault: bool) -> int:
     if is_fault or plans.FAULT in causes:
         return base.FAULT
     return base.SOME_FOUND if causes else base.FINE
+
+
+def _count_deleted(deleted: Sequence[plans.Leaving]) -> Iterator[str]:
+    if number := len(deleted):
+        verb = messages.agree(number, 'was', 'were')
+        yield f'{messages.count("server", number)} {verb} deleted meanwhile.'
 
 
 def _list_flavors(

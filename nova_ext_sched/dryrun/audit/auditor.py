@@ -11,6 +11,7 @@ from nova_ext_sched.dryrun.audit import policies
 from nova_ext_sched.dryrun.audit import totals
 from nova_ext_sched.dryrun.cloud import cells
 from nova_ext_sched.dryrun.cloud import chosen
+from nova_ext_sched.dryrun.cloud import gone
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
 
@@ -65,14 +66,25 @@ class Auditor:
         for cell, counts in self._counts.items():
             try:
                 for host in counts:
-                    for server in self._servers.read(cell, host):
-                        server.found = list(self.policies.judge(server))
+                    for server in self._judge_host(cell, host):
                         self.totals.add(server)
                         if server.found:
                             yield server
                         advance()
             except cells.CellFailed:
                 continue
+
+    def _judge_host(self, cell: str, host: str) -> Iterator[servers.Server]:
+        """Yield the servers of one host, but those that are gone meanwhile."""
+        unknown: dict[str, servers.Server] = {}
+        for server in self._servers.read(cell, host):
+            server.found = list(self.policies.judge(server))
+            if len(server.policies) < len(server.found):
+                unknown[server.uuid] = server
+            else:
+                yield server
+        deleted = gone.find(self.scheduler, unknown.keys())
+        yield from (unknown[uuid] for uuid in unknown if uuid not in deleted)
 
 
 def make(wanted: argparse.Namespace) -> Auditor:

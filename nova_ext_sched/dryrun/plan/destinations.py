@@ -194,9 +194,11 @@ class Destinations:
             return self.judge(mine.spec_obj, whole=True)
         shared = mine.like.shared
         if shared not in self._explained:
-            self._explained[shared], _ = self.judge(
-                shared.spec_obj, whole=True
-            )
+            spec_obj = shared.spec_obj.obj_clone()
+            # The server of which it is may be gone, and its ports.
+            spec_obj.instance_uuid = mine.uuid
+            spec_obj.ensure_network_information(mine.instance)
+            self._explained[shared], _ = self._judge(spec_obj, True)
         found = self._explained[shared].copy(without=self.barred)
         found.add(
             'requested host',

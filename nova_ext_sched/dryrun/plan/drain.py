@@ -66,7 +66,9 @@ def make(scheduler: snapshot.Snapshot, hosts: Set[str]) -> plans.Plan:
             stuck = order.Explainer(places, movables, kept).explain(
                 plan.without_place
             )
-    return dataclasses.replace(plan, without_place=[*stuck, *held])
+    plan = dataclasses.replace(plan, without_place=[*stuck, *held])
+    # One that was deleted softly has its host until it is deleted for good.
+    return order.leave_out_gone(scheduler, plan, softly=False)
 
 
 def find_unread(scheduler: snapshot.Snapshot, hosts: Set[str]) -> Set[str]:

@@ -65,7 +65,8 @@ def make(auditing: auditor.Auditor) -> plans.Plan:
             stuck = order.Explainer(places, movables, kept).explain(
                 plan.without_place
             )
-    return dataclasses.replace(plan, without_place=stuck)
+    plan = dataclasses.replace(plan, without_place=stuck)
+    return order.leave_out_gone(cloud, plan)
 
 
 def is_mended(

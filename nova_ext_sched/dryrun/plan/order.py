@@ -26,6 +26,7 @@ import typing
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun.cloud import chosen
 from nova_ext_sched.dryrun.cloud import fork
+from nova_ext_sched.dryrun.cloud import gone
 from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import document
@@ -312,3 +313,29 @@ class Explainer:
             if one['cause'] == cause
         )
         return answer['sentence'].rstrip('.'), cause, next(names, ''), helps
+
+
+def leave_out_gone(
+    cloud: snapshot.Snapshot, plan: plans.Plan, softly: bool = True
+) -> plans.Plan:
+    """Return a plan without the servers that were deleted meanwhile.
+
+    Its other moves are as valid: a server that is gone has left its host too,
+    and comes to none.
+
+    :param softly: whether one that was deleted softly is gone
+    """
+    there = (*plan.moves, *plan.without_place, *plan.mended_by_others)
+    every = {one.server: one for one in there}
+    deleted = gone.find(cloud, every.keys(), softly)
+    names = [field.name for field in dataclasses.fields(plans.Leaving)]
+    return plans.Plan(
+        [one for one in plan.moves if one.server not in deleted],
+        [one for one in plan.without_place if one.server not in deleted],
+        [one for one in plan.mended_by_others if one.server not in deleted],
+        plan.groups,
+        [
+            plans.Leaving(*(getattr(every[uuid], name) for name in names))
+            for uuid in sorted(deleted)
+        ],
+    )

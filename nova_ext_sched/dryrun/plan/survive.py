@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from collections.abc import Set
+import dataclasses
 import functools
 import gc
 import sys
 import typing
 
+from nova import exception as nova_exception
 from nova.db.main import api as main_db
 from nova.db.main import models
 import sqlalchemy as sa
@@ -22,6 +24,7 @@ from nova_ext_sched.cli import progress
 from nova_ext_sched.dryrun.audit import policies
 from nova_ext_sched.dryrun.cloud import cells
 from nova_ext_sched.dryrun.cloud import chosen
+from nova_ext_sched.dryrun.cloud import gone
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
@@ -40,6 +43,7 @@ class Survey:
 
     :param scheduler: what nova-scheduler has in memory
     :param flavors: names or IDs of those whose servers may still come
+    :ivar deleted: the servers that were deleted meanwhile, by UUID
     :raises exception.InvalidValue: there is none of a name, or nova-api would
         refuse such a server
     :raises placement.PlacementFailed: placement does not answer
@@ -64,6 +68,7 @@ class Survey:
             spare.Spare(self._places, request.get_flavor(self._ctxt, name))
             for name in dict.fromkeys(flavors)
         ]
+        self.deleted: dict[str, plans.Leaving] = {}
         # What they need to know, of failures that were evacuated.
         self._evacuated: list[spare.Evacuated] = []
         # Whether nova-api evacuates a server, by all that it looks at.
@@ -121,6 +126,7 @@ class Survey:
         self, name: str, hosts: Set[str], advance: Callable[[], object]
     ) -> plans.Failure:
         leaving: list[plans.Leaving] = []
+        deleted: list[plans.Leaving] = []
         stored: dict[str, tuple[typing.Any, str, str | None]] = {}
         for host in sorted(hosts & self._cells.keys()):
             for cell in self._cells[host]:
@@ -128,7 +134,10 @@ class Survey:
                     cell, host, attrs=('info_cache',)
                 ):
                     stored[instance.uuid] = instance, cell, text
-                    leaving.append(plans.describe(instance, host))
+                    one = plans.describe(instance, host)
+                    # It takes no place from others.
+                    among = deleted if gone.is_gone(instance) else leaving
+                    among.append(one)
         places = self._places
         places.begin(hosts)
         movables = order.prepare(
@@ -141,11 +150,19 @@ class Survey:
             stuck = order.Explainer(places, movables, self._policies).explain(
                 plan.without_place
             )
+        plan = order.leave_out_gone(
+            self.scheduler, dataclasses.replace(plan, without_place=stuck)
+        )
+        deleted += plan.deleted_meanwhile
+        self.deleted |= {one.server: one for one in deleted}
         if self.spares:
+            none = {one.server for one in plan.without_place}
             self._evacuated.append(
-                spare.Evacuated(name, hosts, movables, len(stuck))
+                spare.Evacuated(name, hosts, movables, none)
             )
-        return plans.Failure(name, sorted(hosts), plan.moves, stuck)
+        return plans.Failure(
+            name, sorted(hosts), plan.moves, plan.without_place
+        )
 
     def describe_flavors(self) -> list[dict[str, typing.Any]]:
         """Return how many more servers of each flavor may come.
@@ -185,7 +202,7 @@ class Survey:
             spec_obj = make()
             spec_obj.ignore_hosts = sorted(hosts)
         node = self.scheduler.find_node(instance.host, instance.node)
-        return movable.Evacuation(instance.uuid, spec_obj, like, node)
+        return movable.Evacuation(instance, spec_obj, like, node)
 
     def _check(
         self, instance: typing.Any, cell: str, key: likeness.Key | None
@@ -215,6 +232,9 @@ class Survey:
                 with self.scheduler.target_cell(self._ctxt, mapping) as cctxt:
                     movable.check_evacuation(cctxt, instance)
             except movable.NotMovable as exc:
+                if isinstance(exc.__cause__, nova_exception.NotFound):
+                    # It, or its host, is gone, and no other that is like it.
+                    raise
                 problem = exc
             self._checked[alike] = problem
         if (found := self._checked[alike]) is not None:
@@ -239,11 +259,12 @@ def make(
     list[dict[str, typing.Any]],
     Sequence[str],
     Sequence[str],
+    Sequence[plans.Leaving],
 ]:
     """Return what comes of the failures that the arguments choose.
 
-    :returns: it, what the document has of flavors, remarks, and what could
-        not be read
+    :returns: it, what the document has of flavors, remarks, what could not be
+        read, and the servers that were deleted meanwhile
     :raises exception.InvalidValue: what they name does not exist
     :raises placement.PlacementFailed: placement does not answer
     """
@@ -255,4 +276,6 @@ def make(
         gc.freeze()
     found = [one for one in survey.fail(failures) if one.servers]
     flavors = survey.describe_flavors()
-    return found, flavors, [f'{remark}.'] if remark else [], scheduler.faults
+    remarks = [f'{remark}.'] if remark else []
+    deleted = [*survey.deleted.values()]
+    return found, flavors, remarks, scheduler.faults, deleted

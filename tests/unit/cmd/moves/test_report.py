@@ -35,8 +35,10 @@ def make_stuck(number, name='db', reason='', cause='', helps=''):
     )
 
 
-def make_plan(moves=(), without_place=(), mended=(), groups=()):
-    return plans.Plan([*moves], [*without_place], [*mended], [*groups])
+def make_plan(moves=(), without_place=(), mended=(), groups=(), deleted=()):
+    return plans.Plan(
+        [*moves], [*without_place], [*mended], [*groups], [*deleted]
+    )
 
 
 def make_failure(name, *causes):
@@ -85,6 +87,7 @@ FULL = make_plan(
         plans.Group('uuid', 'web', 2, 3, 2, 2),
         plans.Group('uuid', 'db', 1, 1, 1, 2),
     ],
+    [make_leaving(6)],
 )
 
 
@@ -134,6 +137,7 @@ class ReportTestCase(testtools.TestCase):
         self.assertEqual(
             [
                 'Two of three.',
+                '1 server was deleted meanwhile.',
                 'Cell a is silent.',
                 '',
                 'One after the other:',
@@ -162,7 +166,9 @@ class ReportTestCase(testtools.TestCase):
         schemas.validate(document, 'cmd/moves/schema.json')
         self.assertEqual(['Cell a is silent.'], document['faults'])
         self.assertTrue(
-            document['answer']['sentence'].endswith('moves. Two of three.')
+            document['answer']['sentence'].endswith(
+                'moves. Two of three. 1 server was deleted meanwhile.'
+            )
         )
         self.assertEqual(
             dataclasses.asdict(FULL),
@@ -172,9 +178,17 @@ class ReportTestCase(testtools.TestCase):
 
 @ddt.ddt
 class SurvivalTestCase(testtools.TestCase):
-    def tell(self, failures, by='host', remarks=(), faults=(), flavors=()):
+    def tell(
+        self,
+        failures,
+        by='host',
+        remarks=(),
+        faults=(),
+        flavors=(),
+        deleted=(),
+    ):
         self.made = report.make_survival(
-            failures, by, flavors, remarks, faults
+            failures, by, flavors, remarks, faults, deleted
         )
         stream = io.StringIO()
         cli_report.write(stream, self.made.sections, 80)
@@ -223,6 +237,21 @@ class SurvivalTestCase(testtools.TestCase):
 
     def test_nothing_to_lose(self):
         self.assertEqual(['No host holds a server.'], self.tell([]))
+
+    def test_servers_that_were_deleted(self):
+        deleted = [make_leaving(number) for number in (1, 2)]
+        lines = self.tell([], remarks=['More.'], deleted=deleted)
+        said = ['No host holds a server.', 'More.']
+        said.append('2 servers were deleted meanwhile.')
+        self.assertEqual(said, lines)
+        self.assertEqual(0, self.made.status)
+        document = self.made.document()
+        schemas.validate(document, 'cmd/moves/schema.json')
+        self.assertEqual(' '.join(said), document['answer']['sentence'])
+        self.assertEqual(
+            [dataclasses.asdict(one) for one in deleted],
+            document['deleted_meanwhile'],
+        )
 
     def test_flavors(self):
         flavors = [

@@ -25,7 +25,9 @@ class Policies:
     names = ('even',)
 
     def judge(self, judged):
-        if int(judged.uuid) % 2:
+        if judged.fault:
+            yield servers.NOT_JUDGED, judged.fault
+        elif int(judged.uuid) % 2:
             yield 'even', 'odd'
 
 
@@ -85,6 +87,24 @@ class AuditorTestCase(testtools.TestCase):
             '2 of 3 servers violate a policy: even 2.',
             auditing.totals.sentence,
         )
+
+    def test_one_that_is_deleted_meanwhile(self):
+        """Only of those that cannot be judged it makes a difference."""
+        first, *others = map(server, '1234')
+        for one in others[:2]:
+            one.fault = 'its volume is gone'
+        auditing = self.make(a=[first, *others])
+        auditing.count()
+        with mock.patch.object(
+            auditor.gone, 'find', return_value={'2'}
+        ) as find:
+            found = [one.uuid for one in auditing.judge()]
+        find.assert_called_once_with(
+            auditing.scheduler, {'2': 0, '3': 0}.keys()
+        )
+        self.assertEqual(['1', '3'], found)
+        totals = auditing.totals
+        self.assertEqual((3, 1), (totals.servers, totals.not_judged))
 
     def test_stream(self):
         """A finding is there before the next server is read."""

@@ -83,8 +83,8 @@ def make_spec(size):
     return types.SimpleNamespace(flavor=flavor, instance_group=None)
 
 
-def count_stuck(places, hosts, movables):
-    """Return how many servers find no host, of hosts that fail."""
+def find_stuck(places, hosts, movables):
+    """Return the servers that find no host, of hosts that fail."""
     places.begin(hosts)
     finding = order.Order(
         places.scheduler,
@@ -95,12 +95,13 @@ def count_stuck(places, hosts, movables):
         explains=False,
     )
     plan = finding.make([plans.Leaving(u, '', '', '', []) for u in movables])
-    return len(plan.without_place)
+    return {one.server for one in plan.without_place}
 
 
 class SpareTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
+        self.gone = set()
         for target, name, fake in (
             (spare, 'Grown', Places),
             (request, 'get_image', mock.Mock()),
@@ -109,6 +110,7 @@ class SpareTestCase(testtools.TestCase):
                 'build',
                 lambda _, __, ___, size, _image: make_spec(size),
             ),
+            (spare.gone, 'find', lambda _, uuids: self.gone & uuids),
         ):
             patch = mock.patch.object(target, name, fake)
             patch.start()
@@ -135,7 +137,7 @@ class SpareTestCase(testtools.TestCase):
                 for n, number in enumerate(standing.get(host, ()))
             }
             failure = host, {host}, movables
-            stuck = count_stuck(self.now, {host}, movables)
+            stuck = find_stuck(self.now, {host}, movables)
             self.failures.append((*failure, stuck))
             found.check(*failure, stuck)
         return found
@@ -151,7 +153,7 @@ class SpareTestCase(testtools.TestCase):
                     mine[f'{n}'] = shared.Evacuee(
                         f'{n}', make_spec(size), None
                     )
-            if count_stuck(places, hosts, mine) > stuck:
+            if len(find_stuck(places, hosts, mine)) > len(stuck):
                 return True
         return False
 
@@ -182,6 +184,24 @@ class CheckTestCase(SpareTestCase):
         self.assertEqual(
             expected, (len(found._came), found._number, found._failure)
         )
+
+    @ddt.data(
+        # By those that are there no failure is worse.
+        ((), {'a-0', 'a-1'}, 4),
+        (('a-0',), {'a-1'}, 4),
+        # One that is there finds no host any more.
+        ((), {'a-1'}, 0),
+        (('a-0',), {'a-0'}, 0),
+        (('a-0',), set(), 0),
+    )
+    @ddt.unpack
+    def test_two_that_find_no_host_then(self, stuck, gone, expected):
+        self.now = Places(types.SimpleNamespace(free={'a': 4, 'b': 4}))
+        found = spare.Spare(self.now, 1)
+        self.gone = gone
+        movables = {'a-0': NOT_MOVABLE, 'a-1': NOT_MOVABLE}
+        found.check('a', {'a'}, movables, {*stuck})
+        self.assertEqual(expected, found._number)
 
     @hypothesis.given(
         st.lists(st.integers(0, 9), min_size=1, max_size=4),
