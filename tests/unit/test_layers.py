@@ -16,7 +16,14 @@ PACKAGE = pathlib.Path(nova_ext_sched.__file__).parent
 # What each room may import of ours, besides itself. What runs in
 # nova-scheduler, the library for placement and the operator's commands stand
 # on the words, the policies and the options.
-WORDS = {'exception', 'log_once', 'messages', 'plugins', 'schema'}
+WORDS = {
+    'exception',
+    'log_once',
+    'messages',
+    'named',
+    'plugins',
+    'schema',
+}
 BASE = WORDS | {'conf', 'policy'}
 SCHEDULER = BASE | {
     'filters',
@@ -29,6 +36,7 @@ ROOMS = {
     'messages': set(),
     'log_once': set(),
     'exception': {'messages'},
+    'named': {'exception', 'messages'},
     'plugins': {'exception', 'messages'},
     'schema': {'messages'},
     # Decisions, options, and the readers of nova and placement.
@@ -56,10 +64,11 @@ ROOMS = {
 # What there is, what the scheduler says of a request, and what is asked of
 # that.
 DRYRUN = {
+    'heading': set(),
     'cloud': set(),
-    'decision': {'cloud'},
+    'decision': {'cloud', 'heading'},
     'audit': {'cloud'},
-    'capacity': {'cloud', 'decision'},
+    'capacity': {'cloud', 'decision', 'heading'},
     # What audit finds is mended.
     'plan': {'cloud', 'decision', 'audit'},
 }

@@ -10,6 +10,7 @@ import typing
 from nova_ext_sched import messages
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import report
+from nova_ext_sched.dryrun import heading
 
 #: The columns of the servers found, and those of their numbers.
 COLUMNS = ('Server', 'Name', 'Project', 'Host', 'Policy', 'Reason')
@@ -54,7 +55,7 @@ def make(
         """Return everything; ``schema.json`` has its form."""
         keys = [name.lower() for name in names]
         return {
-            **report.begin_document(FORMAT),
+            **heading.make(FORMAT),
             'answer': {name: getattr(totals, name) for name in _ANSWER},
             'summary' if summary else 'findings': [
                 dict(zip(keys, row, strict=True)) for row in rows

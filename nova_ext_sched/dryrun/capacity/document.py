@@ -20,7 +20,7 @@ import types
 import typing
 
 from nova_ext_sched import messages
-from nova_ext_sched.cli import report
+from nova_ext_sched.dryrun import heading
 from nova_ext_sched.dryrun.capacity import room
 from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import refusals
@@ -42,7 +42,7 @@ def build(
     :param hosts: how many compute nodes there are
     """
     return {
-        **report.begin_document(FORMAT),
+        **heading.make(FORMAT),
         'request': {
             'image': wanted.image,
             'image_properties': dict(wanted.image_property),

@@ -25,7 +25,7 @@ from sqlalchemy import orm
 
 from nova_ext_sched import exception
 from nova_ext_sched import messages
-from nova_ext_sched.cli import base
+from nova_ext_sched import named
 from nova_ext_sched.cli import options
 from nova_ext_sched.dryrun.cloud import mirror
 from nova_ext_sched.dryrun.cloud import process
@@ -137,10 +137,10 @@ def _set_metadata(
             raise exception.InvalidValue(
                 where='--aggregate-property', expected='KEY=VALUE', got=item
             )
-        one = base.find_aggregate(aggregates, name)
+        one = named.find_aggregate(aggregates, name)
         one.metadata = {**(one.metadata or {}), key: value}
     for name, key in wanted.no_aggregate_property:
-        one = base.find_aggregate(aggregates, name)
+        one = named.find_aggregate(aggregates, name)
         metadata = dict(one.metadata or {})
         if metadata.pop(key, None) is None:
             raise exception.InvalidValue(
@@ -162,7 +162,7 @@ def _set_hosts(
         mapped = objects.HostMappingList.get_all(process.context())
         known = [mapping.host for mapping in mapped]
     for name, host in wanted.aggregate_host:
-        one = base.find_aggregate(aggregates, name)
+        one = named.find_aggregate(aggregates, name)
         if host not in known:
             raise exception.InvalidValue(
                 where='--aggregate-host',
@@ -172,7 +172,7 @@ def _set_hosts(
         one.hosts = list({*one.hosts, host})
         changes.setdefault(one.uuid, {})[host] = True
     for name, host in wanted.no_aggregate_host:
-        one = base.find_aggregate(aggregates, name)
+        one = named.find_aggregate(aggregates, name)
         if host not in one.hosts:
             raise exception.InvalidValue(
                 where='--no-aggregate-host',

@@ -10,7 +10,7 @@ import nova.conf
 
 from nova_ext_sched import exception
 from nova_ext_sched import messages
-from nova_ext_sched.cli import base
+from nova_ext_sched import named
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.policy import failure_domain
 
@@ -46,7 +46,7 @@ def find(
         found.add(name)
     for name in aggregates:
         found |= {
-            *base.find_aggregate(scheduler.aggs_by_id.values(), name).hosts
+            *named.find_aggregate(scheduler.aggs_by_id.values(), name).hosts
         }
     by_domain = group(scheduler) if domains else {}
     for name in domains:

@@ -12,7 +12,7 @@ import functools
 import typing
 
 from nova_ext_sched import messages
-from nova_ext_sched.cli import report
+from nova_ext_sched.dryrun import heading
 from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import refusals
 from nova_ext_sched.queries import fields
@@ -93,7 +93,7 @@ def build(
     """
     found.conclude(detailed)
     document = {
-        **report.begin_document(FORMAT),
+        **heading.make(FORMAT),
         'request': request,
         **dataclasses.asdict(found),
     }
