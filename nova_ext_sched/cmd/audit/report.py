@@ -20,7 +20,7 @@ SUMMARY_COLUMNS = ('By', 'Name', 'Servers', 'Policies')
 FORMAT = 1
 
 # What the document has of the totals.
-_ANSWER = ('sentence', 'servers', 'violating', 'not_judged', 'policies')
+_ANSWER = ('servers', 'violating', 'not_judged', 'policies')
 
 # Servers that people see of one group, or of all groups together, and how many
 # groups: no more than 60 lines of 80 columns.
@@ -42,7 +42,8 @@ def make(
     :param summary: whether to tell numbers of servers in place of servers
     """
     totals, faults = auditing.totals, auditing.faults
-    sentence, first = totals.tell(*faults)
+    found = totals.head, *totals.remarks
+    sentence, first = report.begin(*found, *faults, counts=totals.counts)
     names: Sequence[str] = COLUMNS
     rows: Sequence[Sequence[typing.Any]] = findings
     cells, details = rows, _tell_groups(findings, totals)
@@ -56,7 +57,10 @@ def make(
         keys = [name.lower() for name in names]
         return {
             **heading.make(FORMAT),
-            'answer': {name: getattr(totals, name) for name in _ANSWER},
+            'answer': {
+                'sentence': report.begin(*found, counts=totals.counts)[0],
+                **{name: getattr(totals, name) for name in _ANSWER},
+            },
             'summary' if summary else 'findings': [
                 dict(zip(keys, row, strict=True)) for row in rows
             ],

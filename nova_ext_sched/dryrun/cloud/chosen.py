@@ -3,6 +3,7 @@
 """The hosts that a command is about: by names, aggregates or domains."""
 
 import collections
+from collections.abc import Collection
 from collections.abc import Iterable
 import typing
 
@@ -60,6 +61,33 @@ def find(
             )
         found |= by_domain[name]
     return found
+
+
+def find_nodes(
+    cloud: snapshot.Snapshot, names: Collection[str]
+) -> list[str] | None:
+    """Return the UUIDs of the compute nodes that are named.
+
+    :param names: of hosts or nodes, ``HOST:NODE`` or UUIDs
+    :returns: None without a name
+    :raises exception.InvalidValue: there is none of a name
+    """
+    if not names:
+        return None
+    hosts = cloud.hosts
+    found = {
+        uuid: {host.host, host.node, host.name, uuid} & {*names}
+        for uuid, host in hosts.items()
+    }
+    for name in names:
+        if not any(name in mine for mine in found.values()):
+            raise exception.InvalidValue(
+                where='--host',
+                expected='a host of a compute node: '
+                + messages.nearest(name, [h.name for h in hosts.values()]),
+                got=name,
+            )
+    return [uuid for uuid, mine in found.items() if mine]
 
 
 def group(scheduler: snapshot.Snapshot) -> dict[str, set[str]]:

@@ -6,14 +6,13 @@ from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Set
 import contextlib
-import sys
 import typing
 
 from nova import exception as nova_exception
 from nova import objects
 
 from nova_ext_sched import messages
-from nova_ext_sched.cli import progress
+from nova_ext_sched.dryrun import progress
 from nova_ext_sched.dryrun.audit import policies
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.plan import movable
@@ -22,13 +21,18 @@ from nova_ext_sched.dryrun.plan import plans
 from nova_ext_sched.dryrun.plan import shared
 
 
-def make(scheduler: snapshot.Snapshot, hosts: Set[str]) -> plans.Plan:
+def make(
+    scheduler: snapshot.Snapshot,
+    hosts: Set[str],
+    advance: progress.Advance = progress.silent,
+) -> plans.Plan:
     """Return the moves after which hosts are empty.
 
     None goes to one of them. A server that holds one for a migration, and
     stands elsewhere, has no place until that has ended.
 
     :param hosts: names
+    :param advance: called after each server
     :raises placement.PlacementFailed: placement does not answer
     """
     nodes = [one for one in scheduler.hosts.values() if one.host in hosts]
@@ -55,15 +59,15 @@ def make(scheduler: snapshot.Snapshot, hosts: Set[str]) -> plans.Plan:
         )
         return mine
 
-    with progress.bar(sys.stderr, 'Planning moves', len(leaving)) as advance:
-        plan = order.Order(
-            scheduler,
-            policies.Policies(scheduler).on,
-            advance=advance,
-            prepare=prepare,
-            found=places,
-            is_hardest_first=True,
-        ).make(leaving)
+    advance(total=len(leaving))
+    plan = order.Order(
+        scheduler,
+        policies.Policies(scheduler).on,
+        advance=advance,
+        prepare=prepare,
+        found=places,
+        is_hardest_first=True,
+    ).make(leaving)
     plan.without_place.extend(held)
     return plan
 

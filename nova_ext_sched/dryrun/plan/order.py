@@ -21,7 +21,7 @@ from collections.abc import Collection
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
-import sys
+import math
 import typing
 
 from nova_ext_sched import messages
@@ -157,7 +157,7 @@ class Order:
         except Exception as exc:
             return exc
 
-    def _rank(self, one: plans.Leaving) -> tuple[int, ...]:
+    def _rank(self, one: plans.Leaving) -> tuple[float, ...]:
         """Return what the hardest to place has least of."""
         mine = self.movables[one.server]
         try:
@@ -167,7 +167,7 @@ class Order:
             raise
         except Exception:
             # It has no place, and takes none from others.
-            return (sys.maxsize,)
+            return (math.inf,)
         return number, -size.memory_mb, -size.vcpus
 
     def _go_round(

@@ -26,9 +26,9 @@ import weakref
 from oslo_utils import uuidutils
 
 from nova_ext_sched import messages
-from nova_ext_sched.cli import options
 from nova_ext_sched.dryrun.cloud import claims
 from nova_ext_sched.dryrun.cloud import process
+from nova_ext_sched.dryrun.decision import question
 from nova_ext_sched.dryrun.decision import request
 from nova_ext_sched.dryrun.plan import order
 from nova_ext_sched.dryrun.plan import plans
@@ -119,7 +119,7 @@ class Spare:
 
     def __init__(self, now: shared.Shared, flavor: typing.Any) -> None:
         self._flavor, self._states = flavor, now.scheduler.states
-        ctxt, wanted = process.context(), options.parse()
+        ctxt, wanted = process.context(), question.Question()
         image = request.get_image(ctxt, wanted)
         self._like = now.make_kind(
             request.build(ctxt, now.scheduler, wanted, flavor, image)
