@@ -25,6 +25,11 @@ def get_field(obj: typing.Any, field: str) -> typing.Any:
     return getattr(obj, field) if obj is not None and field in obj else None
 
 
+def get_fields(obj: typing.Any, *names: str) -> dict[str, typing.Any]:
+    """Return fields of a nova object by name, as :func:`get_field` does."""
+    return {name: get_field(obj, name) for name in names}
+
+
 def group_policy(group: typing.Any) -> str | None:
     """Return the policy of an InstanceGroup; anti-affinity if it is not set.
 

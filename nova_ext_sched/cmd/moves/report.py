@@ -12,6 +12,7 @@ import typing
 from nova_ext_sched import messages
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import report
+from nova_ext_sched.dryrun import heading
 from nova_ext_sched.dryrun.plan import plans
 
 #: Changes when a reader of the document must change.
@@ -93,7 +94,7 @@ def make(
     def make_document() -> dict[str, typing.Any]:
         """Return everything; ``schema.json`` has its form."""
         return {
-            **report.begin_document(FORMAT),
+            **heading.make(FORMAT),
             'answer': {'sentence': ' '.join((f'{head}.', *found))},
             **dataclasses.asdict(plan),
             'faults': list(faults),
@@ -168,7 +169,7 @@ def make_survival(
     def make_document() -> dict[str, typing.Any]:
         """Return everything; ``schema.json`` has its form."""
         return {
-            **report.begin_document(FORMAT),
+            **heading.make(FORMAT),
             'answer': {'sentence': ' '.join((f'{head}.', *remarks))},
             'by': by,
             'failures': list(map(dataclasses.asdict, failures)),

@@ -2,11 +2,10 @@
 
 """Every server of every cell against the policies that are on."""
 
-import argparse
-from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterator
 
+from nova_ext_sched.dryrun import progress
 from nova_ext_sched.dryrun.audit import policies
 from nova_ext_sched.dryrun.audit import totals
 from nova_ext_sched.dryrun.cloud import cells
@@ -54,7 +53,7 @@ class Auditor:
         return sum(sum(counts.values()) for counts in self._counts.values())
 
     def judge(
-        self, advance: Callable[[], object] = lambda: None
+        self, advance: progress.Advance = progress.silent
     ) -> Iterator[servers.Server]:
         """Yield the servers found, as they are found; after :meth:`count`.
 
@@ -87,16 +86,25 @@ class Auditor:
         yield from (unknown[uuid] for uuid in unknown if uuid not in deleted)
 
 
-def make(wanted: argparse.Namespace) -> Auditor:
-    """Return an auditor of what the arguments of the command choose.
+def make(
+    cloud: snapshot.Snapshot,
+    policies: Collection[str] = (),
+    host: str | None = None,
+    aggregate: str | None = None,
+    project: str | None = None,
+) -> Auditor:
+    """Return an auditor of the servers that are named.
 
-    :raises exception.InvalidValue: what they name does not exist
+    :param policies: the names of those to judge by; empty for all that are on
+    :param host: the name of the only host to look at
+    :param aggregate: the name, UUID or ID of the only one to look at
+    :param project: see :class:`Auditor`
+    :raises exception.InvalidValue: what is named does not exist
     """
-    scheduler = snapshot.Snapshot(settled=True)
     hosts = None
-    if wanted.host is not None:
-        hosts = chosen.find(scheduler, [wanted.host], (), where='--host')
-    if wanted.aggregate is not None:
-        found = chosen.find(scheduler, (), [wanted.aggregate])
+    if host is not None:
+        hosts = chosen.find(cloud, [host], (), where='--host')
+    if aggregate is not None:
+        found = chosen.find(cloud, (), [aggregate])
         hosts = found & (hosts or found)
-    return Auditor(scheduler, wanted.policy, hosts, wanted.project)
+    return Auditor(cloud, policies, hosts, project)

@@ -3,6 +3,7 @@
 """The hosts that a command is about: by names, aggregates or domains."""
 
 import collections
+from collections.abc import Collection
 from collections.abc import Iterable
 import typing
 
@@ -10,7 +11,7 @@ import nova.conf
 
 from nova_ext_sched import exception
 from nova_ext_sched import messages
-from nova_ext_sched.cli import base
+from nova_ext_sched import named
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.policy import failure_domain
 
@@ -46,7 +47,7 @@ def find(
         found.add(name)
     for name in aggregates:
         found |= {
-            *base.find_aggregate(scheduler.aggs_by_id.values(), name).hosts
+            *named.find_aggregate(scheduler.aggs_by_id.values(), name).hosts
         }
     by_domain = group(scheduler) if domains else {}
     for name in domains:
@@ -60,6 +61,33 @@ def find(
             )
         found |= by_domain[name]
     return found
+
+
+def find_nodes(
+    cloud: snapshot.Snapshot, names: Collection[str]
+) -> list[str] | None:
+    """Return the UUIDs of the compute nodes that are named.
+
+    :param names: of hosts or nodes, ``HOST:NODE`` or UUIDs
+    :returns: None without a name
+    :raises exception.InvalidValue: there is none of a name
+    """
+    if not names:
+        return None
+    hosts = cloud.hosts
+    found = {
+        uuid: {host.host, host.node, host.name, uuid} & {*names}
+        for uuid, host in hosts.items()
+    }
+    for name in names:
+        if not any(name in mine for mine in found.values()):
+            raise exception.InvalidValue(
+                where='--host',
+                expected='a host of a compute node: '
+                + messages.nearest(name, [h.name for h in hosts.values()]),
+                got=name,
+            )
+    return [uuid for uuid, mine in found.items() if mine]
 
 
 def group(scheduler: snapshot.Snapshot) -> dict[str, set[str]]:

@@ -395,6 +395,24 @@ class Snapshot(host_manager.HostManager):
         return {}
 
 
+@contextlib.contextmanager
+def read(
+    supposed: change.Change = change.NONE,
+    settled: bool = False,
+    asked: cells.Cells | None = None,
+) -> Iterator[Snapshot]:
+    """Begin: yield the cloud as it would be after a change.
+
+    At the end nothing of the change is left.
+
+    :param settled: see :class:`Snapshot`; ``asked`` too
+    :raises exception.InvalidValue: what the change names does not exist, or
+        has another form; and what :class:`Snapshot` raises
+    """
+    with change.made(supposed):
+        yield Snapshot(asked, settled)
+
+
 def get_cell(spec_obj: typing.Any) -> str | None:
     """Return the UUID of the only cell that nova may look at."""
     destination = fields.get_field(spec_obj, 'requested_destination')

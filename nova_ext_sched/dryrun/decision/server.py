@@ -29,8 +29,8 @@ from nova.scheduler import utils
 from nova.scheduler.client import report
 from nova.virt import hardware
 
-from nova_ext_sched import exception
 from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.decision import question
 from nova_ext_sched.dryrun.decision import request
 from nova_ext_sched.queries import fields
 
@@ -59,7 +59,7 @@ class Server:
     :ivar never_landed: whether nova gave it up before it was on a host
     :ivar building_since: when it was created (UTC), while nova has noted no
         end of that: it has status BUILD; else None
-    :raises exception.InvalidValue: nova has no request of it
+    :raises question.InvalidQuestion: nova has no request of it
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Server:
             nova_exception.RequestSpecNotFound,
             nova_exception.InstanceMappingNotFound,
         ) as exc:
-            raise exception.InvalidValue(
+            raise question.InvalidQuestion(
                 where='--server',
                 expected='the UUID of an existing server',
                 got=uuid,
@@ -243,7 +243,7 @@ class Server:
         :param on_host: it must be on a host
         """
         if self._cell is None:
-            raise exception.InvalidValue(
+            raise question.InvalidQuestion(
                 where='--operation',
                 expected='boot for a server that is not in a cell yet',
                 got=self.uuid,
@@ -255,7 +255,7 @@ class Server:
                 cctxt, self.uuid, expected_attrs=_ATTRS
             )
             if on_host and not instance.host:
-                raise exception.InvalidValue(
+                raise question.InvalidQuestion(
                     where='--operation',
                     expected='boot or unshelve for a server that is on no '
                     'host',

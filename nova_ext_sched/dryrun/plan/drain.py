@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from collections.abc import Set
 import contextlib
 import dataclasses
-import sys
 import typing
 
 from nova import exception as nova_exception
 from nova import objects
 
 from nova_ext_sched import messages
-from nova_ext_sched.cli import progress
+from nova_ext_sched.dryrun import progress
 from nova_ext_sched.dryrun.audit import policies
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.plan import destinations
@@ -23,13 +22,18 @@ from nova_ext_sched.dryrun.plan import order
 from nova_ext_sched.dryrun.plan import plans
 
 
-def make(scheduler: snapshot.Snapshot, hosts: Set[str]) -> plans.Plan:
+def make(
+    scheduler: snapshot.Snapshot,
+    hosts: Set[str],
+    advance: progress.Advance = progress.silent,
+) -> plans.Plan:
     """Return the moves after which hosts are empty.
 
     None goes to one of them. A server that holds one for a migration, and
     stands elsewhere, has no place until that has ended.
 
     :param hosts: names
+    :param advance: called after each server
     :raises placement.PlacementFailed: placement does not answer
     """
     nodes = [one for one in scheduler.hosts.values() if one.host in hosts]
@@ -57,15 +61,15 @@ def make(scheduler: snapshot.Snapshot, hosts: Set[str]) -> plans.Plan:
         return mine
 
     kept = policies.Policies(scheduler).on
-    with progress.bar(sys.stderr, 'Planning moves', len(leaving)) as advance:
-        movables = order.prepare(leaving, prepare)
-        leaving = order.put_hardest_first(leaving, movables, places)
-        with scheduler.fork() as future:
-            future.count_under_way()
-            plan = order.Order(places, movables, advance).make(future, leaving)
-            stuck = order.Explainer(places, movables, kept).explain(
-                plan.without_place
-            )
+    advance(total=len(leaving))
+    movables = order.prepare(leaving, prepare)
+    leaving = order.put_hardest_first(leaving, movables, places)
+    with scheduler.fork() as future:
+        future.count_under_way()
+        plan = order.Order(places, movables, advance).make(future, leaving)
+        stuck = order.Explainer(places, movables, kept).explain(
+            plan.without_place
+        )
     plan = dataclasses.replace(plan, without_place=[*stuck, *held])
     # One that was deleted softly has its host until it is deleted for good.
     return order.leave_out_gone(scheduler, plan, softly=False)

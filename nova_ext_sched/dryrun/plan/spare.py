@@ -18,10 +18,10 @@ import typing
 from oslo_utils import uuidutils
 
 from nova_ext_sched import messages
-from nova_ext_sched.cli import options
 from nova_ext_sched.dryrun.cloud import fork
 from nova_ext_sched.dryrun.cloud import gone
 from nova_ext_sched.dryrun.cloud import process
+from nova_ext_sched.dryrun.decision import question
 from nova_ext_sched.dryrun.decision import request
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import movable
@@ -59,7 +59,7 @@ class Spare:
         self, places: destinations.Destinations, flavor: typing.Any
     ) -> None:
         self._places, self._flavor = places, flavor
-        ctxt, wanted = process.context(), options.parse()
+        ctxt, wanted = process.context(), question.Question()
         image = request.get_image(ctxt, wanted)
         places.begin(frozenset())
         self._shared = places.make_shared(

@@ -2,8 +2,8 @@
 
 """Which hosts may fail, so that every server on them finds another."""
 
-import argparse
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -11,7 +11,6 @@ from collections.abc import Set
 import dataclasses
 import functools
 import gc
-import sys
 import typing
 
 from nova import exception as nova_exception
@@ -20,7 +19,7 @@ from nova.db.main import models
 import sqlalchemy as sa
 
 from nova_ext_sched import messages
-from nova_ext_sched.cli import progress
+from nova_ext_sched.dryrun import progress
 from nova_ext_sched.dryrun.audit import policies
 from nova_ext_sched.dryrun.cloud import cells
 from nova_ext_sched.dryrun.cloud import chosen
@@ -75,19 +74,22 @@ class Survey:
         self._checked: dict[object, movable.NotMovable | None] = {}
 
     def find(
-        self, wanted: argparse.Namespace
+        self, by: str, hosts: Collection[str], aggregates: Collection[str]
     ) -> tuple[dict[str, Set[str]], str]:
         """Return the hosts in use that fail at once, by name, and a remark.
 
+        :param by: ``host`` or ``domain``
+        :param hosts: names of the only ones that fail
+        :param aggregates: names, UUIDs or IDs of those whose hosts fail
         :raises exception.InvalidValue: a host or aggregate does not exist
         """
         used = set(self._counts)
         if self.spares:
             # More servers come to others too.
             used |= {state.host for state in self.scheduler.states.values()}
-        if wanted.host or wanted.aggregate:
-            used &= chosen.find(self.scheduler, wanted.host, wanted.aggregate)
-        if wanted.by == 'host':
+        if hosts or aggregates:
+            used &= chosen.find(self.scheduler, hosts, aggregates)
+        if by == 'host':
             return {host: {host} for host in sorted(used)}, ''
         domains = chosen.group(self.scheduler)
         alone = used.difference(*domains.values())
@@ -96,31 +98,35 @@ class Survey:
             are = messages.agree(len(alone), 'is', 'are')
             remark = f'{messages.count("host", len(alone))} {are} in no domain'
         return {
-            name: hosts
-            for name, hosts in sorted(domains.items())
-            if used & hosts
+            name: members
+            for name, members in sorted(domains.items())
+            if used & members
         }, remark
 
     def fail(
-        self, failures: Mapping[str, Set[str]]
+        self,
+        failures: Mapping[str, Set[str]],
+        advance: progress.Advance = progress.silent,
     ) -> Iterator[plans.Failure]:
         """Yield what comes of each failure.
 
         :param failures: what :meth:`find` returned
+        :param advance: called after each server
         :raises placement.PlacementFailed: placement does not answer
         """
-        total = sum(
-            self._counts.get(host, 0)
-            for hosts in failures.values()
-            for host in hosts
+        advance(
+            total=sum(
+                self._counts.get(host, 0)
+                for hosts in failures.values()
+                for host in hosts
+            )
         )
-        with progress.bar(sys.stderr, 'Evacuating servers', total) as advance:
-            for name, hosts in failures.items():
-                # A cell that stops answering is in the snapshot's faults.
-                try:
-                    yield self._fail(name, hosts, advance)
-                except cells.CellFailed:
-                    continue
+        for name, hosts in failures.items():
+            # A cell that stops answering is in the snapshot's faults.
+            try:
+                yield self._fail(name, hosts, advance)
+            except cells.CellFailed:
+                continue
 
     def _fail(
         self, name: str, hosts: Set[str], advance: Callable[[], object]
@@ -253,7 +259,12 @@ def _select_shares(context: typing.Any) -> set[str]:
 
 
 def make(
-    wanted: argparse.Namespace,
+    cloud: snapshot.Snapshot,
+    flavors: Sequence[str] = (),
+    by: str = 'host',
+    hosts: Collection[str] = (),
+    aggregates: Collection[str] = (),
+    advance: progress.Advance = progress.silent,
 ) -> tuple[
     list[plans.Failure],
     list[dict[str, typing.Any]],
@@ -261,21 +272,23 @@ def make(
     Sequence[str],
     Sequence[plans.Leaving],
 ]:
-    """Return what comes of the failures that the arguments choose.
+    """Return what comes of failures.
 
+    :param flavors: names or IDs of those whose servers may still come
+    :param by: see :meth:`Survey.find`; ``hosts`` and ``aggregates`` too
+    :param advance: called after each server
     :returns: it, what the document has of flavors, remarks, what could not be
         read, and the servers that were deleted meanwhile
-    :raises exception.InvalidValue: what they name does not exist
+    :raises exception.InvalidValue: what is named does not exist
     :raises placement.PlacementFailed: placement does not answer
     """
-    scheduler = snapshot.Snapshot(settled=True)
-    survey = Survey(scheduler, wanted.flavor)
-    failures, remark = survey.find(wanted)
-    if failures and scheduler.states:
+    survey = Survey(cloud, flavors)
+    failures, remark = survey.find(by, hosts, aggregates)
+    if failures and cloud.states:
         # They stay until the process ends; as capacity does.
         gc.freeze()
-    found = [one for one in survey.fail(failures) if one.servers]
-    flavors = survey.describe_flavors()
+    found = [one for one in survey.fail(failures, advance) if one.servers]
+    spares = survey.describe_flavors()
     remarks = [f'{remark}.'] if remark else []
     deleted = [*survey.deleted.values()]
-    return found, flavors, remarks, scheduler.faults, deleted
+    return found, spares, remarks, cloud.faults, deleted

@@ -6,7 +6,6 @@ from unittest import mock
 import testtools
 
 from nova_ext_sched import exception
-from nova_ext_sched.cmd.audit import command
 from nova_ext_sched.dryrun.audit import auditor
 from nova_ext_sched.dryrun.audit import policies
 from nova_ext_sched.dryrun.cloud import cells
@@ -83,10 +82,9 @@ class AuditorTestCase(testtools.TestCase):
             [(one.uuid, one.found) for one in auditing.judge(steps)],
         )
         self.assertEqual(3, steps.call_count)
-        self.assertEqual(
-            '2 of 3 servers violate a policy: even 2.',
-            auditing.totals.sentence,
-        )
+        totals = auditing.totals
+        self.assertEqual('2 of 3 servers violate a policy', totals.head)
+        self.assertEqual([(2, 'even')], totals.counts)
 
     def test_one_that_is_deleted_meanwhile(self):
         """Only of those that cannot be judged it makes a difference."""
@@ -140,7 +138,7 @@ class AuditorTestCase(testtools.TestCase):
 
 
 class MakeTestCase(testtools.TestCase):
-    """The servers and the aggregates that the arguments choose."""
+    """The hosts that a name and an aggregate choose."""
 
     def setUp(self):
         super().setUp()
@@ -161,38 +159,33 @@ class MakeTestCase(testtools.TestCase):
             silent_cells={},
         )
 
-    def make(self, *argv):
-        audit = command.Audit(mock.Mock(), None, cmd_name='audit')
-        parsed = audit.get_parser('audit').parse_args(argv)
-        with (
-            mock.patch.object(snapshot, 'Snapshot') as manager,
-            mock.patch.object(auditor, 'Auditor') as made,
-        ):
-            manager.return_value = self.scheduler
-            auditor.make(parsed)
+    def make(self, **chosen):
+        with mock.patch.object(auditor, 'Auditor') as made:
+            auditor.make(self.scheduler, **chosen)
         given, self.names, hosts, self.project = made.call_args.args
         self.assertIs(self.scheduler, given)
         return hosts
 
     def test_hosts(self):
-        for argv, hosts in (
-            ([], None),
-            (['--host', 'a'], {'a'}),
-            (['--aggregate', 'rack1'], {'a', 'b'}),
-            (['--aggregate', '1', '--host', 'a'], {'a'}),
-            (['--aggregate', 'uuid1', '--host', 'c'], set()),
+        for chosen, hosts in (
+            ({}, None),
+            ({'host': 'a'}, {'a'}),
+            ({'aggregate': 'rack1'}, {'a', 'b'}),
+            ({'aggregate': '1', 'host': 'a'}, {'a'}),
+            ({'aggregate': 'uuid1', 'host': 'c'}, set()),
         ):
-            self.assertEqual(hosts, self.make(*argv))
+            self.assertEqual(hosts, self.make(**chosen))
 
     def test_unknown_host(self):
-        self.assertRaises(
-            exception.InvalidValue, self.make, '--host', 'nohost'
+        error = self.assertRaises(
+            exception.InvalidValue, self.make, host='nohost'
         )
+        self.assertEqual('--host', error.where)
         # It may be one of a cell that does not answer.
         self.scheduler.silent_cells = {'cell': 'why'}
-        self.assertEqual({'nohost'}, self.make('--host', 'nohost'))
+        self.assertEqual({'nohost'}, self.make(host='nohost'))
 
     def test_project_and_policies(self):
-        self.make('--project', 'p', '--policy', 'reservation')
+        self.make(project='p', policies=['reservation'])
         self.assertEqual('p', self.project)
         self.assertEqual(['reservation'], self.names)

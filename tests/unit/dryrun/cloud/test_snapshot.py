@@ -6,6 +6,7 @@ import datetime
 from unittest import mock
 
 import ddt
+import fixtures
 from nova import context
 from nova import objects
 from nova.objects import cell_mapping
@@ -17,6 +18,7 @@ from oslo_utils import timeutils
 import testtools
 
 from nova_ext_sched.dryrun.cloud import cells
+from nova_ext_sched.dryrun.cloud import change
 from nova_ext_sched.dryrun.cloud import snapshot
 
 objects.register_all()
@@ -49,6 +51,27 @@ def make_manager(*states):
     manager._asked.ask.return_value = {}, {}
     manager._get_host_states = mock.Mock(return_value=states)
     return manager
+
+
+class ReadTestCase(testtools.TestCase):
+    def test_a_change_is_there_from_the_beginning_to_the_end(self):
+        conf = snapshot.CONF
+        supposed = change.Change(options=[('scheduler.workers', '77')])
+        made = []
+
+        def make(*given):
+            made.append((given, conf.scheduler.workers))
+            return 'cloud'
+
+        self.useFixture(fixtures.MockPatchObject(snapshot, 'Snapshot', make))
+        before = conf.scheduler.workers
+        with snapshot.read(supposed, settled=True, asked='cells') as cloud:
+            self.assertEqual(('cloud', 77), (cloud, conf.scheduler.workers))
+        self.assertEqual([(('cells', True), 77)], made)
+        self.assertEqual(before, conf.scheduler.workers)
+        with snapshot.read():
+            pass
+        self.assertEqual(((None, False), before), made[-1])
 
 
 @ddt.ddt

@@ -2,7 +2,6 @@
 
 """The request of a server to be, without nova's database and Glance."""
 
-import argparse
 import types
 
 import ddt
@@ -18,6 +17,7 @@ import testtools
 
 from nova_ext_sched import exception
 from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.decision import question
 from nova_ext_sched.dryrun.decision import request
 from nova_ext_sched.queries import fields
 from tests.unit.request_filters import base
@@ -53,19 +53,7 @@ class RequestTestCase(testtools.TestCase):
         return self.useFixture(fixtures.MockPatchObject(place, name)).mock
 
     def wanted(self, **arguments):
-        return argparse.Namespace(
-            **{
-                'flavor': 'tiny',
-                'image': None,
-                'image_property': [],
-                'hint': [],
-                'server_group': None,
-                'availability_zone': None,
-                'project': uuids.project,
-                'boot_from_volume': False,
-                **arguments,
-            }
-        )
+        return question.Question(project=uuids.project, **arguments)
 
     def build(self, **arguments):
         wanted = self.wanted(**arguments)
@@ -87,11 +75,13 @@ class RequestTestCase(testtools.TestCase):
 class BuildTestCase(RequestTestCase):
     def test_everything_named(self):
         spec = self.build(
-            hint=[('a', '1'), ('b', '2'), ('a', '3')],
+            hints=[('a', '1'), ('b', '2'), ('a', '3')],
             boot_from_volume=True,
+            instances=3,
         )
         self.assertEqual({'a': ['1', '3'], 'b': ['2']}, spec.scheduler_hints)
         self.assertTrue(spec.is_bfv)
+        self.assertEqual(3, spec.num_instances)
 
     def test_zone_and_forced_host(self):
         spec = self.build(availability_zone='z:h:n')
@@ -127,7 +117,7 @@ class BuildTestCase(RequestTestCase):
     def test_a_new_server_is_no_rebuild(self):
         """Whatever a member or the operator writes."""
         spec = self.build(
-            hint=[(fields.CHECK_TYPE, 'rebuild')], availability_zone='z:h:n'
+            hints=[(fields.CHECK_TYPE, 'rebuild')], availability_zone='z:h:n'
         )
         self.assertTrue(utils.request_is_rebuild(spec))
         self.assertTrue(fields.pretends_rebuild(spec))
@@ -135,9 +125,9 @@ class BuildTestCase(RequestTestCase):
 
     @ddt.data(
         {'server_group': uuids.group},
-        {'hint': [('group', uuids.group)]},
+        {'hints': [('group', uuids.group)]},
         # The option is the group, whatever a hint says.
-        {'server_group': uuids.group, 'hint': [('group', uuids.other)]},
+        {'server_group': uuids.group, 'hints': [('group', uuids.other)]},
     )
     def test_server_group(self, arguments):
         spec = self.build(**arguments)
@@ -171,6 +161,11 @@ class NamedTestCase(RequestTestCase):
         found = request.get_flavor(self.ctxt, 'f')
         self.assertIs(self.by_name.return_value, found)
 
+    def test_a_flavor_that_was_read_before(self):
+        one = flavor()
+        self.assertIs(one, request.get_flavor(self.ctxt, one))
+        self.by_id.assert_not_called()
+
     @ddt.data(('h', None), ('h:n', 'n'), ('h:', None))
     @ddt.unpack
     def test_destination(self, text, node):
@@ -195,8 +190,14 @@ class NamedTestCase(RequestTestCase):
 class ImageTestCase(RequestTestCase):
     def image(self, *properties, image=uuids.image):
         return request.get_image(
-            self.ctxt, self.wanted(image=image, image_property=properties)
+            self.ctxt, self.wanted(image=image, image_properties=properties)
         )
+
+    def test_one_that_was_read_before(self):
+        """It may have what nova takes from its database alone."""
+        one = {'id': uuids.image, 'properties': {'hw_architecture': 'old'}}
+        self.assertEqual(one, self.image(image=one))
+        self.glance.assert_not_called()
 
     def test_none(self):
         self.assertEqual({'properties': {}}, self.image(image=None))

@@ -5,6 +5,7 @@ from unittest import mock
 import ddt
 import testtools
 
+from nova_ext_sched.dryrun.plan import order
 from nova_ext_sched.dryrun.plan import plans
 
 GROUP = plans.Group('group', 'web', 1, 2, 1, 1)
@@ -37,7 +38,7 @@ class LeaveOutGoneTestCase(testtools.TestCase):
     def test_what_is_left(self, gone):
         whole, scheduler = make_plan(), mock.sentinel.scheduler
         with mock.patch.object(
-            plans.gone, 'find', return_value=set(gone)
+            order.gone, 'find', return_value=set(gone)
         ) as find:
             made = order.leave_out_gone(scheduler, whole, softly=False)
         find.assert_called_once_with(scheduler, mock.ANY, False)
