@@ -189,9 +189,11 @@ def resolve(
     """
     lacking = lacking_traits(traits, required)
     chosen = choose_traits(lacking, usable, room)
+    forbidden = [u for u in lacking if chosen.isdisjoint(lacking[u])]
     return verdict.Resolution(
-        forbidden=[u for u in lacking if chosen.isdisjoint(lacking[u])],
+        forbidden=forbidden,
         traits=chosen,
+        covered=lacking.keys() - set(forbidden),
     )
 
 
@@ -207,12 +209,7 @@ def judge(
     :param required: the traits that the request requires
     """
     for name, metadata in sorted(aggregates, key=operator.itemgetter(0)):
-        traits = {
-            trait
-            for key, value in metadata.items()
-            if (trait := read_item(key, value).trait) is not None
-        }
-        if lacking := traits.difference(required):
+        if lacking := find_lacking(metadata, required):
             return verdict.reject(
                 f'aggregate {messages.clean(name)} is isolated and the '
                 f'request does not require '
@@ -220,6 +217,18 @@ def judge(
                 aggregate=name,
             )
     return verdict.PASS
+
+
+def find_lacking(
+    metadata: Mapping[str, str], required: Collection[str]
+) -> set[str]:
+    """Return the traits that an aggregate requires and a request does not."""
+    traits = {
+        trait
+        for key, value in metadata.items()
+        if (trait := read_item(key, value).trait) is not None
+    }
+    return traits.difference(required)
 
 
 class DeclaredTraits:

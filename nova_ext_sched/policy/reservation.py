@@ -258,6 +258,23 @@ class Request:
         }
         return verdict.Resolution(required, forbidden)
 
+    def read(self, metadata: verdict.Metadata) -> int:
+        """Return what an aggregate means to the request, as bits.
+
+        Combine those of a host's aggregates by ``|`` for :meth:`passes`. Bit
+        0: it is closed to the request. Then one for each key that the
+        request requires: it has the key, and the project may use it.
+        """
+        bits = int(self._reserving_key(metadata) is not None)
+        for place, key in enumerate(self.required, 1):
+            if key in metadata and not self.closing_items(metadata):
+                bits |= 1 << place
+        return bits
+
+    def passes(self, bits: int) -> bool:
+        """Return whether a host in aggregates of these bits may be used."""
+        return bits == (1 << len(self.required) + 1) - 2
+
     def judge(
         self, aggregates: Iterable[verdict.Aggregate]
     ) -> verdict.Verdict:

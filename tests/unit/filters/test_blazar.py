@@ -83,8 +83,12 @@ class BlazarFilterTestCase(test_base.RequestFilterTestCase):
         self.assertIn('255 printable characters', self.output.output)
         self.assertNotIn('cannot read which reservations', self.output.output)
 
-    @ddt.data({'metadata': None}, {'name': None})
-    def test_an_aggregate_that_cannot_be_read(self, fields):
+    @ddt.data(
+        ({'metadata': None}, 'a has no metadata'),
+        ({'name': None}, 'without a name'),
+    )
+    @ddt.unpack
+    def test_an_aggregate_that_cannot_be_read(self, fields, reason):
         """It may be a pool, so its hosts take no server."""
         fields = {'name': 'a', 'metadata': {}, **fields}
         unreadable = objects.Aggregate(
@@ -96,7 +100,7 @@ class BlazarFilterTestCase(test_base.RequestFilterTestCase):
         for hints in ({}, {'reservation': ['a']}):
             spec = blazar_spec(scheduler_hints=hints)
             self.assertEqual([], self.filter.filter_all([host], spec))
-        self.assertIn('without a name or metadata', self.output.output)
+        self.assertIn(reason, self.output.output)
 
 
 class Clouds(random.Random):

@@ -27,7 +27,7 @@ class FailureDomainFilterTestCase(test_base.RequestFilterTestCase):
         a, b = (base.aggregate(name, failure_domain=name) for name in 'ab')
         comma = base.aggregate('comma', failure_domain='b, c')
         empty = base.aggregate('empty', failure_domain=' ,')
-        unset = objects.Aggregate(uuid=uuids.unset, name='unset')
+        unset = base.aggregate('unset')
         self.hosts = [
             base.host_state('a1', a),
             base.host_state('a2', a, unset),

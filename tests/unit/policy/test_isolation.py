@@ -194,6 +194,7 @@ class ResolveTestCase(testtools.TestCase):
             self.assertEqual(
                 (set(traits), list(forbidden)), (found.traits, found.forbidden)
             )
+            self.assertEqual(set('1234') - set(forbidden), found.covered)
 
 
 @ddt.ddt
