@@ -19,7 +19,7 @@ from nova_ext_sched.policy import verdict
 from nova_ext_sched.queries import sources
 
 # Databases limit the parameters of one statement; all take this many.
-_MOST_HOSTS = 1000
+_MOST = 1000
 
 
 class HostValue(typing.NamedTuple):
@@ -126,7 +126,7 @@ def get_values(
     """
     member = models.AggregateHost
     joined = member.aggregate_id == models.Aggregate.id
-    if len(hosts) <= _MOST_HOSTS:
+    if len(hosts) <= _MOST:
         joined = sa.and_(joined, member.host.in_(sorted(hosts)))
     query = (
         _select_items(member.host)
@@ -141,6 +141,20 @@ def get_values(
             if found == key
         )
     )
+
+
+def get_hosts(
+    context: typing.Any, uuids: Collection[str]
+) -> Sequence[tuple[str, str]]:
+    """Return the UUID and a host of some aggregates, for each that they hold.
+
+    This is one light select.
+    """
+    query = _select_hosts(models.AggregateHost.host)
+    if len(uuids) <= _MOST:
+        query = query.where(models.Aggregate.uuid.in_(sorted(uuids)))
+    wanted = set(uuids)
+    return [row for row in _read(context, query) if row[0] in wanted]
 
 
 def get_host_counts(context: typing.Any) -> dict[str, int]:

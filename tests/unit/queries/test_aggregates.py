@@ -116,6 +116,18 @@ class AggregatesMixin:
             {two: 2, one: 1}, aggregates.get_host_counts(self.ctxt)
         )
 
+    def test_hosts(self):
+        two = self.add('two', ['h1', 'h2'])
+        one = self.add('one', ['h1'])
+        none = self.add('none')
+        self.add('other', ['h3'])
+        expected = [(one, 'h1'), (two, 'h1'), (two, 'h2')]
+        for most in (aggregates._MOST, 1):
+            # More aggregates than a statement names.
+            with fixtures.MockPatchObject(aggregates, '_MOST', most):
+                found = aggregates.get_hosts(self.ctxt, {one, two, none})
+            self.assertEqual(sorted(expected), sorted(map(tuple, found)))
+
     def test_uuids_by_hosts_ignores_case(self):
         one = self.add('one', ['Host1'])
         both = self.add('both', ['Host1', 'host2'])
@@ -142,7 +154,7 @@ class AggregatesMixin:
             expected, set(aggregates.get_values(self.ctxt, 'rack', hosts))
         )
         # More hosts than a statement names.
-        self.useFixture(fixtures.MockPatchObject(aggregates, '_MOST_HOSTS', 1))
+        self.useFixture(fixtures.MockPatchObject(aggregates, '_MOST', 1))
         self.assertEqual(
             {*expected, (both, 'both', 'a', None)},
             set(aggregates.get_values(self.ctxt, 'rack', hosts)),

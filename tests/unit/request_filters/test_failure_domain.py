@@ -207,11 +207,25 @@ class FailureDomainsTestCase(base.RequestFilterTestCase):
         self.replace(
             'queries.aggregates.get_host_counts', lambda ctxt: {'u-b': 3}
         )
+        self.replace(
+            'queries.aggregates.get_hosts',
+            lambda _, uuids: [(uuid, f'on {uuid}') for uuid in uuids],
+        )
         self.useFixture(cached.Forgotten(member_of._count_hosts))
         self.hosts = {'m1': 'a1', 'm2': 'b1'}
-        self.assertEqual((True, {'u-b'}), self.filter(self.spec()))
+        spec = self.spec()
+        self.assertEqual((True, {'u-b'}), self.filter(spec))
         self.assertIn(
             'FailureDomainFilter checks the hosts', self.output.output
+        )
+        self.assertEqual(
+            {
+                'failure-domain': {
+                    'on u-a': 'rack a',
+                    'on u-b, c': 'rack b, c',
+                }
+            },
+            request_state.of(spec).left_out,
         )
 
     def test_log(self):
