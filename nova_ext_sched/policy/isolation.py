@@ -40,6 +40,7 @@ import typing
 
 from nova_ext_sched import messages
 from nova_ext_sched.policy import declaration
+from nova_ext_sched.policy import slips
 from nova_ext_sched.policy import verdict
 
 DECLARATION = declaration.Policy(
@@ -98,6 +99,8 @@ def read_item(key: str, value: str | None) -> Item:
     ``Trait:X``, ``" trait: X"``        ``required``       X         yes
     ``trait:x``, no name of a trait     ``required``       x         yes
     ``trait:X``                         anything else      nothing   yes
+    ``trait :X``, ``traits:X``,         ``required``       nothing   yes
+    ``CUSTOM_X``
     any other                           any                nothing   no
     ==================================  =================  ========  =========
 
@@ -106,10 +109,17 @@ def read_item(key: str, value: str | None) -> Item:
     request can require an impossible trait name: the aggregate takes no
     server.
     """
+    value = value or ''
     stripped = key.strip()
     if stripped[: len(PREFIX)].lower() != PREFIX:
-        return NOTHING
-    value = value or ''
+        if value.strip().lower() != REQUIRED or not is_slip(key):
+            return NOTHING
+        return Item(
+            None,
+            f"metadata {messages.clean(key)}: expected '{PREFIX}<NAME>="
+            f"{REQUIRED}', got '{messages.clean(key)}="
+            f"{messages.clean(value)}'; the item isolates nothing",
+        )
     if value.strip().lower() != REQUIRED:
         return Item(
             None,
@@ -133,6 +143,15 @@ def read_item(key: str, value: str | None) -> Item:
             f"with nova's own filter on some databases only: correct it",
         )
     return Item(trait)
+
+
+def is_slip(key: str) -> bool:
+    """Return whether a key looks as if it was to be ``trait:<NAME>``."""
+    name = key.strip()
+    # One of an underscore, as every trait that placement knows by itself.
+    return slips.resembles(key, PREFIX) or (
+        '_' in name and is_trait_name(name)
+    )
 
 
 def is_trait_name(name: str) -> bool:

@@ -124,10 +124,10 @@ def read(ctxt: typing.Any, image: str) -> dict[str, typing.Any]:
     try:
         return glance.API().get(ctxt, image)
     except Exception as exc:
-        cls = exception.RequestRefused
+        refusal = _unread(where, exc)
         if isinstance(exc, nova_exception.ImageNotFound):
-            cls = ImageGone
-        raise _unread(where, exc, cls) from _cause(ctxt, exc)
+            refusal = ImageGone(refusal.reason, refusal.detail)
+        raise refusal from _cause(ctxt, exc)
 
 
 def read_copy(
@@ -170,12 +170,10 @@ def read_copy(
     ]
 
 
-def _unread(
-    where: str,
-    exc: Exception,
-    cls: type[exception.RequestRefused] = exception.RequestRefused,
-) -> exception.RequestRefused:
-    return cls(f'{where} cannot be read', detail=messages.describe(exc))
+def _unread(where: str, exc: Exception) -> exception.RequestRefused:
+    return exception.RequestRefused(
+        f'{where} cannot be read', detail=messages.describe(exc)
+    )
 
 
 def _cause(ctxt: typing.Any, exc: Exception) -> Exception | None:

@@ -145,12 +145,16 @@ class Query:
     ) -> None:
         # The host filter judges by the scheduler's memory, which may not have
         # heard of them.
-        if uuids:
-            names = {uuid: name for uuid, name, *_ in items}
-            request_state.of(self._spec).left_out[self._policy.name] = {
-                host: names.get(uuid, uuid)
-                for uuid, host in aggregates.get_hosts(ctxt, uuids)
-            }
+        if not uuids:
+            return
+        names = {uuid: name for uuid, name, *_ in items}
+        hosts = aggregates.get_hosts(ctxt)
+        left: dict[str, str] = {}
+        for uuid in uuids:
+            left.update(
+                dict.fromkeys(hosts.get(uuid, ()), names.get(uuid, uuid))
+            )
+        request_state.of(self._spec).left_out[self._policy.name] = left
 
     def _choose(
         self,

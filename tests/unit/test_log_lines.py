@@ -82,7 +82,7 @@ class LogLinesTestCase(test_base.RequestFilterTestCase):
         self.items = []
         self.replace('queries.aggregates.get_metadata', lambda *_: self.items)
         self.replace('queries.aggregates.get_host_counts', lambda *_: {})
-        self.replace('queries.aggregates.get_hosts', lambda *_: [])
+        self.replace('queries.aggregates.get_hosts', lambda _: {})
         self.useFixture(
             log_once.Forgotten(
                 member_of,

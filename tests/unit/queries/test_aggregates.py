@@ -8,6 +8,7 @@ from nova.db.api import api as api_db
 from nova.db.api import models
 from nova.objects import aggregate as nova_aggregate
 from oslo_db import exception as db_exception
+import sqlalchemy as sa
 from sqlalchemy import exc as sa_exc
 from sqlalchemy import orm
 import testtools
@@ -85,13 +86,15 @@ class AggregatesMixin:
             '\u00c9:1',
             "r'v:1",
         ]
-        others = ['tra:X', 'xtrait:X', 'trait', 'rxv:1', 'rxx:1', 'r', 'zone']
+        others = ['tra:X', 'xtrait:X', 'rxv:1', 'rxx:1', 'r', 'zone']
+        # The policy says that they are slips.
+        others += ['trait', 'traits :X']
         # One aggregate each: a collation may hold two keys to be one.
         for number, key in enumerate(keys + others):
             self.add(f'agg{number}', metadata={key: 'required'})
         expected = {
-            'trait:': set(keys[:6]),
-            'Trait:': set(keys[:6]),
+            'trait:': {*keys[:6], 'trait', 'traits :X'},
+            'Trait:': {*keys[:6], 'trait', 'traits :X'},
             'r_v:': {'r_v:1', 'R_v:1'},
             'r%:': {'r%:1'},
             'r/v:': {'r/v:1'},
@@ -119,14 +122,45 @@ class AggregatesMixin:
     def test_hosts(self):
         two = self.add('two', ['h1', 'h2'])
         one = self.add('one', ['h1'])
-        none = self.add('none')
-        self.add('other', ['h3'])
-        expected = [(one, 'h1'), (two, 'h1'), (two, 'h2')]
-        for most in (aggregates._MOST, 1):
-            # More aggregates than a statement names.
-            with fixtures.MockPatchObject(aggregates, '_MOST', most):
-                found = aggregates.get_hosts(self.ctxt, {one, two, none})
-            self.assertEqual(sorted(expected), sorted(map(tuple, found)))
+        self.add('none')
+        self.assertEqual({one: ['h1'], two: ['h1', 'h2']}, self.hosts())
+
+    def hosts(self):
+        return {
+            uuid: sorted(hosts)
+            for uuid, hosts in aggregates.get_hosts(self.ctxt).items()
+        }
+
+    def test_hosts_are_read_again_where_any_changed(self):
+        one, two = self.add('one', ['h1']), self.add('two', ['h2'])
+        self.assertEqual({one: ['h1'], two: ['h2']}, self.hosts())
+        statements = []
+        sa.event.listen(
+            self.engine,
+            'before_cursor_execute',
+            lambda *args: statements.append(args[2]),
+        )
+        self.assertEqual({one: ['h1'], two: ['h2']}, self.hosts())
+        statements = [text for text in statements if text != 'BEGIN']
+        self.assertEqual(1, len(statements), statements)
+        # As many rows, and within one second on the databases.
+        table = models.AggregateHost
+        with self.engine.begin() as connection:
+            [row] = connection.execute(
+                sa.select(table.aggregate_id, table.created_at).where(
+                    table.host == 'h2'
+                )
+            )
+            connection.execute(sa.delete(table).where(table.host == 'h1'))
+            connection.execute(
+                sa.insert(table),
+                {
+                    'aggregate_id': row.aggregate_id,
+                    'host': 'h1',
+                    'created_at': row.created_at,
+                },
+            )
+        self.assertEqual({two: ['h1', 'h2']}, self.hosts())
 
     def test_uuids_by_hosts_ignores_case(self):
         one = self.add('one', ['Host1'])
@@ -154,7 +188,7 @@ class AggregatesMixin:
             expected, set(aggregates.get_values(self.ctxt, 'rack', hosts))
         )
         # More hosts than a statement names.
-        self.useFixture(fixtures.MockPatchObject(aggregates, '_MOST', 1))
+        self.useFixture(fixtures.MockPatchObject(aggregates, '_MOST_HOSTS', 1))
         self.assertEqual(
             {*expected, (both, 'both', 'a', None)},
             set(aggregates.get_values(self.ctxt, 'rack', hosts)),
