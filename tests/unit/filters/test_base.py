@@ -279,9 +279,9 @@ class ByEachAggregateTestCase(testtools.TestCase):
             )
             self.assertEqual('closed\n', judge(self.hosts[0]).aggregate)
         judge, _ = self.judges(blue='closed')
-        self.assertEqual(
-            ['bare'], [state.host for state in judge.split(self.hosts)[0]]
-        )
+        passed, rejected = judge.split(self.hosts)
+        self.assertEqual(['bare'], [state.host for state in passed])
+        self.assertEqual(5, len(rejected))
 
 
 class ByAggregatesTestCase(testtools.TestCase):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import datetime
 import uuid
 
 import fixtures
@@ -143,24 +144,34 @@ class AggregatesMixin:
         self.assertEqual({one: ['h1'], two: ['h2']}, self.hosts())
         statements = [text for text in statements if text != 'BEGIN']
         self.assertEqual(1, len(statements), statements)
-        # As many rows, and within one second on the databases.
         table = models.AggregateHost
-        with self.engine.begin() as connection:
+        with self.engine.connect() as connection:
             [row] = connection.execute(
                 sa.select(table.aggregate_id, table.created_at).where(
                     table.host == 'h2'
                 )
             )
-            connection.execute(sa.delete(table).where(table.host == 'h1'))
-            connection.execute(
-                sa.insert(table),
-                {
-                    'aggregate_id': row.aggregate_id,
-                    'host': 'h1',
-                    'created_at': row.created_at,
-                },
-            )
-        self.assertEqual({two: ['h1', 'h2']}, self.hosts())
+        later = row.created_at + datetime.timedelta(seconds=1)
+        # As many rows: within one second, or with the ID of one before.
+        for old, new, (step, created_at) in (
+            ('h1', 'h3', (10, row.created_at)),
+            ('h3', 'h4', (0, later)),
+        ):
+            with self.engine.begin() as connection:
+                [number] = connection.scalars(
+                    sa.select(table.id).where(table.host == old)
+                )
+                connection.execute(sa.delete(table).where(table.host == old))
+                connection.execute(
+                    sa.insert(table),
+                    {
+                        'id': number + step,
+                        'aggregate_id': row.aggregate_id,
+                        'host': new,
+                        'created_at': created_at,
+                    },
+                )
+            self.assertEqual({two: ['h2', new]}, self.hosts())
 
     def test_uuids_by_hosts_ignores_case(self):
         one = self.add('one', ['Host1'])
