@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nova import objects
 
+from nova_ext_sched import request_state
 from nova_ext_sched.filters import blazar
 from tests import log_once
 from tests.unit.filters import base as filters_base
@@ -75,6 +76,11 @@ class BlazarFilterTestCase(test_base.RequestFilterTestCase):
         self.assertEqual(
             1, sum(line.startswith('BlazarFilter rejects') for line in lines)
         )
+
+    def test_what_stage_1_left_out(self):
+        spec = blazar_spec()
+        request_state.of(spec).left_out['blazar'] = {'ssd': 'pool'}
+        self.assertEqual(['plain'], self.passing(spec))
 
     def test_a_hint_that_names_nothing(self):
         """Refused as by the request filter, and no warning."""

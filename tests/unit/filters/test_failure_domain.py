@@ -87,6 +87,11 @@ class FailureDomainFilterTestCase(test_base.RequestFilterTestCase):
             [s.host for s in self.hosts if self.filter.host_passes(s, spec)],
         )
 
+    def test_what_stage_1_left_out(self):
+        spec = self.spec(2, a=1)
+        request_state.of(spec).left_out['failure-domain'] = {'a1': 'a'}
+        self.assertEqual(['a2', 'b1', 'ab', 'comma'], self.passing(spec))
+
     def test_nothing_is_asked(self):
         everyone = [state.host for state in self.hosts]
         spec = self.spec(counted=False, hints={})

@@ -195,12 +195,14 @@ class FailureDomainsTestCase(base.RequestFilterTestCase):
             {'h': 1},
             'assignment',
         )
+        state.left_out = {'isolation': {'h': 'a'}}
         self.filter(spec)
         state = request_state.of(spec)
         self.assertEqual({}, state.refused)
         self.assertIsNone(state.assignment)
         # They are no matter of the group.
         self.assertEqual({'k'}, state.image_keys)
+        self.assertEqual({'isolation': {'h': 'a'}}, state.left_out)
 
     def test_the_bound(self):
         self.config(group='nova_ext_sched', max_forbidden_aggregates=1)
