@@ -22,6 +22,9 @@ class State:
 
     :ivar image_keys: the keys of reserved aggregates among the properties of
         its image, which ``reserved_aggregates`` read in Glance
+    :ivar left_out: the hosts of forbidden aggregates that the placement query
+        does not name, as the API database has them: by policy, the name of
+        such an aggregate by host
 
     The rest is of its server group.
 
@@ -43,6 +46,9 @@ class State:
     """
 
     image_keys: set[str] = dataclasses.field(default_factory=set)
+    left_out: dict[str, dict[str, str]] = dataclasses.field(
+        default_factory=dict
+    )
     spread: failure_domain.Spread | None = None
     candidates: list[typing.Any] | None = None
     counted: int = 0
@@ -71,4 +77,5 @@ def of(request_spec: typing.Any) -> State:
 
 def forget_group(request_spec: typing.Any) -> None:
     """Forget what is known of a request's server group."""
-    states[request_spec] = State(of(request_spec).image_keys)
+    state = of(request_spec)
+    states[request_spec] = State(state.image_keys, state.left_out)

@@ -91,7 +91,12 @@ class FailureDomainFilter(base.PolicyFilter):
                 return verdict.reject(fault, lacks=True, by_hint=by_hint)
             return spread.judge(fields.names_and_metadata(aggregates))
 
-        yield failure_domain.DECLARATION, base.ByAggregates(decide)
+        yield (
+            failure_domain.DECLARATION,
+            base.ByAggregates(
+                decide, base.left_out(spec_obj, failure_domain.DECLARATION)
+            ),
+        )
 
 
 def _count_picks(spec_obj: typing.Any, hosts: list[typing.Any]) -> None:

@@ -59,6 +59,7 @@ class Resolution(typing.NamedTuple):
     :ivar forbidden: UUIDs
     :ivar traits: forbidden in place of further aggregates, which only their
         hosts have
+    :ivar covered: UUIDs of these aggregates
     :ivar unmet: why no host can take the request, as its owner reads it; else
         empty
     :ivar detail: more about that, for operators only: it tells of others
@@ -69,6 +70,7 @@ class Resolution(typing.NamedTuple):
     traits: Collection[str] = ()
     unmet: str = ''
     detail: str = ''
+    covered: Collection[str] = ()
 
 
 def group_items(items: Iterable[Item]) -> dict[str, Aggregate]:

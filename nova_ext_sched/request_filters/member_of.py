@@ -20,6 +20,7 @@ from oslo_log import log as logging
 from nova_ext_sched import exception
 from nova_ext_sched import log_once
 from nova_ext_sched import messages
+from nova_ext_sched import request_state
 from nova_ext_sched.policy import declaration
 from nova_ext_sched.policy import isolation
 from nova_ext_sched.policy import verdict
@@ -60,6 +61,8 @@ class Query:
         options = CONF.nova_ext_sched
         self._spec = request_spec
         self._policy = policy
+        # A spec that is filtered again has nothing of before.
+        request_state.of(request_spec).left_out.pop(policy.name, None)
         destination = fields.get_field(request_spec, 'requested_destination')
         # By the filters before.
         self._forbidden = frozenset(
@@ -97,6 +100,9 @@ class Query:
         no       any       yes         all that hold the forced hosts
         ======== ========= =========== ======================================
 
+        The hosts of aggregates that are left to the host filter, by the
+        bound or by a trait in their place, are read and left to it too.
+
         :param items: UUID and name, first, of the aggregates that the policy
             may forbid to any request. A warning about the aggregates left to
             the host filter is logged once for each change of them.
@@ -113,7 +119,7 @@ class Query:
             LOG.debug(
                 '%s: the request must land in %s', name, _Names(items, uuids)
             )
-        chosen = set(resolved.forbidden) - self._forbidden
+        forbidden = chosen = set(resolved.forbidden) - self._forbidden
         room = self.room - len(resolved.traits)
         if len(chosen) > room:
             chosen = self._choose(ctxt, chosen, room, items)
@@ -127,6 +133,28 @@ class Query:
             _Names(items, resolved.forbidden),
             len(chosen),
         )
+        if self.is_judged:
+            rest = (forbidden | set(resolved.covered)) - chosen
+            self._leave(ctxt, rest - self._forbidden, items)
+
+    def _leave(
+        self,
+        ctxt: typing.Any,
+        uuids: set[str],
+        items: Sequence[Collection[typing.Any]],
+    ) -> None:
+        # The host filter judges by the scheduler's memory, which may not have
+        # heard of them.
+        if not uuids:
+            return
+        names = {uuid: name for uuid, name, *_ in items}
+        hosts = aggregates.get_hosts(ctxt)
+        left: dict[str, str] = {}
+        for uuid in uuids:
+            left.update(
+                dict.fromkeys(hosts.get(uuid, ()), names.get(uuid, uuid))
+            )
+        request_state.of(self._spec).left_out[self._policy.name] = left
 
     def _choose(
         self,

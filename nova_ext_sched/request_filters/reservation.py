@@ -2,6 +2,7 @@
 
 """Stage 1 of reservation: keep requests in and out of reserved aggregates."""
 
+from collections.abc import Callable
 import typing
 
 import nova.conf
@@ -43,9 +44,7 @@ def reserved_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     state.image_keys = set()
     if 'image' in CONF.nova_ext_sched.member_sources:
         running_image.restore(ctxt, request_spec)
-        image = running_image.image_id(request_spec)
-        if image is not None:
-            state.image_keys = read_image_keys(ctxt, image)
+        state.image_keys = find_image_keys(ctxt, request_spec)
     request = compile_request(request_spec)
     items = aggregates.get_metadata(ctxt, request.metadata_prefixes)
     for fault in request.rules.find_faults(items):
@@ -84,6 +83,32 @@ def compile_request(request_spec: typing.Any) -> reservation.Request:
         keys, 'keys of reserved aggregates', 'key of a reserved aggregate'
     )
     return mine.request(keys, request_spec.project_id)
+
+
+def find_image_keys(
+    ctxt: typing.Any,
+    request_spec: typing.Any,
+    read: Callable[[str], set[str]] | None = None,
+) -> set[str]:
+    """Return the keys among the properties of the image of a request.
+
+    A server whose image is deleted keeps the keys by which it was placed:
+    it may go where they let it go, and must.
+
+    :param read: takes the ID of an image, and returns what
+        :func:`read_image_keys` does
+    :raises exception.RequestRefused: they cannot be read
+    """
+    image = running_image.image_id(request_spec)
+    if image is None:
+        return set()
+    try:
+        return read(image) if read else read_image_keys(ctxt, image)
+    except running_image.ImageGone:
+        copied = running_image.read_copy(ctxt, request_spec)
+        if copied is None:
+            raise
+        return rules().keys_among(copied)
 
 
 def read_image_keys(ctxt: typing.Any, image: str) -> set[str]:

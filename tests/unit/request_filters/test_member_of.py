@@ -7,6 +7,7 @@ import ddt
 from nova import objects
 
 from nova_ext_sched import exception
+from nova_ext_sched import request_state
 from nova_ext_sched.policy import isolation
 from nova_ext_sched.policy import verdict
 from nova_ext_sched.request_filters import member_of
@@ -41,6 +42,13 @@ class ForbidTestCase(test_base.RequestFilterTestCase):
             lambda ctxt, hosts: {'c', 'z'} if 'h' in hosts else set(),
         )
 
+        self.asked = 0
+        self.replace('queries.aggregates.get_hosts', self.get_hosts)
+
+    def get_hosts(self, ctxt):
+        self.asked += 1
+        return {uuid: [f'host-{uuid}'] for uuid in 'abcdx'}
+
     def get_host_counts(self, ctxt):
         self.counted += 1
         return COUNTS
@@ -51,14 +59,16 @@ class ForbidTestCase(test_base.RequestFilterTestCase):
             group='filter_scheduler',
             enabled_filters=[FILTER] if judged else ['ComputeFilter'],
         )
-        spec = test_base.request_spec(**(fields or {}))
-        return self.forbid(spec, 'abcd', 'abcd')
+        self.spec = test_base.request_spec(**(fields or {}))
+        return self.forbid(self.spec, 'abcd', 'abcd')
 
-    def forbid(self, spec, forbidden, candidates, traits=()):
+    def forbid(self, spec, forbidden, candidates, traits=(), covered=()):
         before = get_forbidden(spec)
         member_of.Query(spec, POLICY).write(
             self.ctxt,
-            verdict.Resolution(forbidden=set(forbidden), traits=traits),
+            verdict.Resolution(
+                forbidden=set(forbidden), traits=traits, covered=covered
+            ),
             [
                 (uuid, f'n-{uuid}', 'trait:X', 'required')
                 for uuid in candidates
@@ -86,6 +96,29 @@ class ForbidTestCase(test_base.RequestFilterTestCase):
     @ddt.unpack
     def test_table(self, limit, judged, fields, expected):
         self.assertEqual(set(expected), self.within(limit, judged, fields))
+        # What is left to the host filter, with its hosts.
+        rest = set('abcd') - set(expected)
+        left = {f'host-{uuid}': f'n-{uuid}' for uuid in rest}
+        if not judged or fields:
+            rest, left = set(), {}
+        self.assertEqual(int(bool(rest)), self.asked)
+        self.assertEqual(left, self.left_out())
+
+    def left_out(self):
+        return request_state.of(self.spec).left_out.get(POLICY.name, {})
+
+    def test_what_a_trait_stands_for_is_left_to_the_host_filter(self):
+        self.config(group='filter_scheduler', enabled_filters=[FILTER])
+        self.spec = test_base.request_spec(
+            requested_destination=objects.Destination(
+                forbidden_aggregates={'d'}
+            )
+        )
+        for covered in ('bd', ''):
+            self.forbid(self.spec, 'a', 'abcd', ['CUSTOM_B'], covered)
+            # Another filter has put d into the query.
+            expected = {'host-b': 'n-b'} if covered else {}
+            self.assertEqual(expected, self.left_out())
 
     def test_what_others_forbid_takes_room_and_is_not_added_again(self):
         def destination():
