@@ -133,20 +133,14 @@ def get_values(
         that it holds; one with the host None if it holds none of them, and
         perhaps also where it holds others
     """
-    member = models.AggregateHost
-    joined = member.aggregate_id == models.Aggregate.id
-    if len(hosts) <= _MOST_HOSTS:
-        joined = sa.and_(joined, member.host.in_(sorted(hosts)))
-    query = (
-        _select_items(member.host)
-        .outerjoin(member, joined)
-        .where(models.AggregateMetadata.key == key)
-    )
+    few = len(hosts) <= _MOST_HOSTS
+    parameters = {'hosts': sorted(hosts)} if few else {}
+    rows = _read(context, _values_query(few), key=key, **parameters)
     wanted = set(hosts)
     return list(
         dict.fromkeys(
             HostValue(uuid, name, value, host if host in wanted else None)
-            for uuid, name, found, value, host in _read(context, query)
+            for uuid, name, found, value, host in rows
             if found == key
         )
     )
@@ -184,6 +178,20 @@ _version_of_hosts = sa.select(
 _hosts: weakref.WeakKeyDictionary[
     typing.Any, tuple[typing.Any, Mapping[str, Collection[str]]]
 ] = weakref.WeakKeyDictionary()
+
+
+@functools.cache
+def _values_query(of_hosts: bool) -> sa.Select:
+    member = models.AggregateHost
+    joined = member.aggregate_id == models.Aggregate.id
+    if of_hosts:
+        hosts = sa.bindparam('hosts', expanding=True)
+        joined = sa.and_(joined, member.host.in_(hosts))
+    return (
+        _select_items(member.host)
+        .outerjoin(member, joined)
+        .where(models.AggregateMetadata.key == sa.bindparam('key'))
+    )
 
 
 def get_host_counts(context: typing.Any) -> dict[str, int]:

@@ -51,8 +51,9 @@ def failure_domains(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     host forced at boot              the same; nova asks no host filter, so
                                      that a host in no domain is accepted and
                                      the request's own servers do not count
-    a cell, the API database or      no host
-    placement does not answer
+    the API database, placement or   no host
+    a cell that has members does
+    not answer
     rebuild                          nova does not ask
     ===============================  =======================================
 
@@ -105,8 +106,8 @@ def count_members(
     if sum(None in places for places in members.places.values()) > most:
         LOG_ONCE.warning(
             f'More than {most} servers of one server group wait for '
-            f'nova-compute to claim them. Failure domains count {most} of '
-            f'them; the others count when they are claimed.'
+            f'nova-compute to claim them. Failure domains count the newest '
+            f'{most}; the others count when they are claimed.'
         )
     hosts = members.hosts
     items = (

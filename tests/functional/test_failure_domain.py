@@ -158,7 +158,7 @@ class BootTest(FailureDomainsTestCase):
 
     def malformed_hint_is_refused_and_others_ask_nothing(self):
         with mock.patch(
-            'nova_ext_sched.queries.group_members._gather',
+            'nova_ext_sched.queries.group_members._look_up',
             side_effect=AssertionError('the cells were asked'),
         ):
             group = self.create_group(9)
