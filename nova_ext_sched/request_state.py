@@ -22,6 +22,8 @@ class State:
 
     :ivar image_keys: the keys of reserved aggregates among the properties of
         its image, which ``reserved_aggregates`` read in Glance
+    :ivar also_judged: the aggregates that its query forbids although a host
+        filter would judge their hosts: they may make room for others
 
     The rest is of its server group.
 
@@ -43,6 +45,7 @@ class State:
     """
 
     image_keys: set[str] = dataclasses.field(default_factory=set)
+    also_judged: set[str] = dataclasses.field(default_factory=set)
     spread: failure_domain.Spread | None = None
     candidates: list[typing.Any] | None = None
     counted: int = 0
@@ -71,4 +74,5 @@ def of(request_spec: typing.Any) -> State:
 
 def forget_group(request_spec: typing.Any) -> None:
     """Forget what is known of a request's server group."""
-    states[request_spec] = State(of(request_spec).image_keys)
+    known = of(request_spec)
+    states[request_spec] = State(known.image_keys, known.also_judged)
