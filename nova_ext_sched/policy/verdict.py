@@ -62,6 +62,7 @@ class Resolution(typing.NamedTuple):
     :ivar unmet: why no host can take the request, as its owner reads it; else
         empty
     :ivar detail: more about that, for operators only: it tells of others
+    :ivar by_member: whether a member of a project wrote what cannot be met
     """
 
     required: Collection[Collection[str]] = ()
@@ -69,6 +70,7 @@ class Resolution(typing.NamedTuple):
     traits: Collection[str] = ()
     unmet: str = ''
     detail: str = ''
+    by_member: bool = False
 
 
 def group_items(items: Iterable[Item]) -> dict[str, Aggregate]:

@@ -127,7 +127,9 @@ class Query:
         :raises exception.RequestRefused: the policy leaves no host
         """
         if resolved.unmet:
-            raise exception.RequestRefused(resolved.unmet, resolved.detail)
+            raise exception.RequestRefused(
+                resolved.unmet, resolved.detail, resolved.by_member
+            )
         self.room = max(0, self.room - len(resolved.traits))
         for uuids in sorted(map(frozenset, resolved.required), key=len):
             if uuids not in self._required:
