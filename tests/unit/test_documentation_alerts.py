@@ -217,6 +217,17 @@ class MembersTestCase(base.RequestFilterTestCase):
             self.counted(fn, {hint: [value]}, enabled=['BlazarFilter']),
         )
 
+    @ddt.data(blazar.blazar_reservations, reservation.reserved_aggregates)
+    def test_a_hint_that_names_too_much(self, fn):
+        self.assertEqual(
+            {'MembersAskInVain'},
+            self.counted(
+                fn,
+                {'reservation': [*map(str, range(101))]},
+                enabled=['BlazarFilter'],
+            ),
+        )
+
     @ddt.data({}, {'reservation': ['a']}, {'reservation': ['x']})
     def test_a_flavor_that_names_what_is_not(self, hints):
         self.assertEqual(

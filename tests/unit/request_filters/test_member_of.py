@@ -7,6 +7,7 @@ import ddt
 from nova import objects
 
 from nova_ext_sched import exception
+from nova_ext_sched import request_state
 from nova_ext_sched.policy import isolation
 from nova_ext_sched.policy import verdict
 from nova_ext_sched.request_filters import member_of
@@ -272,6 +273,11 @@ class RequireTestCase(test_base.RequestFilterTestCase):
         self.assertEqual((['e', 'fg'], ''), self.write(3, True, ['fg']))
         # There is nothing left to take away.
         self.assertEqual((['e', 'fg'], ''), self.write(3, True, ['h']))
+
+    def test_failure_domains_forget_the_group_alone(self):
+        self.write(3, True, [], 'abc')
+        request_state.forget_group(self.spec)
+        self.assertEqual((['e'], 'bc'), self.write(3, True, ['e']))
 
     def test_a_set_that_cannot_fit_takes_nothing_away(self):
         self.write(3, True, [], 'abc')
