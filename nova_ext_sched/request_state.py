@@ -25,6 +25,9 @@ class State:
     :ivar left_out: the hosts of forbidden aggregates that the placement query
         does not name, as the API database has them: by policy, the name of
         such an aggregate by host
+    :ivar also_judged: the aggregates that its query forbids although a host
+        filter would judge their hosts: they may make room for others. Policy
+        and name, by UUID
 
     The rest is of its server group.
 
@@ -48,6 +51,9 @@ class State:
 
     image_keys: set[str] = dataclasses.field(default_factory=set)
     left_out: dict[str, dict[str, str]] = dataclasses.field(
+        default_factory=dict
+    )
+    also_judged: dict[str, tuple[str, str]] = dataclasses.field(
         default_factory=dict
     )
     spread: failure_domain.Spread | None = None
@@ -78,8 +84,10 @@ def of(request_spec: typing.Any) -> State:
 
 def forget_group(request_spec: typing.Any) -> None:
     """Forget what is known of a request's server group."""
-    state = of(request_spec)
-    states[request_spec] = State(state.image_keys, state.left_out)
+    known = of(request_spec)
+    states[request_spec] = State(
+        known.image_keys, known.left_out, known.also_judged
+    )
 
 
 def picks(request_spec: typing.Any) -> list[str]:

@@ -21,7 +21,7 @@ from nova_ext_sched.queries import fields
 
 CONF = nova.conf.CONF
 
-LOG_ONCE = log_once.LogOnce(__name__)
+LOG_ONCE = log_once.LogOnce(__name__, advice=log_once.CHECKED)
 
 
 class AggregateInstanceTypeFilter(base.PolicyFilter):

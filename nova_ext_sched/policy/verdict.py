@@ -63,6 +63,7 @@ class Resolution(typing.NamedTuple):
     :ivar unmet: why no host can take the request, as its owner reads it; else
         empty
     :ivar detail: more about that, for operators only: it tells of others
+    :ivar by_member: whether a member of a project wrote what cannot be met
     """
 
     required: Collection[Collection[str]] = ()
@@ -71,6 +72,7 @@ class Resolution(typing.NamedTuple):
     unmet: str = ''
     detail: str = ''
     covered: Collection[str] = ()
+    by_member: bool = False
 
 
 def group_items(items: Iterable[Item]) -> dict[str, Aggregate]:

@@ -25,7 +25,7 @@ from nova_ext_sched.request_filters import member_of
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
-LOG_ONCE = log_once.LogOnce(__name__)
+LOG_ONCE = log_once.LogOnce(__name__, advice=log_once.CHECKED)
 OUTAGE = base.Outage(__name__, logging.WARNING)
 
 # After a trait is deleted, placement refuses every query that forbids it for

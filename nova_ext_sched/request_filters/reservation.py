@@ -19,7 +19,7 @@ from nova_ext_sched.request_filters import member_of
 
 CONF = nova.conf.CONF
 
-LOG_ONCE = log_once.LogOnce(__name__)
+LOG_ONCE = log_once.LogOnce(__name__, advice=log_once.CHECKED)
 
 
 @base.fail_closed(reservation.DECLARATION)
@@ -50,7 +50,15 @@ def reserved_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     for fault in request.rules.find_faults(items):
         LOG_ONCE.warning(fault)
     query = member_of.Query(request_spec, reservation.DECLARATION)
-    query.write(ctxt, request.resolve(items), items)
+    resolved = request.resolve(items)
+    if resolved.unmet:
+        alone = rules().request(
+            _flavor_keys(request_spec), request_spec.project_id
+        )
+        if not alone.resolve(items).unmet:
+            # Members write the rest, in hints and images.
+            resolved = resolved._replace(by_member=True)
+    query.write(ctxt, resolved, items)
     return True
 
 
@@ -68,11 +76,7 @@ def compile_request(request_spec: typing.Any) -> reservation.Request:
     """
     mine = rules()
     sources = CONF.nova_ext_sched.member_sources
-    keys: set[str] = set()
-    if 'flavor' in sources:
-        keys |= mine.keys_among(
-            fields.get_field(request_spec.flavor, 'extra_specs') or {}
-        )
+    keys = _flavor_keys(request_spec)
     if 'hint' in sources:
         keys |= mine.keys_in_hints(
             fields.get_field(request_spec, 'scheduler_hints') or {}
@@ -109,6 +113,14 @@ def find_image_keys(
         if copied is None:
             raise
         return rules().keys_among(copied)
+
+
+def _flavor_keys(request_spec: typing.Any) -> set[str]:
+    if 'flavor' not in CONF.nova_ext_sched.member_sources:
+        return set()
+    return rules().keys_among(
+        fields.get_field(request_spec.flavor, 'extra_specs') or {}
+    )
 
 
 def read_image_keys(ctxt: typing.Any, image: str) -> set[str]:

@@ -107,7 +107,15 @@ class BootTest(FailureDomainsTestCase):
             self.log,
         )
         self.forced_and_requested_hosts()
+        self.servers_of_one_request()
         self.one_server_a_domain()
+
+    def servers_of_one_request(self):
+        """The second would be on a2: nothing but the pick of a1 speaks."""
+        group = self.create_group()
+        self.assertEqual(
+            ['a1', 'b1'], self.hosts_of_one_request(group, DIFFERENT, 2)
+        )
 
     def one_server_a_domain(self):
         group = self.create_group()

@@ -143,6 +143,14 @@ class FailureDomainFilterTestCase(test_base.RequestFilterTestCase):
         for _ in range(3):
             self.assertIn('a2', self.passing(spec))
 
+    def test_the_first_pick_of_a_group_without_a_host(self):
+        for before in ([], None):
+            spec = self.spec(1)
+            spec.instance_group.hosts = before
+            self.assertIn('a2', self.passing(spec))
+            spec.instance_group.hosts = ['a1']
+            self.assertEqual(['b1', 'comma'], self.passing(spec))
+
     def test_a_pick_with_several_nodes(self):
         """ironic: nova appends the host, and another host has that name."""
         a, b = (self.hosts[place].aggregates for place in (0, 2))

@@ -109,6 +109,8 @@ class ProjectsTestCase(testtools.TestCase):
         ),
         ([{'filter_tenant_id': 'p'}, {}], 'q', True),
         ([{'filter_tenant_id': 'P'}], 'p', False),
+        # An ID that is a part of another project's.
+        ([{'filter_tenant_id': 'qpr, pq'}], 'p', False),
         ([{'filter_tenant_id': ''}], 'p', False),
         ([{'filter_tenant_id': None}], 'p', False),
         ([{'filter_tenant_id': ','}], None, False),

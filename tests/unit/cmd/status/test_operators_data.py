@@ -179,6 +179,25 @@ class OperatorsDataTestCase(testtools.TestCase):
         # Each is said once, whichever flavor meets it.
         self.assertEqual(len(found), len(set(found)))
 
+    @ddt.data(
+        ('yes', [], ['force_metadata_check is on in agg']),
+        ('yes', [TYPE], []),
+        ('no', [], []),
+        ('no', ['BlazarFilter'], ['BlazarFilter is enabled, but there is']),
+    )
+    @ddt.unpack
+    def test_filters_that_are_missing_or_have_no_use(
+        self, forces, enabled, expected
+    ):
+        aggregates = {'agg': {'force_metadata_check': forces}}
+        found = [*data(aggregates, {}, enabled).check_uses()]
+        self.assertEqual(len(expected), len(found), found)
+        for beginning, fault in zip(expected, found, strict=True):
+            self.assertTrue(fault.startswith(beginning), fault)
+        aggregates['freepool'] = {}
+        found = [*data(aggregates, {}, enabled).check_uses()]
+        self.assertNotIn('BlazarFilter', ''.join(found))
+
     def test_what_people_wrote_stays_on_its_line(self):
         name, key = 'm1\nfast', 'trait:\u2028'
         aggregates = {name: {'k': 'x\r', 'force_metadata_check': '\n'}}
