@@ -82,6 +82,7 @@ class LogLinesTestCase(test_base.RequestFilterTestCase):
         self.items = []
         self.replace('queries.aggregates.get_metadata', lambda *_: self.items)
         self.replace('queries.aggregates.get_host_counts', lambda *_: {})
+        self.replace('queries.aggregates.get_hosts', lambda _: {})
         self.useFixture(
             log_once.Forgotten(
                 member_of,
@@ -244,7 +245,7 @@ class LogLinesTestCase(test_base.RequestFilterTestCase):
     def test_images(self, running, theirs):
         self.replace(
             'queries.running_image._read_server',
-            lambda *_: (running, None),
+            lambda *_: (objects.Instance(image_ref=running), None),
         )
         glance = mock.Mock()
         self.replace('queries.running_image.glance', glance)

@@ -31,7 +31,7 @@ from nova.db.main import models
 import sqlalchemy as sa
 
 from nova_ext_sched.dryrun.cloud import snapshot
-from nova_ext_sched.queries import group_members
+from nova_ext_sched.queries import servers
 
 
 def is_gone(row: typing.Any, softly: bool = True) -> bool:
@@ -75,7 +75,7 @@ def _select(context: typing.Any, uuids: Collection[str]) -> list[typing.Any]:
     """Return what one cell knows of servers, of deleted ones too."""
     one = models.Instance
     found: list[typing.Any] = []
-    for chunk in group_members.in_chunks(uuids):
+    for chunk in servers.in_chunks(uuids):
         query = sa.select(
             one.uuid, one.deleted, one.vm_state, one.task_state
         ).where(one.uuid.in_(chunk))

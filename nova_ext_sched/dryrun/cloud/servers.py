@@ -202,9 +202,11 @@ class Servers:
             image = running_image.image_id(spec)
             if image is not None and image != instance.image_ref:
                 running_image.restore(self._ctxt, spec)
-                image = running_image.image_id(spec)
-            if image is not None and self._image_is_source:
-                request_state.of(spec).image_keys = self._image_keys(image)
+            if self._image_is_source:
+                keys = reservation.find_image_keys(
+                    self._ctxt, spec, self._image_keys
+                )
+                request_state.of(spec).image_keys = keys
         except exception.RequestRefused as exc:
             # The cause is one of Glance or Cinder.
             return None, str(exc) + (_CREDENTIALS if exc.detail else '')

@@ -174,7 +174,7 @@ class Reasons:
                 first = min(mine, key=fields.aggregate_name)
                 shown = fields.aggregate_name(first)
                 # The policy's own words about a host in it alone.
-                host = types.SimpleNamespace(aggregates=[first])
+                host = types.SimpleNamespace(host=None, aggregates=[first])
                 detail = judge(host).reason if judge else ''
             found[uuid] = refusal(policy, shown, detail)
         return found

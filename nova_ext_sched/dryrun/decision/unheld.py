@@ -34,7 +34,7 @@ import sqlalchemy as sa
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import matrix
-from nova_ext_sched.queries import group_members
+from nova_ext_sched.queries import servers
 
 #: What a host lacks of each resource class, by its UUID.
 Lacking = dict[str, dict[str, int]]
@@ -94,7 +94,7 @@ def find(
     }
     consumers = {one for found in held.values() for one in found}
     ctxt = nova_context.get_admin_context()
-    known = set(group_members.select_build_requests(ctxt, consumers))
+    known = set(servers.select_build_requests(ctxt, consumers))
     known.update(*scheduler.ask_cells(_select_held, consumers).values())
     if scheduler.silent_cells:
         return None
@@ -140,8 +140,8 @@ def _select_held(context: typing.Any, consumers: set[str]) -> set[str]:
     since = timeutils.utcnow() - _CLEARING
     lives = instance.deleted == 0
     found: set[str] = set()
-    for chunk in group_members.in_chunks(consumers):
-        servers = sa.select(instance.uuid).where(
+    for chunk in servers.in_chunks(consumers):
+        standing = sa.select(instance.uuid).where(
             instance.uuid.in_(chunk), lives | (instance.deleted_at > since)
         )
         migrations = (
@@ -150,11 +150,11 @@ def _select_held(context: typing.Any, consumers: set[str]) -> set[str]:
             .where(
                 migration.uuid.in_(chunk),
                 migration.deleted == 0,
-                migration.status.not_in(group_members.ENDED)
+                migration.status.not_in(servers.ENDED)
                 | (migration.updated_at > since)
                 | (lives & (instance.host == migration.source_compute)),
             )
         )
-        rows = context.session.execute(servers.union(migrations))
+        rows = context.session.execute(standing.union(migrations))
         found.update(rows.scalars())
     return found

@@ -23,7 +23,7 @@ class UnheldTestCase(testtools.TestCase):
         super().setUp()
         self.useFixture(
             fixtures.MonkeyPatch(
-                'nova_ext_sched.queries.group_members.select_build_requests',
+                'nova_ext_sched.queries.servers.select_build_requests',
                 lambda ctxt, uuids: [],
             )
         )
