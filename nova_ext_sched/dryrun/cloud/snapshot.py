@@ -34,7 +34,7 @@ from nova_ext_sched.dryrun.cloud import fork
 from nova_ext_sched.dryrun.cloud import mirror
 from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.queries import fields
-from nova_ext_sched.queries import group_members
+from nova_ext_sched.queries import servers
 
 CONF = nova.conf.CONF
 
@@ -435,7 +435,7 @@ def _select_under_way(context: typing.Any) -> list[typing.Any]:
         migration.dest_compute,
     ).where(
         migration.deleted == 0,
-        migration.status.not_in((*group_members.ENDED, _REVERTED)),
+        migration.status.not_in((*servers.ENDED, _REVERTED)),
     )
     return list(context.session.execute(query))
 
