@@ -148,6 +148,9 @@ _OWN_OF_REQUEST = (
     'limits',
     'network_metadata',
     'requested_networks',
+    # Of the flavor and its devices, or of ports that Neutron asks about.
+    'requested_resources',
+    'request_level_params',
 )
 # What a host of the network must have.
 _OF_NETWORK = ('physical_network', 'tunneled')
