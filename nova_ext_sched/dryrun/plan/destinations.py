@@ -103,9 +103,9 @@ class Destinations:
         )
         self._explained: dict[object, matrix.Matrix] = {}
         # HostStates that pass the filters, None for one that does not; by
-        # what is shared, UUID and version.
+        # what is shared, UUID, version, and the requests that fit.
         self._judged: cachetools.LRUCache[
-            tuple[Shared, str, int], typing.Any
+            tuple[Shared, str, int, tuple[int, ...]], typing.Any
         ] = cachetools.LRUCache(_MOST_JUDGED)
 
     def begin(self, barred: Set[str]) -> None:
@@ -282,29 +282,25 @@ class Destinations:
 
         What claims change on a host decides; it is judged once for that.
         """
+        offered = {uuid: self._fit(shared.requests[uuid]) for uuid in asked}
         versions = self.cloud.versions
-        keys = {uuid: (shared, uuid, versions.get(uuid, 0)) for uuid in asked}
+        keys = {
+            # What hosts share may have gone to another, or come back.
+            uuid: (shared, uuid, versions.get(uuid, 0), tuple(map(id, left)))
+            for uuid, left in offered.items()
+            if left
+        }
         found = {
             uuid: self._judged[key]
             for uuid, key in keys.items()
             if key in self._judged
         }
-        new = {
-            uuid: self._fit(shared.requests[uuid])
-            for uuid in keys.keys() - found.keys()
-        }
+        new = {uuid: offered[uuid] for uuid in keys.keys() - found.keys()}
         found |= dict.fromkeys(new)
         found |= {one.uuid: one for one in self._filter(shared.judged, new)}
         for uuid in new:
             self._judged[keys[uuid]] = found[uuid]
-        passing = []
-        for state in found.values():
-            # What hosts share may have gone to another.
-            if state and (left := self._fit(state.allocation_candidates)):
-                fitting = copy.copy(state)
-                fitting.allocation_candidates = left
-                passing.append(fitting)
-        return passing
+        return [state for state in found.values() if state]
 
     def _weigh(
         self, states: list[typing.Any], spec_obj: typing.Any

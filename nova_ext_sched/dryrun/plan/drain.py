@@ -58,6 +58,9 @@ def make(
         mine.like = places.find_like(
             mine.find_key(), lambda: mine.spec_obj.obj_clone()
         )
+        if mine.like and mine.like.is_whole:
+            # Placement's answer numbers devices as that one.
+            mine.spec_obj = mine.like.shared.spec_obj
         return mine
 
     kept = policies.Policies(scheduler).on
