@@ -169,13 +169,10 @@ class Placement:
 
     def _summarize(self, uuid):
         one, used = self.providers[uuid], self.used(uuid)
-        return {
-            'root_provider_uuid': one.root,
-            'resources': {
-                name: {'capacity': total, 'used': used[name]}
-                for name, total in one.inventory.items()
-            },
+        resources = {
+            name: (total, used[name]) for name, total in one.inventory.items()
         }
+        return {'root_provider_uuid': one.root, **make_summary(**resources)}
 
 
 def make_request(**allocations):
@@ -186,6 +183,16 @@ def make_request(**allocations):
             for provider, resources in allocations.items()
         },
         'mappings': {'': list(allocations)},
+    }
+
+
+def make_summary(**resources):
+    """Return a provider's summary: of each class what it has and uses."""
+    return {
+        'resources': {
+            name: {'capacity': capacity, 'used': used}
+            for name, (capacity, used) in resources.items()
+        }
     }
 
 
@@ -213,6 +220,7 @@ class Cloud(snapshot.Snapshot):
         connect(self, self.server)
         self.states, self.hosts = {}, {}
         self._read_at = test_snapshot.timeutils.utcnow()
+        self._hosts = {'cell1': snapshot._Hosts([], [], {})}
         for host in hosts:
             self.add_node(host)
         self.enabled_filters = [*host_filters]
@@ -228,6 +236,11 @@ class Cloud(snapshot.Snapshot):
         self.states[uuid] = state
         self.hosts[uuid] = snapshot.Host(
             state.host, state.nodename, state.cell_uuid
+        )
+        self._hosts['cell1'].computes.append(
+            objects.ComputeNode(
+                uuid=uuid, host=state.host, hypervisor_hostname=state.nodename
+            )
         )
         self.server.add(uuid, **{'VCPU': 4, 'MEMORY_MB': 999, **inventory})
 
@@ -274,6 +287,7 @@ def make_spec(vcpus=1, **fields):
             'flavor': flavor,
             'num_instances': 1,
             'instance_uuid': 'server',
+            'availability_zone': None,
             'instance_group': None,
             'ignore_hosts': [],
             'numa_topology': None,

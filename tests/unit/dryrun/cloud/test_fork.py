@@ -15,7 +15,6 @@ import testtools
 from nova_ext_sched.dryrun.cloud import claims
 from nova_ext_sched.queries import sources
 from tests.unit.dryrun.cloud import clouds
-from tests.unit.dryrun.cloud import test_claims
 
 NOWHERE = {uuid: frozenset() for uuid in ('one', 'new', 'idle')}
 
@@ -442,7 +441,7 @@ class CandidatesTestCase(ForkTestCase):
                 clouds.make_request(**{uuid: {'VCPU': number}})
                 for uuid, number in (('a', 3), ('a', 1))
             ],
-            summaries={'a': test_claims.summary(VCPU=(4, 0))},
+            summaries={'a': clouds.make_summary(VCPU=(4, 0))},
         )
         with self.cloud.fork() as future:
             self.take(future, 'a', 2)
