@@ -6,30 +6,11 @@ import math
 import types
 
 import fixtures
-from nova.scheduler import filters
 import testtools
 
 from nova_ext_sched.dryrun.capacity import room
 from tests.unit.dryrun.cloud import clouds
 from tests.unit.request_filters import base
-
-
-class AtMostFilter(filters.BaseHostFilter):
-    """Takes at most so many servers on a host; counts what it is asked."""
-
-    def __init__(self, most):
-        self.most = most
-        self.asked = []
-
-    def host_passes(self, host_state, spec_obj):
-        self.asked.append(host_state.uuid)
-        return host_state.num_instances < self.most
-
-
-class KnownFilter(AtMostFilter):
-    """One of nova's."""
-
-    __module__ = 'nova.x'
 
 
 class RoomsTestCase(testtools.TestCase):
@@ -90,12 +71,15 @@ class RoomsTestCase(testtools.TestCase):
         self.spec.force_hosts = ['a']
         self.assertEqual(
             {'a': (4, 'VCPU'), 'b': (2, 'VCPU')},
-            self.measure(AtMostFilter(0)),
+            self.measure(clouds.AtMostFilter(0)),
         )
 
     def test_hosts_of_one_kind_are_asked_once(self):
         self.summaries['b']['resources']['VCPU']['capacity'] = 8
-        for class_, hosts in ((KnownFilter, {'a'}), (AtMostFilter, {*'ab'})):
+        for class_, hosts in (
+            (clouds.KnownFilter, {'a'}),
+            (clouds.AtMostFilter, {*'ab'}),
+        ):
             one = class_(9)
             self.assertEqual(
                 {'a': (4, 'VCPU'), 'b': (4, 'VCPU')}, self.measure(one)

@@ -169,6 +169,9 @@ class ClaimTestCase(ForkTestCase):
             self.assertTrue(self.move(future, 'a'))
             self.assertEqual((['one'], 1, 1000), self.look()['a'])
             self.assertEqual({'a': SMALL}, self.held(future))
+        # A migration is new, and its server is asked about once.
+        self.assertEqual(['/allocations/one'], self.cloud.server.asked[:1])
+        self.assertNotIn('/allocations/', ''.join(self.cloud.server.asked[1:]))
 
     def test_one_that_moves_takes_first(self):
         """Disks that both hosts share have to have room for it twice."""
@@ -195,7 +198,8 @@ class ClaimTestCase(ForkTestCase):
             )
             self.assertEqual((['idle', 'one'], 2, 1000), self.look()['a'])
             self.assertEqual((['one'], 1, 936), self.look()['b'])
-            self.assertEqual({'a': SMALL}, self.held(future, 'idle'))
+            with self.cloud.fork() as inner:
+                self.assertEqual({'a': SMALL}, self.held(inner, 'idle'))
             future.evacuate(
                 'idle', self.spec, self.cloud.find_target('c'), 'a'
             )
@@ -235,6 +239,7 @@ class ClaimTestCase(ForkTestCase):
             self.assertFalse(future.allocate('more', self.spec, request))
             self.assertEqual({'b': {'VCPU': 3}}, self.held(future, 'new'))
             self.assertEqual((states, {}), (self.look(), future.moved))
+        self.assertNotIn('/allocations/new', self.cloud.server.asked)
 
     def test_the_limits_of_the_filters(self):
         """nova consumes NUMA cells by them; they end with the claim."""

@@ -25,26 +25,6 @@ from tests.unit.request_filters import base
 WHOLE, PART = likeness.Key('x', True), likeness.Key('x', False)
 
 
-class AtMostFilter(filters.BaseHostFilter):
-    """At most so many servers on a host; knows whom it was asked about."""
-
-    # Of what it reads it is known that it is nova's.
-    __module__ = 'nova.x'
-
-    def __init__(self, most=9):
-        self.most, self.asked = most, []
-
-    def host_passes(self, host_state, spec_obj):
-        self.asked.append(host_state.uuid)
-        return host_state.num_instances < self.most
-
-
-class OthersFilter(AtMostFilter):
-    """Of another package: nobody knows what it reads."""
-
-    __module__ = 'others'
-
-
 class TakesFilter(filters.BaseHostFilter):
     """Takes the candidates of a host away."""
 
@@ -69,7 +49,7 @@ class DestinationsTestCase(testtools.TestCase):
                 self.request_filters,
             )
         )
-        self.filter = AtMostFilter()
+        self.filter = clouds.KnownFilter()
         self.make('abcd')
 
     def make(self, hosts):
@@ -205,6 +185,8 @@ class LikeTestCase(DestinationsTestCase):
             one.shared, self.places.find_like(another, make).shared
         )
         self.assertEqual([*'abcd'], [*one.shared.requests])
+        # What the request filters change is not asked of them again.
+        self.assertIsNot(one.shared.spec_obj, one.shared.judged)
 
     def test_what_is_of_one_server_is_not_shared(self):
         group = objects.InstanceGroup(hosts=[])
@@ -220,7 +202,7 @@ class LikeTestCase(DestinationsTestCase):
 
     def test_requests_of_which_nothing_is_known(self):
         self.assertIsNone(self.places.find_like(None, None))
-        self.cloud.enabled_filters.append(OthersFilter())
+        self.cloud.enabled_filters.append(clouds.AtMostFilter())
         self.assertIsNone(self.prepare().like)
 
     @ddt.data((10, 2), (9, 1), (4, 0))
@@ -313,6 +295,27 @@ class FindTestCase(DestinationsTestCase):
             self.assertEqual(1, self.filter.asked.count('a'))
         # What was judged in a fork is of the fork.
         self.assertEqual('a', self.find(mine))
+        # Where none is left, nobody is asked anew.
+        mine = self.prepare(likeness.Key('y', True), fixed='abcd')
+        self.filter.asked.clear()
+        self.assertIsNone(self.find(mine))
+        self.assertEqual([], self.filter.asked)
+
+    def test_hosts_that_were_touched(self):
+        """Also before this fork; some are no destinations."""
+        self.make('abcdefghijklmn')
+        self.server.hold('x', d={'VCPU': 4})
+        mine = self.prepare()
+        self.cloud.under_way = {'x': {'hostd'}}
+        with self.cloud.fork() as future:
+            future.count_under_way()
+            self.fill(future, 'an')
+            self.cloud.states['n'].free_ram_mb = 10**9
+            for barred, expected in (({'hosta'}, 'n'), ({'hostn'}, 'a')):
+                self.places.begin(barred)
+                self.assertEqual(expected, self.find(mine))
+                with self.cloud.fork():
+                    self.assertEqual(expected, self.find(mine))
 
     def test_what_hosts_share_may_have_gone_to_another(self):
         self.server.add('disks', traits=[clouds.SHARES], DISK_GB=30)
@@ -372,6 +375,13 @@ class ProposalTestCase(DestinationsTestCase):
         self.assertEqual([], self.server.asked)
         self.assertIsNone(mine.spec_obj.requested_destination)
 
+    def test_more_hosts_are_proposed(self):
+        self.make('abcdefghijklmn')
+        self.server.providers['l'].traits = {'T'}
+        flavor = base.flavor(extra_specs={'trait:T': 'required'})
+        self.assertEqual('l', self.find(self.prepare(flavor=flavor)))
+        self.assertIn('in_tree=l', self.server.asked[-1])
+
     def test_where_none_of_the_proposed_will_do(self):
         """Its own question on all hosts decides."""
         flavor = base.flavor(extra_specs={'trait:T': 'required'})
@@ -415,14 +425,14 @@ class ExplainTestCase(DestinationsTestCase):
         self.assertEqual(
             {'a': (refusals.IGNORED,)}, self.refused('ignore_hosts')
         )
-        self.assertEqual({*'bcd'}, {*self.refused('AtMostFilter')})
+        self.assertEqual({*'bcd'}, {*self.refused('KnownFilter')})
         self.filter.asked.clear()
         self.explain(self.prepare())
         self.assertEqual([], self.filter.asked)
-        # Another plan may leave them other hosts.
+        # Another plan asks anew.
         self.places.begin(frozenset())
-        self.explain(mine)
-        self.assertEqual({*'abcd'}, {*self.refused('AtMostFilter')})
+        self.filter.most = 9
+        self.assertEqual({*'abcd'}, self.explain(mine))
 
     def test_others_by_themselves(self):
         self.filter.most = 0

@@ -121,6 +121,7 @@ class Toy:
 
     def count_under_way(self):
         assert not self.moved
+        self.counts_under_way = True
 
     def go(self, uuid, barred, target):
         assert self.forks
@@ -244,7 +245,7 @@ class PlanTestCase(testtools.TestCase):
                 for uuid, one in servers.items()
                 if (violated := toy.violated(uuid))
             ]
-            return mend.make(
+            made = mend.make(
                 types.SimpleNamespace(
                     scheduler=toy,
                     policies=Policies(toy),
@@ -252,6 +253,8 @@ class PlanTestCase(testtools.TestCase):
                     judge=lambda advance: found,
                 )
             )
+        self.assertTrue(toy.counts_under_way)
+        return made
 
     def empty(self, hosts, servers, barred):
         """Return the plan after which hosts are empty, the hardest first."""
@@ -376,6 +379,7 @@ class OrderTestCase(PlanTestCase):
             [('b', 'VCPU'), ('c', 'state')],
             [(one.server, one.cause) for one in made.without_place],
         )
+        self.assertIn('another status', made.without_place[-1].would_help)
 
     def test_what_a_group_loses(self):
         """A host that none of its members had before is no loss."""

@@ -151,7 +151,7 @@ class SpareTestCase(testtools.TestCase):
             found,
         )
 
-    @hypothesis.settings(max_examples=15)
+    @hypothesis.settings(max_examples=15, deadline=None)
     @hypothesis.given(
         st.lists(st.integers(0, 6), min_size=1, max_size=3),
         st.lists(st.lists(st.integers(1, 5), max_size=3), max_size=3),
