@@ -208,7 +208,8 @@ def of_request(kind: object, instance: typing.Any, text: str) -> Key | None:
             has_all = False
     try:
         # Parts of a request have its UUID.
-        spec = _read_data(jsonutils.loads(text.replace(instance.uuid, '')))
+        stored = jsonutils.loads(text.replace(instance.uuid, ''))
+        spec = stored['nova_object.data']
         image = _read_data(spec.get('image')).get('id')
         requests = _read_data(spec.get('pci_requests')).get('requests') or ()
         for number, one in enumerate(map(_read_data, requests)):

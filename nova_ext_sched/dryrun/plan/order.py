@@ -44,6 +44,9 @@ _MOST_HELPS = 3
 # host.
 _OF_MOVES = frozenset((reasons.CELL.name, refusals.IGNORED_HOST))
 
+# The cause where the scheduler leaves hosts that are older than the server's.
+_HYPERVISOR = 'hypervisor'
+
 #: Servers that are prepared, or why nova cannot move them, by UUID.
 Movables = Mapping[str, movable.Movable | Exception]
 
@@ -271,6 +274,7 @@ class Explainer:
             reason, cause, name, helps = self._describe_refusals(found)
             if states:
                 reason = 'the hypervisors of all hosts left are older'
+                cause, name = _HYPERVISOR, ''
         return dataclasses.replace(
             one,
             reason=reason,
@@ -300,7 +304,7 @@ class Explainer:
         cause, *_ = (
             *(by['cause'] for by in freed),
             *causes,
-            answer['cause'] or 'hypervisor',
+            answer['cause'] or _HYPERVISOR,
         )
         helps = ', or '.join(
             f'{by["cause"]} on {messages.count("host", by["hosts"])}'

@@ -21,7 +21,9 @@ def make_leaving(number, name='db', class_=plans.Leaving, **kwargs):
 
 
 def make_move(number, kind='live', name='web', to='host2'):
-    return make_leaving(number, name, plans.Move, to=to, kind=kind)
+    return make_leaving(
+        number, name, plans.Move, to=to, expected='host2', kind=kind
+    )
 
 
 def make_stuck(number, name='db', reason='', cause='', helps=''):
@@ -41,12 +43,12 @@ def make_plan(moves=(), without_place=(), mended=(), groups=(), deleted=()):
     )
 
 
-def make_failure(name, *causes):
+def make_failure(name, *causes, to='host2'):
     """Return a failure with one move, and a server without place by cause."""
     return plans.Failure(
         name,
         [name],
-        [make_move(1, 'evacuate')],
+        [make_move(1, 'evacuate', to=to)],
         [
             make_leaving(
                 number,
@@ -73,7 +75,7 @@ def make_flavor(name, fit, spare, failure='', or_more=False):
 
 
 FULL = make_plan(
-    [make_move(1), make_move(2, 'cold')],
+    [make_move(1), make_move(2, 'cold', to=None)],
     [
         make_stuck(
             4,
@@ -132,7 +134,7 @@ class ReportTestCase(testtools.TestCase):
 
     def test_everything(self):
         stream = io.StringIO()
-        cli_report.write(stream, self.made.sections, 80)
+        cli_report.write(stream, self.made.sections, 100)
         lines = stream.getvalue().splitlines()
         self.assertEqual(
             [
@@ -142,7 +144,8 @@ class ReportTestCase(testtools.TestCase):
                 '',
                 'One after the other:',
                 f'  1  {UUID.format(1)}  host1 to host2, live  web',
-                f'  2  {UUID.format(2)}  host1 to host2, cold  web',
+                f'  2  {UUID.format(2)}  host1 to where nova chooses (host2 '
+                'now), cold  web',
                 '',
                 'No place:',
                 f'  {UUID.format(4)}  host1  db',
@@ -159,6 +162,12 @@ class ReportTestCase(testtools.TestCase):
         self.assertEqual(
             [(20, 'move'), (10, 'server'), (10, 'server group')],
             [(one.most, one.noun) for one in self.made.sections[-3:]],
+        )
+
+    def test_rows(self):
+        self.assertEqual(
+            [(1, 'host1', 'host2', 'live'), (2, 'host1', '', 'cold')],
+            [(row[0], row[4], *row[6:]) for row in self.made.rows],
         )
 
     def test_document(self):
@@ -198,7 +207,7 @@ class SurvivalTestCase(testtools.TestCase):
         lines = self.tell(
             [
                 make_failure('gpu-01', *['PCI_DEVICE'] * 3),
-                make_failure('a'),
+                make_failure('a', to=None),
                 make_failure('compute-09', 'isolation/windows', 'MEMORY_MB'),
             ],
             remarks=['More.'],
@@ -220,7 +229,11 @@ class SurvivalTestCase(testtools.TestCase):
         self.assertNotIn('One after the other:', lines)
         document = self.made.document()
         schemas.validate(document, 'cmd/moves/schema.json')
-        self.assertEqual(8, len(list(self.made.rows)))
+        rows = list(self.made.rows)
+        self.assertEqual(8, len(rows))
+        self.assertEqual(
+            ['host2', '', 'host2'], [row[-2] for row in rows if row[1] == 1]
+        )
 
     @ddt.data((3, 'VCPU', []), (1, plans.FAULT, []), (1, 'VCPU', ['Down.']))
     @ddt.unpack
