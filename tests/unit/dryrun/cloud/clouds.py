@@ -298,6 +298,11 @@ class Cloud(snapshot.Snapshot):
         }
 
 
+def make_evacuee(uuid):
+    """Return what is known of an Instance of a host that fails."""
+    return types.SimpleNamespace(uuid=uuid, info_cache=None)
+
+
 def make_spec(vcpus=1, **fields):
     """Return a nova RequestSpec of one small server."""
     flavor = base.flavor(extra_specs={})

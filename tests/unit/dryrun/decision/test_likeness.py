@@ -277,17 +277,23 @@ class RequestTestCase(testtools.TestCase):
         # nova reads more of them; without it they are like others.
         {'instance_group': make_object(uuid='g')},
         {'scheduler_hints': {'different_host': ['x']}},
-        {'image_ref': 'rebuilt'},
-        {'image_ref': ''},
     )
     def test_one_of_which_nova_reads_more(self, changed):
         self.assertEqual((make_key().text, False), make_key(**changed))
 
+    @ddt.data('rebuilt', '')
+    def test_one_that_runs_another_image(self, image_ref):
+        """It says nothing of those that have all in themselves."""
+        self.assertOdd(make_key(), make_key(image_ref=image_ref))
+
+    def assertOdd(self, plain, odd):
+        self.assertTrue(plain.is_whole)
+        self.assertFalse(odd.is_whole)
+        self.assertNotEqual(plain.text, odd.text)
+
     def test_a_port_that_neutron_asks_about(self):
         ports = [make_vif(profile={'allocation': {'g': 'rp'}})]
-        self.assertEqual(
-            (make_key(vifs=[make_vif()]).text, False), make_key(vifs=ports)
-        )
+        self.assertOdd(make_key(vifs=[make_vif()]), make_key(vifs=ports))
         ports = [
             make_vif(profile={'allocation': None}),
             make_vif(profile=None),
@@ -298,7 +304,7 @@ class RequestTestCase(testtools.TestCase):
             make_key(pci_requests=make_devices(make_device(**more)))
             for more in ({}, {'requester_id': UUIDS[1]})
         )
-        self.assertEqual((one.text, False), other)
+        self.assertOdd(one, other)
 
     def test_routed_networks(self):
         """Their segments are aggregates, which nova asks Neutron about."""

@@ -68,7 +68,7 @@ class DestinationsTestCase(testtools.TestCase):
         """
         spec = clouds.make_spec(**fields)
         like = self.places.find_like(key, spec.obj_clone)
-        mine = movable.Evacuation(uuid, spec, like)
+        mine = movable.Evacuation(clouds.make_evacuee(uuid), spec, like)
         mine.may_move_to = lambda state: state.uuid not in fixed
         return mine
 

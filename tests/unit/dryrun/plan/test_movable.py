@@ -193,10 +193,11 @@ class MigrationTestCase(testtools.TestCase):
         """It leaves its host, which an evacuated one still counts on."""
         mine, target = self.make(movable.LIVE), self.cloud.find_target('b')
         node, other = self.cloud.find_node('hosta', 'nodea'), None
+        instance = clouds.make_evacuee('one')
         for one, left in (
             (mine, ()),
-            (movable.Evacuation('one', self.spec, None, node), ['one']),
-            (movable.Evacuation('one', self.spec, None, other), ['one']),
+            (movable.Evacuation(instance, self.spec, None, node), ['one']),
+            (movable.Evacuation(instance, self.spec, None, other), ['one']),
         ):
             self.assertTrue(one.may_move_to(target))
             with self.cloud.fork() as future:

@@ -18,7 +18,9 @@ def make_leaving(uuid, class_=plans.Leaving, **kwargs):
 def make_plan():
     return plans.Plan(
         [
-            make_leaving(uuid, plans.Move, to='host2', kind='live')
+            make_leaving(
+                uuid, plans.Move, to='host2', expected='host2', kind='live'
+            )
             for uuid in 'ab'
         ],
         [
