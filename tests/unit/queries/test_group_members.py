@@ -477,7 +477,7 @@ class GetMembersTestCase(ReplacedTestCase):
         def places():
             return group_members.get_members(None, group(*asked), asked).places
 
-        moved = {'moved': 'h3', 'deleted': 'h3', 'x': 'h3'}
+        moved = dict.fromkeys(('moved', 'deleted', 'x'), frozenset(['h3']))
         with change.used(None, moved):
             self.assertEqual(
                 {'moved': frozenset(['h3']), 'stays': frozenset(['h2'])},
