@@ -144,7 +144,7 @@ class GetMembersTestCase(GroupMembersTestCase):
             'stays': frozenset(['h2']),
         }
         asked = ['moved', 'stays', 'deleted']
-        moved = {'moved': 'h3', 'deleted': 'h3', 'x': 'h3'}
+        moved = dict.fromkeys(('moved', 'deleted', 'x'), frozenset(['h3']))
         with change.used(None, moved):
             self.assertEqual(
                 {'moved': frozenset(['h3']), 'stays': frozenset(['h2'])},
