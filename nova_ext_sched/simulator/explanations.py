@@ -40,13 +40,13 @@ class Explanations(fixtures.Fixture):
         select = manager.SchedulerManager.select_destinations
 
         def select_destinations(
-            scheduler: typing.Any, context: typing.Any, **request: typing.Any
+            cloud: typing.Any, context: typing.Any, **request: typing.Any
         ) -> typing.Any:
             # The scheduler changes the request.
             spec_obj = request['spec_obj'].obj_clone()
             uuids = request['instance_uuids'] or [spec_obj.instance_uuid]
             self._keep(context, spec_obj, uuids)
-            return select(scheduler, context, **request)
+            return select(cloud, context, **request)
 
         self.useFixture(
             fixtures.MonkeyPatch(

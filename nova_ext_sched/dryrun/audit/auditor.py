@@ -21,7 +21,7 @@ class Auditor:
     What it holds in memory grows with the hosts and the aggregates, not with
     the servers.
 
-    :param scheduler: what nova-scheduler has in memory
+    :param cloud: what nova-scheduler has in memory
     :param names: the policies to judge by; empty for all that are on
     :param hosts: the hosts to look at; None for all
     :param project: the ID of the project to look at; None for all
@@ -31,21 +31,21 @@ class Auditor:
 
     def __init__(
         self,
-        scheduler: snapshot.Snapshot,
+        cloud: snapshot.Snapshot,
         names: Collection[str] = (),
         hosts: Collection[str] | None = None,
         project: str | None = None,
     ) -> None:
-        self.scheduler = scheduler
-        self.policies = policies.Policies(scheduler, names)
+        self.cloud = cloud
+        self.policies = policies.Policies(cloud, names)
         self.totals = totals.Totals(self.policies.names)
-        self._servers = servers.Servers(scheduler, hosts, project)
+        self._servers = servers.Servers(cloud, hosts, project)
         self._counts: dict[str, dict[str, int]] = {}
 
     @property
     def faults(self) -> list[str]:
         """What could not be read, a sentence each."""
-        return self.scheduler.faults
+        return self.cloud.faults
 
     def count(self) -> int:
         """Return the number of servers to judge, for a progress bar."""
@@ -82,7 +82,7 @@ class Auditor:
                 unknown[server.uuid] = server
             else:
                 yield server
-        deleted = gone.find(self.scheduler, unknown.keys())
+        deleted = gone.find(self.cloud, unknown.keys())
         yield from (unknown[uuid] for uuid in unknown if uuid not in deleted)
 
 

@@ -76,7 +76,7 @@ class Survey:
     """Counts the servers that fit, for one flavor after the other.
 
     :param wanted: a new server, of no flavor
-    :param scheduler: reads the hosts, aggregates and cells once, when the
+    :param cloud: reads the hosts, aggregates and cells once, when the
         first flavor is counted; several surveys may share it
     :param by_host: whether to describe the room of each host
     :param by: ``zone``, ``aggregate`` or ``domain`` to describe the room of
@@ -87,7 +87,7 @@ class Survey:
     """
 
     wanted: question.Question
-    scheduler: snapshot.Snapshot
+    cloud: snapshot.Snapshot
     by_host: bool = False
     by: str | None = None
 
@@ -98,7 +98,7 @@ class Survey:
         self._full: unheld.Lacking = {}
         # The same for every flavor.
         self._describe_kind = functools.cache(
-            lambda uuid: likeness.describe(self.scheduler.states[uuid])
+            lambda uuid: likeness.describe(self.cloud.states[uuid])
         )
 
     def get_flavors(self, names: Sequence[str]) -> list[typing.Any]:
@@ -123,7 +123,7 @@ class Survey:
 
         :raises placement.PlacementFailed: placement does not answer
         """
-        if found := unheld.find(self.scheduler, self._full):
+        if found := unheld.find(self.cloud, self._full):
             self.remarks[found['sentence']] = None
 
     def count(self, flavor: typing.Any) -> dict[str, typing.Any]:
@@ -136,7 +136,7 @@ class Survey:
             known = self._count(flavor)
         except reasons.FilterFailed as exc:
             known = {'fault': str(exc)}
-        hosts = self.scheduler.hosts if self.by_host else None
+        hosts = self.cloud.hosts if self.by_host else None
         return document.describe(flavor, hosts, self._groups, **known)
 
     @functools.cached_property
@@ -145,8 +145,8 @@ class Survey:
         if not self.by:
             return None
         found: dict[str, set[str]] = collections.defaultdict(set)
-        for uuid, host in self.scheduler.hosts.items():
-            aggregates = self.scheduler.aggregates_of(host.host)
+        for uuid, host in self.cloud.hosts.items():
+            aggregates = self.cloud.aggregates_of(host.host)
             names: Collection[str] = [one.name for one in aggregates]
             if self.by == 'zone':
                 zones = {one.availability_zone for one in aggregates} - {None}
@@ -161,7 +161,7 @@ class Survey:
         """Return what :func:`.document.describe` wants to know."""
         try:
             spec_obj = request.build(
-                self._ctxt, self.scheduler, self.wanted, flavor, self._image
+                self._ctxt, self.cloud, self.wanted, flavor, self._image
             )
             request.set_up_group(self._ctxt, spec_obj)
         except request.Refused as exc:
@@ -170,12 +170,12 @@ class Survey:
             return {'end': exc.format_message()}
         if spec_obj.instance_group is None:
             # The order of the hosts counts for a server group alone.
-            self.scheduler.weighers = []
-        found = stages.start(self.scheduler)
-        remarks.add(self.scheduler, found, 'boot', spec_obj, None)
+            self.cloud.weighers = []
+        found = stages.start(self.cloud)
+        remarks.add(self.cloud, found, 'boot', spec_obj, None)
         self.remarks |= dict.fromkeys(found.remarks)
         offered = candidates.ask(
-            self.scheduler, found, self._ctxt, spec_obj, is_limited=False
+            self.cloud, found, self._ctxt, spec_obj, is_limited=False
         )
         if offered is None:
             end = typing.cast(matrix.End, found.end)
@@ -193,13 +193,11 @@ class Survey:
                 'placement (max_placement_results), and there are more: '
                 'nova may refuse a request while hosts have room'
             ] = None
-        judging = hosts.Hosts(
-            self.scheduler, found, self._ctxt, spec_obj, offered
-        )
+        judging = hosts.Hosts(self.cloud, found, self._ctxt, spec_obj, offered)
         left = judging.judge()
         self._full = unheld.find_full(found) | self._full
         rooms = room.Rooms(
-            self.scheduler,
+            self.cloud,
             self._describe_kind,
             spec_obj,
             left,

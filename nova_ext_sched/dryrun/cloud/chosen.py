@@ -19,7 +19,7 @@ CONF = nova.conf.CONF
 
 
 def find(
-    scheduler: snapshot.Snapshot,
+    cloud: snapshot.Snapshot,
     names: Iterable[str],
     aggregates: Iterable[str],
     domains: Iterable[str] = (),
@@ -33,11 +33,11 @@ def find(
     :param where: what names hosts, for messages
     :raises exception.InvalidValue: it does not exist
     """
-    known = {host.host for host in scheduler.hosts.values()}
+    known = {host.host for host in cloud.hosts.values()}
     found = set()
     for name in names:
         # It may be one of a cell that does not answer.
-        if name not in known and not scheduler.silent_cells:
+        if name not in known and not cloud.silent_cells:
             raise exception.InvalidValue(
                 where=where,
                 expected='a host of a compute node: '
@@ -46,10 +46,8 @@ def find(
             )
         found.add(name)
     for name in aggregates:
-        found |= {
-            *named.find_aggregate(scheduler.aggs_by_id.values(), name).hosts
-        }
-    by_domain = group(scheduler) if domains else {}
+        found |= {*named.find_aggregate(cloud.aggs_by_id.values(), name).hosts}
+    by_domain = group(cloud) if domains else {}
     for name in domains:
         if name not in by_domain:
             raise exception.InvalidValue(
@@ -90,10 +88,10 @@ def find_nodes(
     return [uuid for uuid, mine in found.items() if mine]
 
 
-def group(scheduler: snapshot.Snapshot) -> dict[str, set[str]]:
+def group(cloud: snapshot.Snapshot) -> dict[str, set[str]]:
     """Return the names of hosts by failure domain."""
     found = collections.defaultdict(set)
-    for aggregate in scheduler.aggs_by_id.values():
+    for aggregate in cloud.aggs_by_id.values():
         for name in domains_of([aggregate]):
             found[name].update(aggregate.hosts)
     return found

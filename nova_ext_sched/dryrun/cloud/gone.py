@@ -51,7 +51,7 @@ def is_gone(row: typing.Any, softly: bool = True) -> bool:
 
 
 def find(
-    scheduler: snapshot.Snapshot, uuids: Collection[str], softly: bool = True
+    cloud: snapshot.Snapshot, uuids: Collection[str], softly: bool = True
 ) -> set[str]:
     """Return the servers that are gone, as nova's databases have it now.
 
@@ -61,12 +61,12 @@ def find(
     if not uuids:
         return set()
     lives: dict[str, bool] = {}
-    for rows in scheduler.ask_cells(_select, uuids).values():
+    for rows in cloud.ask_cells(_select, uuids).values():
         for row in rows:
             # A move to another cell leaves a row in either for a while.
             if not lives.get(row.uuid):
                 lives[row.uuid] = not is_gone(row, softly)
-    unknown = bool(scheduler.silent_cells)
+    unknown = bool(cloud.silent_cells)
     return {uuid for uuid in uuids if not lives.get(uuid, unknown)}
 
 

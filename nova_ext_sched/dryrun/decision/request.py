@@ -49,7 +49,7 @@ class GlanceFailed(exception.NovaExtSchedError):
 
 def build(
     ctxt: typing.Any,
-    scheduler: snapshot.Snapshot,
+    cloud: snapshot.Snapshot,
     wanted: question.Question,
     flavor: typing.Any,
     boot_meta: dict[str, typing.Any],
@@ -73,7 +73,7 @@ def build(
             ctxt, wanted.availability_zone
         )
         if wanted.availability_zone:
-            _check_zone(scheduler, zone, host, node)
+            _check_zone(cloud, zone, host, node)
         spec_obj = objects.RequestSpec.from_components(
             ctxt,
             uuidutils.generate_uuid(),
@@ -198,13 +198,13 @@ def get_image(
     return {**found, 'properties': properties}
 
 
-def destination(scheduler: snapshot.Snapshot, text: str) -> typing.Any:
+def destination(cloud: snapshot.Snapshot, text: str) -> typing.Any:
     """Return the nova Destination of ``HOST`` or ``HOST:NODE``.
 
     :raises question.InvalidQuestion: no compute node has the names
     """
     host, _, node = text.partition(':')
-    _check_host(scheduler, '--destination', host, node)
+    _check_host(cloud, '--destination', host, node)
     found = objects.Destination(host=host)
     if node:
         found.node = node
@@ -212,31 +212,31 @@ def destination(scheduler: snapshot.Snapshot, text: str) -> typing.Any:
 
 
 def _check_zone(
-    scheduler: snapshot.Snapshot,
+    cloud: snapshot.Snapshot,
     zone: str | None,
     host: str | None,
     node: str | None,
 ) -> None:
     # nova-api, too, looks at the zone only where no host is forced.
-    if zone and not host and zone not in scheduler.zones:
+    if zone and not host and zone not in cloud.zones:
         raise question.InvalidQuestion(
             where='--availability-zone',
             expected='a zone that hosts are in: '
-            + messages.nearest(zone, scheduler.zones),
+            + messages.nearest(zone, cloud.zones),
             got=zone,
         )
     if host or node:
-        _check_host(scheduler, '--availability-zone', host, node)
+        _check_host(cloud, '--availability-zone', host, node)
 
 
 def _check_host(
-    scheduler: snapshot.Snapshot,
+    cloud: snapshot.Snapshot,
     where: str,
     host: str | None,
     node: str | None,
 ) -> None:
-    hosts = scheduler.hosts.values()
-    if not scheduler.silent_cells and not any(
+    hosts = cloud.hosts.values()
+    if not cloud.silent_cells and not any(
         (host or one.host, node or one.node) == (one.host, one.node)
         for one in hosts
     ):

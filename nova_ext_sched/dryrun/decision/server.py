@@ -50,7 +50,7 @@ class Server:
     The methods are nova's operations: each changes :attr:`spec_obj` as nova
     does before it asks the scheduler.
 
-    :param scheduler: what nova-scheduler has in memory
+    :param cloud: what nova-scheduler has in memory
     :param ctxt: a nova RequestContext, which gets the server's project
     :param uuid: of the server
     :param spec_obj: its stored RequestSpec, where that was read before
@@ -64,12 +64,12 @@ class Server:
 
     def __init__(
         self,
-        scheduler: snapshot.Snapshot,
+        cloud: snapshot.Snapshot,
         ctxt: typing.Any,
         uuid: str,
         spec_obj: typing.Any = None,
     ) -> None:
-        self._scheduler = scheduler
+        self._cloud = cloud
         self._ctxt = ctxt
         self.uuid = uuid
         try:
@@ -225,7 +225,7 @@ class Server:
                     image_api=types.SimpleNamespace(
                         get=lambda *_, **__: image
                     ),
-                    report_client=self._scheduler.placement,
+                    report_client=self._cloud.placement,
                 ),
                 cctxt,
                 instance,
@@ -250,7 +250,7 @@ class Server:
             )
         if destination:
             self.spec_obj.requested_destination = destination
-        with self._scheduler.target_cell(self._ctxt, self._cell) as cctxt:
+        with self._cloud.target_cell(self._ctxt, self._cell) as cctxt:
             instance = self._read = self._read or objects.Instance.get_by_uuid(
                 cctxt, self.uuid, expected_attrs=_ATTRS
             )

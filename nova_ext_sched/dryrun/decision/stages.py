@@ -19,7 +19,7 @@ from nova_ext_sched.dryrun.decision import matrix
 
 
 def start(
-    scheduler: snapshot.Snapshot,
+    cloud: snapshot.Snapshot,
     whole: bool = True,
     advance: Callable[..., object] = lambda: None,
 ) -> matrix.Matrix:
@@ -28,20 +28,20 @@ def start(
     :param whole: see :class:`.matrix.Matrix`; ``advance`` too
     """
     found = matrix.Matrix(
-        {uuid: host.name for uuid, host in scheduler.hosts.items()},
+        {uuid: host.name for uuid, host in cloud.hosts.items()},
         whole,
         advance,
     )
     found.remarks = [
-        f'The hosts of cell {scheduler.cell_name(uuid)} are not counted, '
+        f'The hosts of cell {cloud.cell_name(uuid)} are not counted, '
         f'because its database does not answer: {reason}'
-        for uuid, reason in scheduler.silent_cells.items()
+        for uuid, reason in cloud.silent_cells.items()
     ]
     return found
 
 
 def explain(
-    scheduler: snapshot.Snapshot,
+    cloud: snapshot.Snapshot,
     found: matrix.Matrix,
     ctxt: typing.Any,
     spec_obj: typing.Any,
@@ -58,10 +58,10 @@ def explain(
         return
     offered = None
     if not utils.request_is_rebuild(spec_obj):
-        offered = candidates.ask(scheduler, found, ctxt, spec_obj)
+        offered = candidates.ask(cloud, found, ctxt, spec_obj)
         if offered is None:
             return
-    judging = hosts.Hosts(scheduler, found, ctxt, spec_obj, offered)
+    judging = hosts.Hosts(cloud, found, ctxt, spec_obj, offered)
     if order := judging.judge():
         judging.weigh(order)
         judging.place(order)

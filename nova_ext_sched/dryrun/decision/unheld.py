@@ -72,7 +72,7 @@ def find_full(found: matrix.Matrix) -> Lacking:
 
 
 def find(
-    scheduler: snapshot.Snapshot, lacking: Lacking
+    cloud: snapshot.Snapshot, lacking: Lacking
 ) -> dict[str, typing.Any] | None:
     """Return which full hosts hold allocations that nobody has.
 
@@ -86,17 +86,17 @@ def find(
     """
     if not lacking:
         return None
-    get_type = scheduler.providers.get_consumer_type
+    get_type = cloud.providers.get_consumer_type
     # Before nova's tables: what nova creates after it is not among them.
     held = {
-        uuid: scheduler.providers.get_allocations(uuid)
+        uuid: cloud.providers.get_allocations(uuid)
         for uuid in list(lacking)[:_MOST]
     }
     consumers = {one for found in held.values() for one in found}
     ctxt = nova_context.get_admin_context()
     known = set(servers.select_build_requests(ctxt, consumers))
-    known.update(*scheduler.ask_cells(_select_held, consumers).values())
-    if scheduler.silent_cells:
+    known.update(*cloud.ask_cells(_select_held, consumers).values())
+    if cloud.silent_cells:
         return None
     unheld = {
         consumer
@@ -111,7 +111,7 @@ def find(
                 missing <= sum(one.get(name, 0) for one in resources)
                 for name, missing in lacking[uuid].items()
             )
-            host = messages.clean(scheduler.hosts[uuid].name)
+            host = messages.clean(cloud.hosts[uuid].name)
             one = {'host': host, 'uuid': uuid, 'freed': freed}
             hosts.append({**one, 'consumers': mine})
     if not hosts:

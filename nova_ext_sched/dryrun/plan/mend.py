@@ -48,7 +48,7 @@ def make(
                 one.policies,
             )
         )
-    cloud, kept = auditing.scheduler, auditing.policies.on
+    cloud, kept = auditing.cloud, auditing.policies.on
     places = destinations.Destinations(cloud)
     advance(label='Planning moves', total=len(found))
     movables = order.prepare(

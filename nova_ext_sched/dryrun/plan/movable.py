@@ -96,7 +96,7 @@ class Migration(explain_server.Server):
     those that are ACTIVE or STOPPED, without a task; further checks are those
     of its release.
 
-    :param scheduler: what nova-scheduler has in memory
+    :param cloud: what nova-scheduler has in memory
     :param barred: the names of hosts that are no destinations
     :ivar method: :data:`LIVE` or :data:`COLD`
     :ivar instance: the nova Instance, with its NUMA topology
@@ -109,12 +109,12 @@ class Migration(explain_server.Server):
 
     def __init__(
         self,
-        scheduler: snapshot.Snapshot,
+        cloud: snapshot.Snapshot,
         uuid: str,
         barred: Collection[str] = (),
     ) -> None:
         ctxt = process.context()
-        super().__init__(scheduler, ctxt, uuid)
+        super().__init__(cloud, ctxt, uuid)
         with self._instance() as (cctxt, instance):
             self.method = _find_method(cctxt, instance)
             self.instance = instance
@@ -133,7 +133,7 @@ class Migration(explain_server.Server):
 
     def may_move_to(self, target: typing.Any) -> bool:
         """See :class:`Movable`; the hypervisors decide."""
-        cloud, instance = self._scheduler, self.instance
+        cloud, instance = self._cloud, self.instance
         node = cloud.find_node(instance.host, instance.node)
         if self.method == COLD or node is None:
             return True

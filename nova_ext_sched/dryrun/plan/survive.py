@@ -40,7 +40,7 @@ from nova_ext_sched.dryrun.plan import spare
 class Survey:
     """Lets hosts fail, one failure after the other.
 
-    :param scheduler: what nova-scheduler has in memory
+    :param cloud: what nova-scheduler has in memory
     :param flavors: names or IDs of those whose servers may still come
     :ivar deleted: the servers that were deleted meanwhile, by UUID
     :raises exception.InvalidValue: there is none of a name, or nova-api would
@@ -49,19 +49,19 @@ class Survey:
     """
 
     def __init__(
-        self, scheduler: snapshot.Snapshot, flavors: Sequence[str] = ()
+        self, cloud: snapshot.Snapshot, flavors: Sequence[str] = ()
     ) -> None:
-        self.scheduler = scheduler
+        self.cloud = cloud
         self._ctxt = process.context()
-        self._servers = servers.Servers(scheduler)
-        self._policies = policies.Policies(scheduler).on
+        self._servers = servers.Servers(cloud)
+        self._policies = policies.Policies(cloud).on
         self._cells: dict[str, list[str]] = {}
         self._counts: dict[str, int] = {}
         for cell, counts in self._servers.count().items():
             for host, count in counts.items():
                 self._cells.setdefault(host, []).append(cell)
                 self._counts[host] = self._counts.get(host, 0) + count
-        self._places = destinations.Destinations(scheduler)
+        self._places = destinations.Destinations(cloud)
         #: Each counts the servers of a flavor that may still come.
         self.spares = [
             spare.Spare(self._places, request.get_flavor(self._ctxt, name))
@@ -86,12 +86,12 @@ class Survey:
         used = set(self._counts)
         if self.spares:
             # More servers come to others too.
-            used |= {state.host for state in self.scheduler.states.values()}
+            used |= {state.host for state in self.cloud.states.values()}
         if hosts or aggregates:
-            used &= chosen.find(self.scheduler, hosts, aggregates)
+            used &= chosen.find(self.cloud, hosts, aggregates)
         if by == 'host':
             return {host: {host} for host in sorted(used)}, ''
-        domains = chosen.group(self.scheduler)
+        domains = chosen.group(self.cloud)
         alone = used.difference(*domains.values())
         remark = ''
         if alone:
@@ -150,14 +150,14 @@ class Survey:
             leaving, lambda uuid: self._prepare(*stored[uuid], hosts)
         )
         leaving = order.put_hardest_first(leaving, movables, places)
-        with self.scheduler.fork() as future:
+        with self.cloud.fork() as future:
             future.count_under_way()
             plan = order.Order(places, movables, advance).make(future, leaving)
             stuck = order.Explainer(places, movables, self._policies).explain(
                 plan.without_place
             )
         plan = order.leave_out_gone(
-            self.scheduler, dataclasses.replace(plan, without_place=stuck)
+            self.cloud, dataclasses.replace(plan, without_place=stuck)
         )
         deleted += plan.deleted_meanwhile
         self.deleted |= {one.server: one for one in deleted}
@@ -195,9 +195,7 @@ class Survey:
         self._check(instance, cell, key or None)
 
         def make() -> typing.Any:
-            mine = explain_server.Server(
-                self.scheduler, self._ctxt, instance.uuid
-            )
+            mine = explain_server.Server(self.cloud, self._ctxt, instance.uuid)
             mine.evacuate()
             return mine.spec_obj
 
@@ -207,7 +205,7 @@ class Survey:
         else:
             spec_obj = make()
             spec_obj.ignore_hosts = sorted(hosts)
-        node = self.scheduler.find_node(instance.host, instance.node)
+        node = self.cloud.find_node(instance.host, instance.node)
         return movable.Evacuation(instance, spec_obj, like, node)
 
     def _check(
@@ -228,14 +226,14 @@ class Survey:
             and shares is not None
             and instance.uuid not in shares
         ):
-            service = (cell, instance.host) in self.scheduler.services
+            service = (cell, instance.host) in self.cloud.services
             built = instance.launched_at is None
             alike = key.text, instance.vm_state, built, service
         if alike is None or alike not in self._checked:
             problem = None
-            mapping = self.scheduler.cells[cell]
+            mapping = self.cloud.cells[cell]
             try:
-                with self.scheduler.target_cell(self._ctxt, mapping) as cctxt:
+                with self.cloud.target_cell(self._ctxt, mapping) as cctxt:
                     movable.check_evacuation(cctxt, instance)
             except movable.NotMovable as exc:
                 if isinstance(exc.__cause__, nova_exception.NotFound):
@@ -249,7 +247,7 @@ class Survey:
     @functools.cached_property
     def _shares(self) -> dict[str, set[str]]:
         """UUIDs of the servers with a share, by cell."""
-        return self.scheduler.ask_cells(_select_shares)
+        return self.cloud.ask_cells(_select_shares)
 
 
 @main_db.pick_context_manager_reader

@@ -56,15 +56,15 @@ class AuditorTestCase(testtools.TestCase):
                 self.read.append(one.uuid)
                 yield one
 
-        scheduler = Scheduler(cell_name=str, silent_cells=silent)
+        cloud = Scheduler(cell_name=str, silent_cells=silent)
         with (
             mock.patch.object(servers, 'Servers') as reading,
             mock.patch.object(policies, 'Policies') as judging,
         ):
             judging.return_value = Policies()
-            made = auditor.Auditor(scheduler, ['even'], hosts)
-        judging.assert_called_once_with(scheduler, ['even'])
-        reading.assert_called_once_with(scheduler, hosts, None)
+            made = auditor.Auditor(cloud, ['even'], hosts)
+        judging.assert_called_once_with(cloud, ['even'])
+        reading.assert_called_once_with(cloud, hosts, None)
         reading.return_value.read = read
         reading.return_value.count.return_value = {
             name: {'host1': len(found)}
@@ -97,9 +97,7 @@ class AuditorTestCase(testtools.TestCase):
             auditor.gone, 'find', return_value={'2'}
         ) as find:
             found = [one.uuid for one in auditing.judge()]
-        find.assert_called_once_with(
-            auditing.scheduler, {'2': 0, '3': 0}.keys()
-        )
+        find.assert_called_once_with(auditing.cloud, {'2': 0, '3': 0}.keys())
         self.assertEqual(['1', '3'], found)
         totals = auditing.totals
         self.assertEqual((3, 1), (totals.servers, totals.not_judged))
@@ -142,7 +140,7 @@ class MakeTestCase(testtools.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.scheduler = mock.Mock(
+        self.cloud = mock.Mock(
             aggs_by_id={
                 1: types.SimpleNamespace(
                     id=1,
@@ -161,9 +159,9 @@ class MakeTestCase(testtools.TestCase):
 
     def make(self, **chosen):
         with mock.patch.object(auditor, 'Auditor') as made:
-            auditor.make(self.scheduler, **chosen)
+            auditor.make(self.cloud, **chosen)
         given, self.names, hosts, self.project = made.call_args.args
-        self.assertIs(self.scheduler, given)
+        self.assertIs(self.cloud, given)
         return hosts
 
     def test_hosts(self):
@@ -182,7 +180,7 @@ class MakeTestCase(testtools.TestCase):
         )
         self.assertEqual('--host', error.where)
         # It may be one of a cell that does not answer.
-        self.scheduler.silent_cells = {'cell': 'why'}
+        self.cloud.silent_cells = {'cell': 'why'}
         self.assertEqual({'nohost'}, self.make(host='nohost'))
 
     def test_project_and_policies(self):

@@ -74,17 +74,17 @@ class PoliciesTestCase(testtools.TestCase):
         self.config(group='filter_scheduler', enabled_filters=list(filters))
         options = {'request_filters': [], **options}
         self.config(group='nova_ext_sched', **options)
-        scheduler = mock.Mock(
+        cloud = mock.Mock(
             filter_cls_map={cls.__name__: cls for cls in classes},
             filter_obj_map={},
             aggregates_copy=change.copy_aggregates(()),
             supposed=None,
         )
-        self.cloud = scheduler
+        self.cloud = cloud
         with mock.patch.object(
             policies.process, 'context', return_value=self.ctxt
         ):
-            return policies.Policies(scheduler, names)
+            return policies.Policies(cloud, names)
 
     def judge(self, judging, state, **fields):
         spec = test_base.request_spec(**fields)

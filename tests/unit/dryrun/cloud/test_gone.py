@@ -60,10 +60,8 @@ class FindTestCase(testtools.TestCase):
 
         cells = [*enumerate(answers)]
         silent = {n: 'away' for n, rows in cells if rows is None}
-        scheduler = types.SimpleNamespace(
-            ask_cells=ask_cells, silent_cells=silent
-        )
-        return gone.find(scheduler, {'a'}, **kwargs) == {'a'}
+        cloud = types.SimpleNamespace(ask_cells=ask_cells, silent_cells=silent)
+        return gone.find(cloud, {'a'}, **kwargs) == {'a'}
 
     @ddt.data(
         (True, [DELETED], []),

@@ -275,8 +275,8 @@ class ComputeNodesTestCase(testtools.TestCase):
 class AggregatesTestCase(testtools.TestCase):
     def test_the_copy_is_made_once(self):
         """For every server that an audit judges, and each that could move."""
-        scheduler = object.__new__(snapshot.Snapshot)
-        scheduler.aggs_by_id = {1: 'aggregate'}
+        cloud = object.__new__(snapshot.Snapshot)
+        cloud.aggs_by_id = {1: 'aggregate'}
         with (
             mock.patch.object(snapshot.change, 'copy_aggregates') as copy,
             mock.patch.object(snapshot.api_db, 'get_engine') as engine,
@@ -284,7 +284,5 @@ class AggregatesTestCase(testtools.TestCase):
             copy.side_effect = lambda found, dialect: [*found, dialect]
             engine.return_value.dialect.name = 'mysql'
             for _ in range(2):
-                self.assertEqual(
-                    ['aggregate', 'mysql'], scheduler.aggregates_copy
-                )
+                self.assertEqual(['aggregate', 'mysql'], cloud.aggregates_copy)
         self.assertEqual(1, copy.call_count)

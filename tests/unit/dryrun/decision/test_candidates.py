@@ -81,7 +81,7 @@ class PlacementTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.client = Client()
-        self.scheduler = mock.Mock(
+        self.cloud = mock.Mock(
             providers=placement.Providers(self.client),
             hosts={
                 name: types.SimpleNamespace(
@@ -135,7 +135,7 @@ class PlacementTestCase(testtools.TestCase):
     def ask(self):
         """Return the answer, and the hosts that each constraint refuses."""
         found = candidates.ask(
-            self.scheduler, self.matrix, mock.sentinel.ctxt, self.spec
+            self.cloud, self.matrix, mock.sentinel.ctxt, self.spec
         )
         self.columns = {
             one.constraint: column

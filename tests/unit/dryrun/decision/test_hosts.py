@@ -116,7 +116,7 @@ class HostsTestCase(testtools.TestCase):
 
     def judge(self):
         """Return whom each constraint refuses, and the order."""
-        scheduler = Manager(self)
+        cloud = Manager(self)
         candidates = types.SimpleNamespace(
             requests=[self.allocation(name) for name in self.candidates],
             summaries={
@@ -128,7 +128,7 @@ class HostsTestCase(testtools.TestCase):
         outside = {*self.names}.difference(self.candidates)
         self.matrix.add('placement', '', '', dict.fromkeys(outside, refusal))
         judging = hosts.Hosts(
-            scheduler,
+            cloud,
             self.matrix,
             mock.MagicMock(),
             self.request,

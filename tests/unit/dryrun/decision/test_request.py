@@ -34,7 +34,7 @@ class RequestTestCase(testtools.TestCase):
         super().setUp()
         self.config = self.useFixture(config_fixture.Config(nova.conf.CONF))
         self.ctxt = context.RequestContext('user', 'project', is_admin=True)
-        self.scheduler = types.SimpleNamespace(
+        self.cloud = types.SimpleNamespace(
             hosts={'1': Host('h', 'n', 'c'), '2': Host('host2', 'host2', 'c')},
             zones={'z', 'mars-1', 'other'},
             silent_cells={},
@@ -58,9 +58,7 @@ class RequestTestCase(testtools.TestCase):
     def build(self, **arguments):
         wanted = self.wanted(**arguments)
         image = request.get_image(self.ctxt, wanted)
-        return request.build(
-            self.ctxt, self.scheduler, wanted, self.flavor, image
-        )
+        return request.build(self.ctxt, self.cloud, wanted, self.flavor, image)
 
     def assertInvalid(self, where, expected, call, *args, **kwargs):
         error = self.assertRaises(
@@ -110,7 +108,7 @@ class BuildTestCase(RequestTestCase):
         self.build(availability_zone=text)
 
     def test_a_host_of_a_silent_cell(self):
-        self.scheduler.silent_cells['c'] = 'gone'
+        self.cloud.silent_cells['c'] = 'gone'
         spec = self.build(availability_zone='z:absent')
         self.assertEqual(['absent'], spec.force_hosts)
 
@@ -169,7 +167,7 @@ class NamedTestCase(RequestTestCase):
     @ddt.data(('h', None), ('h:n', 'n'), ('h:', None))
     @ddt.unpack
     def test_destination(self, text, node):
-        found = request.destination(self.scheduler, text)
+        found = request.destination(self.cloud, text)
         self.assertEqual('h', found.host)
         self.assertEqual(node, found.node if 'node' in found else None)
 
@@ -179,7 +177,7 @@ class NamedTestCase(RequestTestCase):
             '--destination',
             'a host of a compute node: ',
             request.destination,
-            self.scheduler,
+            self.cloud,
             text,
         )
         self.assertIn('host2', error.expected)

@@ -135,9 +135,9 @@ class MigrationTestCase(testtools.TestCase):
     def make(self, method, barred=()):
         """Return it, with the method of explain that prepared it."""
 
-        def start(mine, scheduler, ctxt, uuid):
+        def start(mine, cloud, ctxt, uuid):
             mine.spec_obj, mine.uuid = self.spec, uuid
-            mine._scheduler = scheduler
+            mine._cloud = cloud
             mine._cell = types.SimpleNamespace(uuid='cell1')
 
         server = movable.explain_server.Server

@@ -252,7 +252,7 @@ class PlanTestCase(testtools.TestCase):
             ]
             made = mend.make(
                 types.SimpleNamespace(
-                    scheduler=toy,
+                    cloud=toy,
                     policies=Policies(toy),
                     count=lambda: len(found),
                     judge=lambda advance: found,

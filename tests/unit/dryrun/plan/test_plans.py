@@ -38,12 +38,12 @@ def make_plan():
 class LeaveOutGoneTestCase(testtools.TestCase):
     @ddt.data('', 'a', 'c', 'e', 'bdf', 'abcdef')
     def test_what_is_left(self, gone):
-        whole, scheduler = make_plan(), mock.sentinel.scheduler
+        whole, cloud = make_plan(), mock.sentinel.cloud
         with mock.patch.object(
             order.gone, 'find', return_value=set(gone)
         ) as find:
-            made = order.leave_out_gone(scheduler, whole, softly=False)
-        find.assert_called_once_with(scheduler, mock.ANY, False)
+            made = order.leave_out_gone(cloud, whole, softly=False)
+        find.assert_called_once_with(cloud, mock.ANY, False)
         self.assertEqual([*'abcdef'], sorted(find.call_args[0][1]))
         for name in ('moves', 'without_place', 'mended_by_others'):
             self.assertEqual(
