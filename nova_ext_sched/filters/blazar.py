@@ -11,8 +11,8 @@ from nova_ext_sched import log_once
 from nova_ext_sched.filters import base
 from nova_ext_sched.policy import blazar
 from nova_ext_sched.policy import verdict
+from nova_ext_sched.queries import blazar as blazar_request
 from nova_ext_sched.queries import fields
-from nova_ext_sched.request_filters import blazar as blazar_request
 
 LOG_ONCE = log_once.LogOnce(__name__)
 

@@ -15,10 +15,8 @@ from nova_ext_sched import request_state
 from nova_ext_sched.filters import base
 from nova_ext_sched.policy import failure_domain
 from nova_ext_sched.policy import verdict
+from nova_ext_sched.queries import failure_domain as failure_domain_request
 from nova_ext_sched.queries import fields
-from nova_ext_sched.request_filters import (
-    failure_domain as failure_domain_request,
-)
 
 CONF = nova.conf.CONF
 

@@ -14,8 +14,8 @@ from nova_ext_sched.filters import base
 from nova_ext_sched.policy import isolation
 from nova_ext_sched.policy import reservation
 from nova_ext_sched.queries import fields
-from nova_ext_sched.request_filters import isolation as isolation_request
-from nova_ext_sched.request_filters import reservation as reservation_request
+from nova_ext_sched.queries import isolation as isolation_request
+from nova_ext_sched.queries import reservation as reservation_request
 
 CONF = nova.conf.CONF
 

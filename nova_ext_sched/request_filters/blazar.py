@@ -7,9 +7,8 @@ import typing
 import nova.conf
 
 from nova_ext_sched.policy import blazar
-from nova_ext_sched.policy import names
 from nova_ext_sched.queries import aggregates
-from nova_ext_sched.queries import fields
+from nova_ext_sched.queries import blazar as asked
 from nova_ext_sched.request_filters import base
 from nova_ext_sched.request_filters import member_of
 
@@ -32,7 +31,7 @@ def blazar_reservations(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     """
     if not blazar.DECLARATION.is_on(CONF):
         return False
-    request = compile_request(request_spec)
+    request = asked.compile_request(request_spec)
     if request is None:
         return False
 
@@ -42,23 +41,3 @@ def blazar_reservations(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     query = member_of.Query(request_spec, blazar.DECLARATION)
     query.write(ctxt, request.resolve(items), items)
     return True
-
-
-def compile_request(request_spec: typing.Any) -> blazar.Request | None:
-    """Return what a request asks of Blazar's pools. Both stages call this.
-
-    :returns: None where it may use every host
-    :raises exception.RequestRefused: the hint names too many pools, or what
-        is no name
-    """
-    hints = fields.get_field(request_spec, 'scheduler_hints') or {}
-    options = CONF['blazar:physical:host']
-    if reservations := hints.get(blazar.HINT):
-        names.check(
-            reservations, 'reservations', f'scheduler hint {blazar.HINT}'
-        )
-        return blazar.Request.compile(
-            options, reservations, {}, request_spec.project_id
-        )
-    extra_specs = fields.get_field(request_spec.flavor, 'extra_specs')
-    return blazar.Request.compile(options, (), extra_specs or {})

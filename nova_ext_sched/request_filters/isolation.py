@@ -6,9 +6,7 @@ from collections.abc import Set
 import typing
 
 from nova import exception as nova_exception
-from nova import objects
 import nova.conf
-from nova.scheduler import utils
 from nova.scheduler.client import report
 from oslo_log import log as logging
 
@@ -17,7 +15,7 @@ from nova_ext_sched import log_once
 from nova_ext_sched import messages
 from nova_ext_sched.policy import isolation
 from nova_ext_sched.queries import aggregates
-from nova_ext_sched.queries import fields
+from nova_ext_sched.queries import isolation as asked
 from nova_ext_sched.queries import running_image
 from nova_ext_sched.request_filters import base
 from nova_ext_sched.request_filters import member_of
@@ -38,7 +36,7 @@ def isolate_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     """Keep a request out of the aggregates whose traits it does not require.
 
     :mod:`nova_ext_sched.policy.isolation` makes the decision, and
-    :func:`required_traits` says what the request requires.
+    :mod:`nova_ext_sched.queries.isolation` says what the request requires.
 
     Changes :mod:`.member_of` and, for traits of ``forbid_by_trait``,
     ``root_forbidden``; and ``image`` of a server that was refused a rebuild
@@ -59,7 +57,7 @@ def isolate_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     query = member_of.Query(request_spec, isolation.DECLARATION)
     if not isolating:
         return True
-    if _image_counts():
+    if asked.image_counts():
         running_image.restore(ctxt, request_spec)
     required, queried = _read_traits_of(request_spec)
     usable = (
@@ -87,12 +85,12 @@ def _read_traits_of(request_spec: typing.Any) -> tuple[set[str], Set[str]]:
     answers 400.
     """
     try:
-        required = required_traits(request_spec)
+        required = asked.required_traits(request_spec)
         queried = required
-        if not _image_counts() and CONF.nova_ext_sched.forbid_by_trait:
+        if not asked.image_counts() and CONF.nova_ext_sched.forbid_by_trait:
             # What the image requires opens nothing, and is in the query all
             # the same.
-            queried = _read_requested(request_spec)
+            queried = asked.read_requested(request_spec)
         return required, queried | request_spec.root_required
     except Exception as exc:
         # Nothing but the request is read: members write the image.
@@ -100,50 +98,6 @@ def _read_traits_of(request_spec: typing.Any) -> tuple[set[str], Set[str]]:
             'nova cannot read what flavor and image require',
             messages.describe(exc),
         ) from None
-
-
-def required_traits(request_spec: typing.Any) -> set[str]:
-    """Return the traits that open isolated aggregates to a request.
-
-    Both stages call this. nova's ResourceRequest finds the traits:
-
-    =============================================  ===========================
-    a trait that the request requires in           counts
-    =============================================  ===========================
-    the flavor, granular groups too; what nova     always
-    derives from its ``hw:`` extra specs
-    a port or a device profile                     always
-    the image; what nova derives from its          if ``image`` is in
-    ``hw_`` properties                             ``isolation_trait_sources``
-                                                   and the request does not
-                                                   pretend to be a rebuild:
-                                                   nobody has found out then
-                                                   which image the server runs
-    =============================================  ===========================
-
-    :raises Exception: whatever nova raises for a flavor or an image that it
-        cannot read
-    """
-    if not _image_counts() or fields.pretends_rebuild(request_spec):
-        # A shallow copy. nova takes a request without an image for one
-        # without properties.
-        request_spec = objects.RequestSpec(
-            **{
-                field: getattr(request_spec, field)
-                for field in request_spec.fields
-                if field in request_spec and field != 'image'
-            }
-        )
-    return _read_requested(request_spec)
-
-
-def _read_requested(request_spec: typing.Any) -> set[str]:
-    found = utils.ResourceRequest.from_request_spec(request_spec)
-    return set(found.all_required_traits)
-
-
-def _image_counts() -> bool:
-    return 'image' in CONF.nova_ext_sched.isolation_trait_sources
 
 
 def _find_usable(ctxt: typing.Any, traits: Set[str]) -> Set[str]:

@@ -242,14 +242,14 @@ class MembersTestCase(base.RequestFilterTestCase):
     def test_an_image_that_names_what_is_not(self):
         self.config(group='nova_ext_sched', member_sources=['image'])
         self.replace(
-            'request_filters.reservation.running_image.image_id', lambda _: 'x'
+            'queries.reservation.running_image.image_id', lambda _: 'x'
         )
         self.replace(
             'request_filters.reservation.running_image.restore',
             lambda *_: None,
         )
         self.replace(
-            'request_filters.reservation.read_image_keys',
+            'queries.reservation.read_image_keys',
             lambda *_: {'reservation:x'},
         )
         self.assertEqual(

@@ -42,12 +42,13 @@ ROOMS = {
     # Decisions, options, and the readers of nova and placement.
     'policy': {'exception', 'messages'},
     'conf': WORDS,
-    'queries': BASE,
+    'queries': BASE | {'request_state'},
     # What runs in nova-scheduler, and in nova-api.
     'request_state': {'policy'},
     'request_filters': BASE | {'queries', 'request_state'},
+    # filters is the door: it installs the request filters.
     'filters': BASE | {'queries', 'request_state', 'request_filters'},
-    'weighers': BASE | {'queries', 'request_state', 'request_filters'},
+    'weighers': BASE | {'queries', 'request_state'},
     'validators': {'exception', 'messages', 'policy'},
     # A library for placement.
     'objects': WORDS | {'policy'},

@@ -16,6 +16,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from nova import exception as nova_exception
 from nova import objects
+from nova.scheduler import utils
 from oslo_utils.fixture import uuidsentinel as uuids
 
 from nova_ext_sched import exception
@@ -233,7 +234,7 @@ class LogLinesTestCase(test_base.RequestFilterTestCase):
         spec = test_base.request_spec()
         spec.flavor.name = reason
         with mock.patch.object(
-            isolation_request_filter.utils.ResourceRequest,
+            utils.ResourceRequest,
             'from_request_spec',
             side_effect=ValueError(detail),
         ):

@@ -25,8 +25,8 @@ from nova_ext_sched import request_state
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.queries import fields
+from nova_ext_sched.queries import reservation
 from nova_ext_sched.queries import running_image
-from nova_ext_sched.request_filters import reservation
 
 CONF = nova.conf.CONF
 

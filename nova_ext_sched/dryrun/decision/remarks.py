@@ -13,7 +13,7 @@ from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import server
 from nova_ext_sched.queries import fields
-from nova_ext_sched.request_filters import reservation
+from nova_ext_sched.queries import reservation
 
 
 def add(

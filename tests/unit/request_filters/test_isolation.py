@@ -8,6 +8,7 @@ from nova import exception as nova_exception
 from nova import objects
 import requests
 
+from nova_ext_sched.queries import isolation as asked
 from nova_ext_sched.request_filters import (
     isolation as isolation_request_filter,
 )
@@ -129,7 +130,7 @@ class TraitSourcesTestCase(FilterTestCase):
         )
 
     def required(self):
-        return isolation_request_filter.required_traits(self.spec)
+        return asked.required_traits(self.spec)
 
     @ddt.data(
         (

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What a request requires that opens isolated aggregates, for all stages."""
+
+import typing
+
+from nova import objects
+import nova.conf
+from nova.scheduler import utils
+
+from nova_ext_sched.queries import fields
+
+CONF = nova.conf.CONF
+
+
+def required_traits(request_spec: typing.Any) -> set[str]:
+    """Return the traits that open isolated aggregates to a request.
+
+    nova's ResourceRequest finds the traits:
+
+    =============================================  ===========================
+    a trait that the request requires in           counts
+    =============================================  ===========================
+    the flavor, granular groups too; what nova     always
+    derives from its ``hw:`` extra specs
+    a port or a device profile                     always
+    the image; what nova derives from its          if ``image`` is in
+    ``hw_`` properties                             ``isolation_trait_sources``
+                                                   and the request does not
+                                                   pretend to be a rebuild:
+                                                   nobody has found out then
+                                                   which image the server runs
+    =============================================  ===========================
+
+    :raises Exception: whatever nova raises for a flavor or an image that it
+        cannot read
+    """
+    if not image_counts() or fields.pretends_rebuild(request_spec):
+        # A shallow copy. nova takes a request without an image for one
+        # without properties.
+        request_spec = objects.RequestSpec(
+            **{
+                field: getattr(request_spec, field)
+                for field in request_spec.fields
+                if field in request_spec and field != 'image'
+            }
+        )
+    return read_requested(request_spec)
+
+
+def read_requested(request_spec: typing.Any) -> set[str]:
+    """Return all traits that nova asks of placement for a request."""
+    found = utils.ResourceRequest.from_request_spec(request_spec)
+    return set(found.all_required_traits)
+
+
+def image_counts() -> bool:
+    """Return whether what an image requires opens aggregates."""
+    return 'image' in CONF.nova_ext_sched.isolation_trait_sources
