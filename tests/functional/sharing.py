@@ -3,7 +3,7 @@
 """Base of the functional tests of hosts whose disk is elsewhere."""
 
 import fixtures
-from oslo_utils import uuidutils
+from oslo_utils.fixture import uuidsentinel
 
 from tests.functional import capacity_driver
 
@@ -22,9 +22,9 @@ class StorageMixin:
         )
         super().setUp()
 
-    def share(self, gb, *hosts):
+    def share(self, gb, *hosts, name='storage'):
         """Let hosts share a provider of disk."""
-        shared = self._post_resource_provider('storage')['uuid']
+        shared = self._post_resource_provider(name)['uuid']
         self._set_inventory(
             shared,
             {
@@ -38,9 +38,9 @@ class StorageMixin:
             },
         )
         self._set_provider_traits(shared, ['MISC_SHARES_VIA_AGGREGATE'])
-        aggregate = uuidutils.generate_uuid()
+        # One for all: it takes the place of others that a provider is in.
         for provider in (
             shared,
             *map(self._get_provider_uuid_by_host, hosts),
         ):
-            self._set_aggregate(provider, aggregate)
+            self._set_aggregate(provider, uuidsentinel.storage)

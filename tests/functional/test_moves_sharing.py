@@ -48,6 +48,21 @@ class EvacuationTestCase(
         self.assertEqual(2, len(failure['without_place']))
         self.fail_hosts(failure)
 
+    def test_another_storage_where_one_is_full(self):
+        """A host that got no server has lost a candidate all the same."""
+        for name in ('ssd', 'hdd'):
+            self.share(15, 'host1', 'host2', name=name)
+        flavor = self.flavor(vcpu=6, disk=10)
+        self.assertEqual((1, 2, 'host1'), self.count_spare(flavor))
+        self.boot(flavor=flavor)
+        [failure] = self.survive()['failures']
+        self.assertEqual([], failure['without_place'])
+        self.boot(flavor=flavor)
+        self.assertNoValidHost(flavor=flavor)
+        failure, _ = self.survive()['failures']
+        self.assertEqual(1, len(failure['without_place']))
+        self.fail_hosts(failure)
+
 
 class DrainTestCase(sharing.StorageMixin, test_drain.DrainTestCase):
     def test_nova_chooses_the_host(self):

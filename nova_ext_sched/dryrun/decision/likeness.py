@@ -219,9 +219,8 @@ def of_request(kind: object, instance: typing.Any, text: str) -> Key | None:
                 has_all = False
     except (ValueError, LookupError, TypeError, AttributeError):
         return None
-    runs = ''
     if image and image != instance.image_ref:
-        has_all, runs = False, instance.image_ref
+        has_all = False
     is_alone = True
     for name in ('instance_group', 'scheduler_hints'):
         if spec.pop(name, None):
@@ -231,7 +230,6 @@ def of_request(kind: object, instance: typing.Any, text: str) -> Key | None:
         kind,
         sorted(set(ports), key=str),
         has_all,
-        runs,
         _drop_changes(kept),
     )
     text = jsonutils.dumps(common, sort_keys=True)
