@@ -159,10 +159,13 @@ class Key(typing.NamedTuple):
     :ivar text: it
     :ivar is_whole: whether nova reads nothing else of a request. Where it
         does, the answer for a like request is a proposal
+    :ivar is_whole_for_api: whether nova-api reads nothing else when it is
+        asked for a move: server groups and hints are the scheduler's matter
     """
 
     text: str
     is_whole: bool
+    is_whole_for_api: bool
 
 
 def of_request(kind: object, instance: typing.Any, text: str) -> Key | None:
@@ -210,14 +213,16 @@ def of_request(kind: object, instance: typing.Any, text: str) -> Key | None:
                 is_whole = False
     except (ValueError, LookupError, TypeError, AttributeError):
         return None
+    if image and image != instance.image_ref:
+        is_whole = False
+    is_whole_for_api = is_whole
     for name in ('instance_group', 'scheduler_hints'):
         if spec.pop(name, None):
             is_whole = False
-    if image and image != instance.image_ref:
-        is_whole = False
     kept = {name: spec[name] for name in spec if name not in _OWN_OF_REQUEST}
     common = kind, sorted(set(ports), key=str), _drop_changes(kept)
-    return Key(jsonutils.dumps(common, sort_keys=True), is_whole)
+    text = jsonutils.dumps(common, sort_keys=True)
+    return Key(text, is_whole, is_whole_for_api)
 
 
 def _read_data(primitive: typing.Any) -> dict[str, typing.Any]:

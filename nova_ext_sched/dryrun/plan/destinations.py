@@ -263,12 +263,11 @@ class Destinations:
         if spec_obj is None:
             return None
         # Weighers of groups read what the filters noted.
-        states = self._filter(spec_obj, self._read_states(spec_obj, offered))
-        for one in self._weigh(states, spec_obj):
-            own = {one.uuid: self._ask_about(spec_obj, one)}
-            for state in self._filter(
-                spec_obj, self._read_states(spec_obj, own)
-            ):
+        passing = self._filter(spec_obj, self._read_states(spec_obj, offered))
+        for one in self._weigh(passing, spec_obj):
+            offered = {one.uuid: self._ask_about(spec_obj, one)}
+            own = self._read_states(spec_obj, offered)
+            for state in self._filter(spec_obj, own):
                 return state
         return None
 

@@ -201,7 +201,7 @@ class Survey:
         alike: object = None
         if (
             key is not None
-            and key.is_whole
+            and key.is_whole_for_api
             and shares is not None
             and instance.uuid not in shares
         ):
