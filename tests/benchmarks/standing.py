@@ -2,12 +2,17 @@
 
 """Servers that stand on the hosts of many_hosts, with all their rows."""
 
+import re
 import typing
 
 from oslo_utils import uuidutils
 import sqlalchemy as sa
 
 from tests.benchmarks import rows
+
+# Of a server's extra row, those that have its UUID in their text.
+_WITH_UUID = ('numa_topology', 'pci_requests')
+_REQUEST = re.compile(r'"request_id": "([^"]+)"')
 
 
 class Place(typing.NamedTuple):
@@ -28,6 +33,7 @@ def copy(case, kinds, places):
 
     :param case: a ManyHostsTestCase
     :param kinds: UUIDs of servers that run
+    :returns: UUIDs of the copies
     """
 
     def copies(name, key):
@@ -39,10 +45,11 @@ def copy(case, kinds, places):
         connection.execute(sa.delete(table).where(table.c.host.like('copy%')))
     instances = copies('nova_cell1.instances', 'uuid')
     specs = copies('nova_api.request_specs', 'instance_uuid')
+    extras = copies('nova_cell1.instance_extra', 'instance_uuid')
+    disks = copies('nova_cell1.block_device_mapping', 'instance_uuid')
     others = [
         copies(name, 'instance_uuid')
         for name in (
-            'nova_cell1.instance_extra',
             'nova_cell1.instance_info_caches',
             'nova_api.instance_mappings',
         )
@@ -54,13 +61,25 @@ def copy(case, kinds, places):
         rows.read(*case.table('placement.allocations'), consumer_id=uuid)
         for uuid in kinds
     ]
-    members, allocations = [], []
+    uuids, members, allocations = [], [], []
     for kind, index, group in places:
         uuid = uuidutils.generate_uuid()
+        uuids.append(uuid)
         host = f'copy{index}'
         instances.add(kind, uuid=uuid, host=host, node=host)
         # Its UUID is in parts of it too.
         spec = specs.originals[kind]['spec'].replace(kinds[kind], uuid)
+        extra = {
+            name: value and value.replace(kinds[kind], uuid)
+            for name, value in extras.originals[kind].items()
+            if name in _WITH_UUID
+        }
+        # nova gives each request of a device another.
+        for request in _REQUEST.findall(spec):
+            own = uuidutils.generate_uuid()
+            spec = spec.replace(request, own)
+            requests = extra['pci_requests'].replace(request, own)
+            extra['pci_requests'] = requests
         if group:
             if group[0] in spec:
                 members.append(
@@ -68,6 +87,14 @@ def copy(case, kinds, places):
                 )
             spec = spec.replace(*group)
         specs.add(kind, instance_uuid=uuid, spec=spec)
+        extras.add(kind, instance_uuid=uuid, **extra)
+        disks.add(
+            kind,
+            instance_uuid=uuid,
+            uuid=uuidutils.generate_uuid(),
+            volume_id=disks.originals[kind]['volume_id']
+            and uuidutils.generate_uuid(),
+        )
         for one in others:
             one.add(kind, instance_uuid=uuid)
         consumers.add(kind, uuid=uuid)
@@ -76,7 +103,8 @@ def copy(case, kinds, places):
             row | {'resource_provider_id': provider, 'consumer_id': uuid}
             for row in held[kind]
         ]
-    for one in (instances, specs, *others, consumers):
+    for one in (instances, specs, extras, disks, *others, consumers):
         one.insert()
     rows.insert(*case.table('nova_api.instance_group_member'), members)
     rows.insert(*case.table('placement.allocations'), allocations)
+    return uuids

@@ -26,7 +26,8 @@ def copy_state(state: typing.Any) -> typing.Any:
     found.limits = {}
     found.pci_stats = copy.copy(state.pci_stats)
     if found.pci_stats is not None:
-        found.pci_stats.pools = copy.deepcopy(state.pci_stats.pools)
+        # Their values are texts and numbers.
+        found.pci_stats.pools = [dict(one) for one in state.pci_stats.pools]
     return found
 
 

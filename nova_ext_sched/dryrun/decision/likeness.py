@@ -162,10 +162,13 @@ class Key(typing.NamedTuple):
     :ivar text: it
     :ivar is_whole: whether nova reads nothing else of a request. Where it
         does, the answer for a like request is a proposal
+    :ivar has_all: whether nova-api reads nothing else when it is asked for a
+        move: server groups and hints are the scheduler's matter
     """
 
     text: str
     is_whole: bool
+    has_all: bool = False
 
 
 def of_request(kind: object, instance: typing.Any, text: str) -> Key | None:
@@ -233,7 +236,7 @@ def of_request(kind: object, instance: typing.Any, text: str) -> Key | None:
         _drop_changes(kept),
     )
     text = jsonutils.dumps(common, sort_keys=True)
-    return Key(text, is_whole=has_all and is_alone)
+    return Key(text, has_all and is_alone, has_all)
 
 
 def _read_data(primitive: typing.Any) -> dict[str, typing.Any]:

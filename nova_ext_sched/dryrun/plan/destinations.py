@@ -4,8 +4,9 @@
 
 While other hosts are only filled, one that refuses a request goes on to refuse
 it. So a request is judged once, on the cloud as it is, for all that are like
-it (:mod:`..decision.likeness`). Then only the best hosts that it leaves, and
-those that got a server since, are judged again by the filters.
+it (:mod:`..decision.likeness`). Then the weighers order the best hosts that it
+leaves, and those that got a server since; the filters judge again which is the
+first that passes.
 
 ====================================  =====================================
 a server                              what decides
@@ -54,9 +55,8 @@ if typing.TYPE_CHECKING:
 WEIGHED = 10
 PROPOSED = 50
 
-# Hosts of all likenesses that are kept, and HostStates; they bound the memory.
+# Hosts of all likenesses that are kept; they bound the memory.
 _MOST_KEPT = 300_000
-_MOST_JUDGED = 20_000
 
 
 @dataclasses.dataclass(eq=False)
@@ -102,11 +102,9 @@ class Destinations:
             _MOST_KEPT, getsizeof=lambda one: len(one.requests) + 1
         )
         self._explained: dict[object, matrix.Matrix] = {}
-        # HostStates that pass the filters, None for one that does not; by
-        # what is shared, UUID, version, and the requests that fit.
-        self._judged: cachetools.LRUCache[
-            tuple[Shared, str, int, tuple[int, ...]], typing.Any
-        ] = cachetools.LRUCache(_MOST_JUDGED)
+        # What is shared, UUID, version and requests that fit of hosts that do
+        # not pass.
+        self._refused: set[tuple[Shared, str, int, tuple[int, ...]]] = set()
 
     def begin(self, barred: Set[str]) -> None:
         """Begin a plan.
@@ -117,6 +115,7 @@ class Destinations:
             uuid for host in barred for uuid in self.cloud.nodes_of(host)
         }
         self._explained = {}
+        self._refused = set()
 
     def find_like(
         self, key: likeness.Key | None, make: Callable[[], typing.Any]
@@ -260,47 +259,40 @@ class Destinations:
         asked += itertools.islice(
             fresh, WEIGHED if like.is_whole else PROPOSED
         )
+        offered = {uuid: self._fit(requests[uuid]) for uuid in asked}
         if like.is_whole:
-            best = self._weigh(
-                self._judge_again(like.shared, asked), like.shared.judged
-            )
-            return next(best, None)
+            return self._find_first(like.shared, offered)
         spec_obj = self._run_request_filters(mine.spec_obj)
         if spec_obj is None:
             return None
-        offered = {uuid: self._fit(requests[uuid]) for uuid in asked}
-        for one in self._weigh(self._filter(spec_obj, offered), spec_obj):
-            own = self._ask_about(spec_obj, one)
-            for state in self._filter(spec_obj, {one.uuid: own}):
+        # Weighers of groups read what the filters noted.
+        passing = self._filter(spec_obj, self._read_states(spec_obj, offered))
+        for one in self._weigh(passing, spec_obj):
+            offered = {one.uuid: self._ask_about(spec_obj, one)}
+            own = self._read_states(spec_obj, offered)
+            for state in self._filter(spec_obj, own):
                 return state
         return None
 
-    def _judge_again(
-        self, shared: Shared, asked: Iterable[str]
-    ) -> list[typing.Any]:
-        """Return the HostStates of hosts that pass every filter now.
+    def _find_first(
+        self, shared: Shared, offered: dict[str, list[claims.Request]]
+    ) -> typing.Any:
+        """Return the best HostState of some that passes every filter now.
 
-        What claims change on a host decides; it is judged once for that.
+        Most do: one is judged after the other, and none twice as long as no
+        claim changes it.
         """
-        offered = {uuid: self._fit(shared.requests[uuid]) for uuid in asked}
+        states = self._read_states(shared.judged, offered)
         versions = self.cloud.versions
-        keys = {
+        for one in self._weigh(states, shared.judged):
             # What hosts share may have gone to another, or come back.
-            uuid: (shared, uuid, versions.get(uuid, 0), tuple(map(id, left)))
-            for uuid, left in offered.items()
-            if left
-        }
-        found = {
-            uuid: self._judged[key]
-            for uuid, key in keys.items()
-            if key in self._judged
-        }
-        new = {uuid: offered[uuid] for uuid in keys.keys() - found.keys()}
-        found |= dict.fromkeys(new)
-        found |= {one.uuid: one for one in self._filter(shared.judged, new)}
-        for uuid in new:
-            self._judged[keys[uuid]] = found[uuid]
-        return [state for state in found.values() if state]
+            fit = tuple(map(id, one.allocation_candidates))
+            key = shared, one.uuid, versions.get(one.uuid, 0), fit
+            if key not in self._refused:
+                for state in self._filter(shared.judged, [one]):
+                    return state
+                self._refused.add(key)
+        return None
 
     def _weigh(
         self, states: list[typing.Any], spec_obj: typing.Any
@@ -361,18 +353,28 @@ class Destinations:
             return requests
         return [one for one in requests if not fork.ledger.find_lacking(one)]
 
-    def _filter(
+    def _read_states(
         self, spec_obj: typing.Any, offered: dict[str, list[claims.Request]]
     ) -> list[typing.Any]:
-        """Return the HostStates of hosts that pass every filter.
+        """Return HostStates of hosts with allocation candidates.
 
-        :param offered: the hosts' allocation requests, by UUID
+        :param offered: the candidates, by UUID
         """
         states = self.cloud.get_host_states_by_uuids(
             self._ctxt, [uuid for uuid in offered if offered[uuid]], spec_obj
         )
         for state in states:
-            state.allocation_candidates = copy.deepcopy(offered[state.uuid])
+            state.allocation_candidates = offered[state.uuid]
+        return states
+
+    def _filter(
+        self, spec_obj: typing.Any, states: list[typing.Any]
+    ) -> list[typing.Any]:
+        """Return the HostStates that pass every filter."""
+        for state in states:
+            # Filters take some of them away.
+            mine = copy.deepcopy(state.allocation_candidates)
+            state.allocation_candidates = mine
         for host_filter in self.cloud.enabled_filters if states else ():
             if not host_filter.run_filter_for_index(0):
                 continue

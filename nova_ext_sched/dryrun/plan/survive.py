@@ -222,7 +222,7 @@ class Survey:
         alike: object = None
         if (
             key is not None
-            and key.is_whole
+            and key.has_all
             and shares is not None
             and instance.uuid not in shares
         ):
