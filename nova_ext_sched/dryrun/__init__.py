@@ -9,4 +9,17 @@ and :mod:`.capacity` what fits yet.
 
 It knows no arguments of a command, and prints nothing: where an answer takes
 long, its caller hands in who is told (:mod:`.progress`).
+
+=========  ==================================================================
+word       what it means here
+=========  ==================================================================
+fork       the cloud as it would be, as long as a block runs
+likeness   what requests, or hosts, have in common that get the same answer
+silent     said of a cell whose database does not answer
+stranded   said of a server that finds no host when its own fails
+stuck      said of a server that must leave its host and has no place
+orphaned   said of an allocation that no server and no migration has
+barred     said of a host that is no destination: it is to be empty, or fails
+gone       said of a server that was deleted, or is being deleted
+=========  ==================================================================
 """

@@ -24,7 +24,7 @@ _LONGEST = 1 << 30
 
 
 def run(
-    requests: Sequence[worker.Request],
+    requests: Sequence[worker.Run],
     advance: Advance = lambda steps, phase: None,
     file: str = 'scenario',
 ) -> list[expectation.Run]:
@@ -53,7 +53,7 @@ def run(
 
 
 async def _run(
-    request: worker.Request, advance: Advance, file: str, scratch: str
+    request: worker.Run, advance: Advance, file: str, scratch: str
 ) -> expectation.Run:
     """Run a worker to its end, or kill it; see :func:`run`."""
     # Without those of an operator's shell, some of which nova's harness and

@@ -34,7 +34,7 @@ _FORMAT = '%(asctime)s {cloud} %(levelname)s %(name)s: %(message)s'
 
 
 @dataclasses.dataclass(frozen=True)
-class Request:
+class Run:
     """What a worker is asked to do.
 
     :param data: a checked scenario document
@@ -56,7 +56,7 @@ class Request:
 
 def main() -> None:
     """Run one cloud; see the module."""
-    request = Request(**json.load(sys.stdin))
+    request = Run(**json.load(sys.stdin))
     # What nova prints is no result.
     results = os.fdopen(os.dup(1), 'w')
     os.dup2(2, 1)
@@ -86,7 +86,7 @@ def main() -> None:
 
 
 def run(
-    request: Request, progress: Callable[[str], None] = lambda phase: None
+    request: Run, progress: Callable[[str], None] = lambda phase: None
 ) -> typing.Any:
     """Build the cloud, run the steps, and take it down.
 
@@ -118,7 +118,7 @@ def run(
         simulated.doCleanups()
 
 
-def _log_handler(request: Request) -> logging.Handler:
+def _log_handler(request: Run) -> logging.Handler:
     if request.log_file is None:
         return logging.NullHandler(logging.WARNING)
     handler = (

@@ -23,7 +23,7 @@ REFRESH_SECONDS = 60.0
 ANSWER_SECONDS = 10
 
 
-class Cells:
+class WatchedCells:
     """Asks cells, and remembers which of them do not answer.
 
     :param asked: asks them; a cell that hangs for one who shares it hangs for

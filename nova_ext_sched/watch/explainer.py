@@ -89,7 +89,7 @@ class Unavailable(Exception):
     """Placement or a database does not answer; the text says which."""
 
 
-class Answer(typing.NamedTuple):
+class Explained(typing.NamedTuple):
     """Why an operation was refused.
 
     :ivar document: what explain says, within the bounds of a record; None
@@ -190,8 +190,10 @@ class Explainer:
     def __post_init__(self) -> None:
         self._now = 0.0
         self._begun: list[float] = []
-        self._shared: cachetools.TTLCache[str, Answer] = cachetools.TTLCache(
-            self.most, SHARED_SECONDS, timer=lambda: self._now
+        self._shared: cachetools.TTLCache[str, Explained] = (
+            cachetools.TTLCache(
+                self.most, SHARED_SECONDS, timer=lambda: self._now
+            )
         )
 
     def begin_turn(self) -> None:
@@ -199,7 +201,7 @@ class Explainer:
         self._now = now = timeutils.now()
         self._begun = [begun for begun in self._begun if begun > now - 60]
 
-    def explain(self, refusal: refusals.Refusal) -> Answer:
+    def explain(self, refusal: refusals.Refusal) -> Explained:
         """Return why an operation was refused.
 
         :raises Unavailable: what has to be asked does not answer
@@ -207,10 +209,10 @@ class Explainer:
         try:
             return self._explain(refusal)
         except _GONE as exc:
-            return Answer(reason='gone', detail=str(exc))
+            return Explained(reason='gone', detail=str(exc))
         except _CONFIGURATION as exc:
             LOG.error('nova.conf cannot be used: %s', messages.describe(exc))
-            return Answer(reason='configuration', detail=str(exc))
+            return Explained(reason='configuration', detail=str(exc))
         except AWAY as exc:
             raise Unavailable(messages.describe(exc)) from exc
         except Exception as exc:
@@ -218,12 +220,12 @@ class Explainer:
                 'Refusal %(id)s cannot be explained',
                 {'id': messages.clean(refusal.name)},
             )
-            return Answer(reason='error', detail=messages.describe(exc))
+            return Explained(reason='error', detail=messages.describe(exc))
 
-    def _explain(self, refusal: refusals.Refusal) -> Answer:
+    def _explain(self, refusal: refusals.Refusal) -> Explained:
         ctxt = process.context()
         if not refusal.is_by_scheduler:
-            return Answer(
+            return Explained(
                 reason='retries',
                 detail='The scheduler chose hosts, and each of them refused '
                 'the server.',
@@ -237,7 +239,7 @@ class Explainer:
                 asked=document.describe_request(stored, server=refusal.server)
             )
         if len(self._begun) >= self.most:
-            return Answer(
+            return Explained(
                 reason='limit',
                 detail=f'More than {self.most} different requests were '
                 f'refused within a minute.',
@@ -252,7 +254,7 @@ class Explainer:
             # It is tried again, which must not use up the minute.
             self._begun.pop()
             raise
-        answer = Answer(found, asked=found['request'], source=refusal.name)
+        answer = Explained(found, asked=found['request'], source=refusal.name)
         if key:
             self._shared[key] = answer
         return answer

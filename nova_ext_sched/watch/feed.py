@@ -124,7 +124,7 @@ class Feed:
 
     def __init__(
         self,
-        asked: cells.Cells,
+        asked: cells.WatchedCells,
         positions: Positions,
     ) -> None:
         self.asked = asked

@@ -16,7 +16,7 @@ FORMAT = 1
 
 
 def make(
-    refusal: refusals.Refusal, answer: explainer.Answer
+    refusal: refusals.Refusal, answer: explainer.Explained
 ) -> dict[str, typing.Any]:
     """Return the record of a refusal.
 

@@ -120,7 +120,9 @@ class Recorder:
         self._count(refusal, answer)
         self.sink.note(self.feed.positions)
 
-    def _explain(self, refusal: refusals.Refusal) -> explainer.Answer | None:
+    def _explain(
+        self, refusal: refusals.Refusal
+    ) -> explainer.Explained | None:
         """Return why nova refused; None if that has to wait."""
         try:
             if self._failures >= _MOST_FAILURES:
@@ -130,7 +132,9 @@ class Recorder:
             self._failures += 1
             since = self._since.setdefault(refusal.name, self._now)
             if self._now - since >= PATIENCE:
-                return explainer.Answer(reason='unavailable', detail=str(exc))
+                return explainer.Explained(
+                    reason='unavailable', detail=str(exc)
+                )
             # An outage is one line of the log.
             if not self._problem:
                 LOG.warning('Refusals wait to be explained: %s', exc)
@@ -140,7 +144,7 @@ class Recorder:
         return answer
 
     def _count(
-        self, refusal: refusals.Refusal, answer: explainer.Answer
+        self, refusal: refusals.Refusal, answer: explainer.Explained
     ) -> None:
         delay = timeutils.utcnow() - refusal.time
         self.figures.delay.observe(max(0.0, delay.total_seconds()))

@@ -156,7 +156,7 @@ class DeletedTestCase(DrainTestCase):
             (movable, '_find_method', 'active'),
             # PortNotFound, of nova's remote_managed_ports_filter.
             (destinations.Destinations, 'find_like', 'active'),
-            (order.Explainer, '_explain', 'error'),
+            (order.StuckExplainer, '_explain', 'error'),
             (order.Order, '_compare_groups', 'active'),
         ):
             server = self.boot(az='nova:host1', networks=self.networks)

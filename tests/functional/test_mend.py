@@ -181,7 +181,7 @@ class DeletedTestCase(plans.PlanTestCase):
         for target, name, state in (
             (explain_server.Server, '__init__', 'active'),
             (destinations.Destinations, 'find', 'active'),
-            (order.Explainer, '_explain', 'error'),
+            (order.StuckExplainer, '_explain', 'error'),
             (order.Order, '_compare_groups', 'active'),
         ):
             server = servers.pop()

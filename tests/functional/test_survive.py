@@ -417,7 +417,7 @@ class DeletedTestCase(SurviveTestCase):
     def has_no_place(self, deleted, *others):
         """Why is asked of a server that is there."""
         self.isolate('windows', ['host2'], 'CUSTOM_WINDOWS')
-        with self.deleting(deleted, order.Explainer, '_explain'):
+        with self.deleting(deleted, order.StuckExplainer, '_explain'):
             document = self.survive('--host', 'host1')
         self.set_metadata('windows', {'trait:CUSTOM_WINDOWS': None})
         self.assertDeleted([deleted], document)

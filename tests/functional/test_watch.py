@@ -47,7 +47,7 @@ class WatchTestCase(base.CloudTestCase):
         signals = interrupt.Interrupt()
         asked = cells.Cells()
         return recorder.Recorder(
-            feed.Feed(watched_cells.Cells(asked), self.sink.read()),
+            feed.Feed(watched_cells.WatchedCells(asked), self.sink.read()),
             explainer.Explainer(self.metrics, signals, asked, self.most),
             self.sink,
             self.metrics,

@@ -29,7 +29,7 @@ SCENARIOS = pathlib.Path(simulate.__file__).parent / 'scenarios'
 @ddt.ddt
 class ScenariosTest(unittest.TestCase):
     def run_cloud(self, data, plain):
-        return worker.run(worker.Request(data, plain, None, 'INFO'))
+        return worker.run(worker.Run(data, plain, None, 'INFO'))
 
     # windows_licensing is in test_documentation, as the README runs it.
     @ddt.data(

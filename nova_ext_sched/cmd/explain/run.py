@@ -6,7 +6,7 @@ import argparse
 
 from nova_ext_sched.cmd import arguments
 from nova_ext_sched.dryrun import progress
-from nova_ext_sched.dryrun.cloud import chosen
+from nova_ext_sched.dryrun.cloud import selection
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import document
 from nova_ext_sched.dryrun.decision import explanation
@@ -26,6 +26,6 @@ def explain(
         operation=parsed_args.operation,
     )
     with snapshot.read(supposed) as cloud:
-        detailed = chosen.find_nodes(cloud, parsed_args.host)
+        detailed = selection.find_nodes(cloud, parsed_args.host)
         found = explanation.explain(cloud, asked, advance)
         return found.describe(detailed)

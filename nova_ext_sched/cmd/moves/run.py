@@ -11,7 +11,7 @@ from nova_ext_sched.cmd import arguments
 from nova_ext_sched.cmd.moves import report
 from nova_ext_sched.dryrun import progress
 from nova_ext_sched.dryrun.audit import auditor
-from nova_ext_sched.dryrun.cloud import chosen
+from nova_ext_sched.dryrun.cloud import selection
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.plan import drain
 from nova_ext_sched.dryrun.plan import mend
@@ -48,7 +48,7 @@ def plan_drain(
     """Return the report of a plan after which hosts are empty."""
     wanted = arguments.make_change(parsed_args)
     with snapshot.read(wanted, settled=True) as cloud:
-        hosts = chosen.find(
+        hosts = selection.find(
             cloud, parsed_args.hosts, parsed_args.aggregate, parsed_args.domain
         )
         plan = drain.make(cloud, hosts, advance)

@@ -50,7 +50,7 @@ def simulate(
         groups.setdefault(group or 'DEFAULT', {})[name] = value
     declared = scenario.parse(data)
     requests = [
-        worker.Request(
+        worker.Run(
             data,
             plain,
             parsed_args.nova_log,

@@ -31,7 +31,7 @@ def watch(parsed_args: argparse.Namespace) -> typing.NoReturn:
     try:
         kept = sink.Sink(path, state)
         recording = recorder.Recorder(
-            feed.Feed(watched_cells.Cells(asked), kept.read()),
+            feed.Feed(watched_cells.WatchedCells(asked), kept.read()),
             explainer.Explainer(
                 figures,
                 signals,

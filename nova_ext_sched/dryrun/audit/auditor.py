@@ -9,8 +9,8 @@ from nova_ext_sched.dryrun import progress
 from nova_ext_sched.dryrun.audit import policies
 from nova_ext_sched.dryrun.audit import totals
 from nova_ext_sched.dryrun.cloud import cells
-from nova_ext_sched.dryrun.cloud import chosen
 from nova_ext_sched.dryrun.cloud import gone
+from nova_ext_sched.dryrun.cloud import selection
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
 
@@ -103,8 +103,8 @@ def make(
     """
     hosts = None
     if host is not None:
-        hosts = chosen.find(cloud, [host], (), where='--host')
+        hosts = selection.find(cloud, [host], (), where='--host')
     if aggregate is not None:
-        found = chosen.find(cloud, (), [aggregate])
+        found = selection.find(cloud, (), [aggregate])
         hosts = found & (hosts or found)
     return Auditor(cloud, policies, hosts, project)

@@ -18,19 +18,19 @@ from nova_ext_sched import messages
 from nova_ext_sched.dryrun import progress
 from nova_ext_sched.dryrun.capacity import document
 from nova_ext_sched.dryrun.capacity import room
-from nova_ext_sched.dryrun.cloud import chosen
 from nova_ext_sched.dryrun.cloud import process
+from nova_ext_sched.dryrun.cloud import selection
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import candidates
 from nova_ext_sched.dryrun.decision import hosts
 from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.decision import matrix
+from nova_ext_sched.dryrun.decision import orphaned
 from nova_ext_sched.dryrun.decision import question
 from nova_ext_sched.dryrun.decision import reasons
 from nova_ext_sched.dryrun.decision import remarks
 from nova_ext_sched.dryrun.decision import request
 from nova_ext_sched.dryrun.decision import stages
-from nova_ext_sched.dryrun.decision import unheld
 
 CONF = nova.conf.CONF
 
@@ -64,7 +64,7 @@ def make_document(
     for flavor in counted:
         described.append(survey.count(flavor))
         advance()
-    survey.look_for_unheld()
+    survey.look_for_orphaned()
     found = document.build(wanted, by, described, hosts, survey.remarks)
     return found, not any(
         cell.uuid in cloud.silent_cells for cell in cloud.enabled_cells
@@ -95,7 +95,7 @@ class Survey:
         self._ctxt = process.context(self.wanted.project)
         self._image = request.get_image(self._ctxt, self.wanted)
         self.remarks: dict[str, None] = {}
-        self._full: unheld.Lacking = {}
+        self._full: orphaned.Lacking = {}
         # The same for every flavor.
         self._describe_kind = functools.cache(
             lambda uuid: likeness.describe(self.cloud.states[uuid])
@@ -116,14 +116,14 @@ class Survey:
         found = [request.get_flavor(self._ctxt, name) for name in names]
         return list({flavor.flavorid: flavor for flavor in found}.values())
 
-    def look_for_unheld(self) -> None:
+    def look_for_orphaned(self) -> None:
         """Add to the remarks what nobody holds on full hosts.
 
         A host counts as it is for the first flavor that it is full for.
 
         :raises placement.PlacementFailed: placement does not answer
         """
-        if found := unheld.find(self.cloud, self._full):
+        if found := orphaned.find(self.cloud, self._full):
             self.remarks[found['sentence']] = None
 
     def count(self, flavor: typing.Any) -> dict[str, typing.Any]:
@@ -152,7 +152,7 @@ class Survey:
                 zones = {one.availability_zone for one in aggregates} - {None}
                 names = zones or {CONF.default_availability_zone}
             elif self.by == 'domain':
-                names = chosen.domains_of(aggregates)
+                names = selection.domains_of(aggregates)
             for name in names or ('',):
                 found[name].add(uuid)
         return found
@@ -195,7 +195,7 @@ class Survey:
             ] = None
         judging = hosts.Hosts(self.cloud, found, self._ctxt, spec_obj, offered)
         left = judging.judge()
-        self._full = unheld.find_full(found) | self._full
+        self._full = orphaned.find_full(found) | self._full
         rooms = room.Rooms(
             self.cloud,
             self._describe_kind,

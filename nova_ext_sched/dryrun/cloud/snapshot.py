@@ -50,7 +50,7 @@ _Providers = placement.Providers
 _Fork = fork.Fork
 
 
-class Host(typing.NamedTuple):
+class Node(typing.NamedTuple):
     """One compute node of a cell's database."""
 
     host: str
@@ -177,7 +177,7 @@ class Snapshot(host_manager.HostManager):
         return found
 
     @functools.cached_property
-    def hosts(self) -> dict[str, Host]:
+    def hosts(self) -> dict[str, Node]:
         """Every compute node of every cell.
 
         By UUID, which is that of its resource provider too.
@@ -186,7 +186,7 @@ class Snapshot(host_manager.HostManager):
         (``enabled_cells``).
         """
         return {
-            compute.uuid: Host(compute.host, compute.hypervisor_hostname, cell)
+            compute.uuid: Node(compute.host, compute.hypervisor_hostname, cell)
             for cell, found in self._hosts.items()
             for compute in found.computes
         }

@@ -25,12 +25,12 @@ from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import candidates
 from nova_ext_sched.dryrun.decision import document
 from nova_ext_sched.dryrun.decision import matrix
+from nova_ext_sched.dryrun.decision import orphaned
 from nova_ext_sched.dryrun.decision import question
 from nova_ext_sched.dryrun.decision import remarks
 from nova_ext_sched.dryrun.decision import request
 from nova_ext_sched.dryrun.decision import server
 from nova_ext_sched.dryrun.decision import stages
-from nova_ext_sched.dryrun.decision import unheld
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,7 +77,7 @@ def explain(
     )
     stages.explain(cloud, found, ctxt, spec_obj)
     if closely:
-        found.unheld = unheld.find(cloud, unheld.find_full(found))
+        found.unheld = orphaned.find(cloud, orphaned.find_full(found))
         remarks.add(cloud, found, asked.operation, spec_obj, mine)
     return Explanation(described, found)
 

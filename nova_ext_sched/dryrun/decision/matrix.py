@@ -107,7 +107,7 @@ class Place:
 
 
 @dataclasses.dataclass
-class Verdict:
+class Judgement:
     """What a constraint that a host does not pass says of it."""
 
     constraint: int
@@ -117,7 +117,7 @@ class Verdict:
 
 
 @dataclasses.dataclass
-class Host:
+class HostAnswer:
     """A host, the constraints that it does not pass, and its place if left.
 
     :ivar rank: 1 for the scheduler's first choice
@@ -129,7 +129,7 @@ class Host:
     left: bool
     rank: int | None
     loses: dict[str, float]
-    verdicts: list[Verdict]
+    verdicts: list[Judgement]
 
 
 @dataclasses.dataclass
@@ -166,14 +166,14 @@ class Matrix:
         request; None where each one decided
     :ivar shortage: why not every instance of the request finds a host, though
         hosts are left
-    :ivar unheld: what :func:`.unheld.find` returned
+    :ivar unheld: what :func:`.orphaned.find` returned
     :ivar remarks: sentences about what could not be seen
     """
 
     answer: Answer
     constraints: list[Constraint]
     query: list[str]
-    hosts: list[Host]
+    hosts: list[HostAnswer]
     order: list[Place]
     unheld: dict[str, typing.Any] | None
     remarks: list[str]
@@ -352,8 +352,10 @@ class Matrix:
         capacity.most_free_host = min(hosts, default=None)
         capacity.fits = len(hosts)
 
-    def _describe(self, uuid: str) -> Host:
-        host = Host(self._name(uuid), uuid, uuid in self.left, None, {}, [])
+    def _describe(self, uuid: str) -> HostAnswer:
+        host = HostAnswer(
+            self._name(uuid), uuid, uuid in self.left, None, {}, []
+        )
         if uuid in self._ranks:
             host.rank = self._ranks[uuid]
             first, mine = self.order[0], self.order[host.rank - 1]
@@ -368,7 +370,9 @@ class Matrix:
                 verdict = REFUSED if refused else NOT_JUDGED
                 reason = '; '.join(map(refusals.say, refused))
                 causes = [one.cause for one in refused]
-                host.verdicts.append(Verdict(number, verdict, reason, causes))
+                host.verdicts.append(
+                    Judgement(number, verdict, reason, causes)
+                )
         return host
 
     @functools.cached_property

@@ -70,7 +70,7 @@ def make(
     with cloud.fork() as future:
         future.count_under_way()
         plan = order.Order(places, movables, advance).make(future, leaving)
-        stuck = order.Explainer(places, movables, kept).explain(
+        stuck = order.StuckExplainer(places, movables, kept).explain(
             plan.without_place
         )
     plan = dataclasses.replace(plan, without_place=[*stuck, *held])
@@ -121,7 +121,7 @@ def describe(
 
 
 def _select(
-    cctxt: typing.Any, nodes: Collection[snapshot.Host]
+    cctxt: typing.Any, nodes: Collection[snapshot.Node]
 ) -> tuple[list[typing.Any], list[tuple[typing.Any, str]]]:
     """Return nova Instances on hosts, and Migrations of others, with hosts."""
     instances = [

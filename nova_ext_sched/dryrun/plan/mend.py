@@ -64,7 +64,7 @@ def make(
                 auditing.policies, by_uuid[one.server], future.moved
             ),
         )
-        stuck = order.Explainer(places, movables, kept).explain(
+        stuck = order.StuckExplainer(places, movables, kept).explain(
             plan.without_place
         )
     plan = dataclasses.replace(plan, without_place=stuck)

@@ -24,10 +24,10 @@ import math
 import typing
 
 from nova_ext_sched import messages
-from nova_ext_sched.dryrun.cloud import chosen
 from nova_ext_sched.dryrun.cloud import fork
 from nova_ext_sched.dryrun.cloud import gone
 from nova_ext_sched.dryrun.cloud import placement
+from nova_ext_sched.dryrun.cloud import selection
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import document
 from nova_ext_sched.dryrun.decision import matrix
@@ -176,7 +176,7 @@ class Order:
         for uuid, group in groups.items():
             hosts, hosts_before = (
                 {
-                    state.host: chosen.domains_of(state.aggregates)
+                    state.host: selection.domains_of(state.aggregates)
                     for state in states
                     if not state.instances.keys().isdisjoint(group.members)
                 }
@@ -239,7 +239,7 @@ class Order:
 
 
 @dataclasses.dataclass
-class Explainer:
+class StuckExplainer:
     """Says why servers have no place, and what would help.
 
     :param policies: the names of those that nobody is asked to give up

@@ -22,9 +22,9 @@ from nova_ext_sched import messages
 from nova_ext_sched.dryrun import progress
 from nova_ext_sched.dryrun.audit import policies
 from nova_ext_sched.dryrun.cloud import cells
-from nova_ext_sched.dryrun.cloud import chosen
 from nova_ext_sched.dryrun.cloud import gone
 from nova_ext_sched.dryrun.cloud import process
+from nova_ext_sched.dryrun.cloud import selection
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import likeness
@@ -37,7 +37,7 @@ from nova_ext_sched.dryrun.plan import plans
 from nova_ext_sched.dryrun.plan import spare
 
 
-class Survey:
+class Survival:
     """Lets hosts fail, one failure after the other.
 
     :param cloud: what nova-scheduler has in memory
@@ -88,10 +88,10 @@ class Survey:
             # More servers come to others too.
             used |= {state.host for state in self.cloud.states.values()}
         if hosts or aggregates:
-            used &= chosen.find(self.cloud, hosts, aggregates)
+            used &= selection.find(self.cloud, hosts, aggregates)
         if by == 'host':
             return {host: {host} for host in sorted(used)}, ''
-        domains = chosen.group(self.cloud)
+        domains = selection.group(self.cloud)
         alone = used.difference(*domains.values())
         remark = ''
         if alone:
@@ -153,9 +153,9 @@ class Survey:
         with self.cloud.fork() as future:
             future.count_under_way()
             plan = order.Order(places, movables, advance).make(future, leaving)
-            stuck = order.Explainer(places, movables, self._policies).explain(
-                plan.without_place
-            )
+            stuck = order.StuckExplainer(
+                places, movables, self._policies
+            ).explain(plan.without_place)
         plan = order.leave_out_gone(
             self.cloud, dataclasses.replace(plan, without_place=stuck)
         )
@@ -273,14 +273,14 @@ def make(
     """Return what comes of failures.
 
     :param flavors: names or IDs of those whose servers may still come
-    :param by: see :meth:`Survey.find`; ``hosts`` and ``aggregates`` too
+    :param by: see :meth:`Survival.find`; ``hosts`` and ``aggregates`` too
     :param advance: called after each server
     :returns: it, what the document has of flavors, remarks, what could not be
         read, and the servers that were deleted meanwhile
     :raises exception.InvalidValue: what is named does not exist
     :raises placement.PlacementFailed: placement does not answer
     """
-    survey = Survey(cloud, flavors)
+    survey = Survival(cloud, flavors)
     failures, remark = survey.find(by, hosts, aggregates)
     if failures and cloud.states:
         # They stay until the process ends; as capacity does.

@@ -30,7 +30,7 @@ OUTCOMES = {
 
 
 def request(plain=False, **data):
-    return worker.Request(data, plain, None, 'INFO')
+    return worker.Run(data, plain, None, 'INFO')
 
 
 class RunTest(unittest.TestCase):

@@ -30,7 +30,7 @@ class CellsTestCase(testtools.TestCase):
             'oslo_utils.timeutils.now': lambda: self.now,
         }.items():
             self.useFixture(fixtures.MonkeyPatch(name, replacement))
-        self.cells = cells.Cells(types.SimpleNamespace(ask=self.gather))
+        self.cells = cells.WatchedCells(types.SimpleNamespace(ask=self.gather))
 
     @staticmethod
     def mapping(uuid, name='cell\none'):

@@ -95,7 +95,7 @@ class ConstraintTestCase(testtools.TestCase):
     )  # fmt: skip
     @ddt.unpack
     def test_by_what_explain_says(self, label, found, expected):
-        answer = explainer.Answer(found)
+        answer = explainer.Explained(found)
         words = 'There are not enough hosts available.'
         self.assertEqual((expected, label), self.find(words, answer))
 
@@ -111,7 +111,7 @@ class ConstraintTestCase(testtools.TestCase):
     )
     @ddt.unpack
     def test_by_what_nova_said(self, words, left, expected):
-        answer = explainer.Answer(document(9, left, 'isolation'))
+        answer = explainer.Explained(document(9, left, 'isolation'))
         label = 'policy' if expected == 'isolation' else expected
         self.assertEqual((expected, label), self.find(words, answer))
 

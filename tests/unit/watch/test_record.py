@@ -73,7 +73,7 @@ class MakeTestCase(testtools.TestCase):
                 'explanation': DOCUMENT,
             },
             self.make(
-                explainer.Answer(
+                explainer.Explained(
                     DOCUMENT, asked=REQUEST, source='cell:fault:7'
                 )
             ),
@@ -83,7 +83,9 @@ class MakeTestCase(testtools.TestCase):
         """What was asked stands there all the same, where it is known."""
         for asked, flavor in ((REQUEST, 'm1.huge'), (None, None)):
             found = self.make(
-                explainer.Answer(reason='limit', detail='More.', asked=asked)
+                explainer.Explained(
+                    reason='limit', detail='More.', asked=asked
+                )
             )
             self.assertEqual(
                 ('limit', 'limit', 'More.', None, None, None, flavor),
@@ -100,7 +102,7 @@ class MakeTestCase(testtools.TestCase):
 
     def test_explained_with_an_equal_request(self):
         """Its explanation stands in the record that it names."""
-        answer = explainer.Answer(
+        answer = explainer.Explained(
             DOCUMENT, asked=REQUEST, source='cell:fault:5'
         )
         found = self.make(answer, age=-3)
@@ -117,7 +119,7 @@ class MakeTestCase(testtools.TestCase):
 
     def test_no_secret(self):
         found = self.make(
-            explainer.Answer(
+            explainer.Explained(
                 reason='unavailable', detail='http://nova:s3cret@host failed'
             ),
             message="No valid host was found. {'password': 's3cret'}",

@@ -40,7 +40,7 @@ EVENTS = (
     'kill note before',
     'kill note after',
 )
-EXPLAINED = explainer.Answer(
+EXPLAINED = explainer.Explained(
     {
         'time': '2026-01-02T03:04:05Z',
         'answer': {
@@ -501,7 +501,7 @@ class RecorderTestCase(testtools.TestCase):
     def test_counted(self):
         for row_id in (1, 2, 3):
             self.cells.add('a', row_id)
-        self.explainer.instead['a-fault-2'] = lambda: explainer.Answer(
+        self.explainer.instead['a-fault-2'] = lambda: explainer.Explained(
             reason='gone'
         )
         self.turn()

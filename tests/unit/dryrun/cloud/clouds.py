@@ -254,7 +254,7 @@ class Cloud(snapshot.Snapshot):
         state = test_snapshot.make_state(uuid)
         state.host = host or state.host
         self.states[uuid] = state
-        self.hosts[uuid] = snapshot.Host(
+        self.hosts[uuid] = snapshot.Node(
             state.host, state.nodename, state.cell_uuid
         )
         self._hosts['cell1'].computes.append(

@@ -58,8 +58,8 @@ class ExplainTestCase(testtools.TestCase):
             'decision.stages.start': lambda cloud, advance: self.matrix,
             'decision.stages.explain': self.schedule,
             'decision.remarks.add': self.remark,
-            'decision.unheld.find_full': lambda found: 'full',
-            'decision.unheld.find': self.find_unheld,
+            'decision.orphaned.find_full': lambda found: 'full',
+            'decision.orphaned.find': self.find_unheld,
             'decision.document.describe_request': (
                 lambda spec, *given: (spec.made, *given)
             ),

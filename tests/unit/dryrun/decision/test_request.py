@@ -22,7 +22,7 @@ from nova_ext_sched.dryrun.decision import request
 from nova_ext_sched.queries import fields
 from tests.unit.request_filters import base
 
-Host = snapshot.Host
+Host = snapshot.Node
 
 
 def flavor(**extra_specs):

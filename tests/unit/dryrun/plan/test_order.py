@@ -278,7 +278,7 @@ class PlanTestCase(testtools.TestCase):
         leaving = order.put_hardest_first(leaving, movables, self.toy)
         advance = mock.Mock()
         ordering = order.Order(self.toy, movables, advance)
-        explainer = order.Explainer(self.toy, movables, (LABEL, GROUP))
+        explainer = order.StuckExplainer(self.toy, movables, (LABEL, GROUP))
         with self.toy.fork():
             made = ordering.make(self.toy, leaving)
             stuck = explainer.explain(made.without_place)

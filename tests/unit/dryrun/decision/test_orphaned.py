@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""tests/long/test_explain_unheld.py shows what nova has."""
+"""tests/long/test_explain_orphaned.py shows what nova has."""
 
 from unittest import mock
 
@@ -9,8 +9,8 @@ import testtools
 
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import matrix
+from nova_ext_sched.dryrun.decision import orphaned
 from nova_ext_sched.dryrun.decision import refusals
-from nova_ext_sched.dryrun.decision import unheld
 
 NUMBER = 60
 HOSTS = {f'{n:02}': f'host{n:02}' for n in range(NUMBER)}
@@ -30,7 +30,7 @@ class UnheldTestCase(testtools.TestCase):
         self.cloud = mock.Mock(
             silent_cells={},
             hosts={
-                uuid: snapshot.Host(name, name, 'cell')
+                uuid: snapshot.Node(name, name, 'cell')
                 for uuid, name in HOSTS.items()
             },
         )
@@ -43,7 +43,7 @@ class UnheldTestCase(testtools.TestCase):
 
     def find(self, missing=2):
         lacking = {uuid: {'VCPU': missing} for uuid in HOSTS}
-        return unheld.find(self.cloud, lacking)
+        return orphaned.find(self.cloud, lacking)
 
     def test_fifty_hosts_are_asked(self):
         found = self.find()
@@ -108,5 +108,5 @@ class UnheldTestCase(testtools.TestCase):
         )
         self.assertEqual(
             [('b', {'VCPU': 1, 'MEMORY_MB': 3}), ('a', {'VCPU': 3})],
-            list(unheld.find_full(found).items()),
+            list(orphaned.find_full(found).items()),
         )

@@ -14,8 +14,8 @@ a migration that ended, and its server stands  held: it may stand for the
 on the source                                  server's own
 of another service: it has a type, and nova    held
 gives its own none
-anything else                                  unheld. Where a cell is
-                                               silent, nothing is
+anything else                                  orphaned. Where a cell
+                                               is silent, nothing is
 =============================================  ============================
 
 nova-compute removes what a deleted server leaves while nova has its row, and
@@ -80,7 +80,7 @@ def find(
     consumers that nova does not know; a select in each cell.
 
     :param lacking: what :func:`find_full` returned
-    :returns: what the document has of them (``unheld``); None where there are
+    :returns: what the document has of them (``orphaned``); None where there are
         none, or a cell is silent
     :raises placement.PlacementFailed: placement does not answer
     """
@@ -98,14 +98,14 @@ def find(
     known.update(*cloud.ask_cells(_select_held, consumers).values())
     if cloud.silent_cells:
         return None
-    unheld = {
+    orphaned = {
         consumer
         for consumer in sorted(consumers - known)[:_MOST]
         if get_type(consumer) in _OF_NOVA
     }
     hosts = []
     for uuid, allocations in held.items():
-        if mine := sorted(unheld.intersection(allocations)):
+        if mine := sorted(orphaned.intersection(allocations)):
             resources = [allocations[one]['resources'] for one in mine]
             freed = all(
                 missing <= sum(one.get(name, 0) for one in resources)
